@@ -1,0 +1,1 @@
+//! The AWS provider: EC2NodeClass resolution, offerings, pricing and launches through one seam.

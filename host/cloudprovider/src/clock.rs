@@ -1,0 +1,11 @@
+//! The wall clock as an injected thing, so that the whole binary also runs in simulated time.
+
+use jiff::Timestamp;
+
+/// Tells the time of day. The operator injects the system's clock, the simulator its own.
+///
+/// Timers are not part of it: the shells use `tokio::time`, which the simulator pauses.
+pub trait Clock: Send + Sync {
+    /// The present moment.
+    fn now(&self) -> Timestamp;
+}

@@ -1,0 +1,33 @@
+//! The errors a provider may answer, one variant per reaction of the caller.
+
+/// Why a provider could not do what was asked.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum CloudProviderError {
+    /// No capacity for any offering of the claim: the claim is deleted and its pods are solved again.
+    #[error("insufficient capacity: {0}")]
+    InsufficientCapacity(String),
+    /// The NodeClass is missing, deleting or not ready: the claim is deleted.
+    #[error("node class not ready: {0}")]
+    NodeClassNotReady(String),
+    /// The launch failed for another reason; it is retried, and the claim's `Launched` condition carries both words.
+    #[error("{message}")]
+    Create {
+        /// Condition reason, in CamelCase.
+        reason: String,
+        /// Condition message.
+        message: String,
+    },
+    /// The instance (or other object) does not exist: a delete is done, a get means it is gone.
+    #[error("not found: {0}")]
+    NotFound(String),
+    /// Anything else; the caller retries with back-off.
+    #[error("{0}")]
+    Other(String),
+}
+
+impl CloudProviderError {
+    /// Whether the object asked for does not exist.
+    pub fn is_not_found(&self) -> bool {
+        matches!(self, Self::NotFound(_))
+    }
+}

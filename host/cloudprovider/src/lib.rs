@@ -1,0 +1,12 @@
+//! The port to a cloud: what the controllers ask of a provider, and the errors it may answer.
+//!
+//! Answers to Karpenter's `pkg/cloudprovider/types.go`. Nothing here may name a cloud, a Kubernetes client
+//! or a clock source: adapters such as `aws` implement [`CloudProvider`], and the shells call it.
+
+mod clock;
+mod error;
+mod provider;
+
+pub use clock::Clock;
+pub use error::CloudProviderError;
+pub use provider::{CloudProvider, Launched, LaunchRequest, NodeClassStatus, RepairPolicy};

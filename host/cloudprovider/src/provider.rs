@@ -1,0 +1,122 @@
+//! The trait a cloud implements, and the values that cross it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use apis::resources::Resources;
+use apis::{Ec2NodeClass, NodeClaim, NodePool};
+use scheduling::instance_type::InstanceType;
+use scheduling::ranking::RankedOffering;
+
+use crate::CloudProviderError;
+
+/// Everything a launch needs. The shell that builds it has already asked the ranking policy.
+#[derive(Debug, Clone)]
+pub struct LaunchRequest {
+    /// The persisted claim; its UID is the source of the client token.
+    pub node_claim: Arc<NodeClaim>,
+    /// The resolved class of the claim.
+    pub node_class: Arc<Ec2NodeClass>,
+    /// Offerings the claim may become, best first by effective cost. The provider keeps this order
+    /// wherever the cloud lets it, and never launches what is absent.
+    pub offerings: Vec<RankedOffering>,
+    /// Whether the order differs from the order of prices, so that the cloud must be asked to honour it.
+    pub order_differs_from_price: bool,
+    /// The instance types behind `offerings`.
+    pub instance_types: Arc<[Arc<InstanceType>]>,
+}
+
+/// What an instance turned out to be.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Launched {
+    /// Such as `aws:///us-east-1a/i-0123456789abcdef0`.
+    pub provider_id: String,
+    /// Machine image of the instance.
+    pub image_id: String,
+    /// Name of the owning claim as the cloud's tags tell it, when they do.
+    pub node_claim_name: Option<String>,
+    /// NodePool as the cloud's tags tell it, when they do.
+    pub node_pool_name: Option<String>,
+    /// Single-valued labels of the instance: type, zone, capacity type and the provider's own.
+    pub labels: BTreeMap<String, String>,
+    /// Annotations for the claim, such as the class hash.
+    pub annotations: BTreeMap<String, String>,
+    /// Expected capacity of the node.
+    pub capacity: Resources,
+    /// Expected allocatable of the node.
+    pub allocatable: Resources,
+    /// When the instance was launched.
+    pub launched_at: Option<jiff::Timestamp>,
+    /// Whether the cloud is already taking the instance away.
+    pub is_terminating: bool,
+}
+
+/// Result of resolving a NodeClass: the whole status to write.
+#[derive(Debug, Clone)]
+pub struct NodeClassStatus {
+    /// The status, conditions included.
+    pub status: apis::Ec2NodeClassStatus,
+    /// Annotations to merge (the hash and its version).
+    pub annotations: BTreeMap<String, String>,
+    /// When to look again.
+    pub requeue_after_seconds: u64,
+}
+
+/// A node condition that a provider deems worth repairing after a while.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RepairPolicy {
+    /// Node condition type.
+    pub condition_type: String,
+    /// Status of the condition that is unhealthy.
+    pub condition_status: String,
+    /// How long the status must last.
+    pub toleration_seconds: u64,
+}
+
+/// A cloud, as the controllers see it. Every method may be called again after any failure.
+#[async_trait::async_trait]
+pub trait CloudProvider: Send + Sync {
+    /// Launches one instance for the claim. Idempotent for one claim UID.
+    async fn create(&self, request: LaunchRequest) -> Result<Launched, CloudProviderError>;
+
+    /// Starts to terminate the instance; [`CloudProviderError::NotFound`] when it is gone.
+    async fn delete(&self, provider_id: &str) -> Result<(), CloudProviderError>;
+
+    /// The instance as it is now; [`CloudProviderError::NotFound`] when it is gone or terminated.
+    async fn get(&self, provider_id: &str) -> Result<Launched, CloudProviderError>;
+
+    /// All instances of this cluster, terminated ones excluded.
+    async fn list(&self) -> Result<Vec<Launched>, CloudProviderError>;
+
+    /// The instance types a pool may use, with offerings, prices and availability at `now`.
+    async fn instance_types(
+        &self,
+        node_pool: &NodePool,
+        node_class: &Ec2NodeClass,
+    ) -> Result<Arc<[Arc<InstanceType>]>, CloudProviderError>;
+
+    /// Why a running claim no longer matches its class, if it does not.
+    async fn is_drifted(
+        &self,
+        node_claim: &NodeClaim,
+        node_class: &Ec2NodeClass,
+    ) -> Result<Option<String>, CloudProviderError>;
+
+    /// Resolves the selectors of a class (subnets, groups, images, profile) to its status.
+    async fn resolve_node_class(
+        &self,
+        node_class: &Ec2NodeClass,
+    ) -> Result<NodeClassStatus, CloudProviderError>;
+
+    /// Releases what the provider made for a class (launch templates, profiles) before its finalizer goes.
+    async fn release_node_class(&self, node_class: &Ec2NodeClass) -> Result<(), CloudProviderError>;
+
+    /// Marks an instance with its claim and node names, where the cloud has tags.
+    async fn tag(&self, node_claim: &NodeClaim) -> Result<(), CloudProviderError>;
+
+    /// Conditions that count as unhealthy.
+    fn repair_policies(&self) -> Vec<RepairPolicy>;
+
+    /// Name of the provider, for metrics.
+    fn name(&self) -> &'static str;
+}

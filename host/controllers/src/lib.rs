@@ -1,0 +1,1 @@
+//! Watches become state events; every controller observes, decides and applies.

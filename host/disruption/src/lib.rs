@@ -1,0 +1,1 @@
+//! Candidates, disruption methods, budgets, and the verdict and budget hooks.

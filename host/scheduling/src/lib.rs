@@ -1,0 +1,1 @@
+//! The pure scheduling core: requirements, resources, instance types, topology, the solver and the ranking hook.
