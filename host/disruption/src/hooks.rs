@@ -1,0 +1,440 @@
+//! The hooks through which policies judge: the order of candidates, the worth of a move, the budgets.
+//!
+//! The inputs mirror `mortise:policy` field for field, so that converting them is copying columns. No
+//! hook may fail: whoever implements one falls back to the built-in default inside. No hook can make a
+//! cluster unsafe either: fit, PDBs, do-not-disrupt and declared budgets are checked natively after it.
+//! Karpenter has no such seam; the defaults answer to its `disruption/consolidation.go` and
+//! `disruption/helpers.go`.
+
+mod defaults;
+
+pub use defaults::{DeclaredBudgets, DefaultConsolidation};
+pub use scheduling::ranking::PolicyUse;
+
+/// Value of a `sym` column that means "none".
+pub const NO_SYM: u32 = u32::MAX;
+/// Value of a seconds column that means "never".
+pub const NEVER_SECONDS: u32 = u32::MAX;
+
+/// Extra column (syms) of [`NodeTable`]: the pool's `consolidationPolicy`.
+pub const COLUMN_CONSOLIDATION_POLICY: &str = "consolidation-policy";
+/// Extra column (floats) of [`NodeTable`]: USD an hour of all nodes of the row's pool.
+pub const COLUMN_POOL_TOTAL_COST: &str = "pool-total-cost";
+/// Extra column (floats) of [`NodeTable`]: disruption cost of all nodes of the row's pool.
+pub const COLUMN_POOL_TOTAL_DISRUPTION: &str = "pool-total-disruption";
+
+/// Judges consolidation. One call of each method a round, never one a candidate.
+pub trait ConsolidationHook: Send + Sync {
+    /// The order in which to try nodes, asked before anything is simulated.
+    fn order(&self, round: &ConsolidationRound) -> OrderAnswer;
+    /// One verdict per simulated move, in the order of `moves`.
+    fn judge(&self, round: &ConsolidationRound, moves: &[Move]) -> JudgeAnswer;
+}
+
+/// Judges how many nodes may be disrupted at this moment. One call a disruption loop.
+pub trait BudgetsHook: Send + Sync {
+    /// Allowances per pool and reason.
+    fn allow(&self, round: &BudgetRound) -> AllowAnswer;
+}
+
+/// What every call carries: the WIT record `context`.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Context {
+    /// Seconds since 1970-01-01T00:00:00Z.
+    pub now_seconds: u64,
+    /// Broken-down civil time, UTC first, then the zones that bindings name.
+    pub civil: Vec<Civil>,
+    /// Name of the cluster.
+    pub cluster: String,
+    /// Stable identifier of the decision, for records; not an input to it.
+    pub decision_id: String,
+    /// Seed derived from the decision's inputs.
+    pub seed: u64,
+}
+
+/// Civil time in one zone.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Civil {
+    /// IANA name of the zone.
+    pub zone: String,
+    /// Year of the proleptic Gregorian calendar.
+    pub year: i32,
+    /// 1..=12.
+    pub month: u8,
+    /// 1..=31.
+    pub day: u8,
+    /// 0 = Monday .. 6 = Sunday.
+    pub weekday: u8,
+    /// 0..=23.
+    pub hour: u8,
+    /// 0..=59.
+    pub minute: u8,
+    /// Offset from UTC.
+    pub utc_offset_minutes: i32,
+    /// Configured calendars that contain this moment.
+    pub calendars: Vec<String>,
+}
+
+impl Civil {
+    /// Civil time in UTC. Guests have no zone data, so the host breaks the moment down for them.
+    pub fn utc(now: jiff::Timestamp) -> Self {
+        Self::of(&now.to_zoned(jiff::tz::TimeZone::UTC), "UTC")
+    }
+
+    /// Civil time in a zone of the tz database; `None` for an unknown zone.
+    pub fn in_zone(now: jiff::Timestamp, zone: &str) -> Option<Self> {
+        now.in_tz(zone).ok().map(|zoned| Self::of(&zoned, zone))
+    }
+
+    fn of(zoned: &jiff::Zoned, zone: &str) -> Self {
+        let small = |value: i8| u8::try_from(value).unwrap_or_default();
+        Self {
+            zone: zone.to_owned(),
+            year: i32::from(zoned.year()),
+            month: small(zoned.month()),
+            day: small(zoned.day()),
+            weekday: small(zoned.weekday().to_monday_zero_offset()),
+            hour: small(zoned.hour()),
+            minute: small(zoned.minute()),
+            utc_offset_minutes: zoned.offset().seconds() / 60,
+            calendars: Vec::new(),
+        }
+    }
+}
+
+/// Input of both methods of [`ConsolidationHook`].
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct ConsolidationRound {
+    /// What every call carries.
+    pub context: Context,
+    /// One row per candidate node.
+    pub nodes: NodeTable,
+}
+
+/// Columnar table of the candidates: the WIT record `nodes`.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct NodeTable {
+    /// Dictionary of the `sym` columns.
+    pub symbols: Vec<String>,
+    /// Node name (sym).
+    pub name: Vec<u32>,
+    /// NodePool (sym).
+    pub nodepool: Vec<u32>,
+    /// Instance type (sym).
+    pub instance_type: Vec<u32>,
+    /// Zone (sym).
+    pub zone: Vec<u32>,
+    /// 0 on-demand, 1 spot, 2 reserved.
+    pub capacity_type: Vec<u8>,
+    /// USD an hour.
+    pub price: Vec<f64>,
+    /// Seconds since the claim was created.
+    pub age: Vec<u32>,
+    /// Seconds to expiry, [`NEVER_SECONDS`] without one.
+    pub time_to_expiry: Vec<u32>,
+    /// Pods on the node.
+    pub pods: Vec<u32>,
+    /// Pods that carry do-not-disrupt or are held by a PDB.
+    pub blocked_pods: Vec<u32>,
+    /// Reschedule disruption cost.
+    pub disruption_cost: Vec<f64>,
+    /// Allocatable CPU.
+    pub cpu_milli: Vec<u32>,
+    /// Requested CPU.
+    pub cpu_requested_milli: Vec<u32>,
+    /// Allocatable memory.
+    pub memory_mib: Vec<u32>,
+    /// Requested memory.
+    pub memory_requested_mib: Vec<u32>,
+    /// Columns this version has no field for; see the `COLUMN_*` constants.
+    pub extra: Vec<ExtraColumn>,
+}
+
+impl NodeTable {
+    /// Number of rows.
+    pub fn len(&self) -> usize {
+        self.name.len()
+    }
+
+    /// Whether the table has no row.
+    pub fn is_empty(&self) -> bool {
+        self.name.is_empty()
+    }
+
+    /// The text of a symbol; empty for [`NO_SYM`] and for indexes outside the dictionary.
+    pub fn symbol(&self, sym: u32) -> &str {
+        usize::try_from(sym)
+            .ok()
+            .and_then(|index| self.symbols.get(index))
+            .map_or("", String::as_str)
+    }
+
+    /// An extra column by name.
+    pub fn extra(&self, name: &str) -> Option<&Column> {
+        self.extra
+            .iter()
+            .find(|column| column.name == name)
+            .map(|column| &column.values)
+    }
+}
+
+/// A named column beyond the fixed ones.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ExtraColumn {
+    /// Unknown names are ignored by policies.
+    pub name: String,
+    /// As long as its table.
+    pub values: Column,
+}
+
+/// The values of an extra column.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Column {
+    /// Plain numbers.
+    Floats(Vec<f64>),
+    /// Plain integers.
+    Ints(Vec<u32>),
+    /// Indexes into the table's symbols.
+    Syms(Vec<u32>),
+    /// Small codes.
+    Bytes(Vec<u8>),
+}
+
+/// What a move is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum MoveKind {
+    /// Remove nodes that hold nothing worth moving.
+    Empty,
+    /// Remove nodes whose pods fit elsewhere.
+    Delete,
+    /// Remove nodes and launch cheaper ones.
+    Replace,
+    /// Replace a node that no longer matches its definition.
+    Drift,
+    /// Replace a node at the end of its life.
+    Expire,
+}
+
+/// A proposed, already simulated move.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Move {
+    /// What it is.
+    pub kind: MoveKind,
+    /// Rows of the table that go.
+    pub remove: Vec<u32>,
+    /// USD an hour of what goes.
+    pub cost_before: f64,
+    /// USD an hour of what comes.
+    pub cost_after: f64,
+    /// Pods that must find another node.
+    pub pods_moved: u32,
+    /// Those of them whose controller keeps a single replica.
+    pub singletons_moved: u32,
+    /// Highest priority among them.
+    pub max_priority: i32,
+    /// Nodes to launch.
+    pub new_nodes: u32,
+    /// Cheapest type of the replacement (sym); [`NO_SYM`] without one.
+    pub replacement_type: u32,
+    /// Whether the replacement is spot.
+    pub replacement_spot: bool,
+    /// Moves of the pool finished in the last hour.
+    pub recent_hour: u32,
+    /// Moves of the pool finished in the last day.
+    pub recent_day: u32,
+    /// Labels of the move, as pairs of syms.
+    pub labels: Vec<(u32, u32)>,
+}
+
+/// Answer of [`ConsolidationHook::order`].
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct OrderAnswer {
+    /// One key per row, lower first; a negative key skips the node.
+    pub keys: Vec<f64>,
+    /// The policies that took part.
+    pub uses: Vec<PolicyUse>,
+}
+
+/// What a policy says of a move.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum VerdictDecision {
+    /// Go.
+    Approve,
+    /// Do not.
+    Reject,
+    /// Not now.
+    Hold,
+}
+
+/// Verdict on one move.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Verdict {
+    /// What the policy says.
+    pub decision: VerdictDecision,
+    /// Among approved moves the highest goes first.
+    pub score: f64,
+    /// For the record and the event.
+    pub reason: String,
+    /// For a hold: do not ask again before.
+    pub retry_after_seconds: u32,
+}
+
+/// Answer of [`ConsolidationHook::judge`].
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct JudgeAnswer {
+    /// One per move, in order.
+    pub verdicts: Vec<Verdict>,
+    /// The policies that took part.
+    pub uses: Vec<PolicyUse>,
+}
+
+/// Input of [`BudgetsHook::allow`].
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct BudgetRound {
+    /// What every call carries.
+    pub context: Context,
+    /// The pools that have nodes.
+    pub pools: Vec<BudgetPool>,
+}
+
+/// The reasons a budget distinguishes, in the order of the WIT enum.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum BudgetReason {
+    /// Consolidation.
+    Underutilized,
+    /// Emptiness.
+    Empty,
+    /// Drift.
+    Drifted,
+}
+
+impl BudgetReason {
+    /// All of them, in the order of the WIT enum.
+    pub const ALL: [Self; 3] = [Self::Underutilized, Self::Empty, Self::Drifted];
+
+    /// The word of the NodePool API.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Underutilized => "Underutilized",
+            Self::Empty => "Empty",
+            Self::Drifted => "Drifted",
+        }
+    }
+
+    /// Position in [`BudgetPool::disrupting`].
+    pub fn index(self) -> usize {
+        match self {
+            Self::Underutilized => 0,
+            Self::Empty => 1,
+            Self::Drifted => 2,
+        }
+    }
+}
+
+/// A set of [`BudgetReason`]: the WIT flags `reasons`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct BudgetReasons {
+    /// Applies to consolidation.
+    pub underutilized: bool,
+    /// Applies to emptiness.
+    pub empty: bool,
+    /// Applies to drift.
+    pub drifted: bool,
+}
+
+impl BudgetReasons {
+    /// Every reason.
+    pub const ALL: Self = Self {
+        underutilized: true,
+        empty: true,
+        drifted: true,
+    };
+
+    /// Whether the set holds the reason.
+    pub fn contains(self, reason: BudgetReason) -> bool {
+        match reason {
+            BudgetReason::Underutilized => self.underutilized,
+            BudgetReason::Empty => self.empty,
+            BudgetReason::Drifted => self.drifted,
+        }
+    }
+}
+
+/// One declared budget of a pool, already resolved.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DeclaredBudget {
+    /// As written: `10%` or `5`.
+    pub nodes: String,
+    /// Resolved against the node count; 0 when the budget is invalid, which closes the pool.
+    pub resolved: u32,
+    /// Whether its window is open.
+    pub active: bool,
+    /// Seconds to the next start or end of its window, 0 without a schedule.
+    pub next_change_seconds: u32,
+    /// The reasons it applies to.
+    pub reasons: BudgetReasons,
+}
+
+/// A pool as budget policies see it: the WIT record `pool`.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct BudgetPool {
+    /// Name of the NodePool.
+    pub name: String,
+    /// Labels of the NodePool object.
+    pub labels: Vec<(String, String)>,
+    /// Initialized nodes.
+    pub total: u32,
+    /// Those of them that are not Ready.
+    pub not_ready: u32,
+    /// Those of them that are marked for deletion.
+    pub deleting: u32,
+    /// Nodes under disruption now, by [`BudgetReason::index`].
+    pub disrupting: Vec<u32>,
+    /// Pending pods of the cluster.
+    pub pending_pods: u32,
+    /// Declared budgets in the order of the spec.
+    pub declared: Vec<DeclaredBudget>,
+    /// Disruptions finished in the last hour.
+    pub recent_hour: u32,
+    /// Disruptions finished in the last day.
+    pub recent_day: u32,
+}
+
+impl BudgetPool {
+    /// The smallest active declared budget for the reason; `u32::MAX` when none applies.
+    pub fn declared_allowed(&self, reason: BudgetReason) -> u32 {
+        self.declared
+            .iter()
+            .filter(|budget| budget.active && budget.reasons.contains(reason))
+            .map(|budget| budget.resolved)
+            .min()
+            .unwrap_or(u32::MAX)
+    }
+}
+
+/// How many nodes of one pool may be under disruption for one reason.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Allowance {
+    /// Index into the pools of the call.
+    pub pool: u32,
+    /// For what.
+    pub reason: BudgetReason,
+    /// Nodes at once, those already under way included.
+    pub allowed: u32,
+    /// For the record.
+    pub why: String,
+    /// Set by the host, never by a guest: the binding carries `mortise.dev/authority: replace`, so the
+    /// declared budgets do not cap this allowance.
+    pub replaces_declared: bool,
+}
+
+/// Answer of [`BudgetsHook::allow`].
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct AllowAnswer {
+    /// At most one per pool and reason; a missing pair falls back to the declared budgets.
+    pub items: Vec<Allowance>,
+    /// Ask again no later than this (0: at the next loop).
+    pub valid_for_seconds: u32,
+    /// The policies that took part.
+    pub uses: Vec<PolicyUse>,
+}

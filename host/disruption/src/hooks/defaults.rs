@@ -1,0 +1,295 @@
+//! The built-in judgement in native code: the last resort of the policy host, and the tests' stand-in.
+//!
+//! It must agree with the default policy components byte for byte. Answers to Karpenter's
+//! `disruption/consolidation.go`, `disruption/balanced.go` and `NodePool.MustGetAllowedDisruptions`.
+
+use super::{
+    AllowAnswer, Allowance, BudgetReason, BudgetRound, BudgetsHook, COLUMN_CONSOLIDATION_POLICY,
+    COLUMN_POOL_TOTAL_COST, COLUMN_POOL_TOTAL_DISRUPTION, Column, ConsolidationHook,
+    ConsolidationRound, JudgeAnswer, Move, MoveKind, NodeTable, OrderAnswer, Verdict,
+    VerdictDecision,
+};
+
+/// A move of a Balanced pool passes when its score reaches one over this.
+const BALANCED_K: f64 = 2.0;
+
+/// The declared budgets, nothing else.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct DeclaredBudgets;
+
+impl BudgetsHook for DeclaredBudgets {
+    fn allow(&self, round: &BudgetRound) -> AllowAnswer {
+        let mut answer = AllowAnswer::default();
+        for (index, pool) in (0_u32..).zip(&round.pools) {
+            for reason in BudgetReason::ALL {
+                answer.items.push(Allowance {
+                    pool: index,
+                    reason,
+                    allowed: pool.declared_allowed(reason),
+                    why: "declared budgets".to_owned(),
+                    replaces_declared: false,
+                });
+            }
+        }
+        answer
+    }
+}
+
+/// Karpenter's rules: savings ratio first, every cheaper move approved, Balanced pools scored.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct DefaultConsolidation;
+
+impl ConsolidationHook for DefaultConsolidation {
+    fn order(&self, round: &ConsolidationRound) -> OrderAnswer {
+        let nodes = &round.nodes;
+        let keys = nodes
+            .price
+            .iter()
+            .zip(&nodes.disruption_cost)
+            .map(|(&price, &cost)| {
+                // The savings ratio descending, as a key ascending that cannot be negative.
+                if price > 0.0 {
+                    (cost / price).max(0.0)
+                } else {
+                    f64::MAX
+                }
+            })
+            .collect();
+        OrderAnswer {
+            keys,
+            uses: Vec::new(),
+        }
+    }
+
+    fn judge(&self, round: &ConsolidationRound, moves: &[Move]) -> JudgeAnswer {
+        JudgeAnswer {
+            verdicts: moves.iter().map(|it| verdict(&round.nodes, it)).collect(),
+            uses: Vec::new(),
+        }
+    }
+}
+
+fn verdict(nodes: &NodeTable, it: &Move) -> Verdict {
+    let disruption: f64 = it
+        .remove
+        .iter()
+        .map(|&row| at(&nodes.disruption_cost, row))
+        .sum();
+    let savings = it.cost_before - it.cost_after;
+    let score = if disruption > 0.0 {
+        savings / disruption
+    } else {
+        savings
+    };
+    match it.kind {
+        MoveKind::Empty | MoveKind::Drift | MoveKind::Expire => {
+            approve(score, "not a matter of savings")
+        }
+        MoveKind::Delete | MoveKind::Replace => {
+            // A delete frees nodes whose price may be unknown, so only a replacement must prove a saving.
+            if it.kind == MoveKind::Replace && savings <= 0.0 {
+                return reject("the replacement is not cheaper");
+            }
+            match it
+                .remove
+                .iter()
+                .find(|&&row| policy_of(nodes, row) == "WhenEmpty")
+            {
+                Some(_) => reject("the pool consolidates only empty nodes"),
+                None => balanced(nodes, it, savings)
+                    .map_or_else(|| approve(score, "saves cost"), |it| it),
+            }
+        }
+    }
+}
+
+/// The verdict of the Balanced pools among the removed nodes; `None` when all of them approve.
+fn balanced(nodes: &NodeTable, it: &Move, savings: f64) -> Option<Verdict> {
+    let mut pools: Vec<u32> = it
+        .remove
+        .iter()
+        .filter(|&&row| policy_of(nodes, row) == "Balanced")
+        .filter_map(|&row| nodes.nodepool.get(usize::try_from(row).ok()?).copied())
+        .collect();
+    pools.sort_unstable();
+    pools.dedup();
+    for pool in pools {
+        let rows: Vec<u32> = it
+            .remove
+            .iter()
+            .copied()
+            .filter(|&row| at(&nodes.nodepool, row) == pool)
+            .collect();
+        let source: f64 = rows.iter().map(|&row| at(&nodes.price, row)).sum();
+        let disruption: f64 = rows
+            .iter()
+            .map(|&row| at(&nodes.disruption_cost, row))
+            .sum();
+        let share = if it.cost_before > 0.0 {
+            source / it.cost_before
+        } else {
+            0.0
+        };
+        let first = rows.first().copied().unwrap_or_default();
+        let totals = (
+            extra(nodes, COLUMN_POOL_TOTAL_COST, first),
+            extra(nodes, COLUMN_POOL_TOTAL_DISRUPTION, first),
+        );
+        let score = balanced_score(savings * share, disruption, totals);
+        if score < 1.0 / BALANCED_K {
+            return Some(reject(&format!(
+                "balanced score {score:.3} of NodePool {} is below {:.3}",
+                nodes.symbol(pool),
+                1.0 / BALANCED_K
+            )));
+        }
+    }
+    None
+}
+
+/// Share of the pool's cost saved, over share of the pool's disruption caused.
+fn balanced_score(
+    savings: f64,
+    disruption: f64,
+    (cost_total, disruption_total): (f64, f64),
+) -> f64 {
+    if savings <= 0.0 || cost_total <= 0.0 || disruption_total <= 0.0 {
+        return 0.0;
+    }
+    let fraction = disruption / disruption_total;
+    if fraction <= 0.0 {
+        return f64::MAX;
+    }
+    savings / cost_total / fraction
+}
+
+fn approve(score: f64, reason: &str) -> Verdict {
+    Verdict {
+        decision: VerdictDecision::Approve,
+        score,
+        reason: reason.to_owned(),
+        retry_after_seconds: 0,
+    }
+}
+
+fn reject(reason: &str) -> Verdict {
+    Verdict {
+        decision: VerdictDecision::Reject,
+        score: 0.0,
+        reason: reason.to_owned(),
+        retry_after_seconds: 0,
+    }
+}
+
+fn at<T: Copy + Default>(column: &[T], row: u32) -> T {
+    usize::try_from(row)
+        .ok()
+        .and_then(|row| column.get(row).copied())
+        .unwrap_or_default()
+}
+
+fn extra(nodes: &NodeTable, name: &str, row: u32) -> f64 {
+    match nodes.extra(name) {
+        Some(Column::Floats(values)) => at(values, row),
+        Some(Column::Ints(_) | Column::Syms(_) | Column::Bytes(_)) | None => 0.0,
+    }
+}
+
+fn policy_of(nodes: &NodeTable, row: u32) -> &str {
+    match nodes.extra(COLUMN_CONSOLIDATION_POLICY) {
+        Some(Column::Syms(values)) => nodes.symbol(at(values, row)),
+        Some(Column::Floats(_) | Column::Ints(_) | Column::Bytes(_)) | None => "",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hooks::ExtraColumn;
+
+    fn ten_equal_nodes(policy: &str) -> ConsolidationRound {
+        let nodes = NodeTable {
+            symbols: vec!["web".to_owned(), policy.to_owned()],
+            name: vec![0; 10],
+            nodepool: vec![0; 10],
+            price: vec![1.0; 10],
+            disruption_cost: vec![5.0; 10],
+            extra: vec![
+                ExtraColumn {
+                    name: COLUMN_CONSOLIDATION_POLICY.into(),
+                    values: Column::Syms(vec![1; 10]),
+                },
+                ExtraColumn {
+                    name: COLUMN_POOL_TOTAL_COST.into(),
+                    values: Column::Floats(vec![10.0; 10]),
+                },
+                ExtraColumn {
+                    name: COLUMN_POOL_TOTAL_DISRUPTION.into(),
+                    values: Column::Floats(vec![50.0; 10]),
+                },
+            ],
+            ..NodeTable::default()
+        };
+        ConsolidationRound {
+            nodes,
+            ..ConsolidationRound::default()
+        }
+    }
+
+    fn one_for(cost_after: f64) -> Move {
+        Move {
+            kind: if cost_after > 0.0 {
+                MoveKind::Replace
+            } else {
+                MoveKind::Delete
+            },
+            remove: vec![0],
+            cost_before: 1.0,
+            cost_after,
+            pods_moved: 4,
+            singletons_moved: 0,
+            max_priority: 0,
+            new_nodes: u32::from(cost_after > 0.0),
+            replacement_type: crate::hooks::NO_SYM,
+            replacement_spot: false,
+            recent_hour: 0,
+            recent_day: 0,
+            labels: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn each_policy_approves_what_it_should() {
+        use VerdictDecision::{Approve, Reject};
+        for (policy, cost_after, expected) in [
+            ("Balanced", 0.0, Approve),
+            ("Balanced", 0.6, Reject),
+            ("Balanced", 0.5, Approve),
+            ("WhenEmptyOrUnderutilized", 0.6, Approve),
+            ("WhenEmptyOrUnderutilized", 0.99, Approve),
+            ("WhenEmptyOrUnderutilized", 1.0, Reject),
+            ("WhenEmpty", 0.0, Reject),
+        ] {
+            let answer =
+                DefaultConsolidation.judge(&ten_equal_nodes(policy), &[one_for(cost_after)]);
+            assert_eq!(
+                answer.verdicts[0].decision, expected,
+                "{policy} {cost_after}"
+            );
+        }
+    }
+
+    #[test]
+    fn the_dearer_node_per_disruption_comes_first() {
+        let round = ConsolidationRound {
+            nodes: NodeTable {
+                price: vec![1.0, 0.3, 0.0],
+                disruption_cost: vec![10.0, 2.0, 1.0],
+                ..NodeTable::default()
+            },
+            ..ConsolidationRound::default()
+        };
+        let keys = DefaultConsolidation.order(&round).keys;
+        assert!(keys[1] < keys[0] && keys[0] < keys[2]);
+    }
+}
