@@ -1,0 +1,251 @@
+//! The one seam to AWS: a thin trait per service, an operation a method, the SDK's own types in and out.
+//!
+//! [`crate::sdk`] answers over HTTP, the simulator answers from its world; everything above runs alike on
+//! both. No decision, default, retry or paging may live here. Answers to Karpenter's `pkg/aws/sdk.go`.
+
+use async_trait::async_trait;
+
+use aws_sdk_ec2::operation::create_fleet::{CreateFleetInput, CreateFleetOutput};
+use aws_sdk_ec2::operation::create_launch_template::{
+    CreateLaunchTemplateInput, CreateLaunchTemplateOutput,
+};
+use aws_sdk_ec2::operation::create_tags::{CreateTagsInput, CreateTagsOutput};
+use aws_sdk_ec2::operation::delete_launch_template::{
+    DeleteLaunchTemplateInput, DeleteLaunchTemplateOutput,
+};
+use aws_sdk_ec2::operation::describe_capacity_reservations::{
+    DescribeCapacityReservationsInput, DescribeCapacityReservationsOutput,
+};
+use aws_sdk_ec2::operation::describe_images::{DescribeImagesInput, DescribeImagesOutput};
+use aws_sdk_ec2::operation::describe_instance_type_offerings::{
+    DescribeInstanceTypeOfferingsInput, DescribeInstanceTypeOfferingsOutput,
+};
+use aws_sdk_ec2::operation::describe_instance_types::{
+    DescribeInstanceTypesInput, DescribeInstanceTypesOutput,
+};
+use aws_sdk_ec2::operation::describe_instances::{DescribeInstancesInput, DescribeInstancesOutput};
+use aws_sdk_ec2::operation::describe_launch_templates::{
+    DescribeLaunchTemplatesInput, DescribeLaunchTemplatesOutput,
+};
+use aws_sdk_ec2::operation::describe_placement_groups::{
+    DescribePlacementGroupsInput, DescribePlacementGroupsOutput,
+};
+use aws_sdk_ec2::operation::describe_security_groups::{
+    DescribeSecurityGroupsInput, DescribeSecurityGroupsOutput,
+};
+use aws_sdk_ec2::operation::describe_spot_price_history::{
+    DescribeSpotPriceHistoryInput, DescribeSpotPriceHistoryOutput,
+};
+use aws_sdk_ec2::operation::describe_subnets::{DescribeSubnetsInput, DescribeSubnetsOutput};
+use aws_sdk_ec2::operation::terminate_instances::{
+    TerminateInstancesInput, TerminateInstancesOutput,
+};
+use aws_sdk_iam::operation::add_role_to_instance_profile::{
+    AddRoleToInstanceProfileInput, AddRoleToInstanceProfileOutput,
+};
+use aws_sdk_iam::operation::create_instance_profile::{
+    CreateInstanceProfileInput, CreateInstanceProfileOutput,
+};
+use aws_sdk_iam::operation::delete_instance_profile::{
+    DeleteInstanceProfileInput, DeleteInstanceProfileOutput,
+};
+use aws_sdk_iam::operation::get_instance_profile::{
+    GetInstanceProfileInput, GetInstanceProfileOutput,
+};
+use aws_sdk_iam::operation::list_instance_profiles::{
+    ListInstanceProfilesInput, ListInstanceProfilesOutput,
+};
+use aws_sdk_iam::operation::remove_role_from_instance_profile::{
+    RemoveRoleFromInstanceProfileInput, RemoveRoleFromInstanceProfileOutput,
+};
+use aws_sdk_pricing::operation::get_products::{GetProductsInput, GetProductsOutput};
+use aws_sdk_ssm::operation::get_parameter::{GetParameterInput, GetParameterOutput};
+
+/// An operation that AWS refused, or that never got an answer.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{code}: {message}")]
+pub struct ApiError {
+    /// The service's error code, such as `InvalidInstanceID.NotFound`; one of the `CODE_` consts of
+    /// this module when no service answered.
+    pub code: String,
+    /// The service's text.
+    pub message: String,
+    /// Whose fault the service says it is.
+    pub fault: Fault,
+}
+
+/// Who has to change something before an operation can succeed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fault {
+    /// The request: repeating it unchanged does not help.
+    Client,
+    /// The service: the same request may succeed later.
+    Server,
+    /// Nobody answered: time-out, connection, or no credentials.
+    Transport,
+}
+
+/// Code of an error that happened before any service answered.
+pub const CODE_TRANSPORT: &str = "RequestError";
+
+impl ApiError {
+    /// A refusal of the request, as the service words it.
+    pub fn client(code: impl Into<String>, message: impl Into<String>) -> Self {
+        Self {
+            code: code.into(),
+            message: message.into(),
+            fault: Fault::Client,
+        }
+    }
+
+    /// A failure of the service.
+    pub fn server(code: impl Into<String>, message: impl Into<String>) -> Self {
+        Self {
+            code: code.into(),
+            message: message.into(),
+            fault: Fault::Server,
+        }
+    }
+}
+
+/// What every operation answers.
+pub type ApiResult<T> = Result<T, ApiError>;
+
+/// The EC2 operations in use.
+#[async_trait]
+pub trait Ec2Api: Send + Sync {
+    /// Pages of instance types.
+    async fn describe_instance_types(
+        &self,
+        input: DescribeInstanceTypesInput,
+    ) -> ApiResult<DescribeInstanceTypesOutput>;
+
+    /// Pages of (type, zone) pairs.
+    async fn describe_instance_type_offerings(
+        &self,
+        input: DescribeInstanceTypeOfferingsInput,
+    ) -> ApiResult<DescribeInstanceTypeOfferingsOutput>;
+
+    /// Pages of spot prices per type and zone.
+    async fn describe_spot_price_history(
+        &self,
+        input: DescribeSpotPriceHistoryInput,
+    ) -> ApiResult<DescribeSpotPriceHistoryOutput>;
+
+    /// Pages of subnets.
+    async fn describe_subnets(
+        &self,
+        input: DescribeSubnetsInput,
+    ) -> ApiResult<DescribeSubnetsOutput>;
+
+    /// Pages of security groups.
+    async fn describe_security_groups(
+        &self,
+        input: DescribeSecurityGroupsInput,
+    ) -> ApiResult<DescribeSecurityGroupsOutput>;
+
+    /// Pages of machine images.
+    async fn describe_images(&self, input: DescribeImagesInput) -> ApiResult<DescribeImagesOutput>;
+
+    /// Pages of launch templates.
+    async fn describe_launch_templates(
+        &self,
+        input: DescribeLaunchTemplatesInput,
+    ) -> ApiResult<DescribeLaunchTemplatesOutput>;
+
+    /// Makes a launch template.
+    async fn create_launch_template(
+        &self,
+        input: CreateLaunchTemplateInput,
+    ) -> ApiResult<CreateLaunchTemplateOutput>;
+
+    /// Deletes a launch template.
+    async fn delete_launch_template(
+        &self,
+        input: DeleteLaunchTemplateInput,
+    ) -> ApiResult<DeleteLaunchTemplateOutput>;
+
+    /// Launches instances; only fleets of type `instant` are asked for.
+    async fn create_fleet(&self, input: CreateFleetInput) -> ApiResult<CreateFleetOutput>;
+
+    /// Pages of reservations with their instances.
+    async fn describe_instances(
+        &self,
+        input: DescribeInstancesInput,
+    ) -> ApiResult<DescribeInstancesOutput>;
+
+    /// Starts to terminate instances.
+    async fn terminate_instances(
+        &self,
+        input: TerminateInstancesInput,
+    ) -> ApiResult<TerminateInstancesOutput>;
+
+    /// Adds tags to resources.
+    async fn create_tags(&self, input: CreateTagsInput) -> ApiResult<CreateTagsOutput>;
+
+    /// Pages of capacity reservations.
+    async fn describe_capacity_reservations(
+        &self,
+        input: DescribeCapacityReservationsInput,
+    ) -> ApiResult<DescribeCapacityReservationsOutput>;
+
+    /// Placement groups.
+    async fn describe_placement_groups(
+        &self,
+        input: DescribePlacementGroupsInput,
+    ) -> ApiResult<DescribePlacementGroupsOutput>;
+}
+
+/// The IAM operations in use.
+#[async_trait]
+pub trait IamApi: Send + Sync {
+    /// One instance profile with its roles.
+    async fn get_instance_profile(
+        &self,
+        input: GetInstanceProfileInput,
+    ) -> ApiResult<GetInstanceProfileOutput>;
+
+    /// Makes an empty instance profile.
+    async fn create_instance_profile(
+        &self,
+        input: CreateInstanceProfileInput,
+    ) -> ApiResult<CreateInstanceProfileOutput>;
+
+    /// Attaches the role.
+    async fn add_role_to_instance_profile(
+        &self,
+        input: AddRoleToInstanceProfileInput,
+    ) -> ApiResult<AddRoleToInstanceProfileOutput>;
+
+    /// Detaches the role.
+    async fn remove_role_from_instance_profile(
+        &self,
+        input: RemoveRoleFromInstanceProfileInput,
+    ) -> ApiResult<RemoveRoleFromInstanceProfileOutput>;
+
+    /// Deletes a profile that has no role.
+    async fn delete_instance_profile(
+        &self,
+        input: DeleteInstanceProfileInput,
+    ) -> ApiResult<DeleteInstanceProfileOutput>;
+
+    /// Pages of profiles under a path.
+    async fn list_instance_profiles(
+        &self,
+        input: ListInstanceProfilesInput,
+    ) -> ApiResult<ListInstanceProfilesOutput>;
+}
+
+/// The SSM operations in use.
+#[async_trait]
+pub trait SsmApi: Send + Sync {
+    /// One parameter.
+    async fn get_parameter(&self, input: GetParameterInput) -> ApiResult<GetParameterOutput>;
+}
+
+/// The Pricing operations in use.
+#[async_trait]
+pub trait PricingApi: Send + Sync {
+    /// Pages of price-list documents.
+    async fn get_products(&self, input: GetProductsInput) -> ApiResult<GetProductsOutput>;
+}
