@@ -1,1 +1,3 @@
-//! Integration tests.
+//! Tests through the public door: the binary, the API server, the component.
+
+mod tidy;

@@ -1,0 +1,213 @@
+//! The house rules that a program can check: dependency arrows, file sizes, module docs, forbidden calls.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::Value;
+use tests::workspace_root;
+
+const LINES_MAX: usize = 700;
+const COLUMNS_MAX: usize = 180;
+
+/// Crates that must stay free of clocks, async and hash order.
+const PURE: [&str; 4] = ["apis", "scheduling", "state", "disruption"];
+
+/// Flat tables of facts may be long.
+const FLAT_TABLES: [&str; 3] = ["bindings.rs", "ladders.rs", "labels.rs"];
+
+#[test]
+fn arrows_between_crates_are_those_of_the_architecture() {
+    let allowed = arrows_of_the_architecture();
+    let mut faults = String::new();
+    for (package, dependencies) in arrows_of_cargo() {
+        if package_is_policy(&package) {
+            continue;
+        }
+        let Some(allowed) = allowed.get(&package) else {
+            let _ = writeln!(faults, "{package} has no row in the table of ARCHITECTURE.md");
+            continue;
+        };
+        for dependency in dependencies.difference(allowed) {
+            let _ = writeln!(faults, "{package} -> {dependency} is not in ARCHITECTURE.md");
+        }
+    }
+    assert!(faults.is_empty(), "{faults}");
+}
+
+#[test]
+fn policies_depend_on_the_guest_sdk_alone() {
+    for (package, dependencies) in arrows_of_cargo() {
+        if package_is_policy(&package) {
+            let sdk = BTreeSet::from(["guest-sdk".to_owned()]);
+            assert_eq!(dependencies, sdk, "{package}");
+        }
+    }
+}
+
+#[test]
+fn pure_crates_build_without_async_cloud_or_wasm() {
+    let metadata = cargo_metadata();
+    for package in packages(&metadata) {
+        if !PURE.contains(&text(package, "name")) {
+            continue;
+        }
+        for dependency in package["dependencies"].as_array().into_iter().flatten() {
+            let name = text(dependency, "name");
+            let is_shell = name.starts_with("aws-")
+                || ["tokio", "kube", "kube-client", "wasmtime", "rand", "tracing"].contains(&name);
+            let is_dev = dependency["kind"].as_str() == Some("dev");
+            assert!(
+                !is_shell || is_dev,
+                "{} depends on {name}",
+                text(package, "name")
+            );
+        }
+    }
+}
+
+#[test]
+fn files_are_of_readable_size() {
+    let mut faults = String::new();
+    for (path, source) in rust_sources() {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let lines = source.lines().count();
+        if lines > LINES_MAX && !FLAT_TABLES.contains(&name.as_ref()) {
+            let _ = writeln!(faults, "{}: {lines} lines", path.display());
+        }
+        for (number, line) in source.lines().enumerate() {
+            if line.chars().count() > COLUMNS_MAX && !line.contains('"') {
+                let _ = writeln!(faults, "{}:{}: long line", path.display(), number + 1);
+            }
+        }
+    }
+    assert!(faults.is_empty(), "{faults}");
+}
+
+#[test]
+fn every_file_says_what_it_is_for() {
+    let mut faults = String::new();
+    for (path, source) in rust_sources() {
+        if !source.trim_start().starts_with("//!") {
+            let _ = writeln!(faults, "{} does not open with `//!`", path.display());
+        }
+    }
+    assert!(faults.is_empty(), "{faults}");
+}
+
+#[test]
+fn nothing_is_left_unfinished_or_out_of_bounds() {
+    let forbidden_anywhere = ["todo!(", "unimplemented!(", "#[ignore", "dbg!("];
+    let forbidden_in_pure = [
+        "Instant::now(",
+        "SystemTime::now(",
+        "Timestamp::now(",
+        "std::env::",
+        "async fn",
+        "tokio::",
+    ];
+    let mut faults = String::new();
+    for (path, source) in rust_sources() {
+        if path.ends_with("tests/it/tidy.rs") {
+            continue;
+        }
+        let is_pure = PURE
+            .iter()
+            .any(|name| path.starts_with(format!("host/{name}/src")));
+        for (number, line) in source.lines().enumerate() {
+            let code = line.split("//").next().unwrap_or_default();
+            let hits = forbidden_anywhere
+                .iter()
+                .chain(forbidden_in_pure.iter().filter(|_| is_pure))
+                .filter(|word| code.contains(**word));
+            for word in hits {
+                let _ = writeln!(faults, "{}:{}: {word}", path.display(), number + 1);
+            }
+        }
+    }
+    assert!(faults.is_empty(), "{faults}");
+}
+
+/// The rows of the crate table: name -> crates it may depend on.
+fn arrows_of_the_architecture() -> BTreeMap<String, BTreeSet<String>> {
+    let text = fs::read_to_string(workspace_root().join("ARCHITECTURE.md")).unwrap();
+    let rows = text
+        .lines()
+        .skip_while(|line| !line.starts_with("| crate | may depend on |"))
+        .skip(2)
+        .take_while(|line| line.starts_with('|'));
+    rows.map(|row| {
+        let mut cells = row.trim_matches('|').split('|').map(str::trim);
+        let name = cells.next().unwrap_or_default().to_owned();
+        let allowed = cells.next().unwrap_or_default();
+        let allowed = allowed.split(',').map(|cell| cell.trim().to_owned());
+        (name, allowed.filter(|cell| !cell.is_empty()).collect())
+    })
+    .collect()
+}
+
+/// The edges between members of the workspace, tests' own dependencies left out.
+fn arrows_of_cargo() -> BTreeMap<String, BTreeSet<String>> {
+    let metadata = cargo_metadata();
+    let members: BTreeSet<String> = packages(&metadata)
+        .map(|package| text(package, "name").to_owned())
+        .collect();
+    packages(&metadata)
+        .map(|package| {
+            let dependencies = package["dependencies"].as_array().into_iter().flatten();
+            let edges = dependencies
+                .filter(|dependency| dependency["kind"].as_str() != Some("dev"))
+                .map(|dependency| text(dependency, "name").to_owned())
+                .filter(|name| members.contains(name));
+            (text(package, "name").to_owned(), edges.collect())
+        })
+        .collect()
+}
+
+fn package_is_policy(name: &str) -> bool {
+    workspace_root().join("policies").join(name).is_dir()
+}
+
+fn cargo_metadata() -> Value {
+    let output = Command::new(env!("CARGO"))
+        .args(["metadata", "--format-version", "1", "--no-deps", "--offline"])
+        .current_dir(workspace_root())
+        .output()
+        .unwrap();
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+fn packages(metadata: &Value) -> impl Iterator<Item = &Value> {
+    metadata["packages"].as_array().into_iter().flatten()
+}
+
+fn text<'a>(value: &'a Value, key: &str) -> &'a str {
+    value[key].as_str().unwrap_or_default()
+}
+
+/// Every Rust file of the project with its path below the root.
+fn rust_sources() -> Vec<(PathBuf, String)> {
+    let root = workspace_root();
+    let mut found = Vec::new();
+    for folder in ["host", "guest-sdk", "policies", "tests"] {
+        collect(&root, &root.join(folder), &mut found);
+    }
+    found.sort();
+    found
+}
+
+fn collect(root: &Path, folder: &Path, found: &mut Vec<(PathBuf, String)>) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            if path.file_name().is_some_and(|name| name != "target") {
+                collect(root, &path, found);
+            }
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            let source = fs::read_to_string(&path).unwrap();
+            found.push((path.strip_prefix(root).unwrap().to_owned(), source));
+        }
+    }
+}
