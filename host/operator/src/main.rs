@@ -1,2 +1,31 @@
-//! The `mortise` binary.
-fn main() {}
+//! The `mortise` binary: a list of subcommands, each in its own file.
+
+mod cli;
+mod clock;
+mod controller;
+mod crds;
+mod demo;
+mod manifests;
+mod options;
+mod policy_registry;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use crate::cli::{Cli, Subcommand};
+
+fn main() -> ExitCode {
+    let outcome = match Cli::parse().subcommand {
+        Subcommand::Demo(arguments) => demo::run(&arguments),
+        Subcommand::Controller(arguments) => controller::run(&arguments),
+        Subcommand::Crds(arguments) => crds::run(&arguments),
+    };
+    match outcome {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("mortise: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,148 @@
+//! The command line: subcommands and their arguments. What they do is in the file named after each.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use apis::duration::GoDuration;
+use clap::{Args, Parser, ValueEnum};
+
+use crate::options::Options;
+
+/// A node autoscaler for Kubernetes on EC2: a drop-in replacement for Karpenter whose ranking,
+/// consolidation and budgets are sandboxed WebAssembly policies.
+#[derive(Debug, Parser)]
+#[command(name = "mortise", version, about, propagate_version = true)]
+#[command(after_help = "Start with `mortise demo`: it needs no cluster, no cloud and no configuration.")]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) subcommand: Subcommand,
+}
+
+#[derive(Debug, clap::Subcommand)]
+pub(crate) enum Subcommand {
+    /// Run the whole of Mortise on a simulated cluster and cloud
+    ///
+    /// Pending pods become EC2 instances, nodes and running pods, and the nodes go away again when
+    /// they are not needed. The controller is the production one; the Kubernetes API server, the
+    /// kubelets and EC2 are simulated, with the real catalogue of instance types and prices.
+    Demo(DemoArguments),
+
+    /// Run the controller against a Kubernetes API server
+    ///
+    /// Flags and environment variables are Karpenter's; a flag wins over its variable.
+    Controller(Box<ControllerArguments>),
+
+    /// Print the CustomResourceDefinitions as YAML, for `kubectl apply --server-side -f -`
+    Crds(CrdsArguments),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct DemoArguments {
+    /// Manifests to apply: a YAML or JSON file, a folder of them, or `-` for standard input
+    /// (repeatable). Without one, sample workloads are applied: a web shop, a queue worker, a GPU
+    /// job and a DaemonSet
+    #[arg(short = 'f', long = "filename", value_name = "FILE|DIR")]
+    pub(crate) files: Vec<PathBuf>,
+
+    /// Apply a generated mix of this many pods instead of the sample workloads
+    #[arg(long, value_name = "N")]
+    pub(crate) pods: Option<u32>,
+
+    /// Seed of everything the simulated world leaves to chance; one seed, one run
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(crate) seed: u64,
+
+    /// How fast the simulated clock runs. Default: `real` with --listen or --until forever, else `max`
+    #[arg(long, value_enum)]
+    pub(crate) speed: Option<Speed>,
+
+    /// When to stop: `settled` (nothing more to do), `forever`, or a span of simulated time such as `10m`
+    #[arg(long, value_name = "settled|forever|DURATION", default_value = "settled", value_parser = parse_until)]
+    pub(crate) until: Until,
+
+    /// What to print
+    #[arg(short = 'o', long, value_enum, default_value_t = Output::Text)]
+    pub(crate) output: Output,
+
+    /// Serve the simulated Kubernetes API on this loopback address, for kubectl and other controllers
+    #[arg(long, value_name = "ADDR")]
+    pub(crate) listen: Option<std::net::SocketAddr>,
+
+    /// Write a kubeconfig for the served API to this file (implies --listen 127.0.0.1:0)
+    #[arg(long, value_name = "FILE")]
+    pub(crate) kubeconfig_out: Option<PathBuf>,
+
+    /// Run the world alone; `mortise controller --kubeconfig FILE` in another process drives it
+    #[arg(long)]
+    pub(crate) no_controller: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ControllerArguments {
+    /// Kubeconfig to use. Default: $KUBECONFIG, ~/.kube/config, else the pod's service account
+    #[arg(long, value_name = "FILE")]
+    pub(crate) kubeconfig: Option<PathBuf>,
+
+    /// Where instances come from
+    #[arg(long, value_enum, default_value_t = Cloud::Auto)]
+    pub(crate) cloud: Cloud,
+
+    /// Seed of the simulated cloud
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(crate) seed: u64,
+
+    #[command(flatten)]
+    pub(crate) options: Options,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CrdsArguments {
+    /// Print only the CRD whose name or kind contains this word
+    #[arg(value_name = "NAME")]
+    pub(crate) name: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Speed {
+    /// One simulated second a second
+    Real,
+    /// As fast as the machine can
+    Max,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Output {
+    /// A live view in a terminal, plain lines elsewhere
+    Text,
+    /// One JSON summary at the end
+    Json,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Cloud {
+    /// The demo's own world when the kubeconfig points at one, else AWS
+    Auto,
+    /// EC2 in the region of the AWS configuration
+    Aws,
+    /// A simulated EC2 whose instances register as Nodes that kwok keeps alive
+    Simulated,
+}
+
+/// When a demo ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Until {
+    Settled,
+    Forever,
+    After(Duration),
+}
+
+fn parse_until(text: &str) -> Result<Until, String> {
+    match text {
+        "settled" => Ok(Until::Settled),
+        "forever" => Ok(Until::Forever),
+        span => span
+            .parse::<GoDuration>()
+            .map(|duration| Until::After(duration.to_std()))
+            .map_err(|_| format!("`{span}` is none of `settled`, `forever` or a duration such as `90s`, `10m`, `2h`")),
+    }
+}

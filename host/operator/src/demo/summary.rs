@@ -1,0 +1,112 @@
+//! The final summary of a demo, as JSON for programs and as text for people.
+
+use std::fmt::Write as _;
+
+use serde::Serialize;
+
+use super::frame::{Frame, NodeLine};
+
+/// What `-o json` prints.
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Summary {
+    pub(crate) pods: PodCounts,
+    pub(crate) nodes: Vec<NodeLine>,
+    pub(crate) price_per_hour: f64,
+    pub(crate) virtual_seconds: f64,
+    pub(crate) wall_seconds: f64,
+    pub(crate) peak_rss_bytes: u64,
+    pub(crate) launches: u64,
+    pub(crate) terminations: u64,
+    pub(crate) leaked_instances: u64,
+    pub(crate) policies: Vec<PolicyLine>,
+    pub(crate) ledger_hash: String,
+    /// What went wrong and goes on being wrong: faults of manifests, pods that found no place.
+    pub(crate) problems: Vec<String>,
+}
+
+/// Pods by what became of them.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub(crate) struct PodCounts {
+    pub(crate) running: usize,
+    pub(crate) pending: usize,
+}
+
+/// A policy that decided something.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct PolicyLine {
+    pub(crate) kind: String,
+    pub(crate) name: String,
+    pub(crate) digest: String,
+    pub(crate) calls: u64,
+    pub(crate) microseconds_p50: f64,
+}
+
+impl Summary {
+    /// The summary for people: totals, then the nodes grouped by what they are.
+    pub(crate) fn text(&self) -> String {
+        let mut text = String::new();
+        let _ = writeln!(
+            text,
+            "{} pods run on {} nodes for {:.4} USD/h; {} pending",
+            self.pods.running,
+            self.nodes.len(),
+            self.price_per_hour,
+            self.pods.pending
+        );
+        for ((instance_type, capacity_type), group) in groups(&self.nodes) {
+            let price: f64 = group.iter().map(|node| node.price_per_hour).sum();
+            let pods: usize = group.iter().map(|node| node.pods).sum();
+            let _ = writeln!(
+                text,
+                "  {:>3} x {instance_type:<18} {capacity_type:<10} {pods:>5} pods {price:>9.4} USD/h",
+                group.len()
+            );
+        }
+        for policy in &self.policies {
+            let _ = writeln!(
+                text,
+                "  policy {:<14} {:<22} {:>4} calls, p50 {:.0} us, {}",
+                policy.kind,
+                policy.name,
+                policy.calls,
+                policy.microseconds_p50,
+                policy.digest.get(..19).unwrap_or(&policy.digest)
+            );
+        }
+        let _ = writeln!(
+            text,
+            "{} launches and {} terminations in {:.0} s of simulated time, {:.2} s of yours ({} MiB at most)",
+            self.launches,
+            self.terminations,
+            self.virtual_seconds,
+            self.wall_seconds,
+            self.peak_rss_bytes >> 20
+        );
+        let _ = writeln!(text, "ledger {}", self.ledger_hash);
+        text
+    }
+}
+
+type Group<'a> = ((&'a str, &'a str), Vec<&'a NodeLine>);
+
+fn groups(nodes: &[NodeLine]) -> Vec<Group<'_>> {
+    let mut groups = std::collections::BTreeMap::<(&str, &str), Vec<&NodeLine>>::new();
+    for node in nodes {
+        groups
+            .entry((&node.instance_type, &node.capacity_type))
+            .or_default()
+            .push(node);
+    }
+    groups.into_iter().collect()
+}
+
+impl PodCounts {
+    pub(crate) fn of(frame: &Frame) -> Self {
+        Self {
+            running: frame.pods_running,
+            pending: frame.pods_pending,
+        }
+    }
+}

@@ -1,0 +1,221 @@
+//! The controller's settings: Karpenter's flags and environment variables, one row each, byte for byte.
+//!
+//! A flag wins over its variable, the variable over the default. Mortise's own settings begin with
+//! `MORTISE_` and are all optional. Answers to Karpenter's `pkg/operator/options/options.go` and the AWS
+//! provider's file of the same name.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use apis::duration::GoDuration;
+use clap::{Args, ValueEnum};
+
+/// What `mortise controller` can be told.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct Options {
+    /// Name of the cluster; tags and launch templates carry it
+    #[arg(long, env = "CLUSTER_NAME", default_value = "", hide_default_value = true)]
+    pub(crate) cluster_name: String,
+    /// URL of the cluster's API server, as nodes reach it
+    #[arg(long, env = "CLUSTER_ENDPOINT", default_value = "", hide_default_value = true)]
+    pub(crate) cluster_endpoint: String,
+    /// Certificate authority of the API server, in base64, for node user data
+    #[arg(long, env = "CLUSTER_CA_BUNDLE", default_value = "", hide_default_value = true)]
+    pub(crate) cluster_ca_bundle: String,
+    /// The VPC has no way to AWS's public endpoints: no price look-ups
+    #[arg(long, env = "ISOLATED_VPC", default_value_t = false, num_args = 0..=1, default_missing_value = "true", action = clap::ArgAction::Set)]
+    pub(crate) isolated_vpc: bool,
+    /// Share of an instance's memory that the hypervisor and the OS take
+    #[arg(long, env = "VM_MEMORY_OVERHEAD_PERCENT", default_value_t = 0.075, value_parser = parse_share)]
+    pub(crate) vm_memory_overhead_percent: f64,
+    /// Network interfaces kept from the pods-per-node formula
+    #[arg(long, env = "RESERVED_ENIS", default_value_t = 0)]
+    pub(crate) reserved_enis: u32,
+
+    /// Longest time pods are gathered before they are scheduled together
+    #[arg(long, env = "BATCH_MAX_DURATION", default_value = "10s", value_parser = parse_duration)]
+    pub(crate) batch_max_duration: Duration,
+    /// Time without a new pod that ends the gathering
+    #[arg(long, env = "BATCH_IDLE_DURATION", default_value = "1s", value_parser = parse_duration)]
+    pub(crate) batch_idle_duration: Duration,
+    /// Whether preferences of pods count
+    #[arg(long, env = "PREFERENCE_POLICY", value_enum, ignore_case = true, default_value_t = PreferencePolicy::Respect)]
+    pub(crate) preference_policy: PreferencePolicy,
+    /// Whether minValues of a requirement must be met
+    #[arg(long, env = "MIN_VALUES_POLICY", value_enum, ignore_case = true, default_value_t = MinValuesPolicy::Strict)]
+    pub(crate) min_values_policy: MinValuesPolicy,
+    /// Comma list of Name=bool: NodeRepair, ReservedCapacity, SpotToSpotConsolidation, NodeOverlay,
+    /// StaticCapacity, CapacityBuffer
+    #[arg(long, env = "FEATURE_GATES", default_value = "", hide_default_value = true, value_parser = parse_gates)]
+    pub(crate) feature_gates: FeatureGates,
+
+    /// Port of /metrics; 0 turns it off
+    #[arg(long, env = "METRICS_PORT", default_value_t = 8080)]
+    pub(crate) metrics_port: u16,
+    /// Port of /healthz and /readyz; 0 turns it off
+    #[arg(long, env = "HEALTH_PROBE_PORT", default_value_t = 8081)]
+    pub(crate) health_probe_port: u16,
+    /// Run without a leader-election lease
+    #[arg(long, env = "DISABLE_LEADER_ELECTION", default_value_t = false, num_args = 0..=1, default_missing_value = "true", action = clap::ArgAction::Set)]
+    pub(crate) disable_leader_election: bool,
+    /// Name of the lease
+    #[arg(long, env = "LEADER_ELECTION_NAME", default_value = "karpenter-leader-election")]
+    pub(crate) leader_election_name: String,
+    /// Namespace of the lease. Default: the controller's own
+    #[arg(long, env = "LEADER_ELECTION_NAMESPACE", default_value = "", hide_default_value = true)]
+    pub(crate) leader_election_namespace: String,
+    /// Millicores the controller may use; scales its concurrency
+    #[arg(long, env = "CPU_REQUESTS", default_value_t = 1000)]
+    pub(crate) cpu_requests: i64,
+    /// debug, info or error
+    #[arg(long, env = "LOG_LEVEL", default_value = "info")]
+    pub(crate) log_level: String,
+
+    /// Namespace of the controller; policies are bound by ConfigMaps in it
+    #[arg(long, env = "SYSTEM_NAMESPACE", default_value = "mortise")]
+    pub(crate) system_namespace: String,
+    /// How pods are packed: by cost, or in Karpenter's order
+    #[arg(long, env = "MORTISE_PACKING", value_enum, default_value_t = Packing::Cost)]
+    pub(crate) packing: Packing,
+
+    /// Karpenter settings that are accepted, so that its Deployment starts, and that change nothing here
+    #[command(flatten)]
+    pub(crate) accepted: AcceptedOptions,
+}
+
+/// Karpenter's settings that have no effect in Mortise; kept so that a Deployment made for Karpenter starts.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct AcceptedOptions {
+    #[arg(long, env = "KARPENTER_SERVICE", default_value = "", hide = true)]
+    karpenter_service: String,
+    #[arg(long, env = "EKS_CONTROL_PLANE", default_value = "", hide = true, num_args = 0..=1)]
+    eks_control_plane: String,
+    #[arg(long, env = "INTERRUPTION_QUEUE", default_value = "", hide = true)]
+    pub(crate) interruption_queue: String,
+    #[arg(long, env = "DISABLE_DRY_RUN", default_value = "", hide = true, num_args = 0..=1)]
+    disable_dry_run: String,
+    #[arg(long, env = "ENABLE_ZONAL_SHIFT", default_value = "", hide = true, num_args = 0..=1)]
+    enable_zonal_shift: String,
+    #[arg(long, env = "AMI_REFRESH_INTERVAL", default_value = "1m", hide = true)]
+    ami_refresh_interval: String,
+    #[arg(long, env = "SUBNET_REFRESH_INTERVAL", default_value = "1m", hide = true)]
+    subnet_refresh_interval: String,
+    #[arg(long, env = "AWS_FEATURE_GATES", default_value = "", hide = true)]
+    aws_feature_gates: String,
+    #[arg(long, env = "KUBE_CLIENT_QPS", default_value = "200", hide = true)]
+    kube_client_qps: String,
+    #[arg(long, env = "KUBE_CLIENT_BURST", default_value = "300", hide = true)]
+    kube_client_burst: String,
+    #[arg(long, env = "ENABLE_PROFILING", default_value = "", hide = true, num_args = 0..=1)]
+    enable_profiling: String,
+    #[arg(long, env = "DISABLE_CONTROLLER_WARMUP", default_value = "", hide = true, num_args = 0..=1)]
+    disable_controller_warmup: String,
+    #[arg(long, env = "DISABLE_CLUSTER_STATE_OBSERVABILITY", default_value = "", hide = true, num_args = 0..=1)]
+    disable_cluster_state_observability: String,
+    #[arg(long, env = "IGNORE_DRA_REQUESTS", default_value = "", hide = true, num_args = 0..=1)]
+    ignore_dra_requests: String,
+    #[arg(long, env = "MEMORY_LIMIT", default_value = "-1", hide = true, allow_hyphen_values = true)]
+    memory_limit: String,
+    #[arg(long, env = "LOG_OUTPUT_PATHS", default_value = "stdout", hide = true)]
+    log_output_paths: String,
+    #[arg(long, env = "LOG_ERROR_OUTPUT_PATHS", default_value = "stderr", hide = true)]
+    log_error_output_paths: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum PreferencePolicy {
+    #[value(name = "Respect")]
+    Respect,
+    #[value(name = "Ignore")]
+    Ignore,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum MinValuesPolicy {
+    #[value(name = "Strict")]
+    Strict,
+    #[value(name = "BestEffort")]
+    BestEffort,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Packing {
+    /// Choose among feasible packings by effective cost
+    Cost,
+    /// Karpenter's first-fit order
+    Karpenter,
+}
+
+/// Karpenter's feature gates with its defaults; unknown names are ignored, as it does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct FeatureGates {
+    pub(crate) node_repair: bool,
+    pub(crate) reserved_capacity: bool,
+    pub(crate) spot_to_spot_consolidation: bool,
+    pub(crate) node_overlay: bool,
+    pub(crate) static_capacity: bool,
+    pub(crate) capacity_buffer: bool,
+}
+
+impl Default for FeatureGates {
+    fn default() -> Self {
+        Self {
+            node_repair: false,
+            reserved_capacity: true,
+            spot_to_spot_consolidation: false,
+            node_overlay: false,
+            static_capacity: false,
+            capacity_buffer: false,
+        }
+    }
+}
+
+fn parse_gates(text: &str) -> Result<FeatureGates, String> {
+    let mut given = BTreeMap::new();
+    for entry in text.split(',').map(str::trim).filter(|entry| !entry.is_empty()) {
+        let parsed = entry
+            .split_once('=')
+            .and_then(|(name, value)| Some((name.trim(), value.trim().parse::<bool>().ok()?)));
+        let (name, value) = parsed.ok_or_else(|| format!("`{entry}` is not of the form Name=true or Name=false"))?;
+        given.insert(name, value);
+    }
+    let gate = |name: &str, default: bool| given.get(name).copied().unwrap_or(default);
+    let default = FeatureGates::default();
+    Ok(FeatureGates {
+        node_repair: gate("NodeRepair", default.node_repair),
+        reserved_capacity: gate("ReservedCapacity", default.reserved_capacity),
+        spot_to_spot_consolidation: gate("SpotToSpotConsolidation", default.spot_to_spot_consolidation),
+        node_overlay: gate("NodeOverlay", default.node_overlay),
+        static_capacity: gate("StaticCapacity", default.static_capacity),
+        capacity_buffer: gate("CapacityBuffer", default.capacity_buffer),
+    })
+}
+
+fn parse_duration(text: &str) -> Result<Duration, String> {
+    text.parse::<GoDuration>()
+        .map(GoDuration::to_std)
+        .map_err(|_| format!("`{text}` is not a duration such as `500ms`, `10s` or `1m30s`"))
+}
+
+fn parse_share(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(share) if share.is_finite() && share >= 0.0 => Ok(share),
+        _ => Err(format!("`{text}` is not a share of 0 or more, such as 0.075")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn unknown_gates_are_ignored_and_unset_gates_keep_their_default() {
+        let gates = parse_gates("NodeRepair=true, Whatever=false").unwrap();
+        assert!(gates.node_repair && gates.reserved_capacity && !gates.node_overlay);
+    }
+
+    #[test]
+    fn a_gate_without_a_value_is_an_error_that_names_it() {
+        assert!(parse_gates("NodeRepair").unwrap_err().contains("`NodeRepair`"));
+    }
+}
