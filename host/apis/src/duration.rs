@@ -1,0 +1,347 @@
+//! Durations as Go writes them, and the nillable duration that also says `Never`.
+//!
+//! Must keep the user's own text of a nillable duration, since the API server stores what we send back.
+//! Answers to Karpenter's `pkg/apis/v1/duration.go`.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::str::FromStr;
+
+use jiff::SignedDuration;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+
+/// The word for "no duration".
+pub const NEVER: &str = "Never";
+
+const NANOS_PER_SECOND: i64 = 1_000_000_000;
+
+/// Why a text is not a duration.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("invalid duration {text:?}: {reason}")]
+pub struct DurationError {
+    text: String,
+    reason: &'static str,
+}
+
+/// A duration with Go's text form: parsed by `time.ParseDuration`'s rules, printed by `Duration.String`'s.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct GoDuration {
+    nanos: i64,
+}
+
+impl GoDuration {
+    /// No time at all.
+    pub const ZERO: Self = Self { nanos: 0 };
+
+    /// A duration of so many nanoseconds.
+    pub const fn from_nanos(nanos: i64) -> Self {
+        Self { nanos }
+    }
+
+    /// A duration of so many seconds, saturating.
+    pub const fn from_seconds(seconds: i64) -> Self {
+        Self {
+            nanos: seconds.saturating_mul(NANOS_PER_SECOND),
+        }
+    }
+
+    /// The length in nanoseconds.
+    pub const fn as_nanos(self) -> i64 {
+        self.nanos
+    }
+
+    /// The length in whole seconds, the rest cut off.
+    pub const fn as_seconds(self) -> i64 {
+        self.nanos / NANOS_PER_SECOND
+    }
+
+    /// As jiff's duration, for arithmetic with timestamps.
+    pub const fn to_signed_duration(self) -> SignedDuration {
+        SignedDuration::from_nanos(self.nanos)
+    }
+
+    /// As the standard library's duration; a negative one is zero.
+    pub fn to_std(self) -> std::time::Duration {
+        std::time::Duration::from_nanos(u64::try_from(self.nanos).unwrap_or(0))
+    }
+}
+
+impl From<SignedDuration> for GoDuration {
+    fn from(duration: SignedDuration) -> Self {
+        let nanos = duration.as_nanos();
+        let bound = if nanos < 0 { i64::MIN } else { i64::MAX };
+        Self {
+            nanos: i64::try_from(nanos).unwrap_or(bound),
+        }
+    }
+}
+
+impl FromStr for GoDuration {
+    type Err = DurationError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let error = |reason| DurationError {
+            text: text.to_owned(),
+            reason,
+        };
+        let (negative, mut rest) = match text.as_bytes().first() {
+            Some(b'-') => (true, &text[1..]),
+            Some(b'+') => (false, &text[1..]),
+            _ => (false, text),
+        };
+        if rest == "0" {
+            return Ok(Self::ZERO);
+        }
+        if rest.is_empty() {
+            return Err(error("it is empty"));
+        }
+        let mut nanos: i128 = 0;
+        while !rest.is_empty() {
+            let number = rest
+                .find(|c: char| !c.is_ascii_digit() && c != '.')
+                .unwrap_or(rest.len());
+            let (digits, after) = rest.split_at(number);
+            let unit_end = after
+                .find(|c: char| c.is_ascii_digit() || c == '.')
+                .unwrap_or(after.len());
+            let (unit, next) = after.split_at(unit_end);
+            let unit_nanos = unit_nanos(unit).ok_or_else(|| {
+                error(if unit.is_empty() {
+                    "a number lacks its unit"
+                } else {
+                    "it has an unknown unit"
+                })
+            })?;
+            nanos +=
+                term_nanos(digits, unit_nanos).ok_or_else(|| error("it has a malformed number"))?;
+            if nanos > i128::from(i64::MAX) {
+                return Err(error("it is too long"));
+            }
+            rest = next;
+        }
+        let nanos = i64::try_from(if negative { -nanos } else { nanos })
+            .map_err(|_| error("it is too long"))?;
+        Ok(Self { nanos })
+    }
+}
+
+fn unit_nanos(unit: &str) -> Option<i128> {
+    Some(match unit {
+        "ns" => 1,
+        "us" | "µs" | "μs" => 1_000,
+        "ms" => 1_000_000,
+        "s" => 1_000_000_000,
+        "m" => 60 * 1_000_000_000,
+        "h" => 3600 * 1_000_000_000,
+        _ => return None,
+    })
+}
+
+/// One `number × unit`, the fraction cut below a nanosecond as Go does.
+fn term_nanos(digits: &str, unit_nanos: i128) -> Option<i128> {
+    let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
+    if (whole.is_empty() && fraction.is_empty()) || fraction.contains('.') || whole.len() > 19 {
+        return None;
+    }
+    let whole: i128 = if whole.is_empty() {
+        0
+    } else {
+        whole.parse().ok()?
+    };
+    let mut nanos = whole * unit_nanos;
+    let mut scale = unit_nanos;
+    let mut rest = 0;
+    // Ten-fold steps of the largest unit run out after 13 digits; what follows is below a nanosecond.
+    let mut divisor = 1;
+    for digit in fraction.bytes().take(18) {
+        divisor *= 10;
+        rest = rest * 10 + i128::from(digit - b'0');
+    }
+    scale = scale * rest / divisor;
+    nanos += scale;
+    Some(nanos)
+}
+
+impl fmt::Display for GoDuration {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.nanos == 0 {
+            return f.write_str("0s");
+        }
+        if self.nanos < 0 {
+            f.write_str("-")?;
+        }
+        let nanos = self.nanos.unsigned_abs();
+        for (unit, name) in [(1_u64, "ns"), (1_000, "µs"), (1_000_000, "ms")] {
+            if nanos < unit * 1_000 {
+                return write!(f, "{}{name}", decimal(nanos, unit));
+            }
+        }
+        let second = NANOS_PER_SECOND.unsigned_abs();
+        let (hours, minutes) = (nanos / (3600 * second), nanos / (60 * second) % 60);
+        if hours > 0 {
+            write!(f, "{hours}h")?;
+        }
+        if hours > 0 || minutes > 0 {
+            write!(f, "{minutes}m")?;
+        }
+        write!(f, "{}s", decimal(nanos % (60 * second), second))
+    }
+}
+
+/// `value / unit` as a decimal without trailing zeros.
+fn decimal(value: u64, unit: u64) -> String {
+    let (whole, rest) = (value / unit, value % unit);
+    if rest == 0 {
+        return whole.to_string();
+    }
+    let width = unit.ilog10() as usize;
+    let fraction = format!("{rest:0width$}");
+    format!("{whole}.{}", fraction.trim_end_matches('0'))
+}
+
+impl Serialize for GoDuration {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for GoDuration {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Cow::<'de, str>::deserialize(deserializer)?
+            .parse()
+            .map_err(de::Error::custom)
+    }
+}
+
+impl JsonSchema for GoDuration {
+    fn schema_name() -> Cow<'static, str> {
+        "Duration".into()
+    }
+
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({"type": "string"})
+    }
+}
+
+/// A duration, or `Never`. Keeps the text it was read from, so that writing it back changes no byte.
+#[derive(Debug, Clone)]
+pub struct NillableDuration {
+    duration: Option<GoDuration>,
+    raw: String,
+}
+
+impl NillableDuration {
+    /// No duration.
+    pub fn never() -> Self {
+        Self {
+            duration: None,
+            raw: NEVER.to_owned(),
+        }
+    }
+
+    /// A duration with Go's text.
+    pub fn of(duration: GoDuration) -> Self {
+        Self {
+            duration: Some(duration),
+            raw: duration.to_string(),
+        }
+    }
+
+    /// So many hours, written without minutes and seconds as people do.
+    pub(crate) fn hours(hours: i64) -> Self {
+        Self {
+            duration: Some(GoDuration::from_seconds(hours * 3600)),
+            raw: format!("{hours}h"),
+        }
+    }
+
+    /// The duration, or nothing for `Never`.
+    pub const fn duration(&self) -> Option<GoDuration> {
+        self.duration
+    }
+
+    /// Whether it is `Never`.
+    pub const fn is_never(&self) -> bool {
+        self.duration.is_none()
+    }
+
+    /// Whole seconds, or nothing for `Never`.
+    pub fn as_seconds(&self) -> Option<i64> {
+        self.duration.map(GoDuration::as_seconds)
+    }
+
+    /// The text as the user wrote it.
+    pub fn raw(&self) -> &str {
+        &self.raw
+    }
+}
+
+/// Durations that mean the same are equal, however they are spelt.
+impl PartialEq for NillableDuration {
+    fn eq(&self, other: &Self) -> bool {
+        self.duration == other.duration
+    }
+}
+
+impl Eq for NillableDuration {}
+
+/// The absent duration: `Never`.
+impl Default for NillableDuration {
+    fn default() -> Self {
+        Self::never()
+    }
+}
+
+impl FromStr for NillableDuration {
+    type Err = DurationError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        if text == NEVER {
+            return Ok(Self::never());
+        }
+        Ok(Self {
+            duration: Some(text.parse()?),
+            raw: text.to_owned(),
+        })
+    }
+}
+
+impl fmt::Display for NillableDuration {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.raw)
+    }
+}
+
+impl Serialize for NillableDuration {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.raw)
+    }
+}
+
+impl<'de> Deserialize<'de> for NillableDuration {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        match Option::<Cow<'de, str>>::deserialize(deserializer)? {
+            None => Ok(Self::never()),
+            Some(text) => text.parse().map_err(de::Error::custom),
+        }
+    }
+}
+
+impl JsonSchema for NillableDuration {
+    fn schema_name() -> Cow<'static, str> {
+        "NillableDuration".into()
+    }
+
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({"type": "string", "pattern": "^(([0-9]+(s|m|h))+|Never)$"})
+    }
+}
