@@ -1,1 +1,21 @@
 //! The pure scheduling core: requirements, resources, instance types, topology, the solver and the ranking hook.
+//!
+//! No clock, no environment, no randomness, no I/O, no hash-order iteration: the same [`problem::Problem`] gives the
+//! same [`solution::Solution`], byte for byte. Answers to Karpenter's `pkg/scheduling` and
+//! `pkg/controllers/provisioning/scheduling`.
+
+pub mod error;
+pub mod instance_type;
+pub mod interrupt;
+pub mod pod;
+pub mod problem;
+pub mod ranking;
+pub mod requirements;
+pub mod solution;
+pub mod solve;
+pub mod taints;
+
+pub use interrupt::Interrupt;
+pub use problem::Problem;
+pub use solution::Solution;
+pub use solve::solve;

@@ -1,0 +1,144 @@
+//! What a pool may buy: instance types with their offerings, capacity and overhead.
+//!
+//! Values only; filtering belongs to the solver. Answers to Karpenter's `pkg/cloudprovider/types.go`.
+
+use std::collections::BTreeMap;
+
+use apis::labels;
+use apis::resources::Resources;
+
+use crate::requirements::Requirements;
+
+/// A kind of machine, as one pool sees it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct InstanceType {
+    /// Such as `m7i.large`.
+    pub name: String,
+    /// Labels of its nodes, well-known ones included even when empty.
+    pub requirements: Requirements,
+    /// Where and how it is sold.
+    pub offerings: Vec<Offering>,
+    /// All of the machine.
+    pub capacity: Resources,
+    /// What pods do not get.
+    pub overhead: Overhead,
+    /// Volumes that may be attached, by CSI driver; an absent driver is unlimited.
+    pub volume_attachment_limits: BTreeMap<String, u32>,
+}
+
+/// Resources withheld from pods.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Overhead {
+    /// For the kubelet.
+    pub kube_reserved: Resources,
+    /// For the system.
+    pub system_reserved: Resources,
+    /// Kept free by eviction.
+    pub eviction_threshold: Resources,
+}
+
+impl Overhead {
+    /// The sum of the three.
+    pub fn total(&self) -> Resources {
+        let Self {
+            kube_reserved,
+            system_reserved,
+            eviction_threshold,
+        } = self;
+        kube_reserved
+            .clone()
+            .add(system_reserved)
+            .add(eviction_threshold)
+    }
+}
+
+/// One way to buy an instance type.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Offering {
+    /// Zone, capacity type, and the provider's own (zone id, reservation id).
+    pub requirements: Requirements,
+    /// USD an hour, overlays applied.
+    pub price_per_hour: f64,
+    /// USD an hour of the on-demand offering of the same type, when known.
+    pub on_demand_price_per_hour: Option<f64>,
+    /// Whether it can be bought now. A full but healthy reservation stays available.
+    pub available: bool,
+    /// Free slots of a reservation, 0 otherwise.
+    pub reservation_capacity: u32,
+    /// Insufficient-capacity answers in the observation window.
+    pub ice_count: u32,
+    /// Seconds since the latest one.
+    pub ice_age_seconds: Option<u32>,
+}
+
+impl Offering {
+    /// The zone, or the empty string.
+    pub fn zone(&self) -> &str {
+        self.single(labels::TOPOLOGY_ZONE)
+    }
+
+    /// `spot`, `on-demand` or `reserved`.
+    pub fn capacity_type(&self) -> &str {
+        self.single(labels::CAPACITY_TYPE)
+    }
+
+    /// The id of the capacity reservation, or the empty string.
+    pub fn reservation_id(&self) -> &str {
+        self.single(labels::CAPACITY_RESERVATION_ID)
+    }
+
+    /// Whether it belongs to a capacity reservation.
+    pub fn is_reserved(&self) -> bool {
+        self.capacity_type() == labels::CAPACITY_TYPE_RESERVED
+    }
+
+    /// Whether a launch would get it: available, and with a slot left if reserved.
+    pub fn is_launchable(&self) -> bool {
+        self.available && (!self.is_reserved() || self.reservation_capacity > 0)
+    }
+
+    fn single(&self, key: &str) -> &str {
+        self.requirements
+            .find(key)
+            .filter(|r| !r.is_complement())
+            .and_then(|r| r.values().next())
+            .unwrap_or("")
+    }
+}
+
+impl InstanceType {
+    /// What pods (daemons included) may use. Huge pages come out of memory.
+    pub fn allocatable(&self) -> Resources {
+        let mut allocatable = self.capacity.clone().saturating_sub(&self.overhead.total());
+        let huge_pages: i64 = self
+            .capacity
+            .iter()
+            .filter(|(name, _)| name.starts_with("hugepages-"))
+            .map(|(_, amount)| amount)
+            .sum();
+        if huge_pages > 0 {
+            let memory = allocatable
+                .get(labels::RESOURCE_MEMORY)
+                .saturating_sub(huge_pages)
+                .max(0);
+            allocatable.set(labels::RESOURCE_MEMORY, memory);
+        }
+        allocatable
+    }
+
+    /// The offering of a zone and capacity type, reserved ones aside.
+    pub fn offering(&self, zone: &str, capacity_type: &str) -> Option<&Offering> {
+        self.offerings
+            .iter()
+            .find(|o| o.zone() == zone && o.capacity_type() == capacity_type)
+    }
+
+    /// The generation number that breaks price ties, 0 when unknown.
+    pub fn generation(&self) -> u32 {
+        self.requirements
+            .find(labels::INSTANCE_GENERATION)
+            .and_then(|r| r.values().next())
+            .and_then(|v| v.parse().ok())
+            .unwrap_or(0)
+    }
+}

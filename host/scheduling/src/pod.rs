@@ -1,0 +1,333 @@
+//! A pod as the solver sees it: parsed once at the edge, with everything equal pods share kept once.
+//!
+//! Must not be changed after parsing; relaxing a preference makes a view instead. Answers to the pod half of
+//! Karpenter's `pkg/utils/pod`.
+
+mod parse;
+mod requests;
+mod selector;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use apis::resources::Resources;
+use indexmap::IndexSet;
+use jiff::Timestamp;
+
+use crate::requirements::Requirement;
+
+pub use requests::effective_requests;
+pub use selector::{LabelSelector, SelectorOperator, SelectorRequirement};
+
+/// Namespace and name.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PodKey {
+    /// Namespace.
+    pub namespace: String,
+    /// Name.
+    pub name: String,
+}
+
+impl PodKey {
+    /// Builds a key.
+    pub fn new(namespace: &str, name: &str) -> Self {
+        Self {
+            namespace: namespace.to_owned(),
+            name: name.to_owned(),
+        }
+    }
+}
+
+impl std::fmt::Display for PodKey {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}/{}", self.namespace, self.name)
+    }
+}
+
+/// Phase of a pod.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub enum PodPhase {
+    /// Not running yet.
+    #[default]
+    Pending,
+    /// Running.
+    Running,
+    /// Ended well.
+    Succeeded,
+    /// Ended badly.
+    Failed,
+    /// The node is silent.
+    Unknown,
+}
+
+/// One pod: what is its own, and the shape it shares.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Pod {
+    /// Namespace and name.
+    pub key: PodKey,
+    /// UID.
+    pub uid: String,
+    /// Creation time.
+    pub created_at: Option<Timestamp>,
+    /// Everything that equal pods share.
+    pub shape: Arc<PodShape>,
+    /// Names of its PersistentVolumeClaims, those of ephemeral volumes included.
+    pub volume_claims: Vec<String>,
+    /// Node it is bound to.
+    pub node_name: Option<String>,
+    /// Node it waits for while others are preempted.
+    pub nominated_node_name: Option<String>,
+    /// Phase.
+    pub phase: PodPhase,
+    /// When it was or will be deleted.
+    pub deletion_timestamp: Option<Timestamp>,
+    /// When the kubelet took it on.
+    pub started_at: Option<Timestamp>,
+    /// Whether the condition Ready is True.
+    pub is_ready: bool,
+    /// Whether the scheduler said `PodScheduled=False`, reason `Unschedulable`.
+    pub is_unschedulable: bool,
+}
+
+/// What two pods must share to be equal for scheduling and disruption.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct PodShape {
+    /// Namespace, in which its selectors apply.
+    pub namespace: String,
+    /// Effective requests, `pods: 1` included.
+    pub requests: Resources,
+    /// Labels, by which others select it.
+    pub labels: BTreeMap<String, String>,
+    /// Annotations that matter: `karpenter.sh/*` and the deletion cost.
+    pub annotations: BTreeMap<String, String>,
+    /// Node selector.
+    pub node_selector: BTreeMap<String, String>,
+    /// Required node affinity: alternatives, each a conjunction.
+    pub required_node_affinity: Vec<Vec<Requirement>>,
+    /// Preferred node affinity.
+    pub preferred_node_affinity: Vec<Weighted<Vec<Requirement>>>,
+    /// Required pod affinity.
+    pub pod_affinity: Vec<AffinityTerm>,
+    /// Preferred pod affinity.
+    pub preferred_pod_affinity: Vec<Weighted<AffinityTerm>>,
+    /// Required pod anti-affinity.
+    pub pod_anti_affinity: Vec<AffinityTerm>,
+    /// Preferred pod anti-affinity.
+    pub preferred_pod_anti_affinity: Vec<Weighted<AffinityTerm>>,
+    /// Topology spread constraints.
+    pub topology_spread: Vec<TopologySpread>,
+    /// Tolerations.
+    pub tolerations: Vec<Toleration>,
+    /// Host ports of its containers.
+    pub host_ports: Vec<HostPort>,
+    /// Priority.
+    pub priority: i32,
+    /// Priority class name.
+    pub priority_class_name: Option<String>,
+    /// Controlling owner.
+    pub owner: Option<Owner>,
+    /// Grace period in seconds, if set.
+    pub termination_grace_period_seconds: Option<i64>,
+    /// Whether it asks for dynamic resources.
+    pub uses_resource_claims: bool,
+    /// Whether a required term matches on fields, which is not supported.
+    pub has_match_fields: bool,
+}
+
+/// A value with a weight between 1 and 100.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Weighted<T> {
+    /// Weight.
+    pub weight: i32,
+    /// What is preferred.
+    pub value: T,
+}
+
+/// A pod affinity or anti-affinity term.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct AffinityTerm {
+    /// Node label whose values are the domains.
+    pub topology_key: String,
+    /// Pods it looks at, `matchLabelKeys` merged in; without one it matches none.
+    pub selector: Option<LabelSelector>,
+    /// Namespaces named.
+    pub namespaces: Vec<String>,
+    /// Namespaces selected.
+    pub namespace_selector: Option<LabelSelector>,
+}
+
+/// A topology spread constraint.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TopologySpread {
+    /// Greatest difference between a domain and the emptiest one.
+    pub max_skew: i32,
+    /// Node label whose values are the domains.
+    pub topology_key: String,
+    /// Whether the constraint binds (`DoNotSchedule`) or is a preference.
+    pub is_required: bool,
+    /// Pods it counts, `matchLabelKeys` merged in.
+    pub selector: Option<LabelSelector>,
+    /// Fewer domains than this count as an empty one.
+    pub min_domains: Option<i32>,
+    /// Whether node selector and affinity limit the domains (`Honor`, the default).
+    pub honors_node_affinity: bool,
+    /// Whether untolerated taints limit the domains (`Ignore` is the default).
+    pub honors_node_taints: bool,
+}
+
+/// A toleration.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Toleration {
+    /// Key; empty tolerates every key with `Exists`.
+    pub key: String,
+    /// `Exists`, `Equal` (default), `Lt` or `Gt`.
+    pub operator: String,
+    /// Value.
+    pub value: String,
+    /// Effect; empty tolerates every effect.
+    pub effect: String,
+}
+
+/// A host port.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct HostPort {
+    /// Address; unspecified is `0.0.0.0`.
+    pub ip: String,
+    /// Port.
+    pub port: i32,
+    /// `TCP`, `UDP` or `SCTP`.
+    pub protocol: String,
+}
+
+impl HostPort {
+    /// Whether two pods with these ports cannot share a node.
+    pub fn conflicts_with(&self, other: &Self) -> bool {
+        let unspecified = |ip: &str| ip == "0.0.0.0" || ip == "::";
+        self.port == other.port
+            && self.protocol == other.protocol
+            && (self.ip == other.ip || unspecified(&self.ip) || unspecified(&other.ip))
+    }
+}
+
+/// The controller that owns a pod.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Owner {
+    /// Such as `apps/v1`.
+    pub api_version: String,
+    /// Such as `ReplicaSet`.
+    pub kind: String,
+    /// Name.
+    pub name: String,
+    /// UID.
+    pub uid: String,
+}
+
+/// Why a pod object cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum InvalidPod {
+    /// It has no name.
+    #[error("pod has no name")]
+    Unnamed,
+    /// It has no spec.
+    #[error("pod {0} has no spec")]
+    NoSpec(PodKey),
+    /// A quantity does not parse.
+    #[error("pod {pod}: {field}: {reason}")]
+    Quantity {
+        /// The pod.
+        pod: PodKey,
+        /// The field.
+        field: String,
+        /// What is wrong.
+        reason: String,
+    },
+    /// An operator is unknown.
+    #[error("pod {pod}: unknown operator {operator:?} for key {key:?}")]
+    Operator {
+        /// The pod.
+        pod: PodKey,
+        /// The label key.
+        key: String,
+        /// The operator.
+        operator: String,
+    },
+}
+
+/// Keeps each distinct shape once, so that a hundred thousand pods cost little.
+#[derive(Debug, Clone, Default)]
+pub struct ShapeTable {
+    shapes: IndexSet<Arc<PodShape>>,
+}
+
+impl ShapeTable {
+    /// An empty table.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The one shared instance of an equal shape.
+    pub fn intern(&mut self, shape: PodShape) -> Arc<PodShape> {
+        if let Some(known) = self.shapes.get(&shape) {
+            return Arc::clone(known);
+        }
+        let shape = Arc::new(shape);
+        self.shapes.insert(Arc::clone(&shape));
+        shape
+    }
+
+    /// Drops the shapes that no pod uses any more.
+    pub fn shrink(&mut self) {
+        self.shapes.retain(|shape| Arc::strong_count(shape) > 1);
+    }
+
+    /// Number of distinct shapes.
+    pub fn len(&self) -> usize {
+        self.shapes.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.shapes.is_empty()
+    }
+}
+
+impl Pod {
+    /// Whether it has ended.
+    pub fn is_terminal(&self) -> bool {
+        matches!(self.phase, PodPhase::Succeeded | PodPhase::Failed)
+    }
+
+    /// Whether it is being deleted.
+    pub fn is_terminating(&self) -> bool {
+        self.deletion_timestamp.is_some()
+    }
+
+    /// Whether a DaemonSet owns it.
+    pub fn is_owned_by_daemon_set(&self) -> bool {
+        self.is_owned_by("apps/v1", "DaemonSet")
+    }
+
+    /// Whether a node owns it (a static pod's mirror).
+    pub fn is_owned_by_node(&self) -> bool {
+        self.is_owned_by("v1", "Node")
+    }
+
+    /// Whether its controlling owner is of this kind.
+    pub fn is_owned_by(&self, api_version: &str, kind: &str) -> bool {
+        self.shape
+            .owner
+            .as_ref()
+            .is_some_and(|owner| owner.api_version == api_version && owner.kind == kind)
+    }
+
+    /// Whether the scheduler could not place it and a new node may help.
+    pub fn is_provisionable(&self) -> bool {
+        self.is_unschedulable
+            && self.node_name.is_none()
+            && self.nominated_node_name.is_none()
+            && !self.is_terminal()
+            && !self.is_terminating()
+            && !self.is_owned_by_daemon_set()
+            && !self.is_owned_by_node()
+    }
+}

@@ -1,0 +1,351 @@
+//! From the API's pod to ours.
+//!
+//! Total over what the API server admits; the few things it cannot rule out become [`InvalidPod`].
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use apis::labels;
+use k8s_openapi::api::core::v1 as core;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1 as meta;
+
+use super::{
+    AffinityTerm, HostPort, InvalidPod, LabelSelector, Owner, Pod, PodKey, PodPhase, PodShape,
+    SelectorOperator, ShapeTable, Toleration, TopologySpread, Weighted, effective_requests,
+};
+use crate::requirements::{Operator, Requirement};
+
+impl Pod {
+    /// Parses a pod, sharing its shape through `shapes`.
+    pub fn parse(pod: &core::Pod, shapes: &mut ShapeTable) -> Result<Self, InvalidPod> {
+        let name = pod.metadata.name.clone().ok_or(InvalidPod::Unnamed)?;
+        let namespace = pod
+            .metadata
+            .namespace
+            .clone()
+            .unwrap_or_else(|| "default".to_owned());
+        let key = PodKey { namespace, name };
+        let spec = pod
+            .spec
+            .as_ref()
+            .ok_or_else(|| InvalidPod::NoSpec(key.clone()))?;
+        let shape = shapes.intern(PodShape::parse(pod, spec, &key)?);
+        Ok(Self::with_shape(pod, spec, key, shape))
+    }
+
+    fn with_shape(
+        pod: &core::Pod,
+        spec: &core::PodSpec,
+        key: PodKey,
+        shape: Arc<PodShape>,
+    ) -> Self {
+        let status = pod.status.as_ref();
+        let condition = |kind: &str| {
+            status
+                .and_then(|s| s.conditions.as_ref())
+                .and_then(|conditions| conditions.iter().find(|c| c.type_ == kind))
+        };
+        Self {
+            uid: pod.metadata.uid.clone().unwrap_or_default(),
+            created_at: pod.metadata.creation_timestamp.as_ref().map(|t| t.0),
+            shape,
+            volume_claims: volume_claims(spec, &key.name),
+            node_name: spec.node_name.clone().filter(|n| !n.is_empty()),
+            nominated_node_name: status
+                .and_then(|s| s.nominated_node_name.clone())
+                .filter(|n| !n.is_empty()),
+            phase: status
+                .and_then(|s| s.phase.as_deref())
+                .map_or(PodPhase::Pending, parse_phase),
+            deletion_timestamp: pod.metadata.deletion_timestamp.as_ref().map(|t| t.0),
+            started_at: status.and_then(|s| s.start_time.as_ref()).map(|t| t.0),
+            is_ready: condition("Ready").is_some_and(|c| c.status == "True"),
+            is_unschedulable: condition("PodScheduled").is_some_and(|c| {
+                c.status == "False" && c.reason.as_deref() == Some("Unschedulable")
+            }),
+            key,
+        }
+    }
+}
+
+impl PodShape {
+    /// Parses the template of a DaemonSet or other workload as the shape of its pods.
+    pub fn parse_template(
+        template: &core::PodTemplateSpec,
+        namespace: &str,
+        name: &str,
+    ) -> Result<Self, InvalidPod> {
+        let key = PodKey::new(namespace, name);
+        let spec = template
+            .spec
+            .as_ref()
+            .ok_or_else(|| InvalidPod::NoSpec(key.clone()))?;
+        let metadata = template.metadata.clone().unwrap_or_default();
+        let pod = core::Pod {
+            metadata,
+            spec: None,
+            status: None,
+        };
+        Self::parse(&pod, spec, &key)
+    }
+
+    fn parse(pod: &core::Pod, spec: &core::PodSpec, key: &PodKey) -> Result<Self, InvalidPod> {
+        let labels = pod.metadata.labels.clone().unwrap_or_default();
+        let affinity = spec.affinity.clone().unwrap_or_default();
+        let node_affinity = affinity.node_affinity.unwrap_or_default();
+        let pod_affinity = affinity.pod_affinity.unwrap_or_default();
+        let pod_anti_affinity = affinity.pod_anti_affinity.unwrap_or_default();
+        let required_terms = node_affinity
+            .required_during_scheduling_ignored_during_execution
+            .map(|selector| selector.node_selector_terms)
+            .unwrap_or_default();
+        let term = |t: &core::PodAffinityTerm| affinity_term(t, &labels);
+        Ok(Self {
+            namespace: key.namespace.clone(),
+            requests: effective_requests(pod, spec, key)?,
+            annotations: annotations(&pod.metadata),
+            node_selector: spec.node_selector.clone().unwrap_or_default(),
+            has_match_fields: required_terms.iter().any(|t| t.match_fields.is_some()),
+            required_node_affinity: required_terms
+                .iter()
+                .map(|t| node_term(t, key))
+                .collect::<Result<_, _>>()?,
+            preferred_node_affinity: node_affinity
+                .preferred_during_scheduling_ignored_during_execution
+                .iter()
+                .flatten()
+                .map(|p| {
+                    Ok(Weighted {
+                        weight: p.weight,
+                        value: node_term(&p.preference, key)?,
+                    })
+                })
+                .collect::<Result<_, InvalidPod>>()?,
+            pod_affinity: terms(
+                &pod_affinity.required_during_scheduling_ignored_during_execution,
+                term,
+            ),
+            preferred_pod_affinity: weighted_terms(
+                &pod_affinity.preferred_during_scheduling_ignored_during_execution,
+                term,
+            ),
+            pod_anti_affinity: terms(
+                &pod_anti_affinity.required_during_scheduling_ignored_during_execution,
+                term,
+            ),
+            preferred_pod_anti_affinity: weighted_terms(
+                &pod_anti_affinity.preferred_during_scheduling_ignored_during_execution,
+                term,
+            ),
+            topology_spread: spec
+                .topology_spread_constraints
+                .iter()
+                .flatten()
+                .map(|c| topology_spread(c, &labels))
+                .collect(),
+            tolerations: spec.tolerations.iter().flatten().map(toleration).collect(),
+            host_ports: host_ports(spec),
+            priority: spec.priority.unwrap_or(0),
+            priority_class_name: spec.priority_class_name.clone(),
+            owner: owner(&pod.metadata),
+            termination_grace_period_seconds: spec.termination_grace_period_seconds,
+            uses_resource_claims: uses_resource_claims(spec),
+            labels,
+        })
+    }
+}
+
+fn parse_phase(phase: &str) -> PodPhase {
+    match phase {
+        "Running" => PodPhase::Running,
+        "Succeeded" => PodPhase::Succeeded,
+        "Failed" => PodPhase::Failed,
+        "Unknown" => PodPhase::Unknown,
+        _ => PodPhase::Pending,
+    }
+}
+
+fn volume_claims(spec: &core::PodSpec, pod_name: &str) -> Vec<String> {
+    spec.volumes
+        .iter()
+        .flatten()
+        .filter_map(|volume| {
+            let persistent = volume
+                .persistent_volume_claim
+                .as_ref()
+                .map(|c| c.claim_name.clone());
+            let ephemeral = volume
+                .ephemeral
+                .as_ref()
+                .map(|_| format!("{pod_name}-{}", volume.name));
+            persistent.or(ephemeral)
+        })
+        .collect()
+}
+
+fn annotations(metadata: &meta::ObjectMeta) -> BTreeMap<String, String> {
+    metadata
+        .annotations
+        .iter()
+        .flatten()
+        .filter(|(key, _)| {
+            key.starts_with("karpenter.sh/")
+                || key.starts_with("mortise.dev/")
+                || *key == labels::POD_DELETION_COST_ANNOTATION
+        })
+        .map(|(key, value)| (key.clone(), value.clone()))
+        .collect()
+}
+
+fn node_term(term: &core::NodeSelectorTerm, pod: &PodKey) -> Result<Vec<Requirement>, InvalidPod> {
+    term.match_expressions
+        .iter()
+        .flatten()
+        .map(|expression| {
+            let operator =
+                Operator::parse(&expression.operator).ok_or_else(|| InvalidPod::Operator {
+                    pod: pod.clone(),
+                    key: expression.key.clone(),
+                    operator: expression.operator.clone(),
+                })?;
+            let values = expression.values.iter().flatten().map(String::as_str);
+            Ok(Requirement::new(&expression.key, operator, values))
+        })
+        .collect()
+}
+
+fn terms(
+    list: &Option<Vec<core::PodAffinityTerm>>,
+    parse: impl Fn(&core::PodAffinityTerm) -> AffinityTerm,
+) -> Vec<AffinityTerm> {
+    list.iter().flatten().map(parse).collect()
+}
+
+fn weighted_terms(
+    list: &Option<Vec<core::WeightedPodAffinityTerm>>,
+    parse: impl Fn(&core::PodAffinityTerm) -> AffinityTerm,
+) -> Vec<Weighted<AffinityTerm>> {
+    list.iter()
+        .flatten()
+        .map(|t| Weighted {
+            weight: t.weight,
+            value: parse(&t.pod_affinity_term),
+        })
+        .collect()
+}
+
+fn affinity_term(
+    term: &core::PodAffinityTerm,
+    pod_labels: &BTreeMap<String, String>,
+) -> AffinityTerm {
+    let mut selector = selector(
+        term.label_selector.as_ref(),
+        term.match_label_keys.as_ref(),
+        pod_labels,
+    );
+    if let Some(selector) = &mut selector {
+        for key in term.mismatch_label_keys.iter().flatten() {
+            if let Some(value) = pod_labels.get(key) {
+                selector.require(key, SelectorOperator::NotIn, [value.clone()]);
+            }
+        }
+    }
+    let mut namespaces = term.namespaces.clone().unwrap_or_default();
+    namespaces.sort();
+    AffinityTerm {
+        topology_key: labels::normalize(&term.topology_key).to_owned(),
+        selector,
+        namespaces,
+        namespace_selector: term.namespace_selector.as_ref().map(LabelSelector::parse),
+    }
+}
+
+fn selector(
+    selector: Option<&meta::LabelSelector>,
+    match_label_keys: Option<&Vec<String>>,
+    pod_labels: &BTreeMap<String, String>,
+) -> Option<LabelSelector> {
+    let mut parsed = LabelSelector::parse(selector?);
+    for key in match_label_keys.into_iter().flatten() {
+        if let Some(value) = pod_labels.get(key) {
+            parsed.require(key, SelectorOperator::In, [value.clone()]);
+        }
+    }
+    Some(parsed)
+}
+
+fn topology_spread(
+    constraint: &core::TopologySpreadConstraint,
+    pod_labels: &BTreeMap<String, String>,
+) -> TopologySpread {
+    TopologySpread {
+        max_skew: constraint.max_skew,
+        topology_key: labels::normalize(&constraint.topology_key).to_owned(),
+        is_required: constraint.when_unsatisfiable != "ScheduleAnyway",
+        selector: selector(
+            constraint.label_selector.as_ref(),
+            constraint.match_label_keys.as_ref(),
+            pod_labels,
+        ),
+        min_domains: constraint.min_domains,
+        honors_node_affinity: constraint.node_affinity_policy.as_deref() != Some("Ignore"),
+        honors_node_taints: constraint.node_taints_policy.as_deref() == Some("Honor"),
+    }
+}
+
+fn toleration(toleration: &core::Toleration) -> Toleration {
+    Toleration {
+        key: toleration.key.clone().unwrap_or_default(),
+        operator: toleration.operator.clone().unwrap_or_default(),
+        value: toleration.value.clone().unwrap_or_default(),
+        effect: toleration.effect.clone().unwrap_or_default(),
+    }
+}
+
+fn host_ports(spec: &core::PodSpec) -> Vec<HostPort> {
+    let mut ports: Vec<HostPort> = spec
+        .containers
+        .iter()
+        .flat_map(|container| container.ports.iter().flatten())
+        .filter_map(|port| {
+            Some(HostPort {
+                port: port.host_port.filter(|p| *p != 0)?,
+                ip: port
+                    .host_ip
+                    .clone()
+                    .filter(|ip| !ip.is_empty())
+                    .unwrap_or_else(|| "0.0.0.0".to_owned()),
+                protocol: port.protocol.clone().unwrap_or_else(|| "TCP".to_owned()),
+            })
+        })
+        .collect();
+    ports.sort();
+    ports
+}
+
+fn owner(metadata: &meta::ObjectMeta) -> Option<Owner> {
+    let owners = metadata.owner_references.as_ref()?;
+    let owner = owners
+        .iter()
+        .find(|o| o.controller == Some(true))
+        .or_else(|| owners.first())?;
+    Some(Owner {
+        api_version: owner.api_version.clone(),
+        kind: owner.kind.clone(),
+        name: owner.name.clone(),
+        uid: owner.uid.clone(),
+    })
+}
+
+fn uses_resource_claims(spec: &core::PodSpec) -> bool {
+    let containers = spec
+        .containers
+        .iter()
+        .chain(spec.init_containers.iter().flatten());
+    spec.resource_claims
+        .as_ref()
+        .is_some_and(|claims| !claims.is_empty())
+        || containers
+            .filter_map(|c| c.resources.as_ref())
+            .any(|r| r.claims.as_ref().is_some_and(|claims| !claims.is_empty()))
+}

@@ -1,0 +1,96 @@
+//! The effective requests of a pod: what the scheduler and the kubelet count.
+//!
+//! Answers to Kubernetes' `component-helpers/resource` and Karpenter's `pkg/utils/resources`.
+
+use std::collections::BTreeMap;
+
+use apis::labels;
+use apis::resources::Resources;
+use k8s_openapi::api::core::v1 as core;
+use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
+
+use super::{InvalidPod, PodKey};
+
+/// One slot of the resource `pods`, in thousandths.
+const ONE_POD_MILLIS: i64 = 1000;
+
+type QuantityList = BTreeMap<String, Quantity>;
+
+/// The larger of what init containers need at their worst moment and what runs side by side later, plus overhead and
+/// one pod slot. Pod-level requests win over the sum of the containers. During an in-place resize the larger of spec
+/// and allocated counts.
+pub fn effective_requests(
+    pod: &core::Pod,
+    spec: &core::PodSpec,
+    key: &PodKey,
+) -> Result<Resources, InvalidPod> {
+    let status = pod.status.as_ref();
+    let mut running = Resources::default();
+    for container in &spec.containers {
+        let statuses = status.and_then(|s| s.container_statuses.as_ref());
+        running = running.add(&container_requests(container, statuses, key)?);
+    }
+    let mut sidecars = Resources::default();
+    let mut init_peak = Resources::default();
+    for container in spec.init_containers.iter().flatten() {
+        let statuses = status.and_then(|s| s.init_container_statuses.as_ref());
+        let requests = container_requests(container, statuses, key)?;
+        if container.restart_policy.as_deref() == Some("Always") {
+            sidecars = sidecars.add(&requests);
+            init_peak = init_peak.max(&sidecars);
+        } else {
+            init_peak = init_peak.max(&sidecars.clone().add(&requests));
+        }
+    }
+    let mut total = running.add(&sidecars).max(&init_peak);
+    if let Some(pod_level) = spec.resources.as_ref().and_then(|r| r.requests.as_ref()) {
+        for (name, amount) in parse(pod_level, key, "spec.resources.requests")?.iter() {
+            total.set(name, amount);
+        }
+    }
+    if let Some(overhead) = &spec.overhead {
+        total = total.add(&parse(overhead, key, "spec.overhead")?);
+    }
+    total.set(labels::RESOURCE_PODS, ONE_POD_MILLIS);
+    Ok(total)
+}
+
+fn container_requests(
+    container: &core::Container,
+    statuses: Option<&Vec<core::ContainerStatus>>,
+    pod: &PodKey,
+) -> Result<Resources, InvalidPod> {
+    let field = format!("container {}: resources.requests", container.name);
+    let Some(resources) = &container.resources else {
+        return Ok(Resources::default());
+    };
+    let mut requests = match &resources.requests {
+        Some(list) => parse(list, pod, &field)?,
+        None => Resources::default(),
+    };
+    // A limit without a request is the request, as the API server defaults it; manifests read from files lack that.
+    if let Some(limits) = &resources.limits {
+        for (name, amount) in parse(limits, pod, &field)?.iter() {
+            if !resources
+                .requests
+                .as_ref()
+                .is_some_and(|list| list.contains_key(name))
+            {
+                requests.set(name, amount);
+            }
+        }
+    }
+    let status = statuses.and_then(|all| all.iter().find(|s| s.name == container.name));
+    if let Some(allocated) = status.and_then(|s| s.allocated_resources.as_ref()) {
+        requests = requests.max(&parse(allocated, pod, &field)?);
+    }
+    Ok(requests)
+}
+
+fn parse(list: &QuantityList, pod: &PodKey, field: &str) -> Result<Resources, InvalidPod> {
+    Resources::parse(list).map_err(|reason| InvalidPod::Quantity {
+        pod: pod.clone(),
+        field: field.to_owned(),
+        reason: reason.to_string(),
+    })
+}

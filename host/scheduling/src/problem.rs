@@ -1,0 +1,219 @@
+//! What a solve is given: pools with their types, nodes, pending pods, DaemonSets, options.
+//!
+//! Values only, shared through `Arc` so that a what-if costs little. Answers to the arguments of Karpenter's
+//! `scheduling.NewScheduler`.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use apis::NodePool;
+use apis::resources::Resources;
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::Taint;
+
+use crate::instance_type::InstanceType;
+use crate::pod::{Pod, PodKey, PodShape};
+use crate::requirements::Requirements;
+
+/// Everything a solve looks at.
+#[derive(Debug, Clone)]
+pub struct Problem {
+    /// Pools that may open nodes, in any order; weight and name decide.
+    pub pools: Vec<Pool>,
+    /// Nodes that exist or are on their way.
+    pub nodes: Vec<Arc<ExistingNode>>,
+    /// Pods to place.
+    pub pods: Vec<Arc<Pod>>,
+    /// One pod a DaemonSet.
+    pub daemons: Vec<DaemonPod>,
+    /// Labels of the namespaces, for namespace selectors.
+    pub namespaces: BTreeMap<String, BTreeMap<String, String>>,
+    /// Resolved volumes of the pods to place; pods without volumes are absent.
+    pub volumes: BTreeMap<PodKey, PodVolumes>,
+    /// Nodes running on each offering, for the ranking policy.
+    pub in_use: BTreeMap<OfferingKey, u32>,
+    /// Pods that leave a node voluntarily: they may not go to a node whose `is_settling` is set.
+    pub candidates: BTreeSet<PodKey>,
+    /// How to solve.
+    pub options: Options,
+}
+
+/// Instance type, zone and capacity type.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct OfferingKey {
+    /// Name of the type.
+    pub instance_type: String,
+    /// Zone.
+    pub zone: String,
+    /// `spot`, `on-demand` or `reserved`.
+    pub capacity_type: String,
+}
+
+/// A pool that may open nodes.
+#[derive(Debug, Clone)]
+pub struct Pool {
+    /// The object.
+    pub node_pool: Arc<NodePool>,
+    /// What it may buy.
+    pub instance_types: Arc<[Arc<InstanceType>]>,
+    /// Capacity of its nodes, deleting ones excluded, with the pseudo resource `nodes`; counts against the limits.
+    pub in_use: Resources,
+}
+
+/// A node that exists, or a launched claim whose node is expected.
+#[derive(Debug, Clone)]
+pub struct ExistingNode {
+    /// Name of the node, or of the claim while there is no node.
+    pub name: String,
+    /// Host name; the label `kubernetes.io/hostname` or the name.
+    pub hostname: String,
+    /// Owning pool.
+    pub pool: Option<String>,
+    /// Name of the claim, for managed nodes.
+    pub node_claim: Option<String>,
+    /// Labels.
+    pub labels: BTreeMap<String, String>,
+    /// Taints that count now.
+    pub taints: Vec<Taint>,
+    /// Capacity.
+    pub capacity: Resources,
+    /// Allocatable.
+    pub allocatable: Resources,
+    /// Bound pods that are not terminal, DaemonSet pods included.
+    pub pods: Vec<Arc<Pod>>,
+    /// Requests of all bound pods.
+    pub requests: Resources,
+    /// The part of `requests` that belongs to DaemonSet pods.
+    pub daemon_requests: Resources,
+    /// Whether initialization is done.
+    pub is_initialized: bool,
+    /// Whether new pods may be placed; nodes that are going away only count for topology.
+    pub is_schedulable: bool,
+    /// Whether the node is within its pool's `consolidateAfter` window.
+    pub is_settling: bool,
+    /// Volume limits by CSI driver, from the CSINode.
+    pub volume_limits: BTreeMap<String, u32>,
+    /// Volumes attached, by CSI driver.
+    pub volumes: BTreeMap<String, BTreeSet<String>>,
+}
+
+/// A DaemonSet, represented by one pod.
+#[derive(Debug, Clone)]
+pub struct DaemonPod {
+    /// Namespace and name of the DaemonSet.
+    pub key: PodKey,
+    /// The pod it would start.
+    pub shape: Arc<PodShape>,
+}
+
+/// Volumes of a pod, resolved by the caller.
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct PodVolumes {
+    /// The node must satisfy one of these, tried in order; empty means anything goes.
+    pub alternatives: Vec<Requirements>,
+    /// Volumes by CSI driver.
+    pub attachments: BTreeMap<String, BTreeSet<String>>,
+    /// Why the volumes cannot be used, when they cannot.
+    pub error: Option<String>,
+}
+
+/// Whether preferences count as requirements until they cannot be met.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum PreferencePolicy {
+    /// They do.
+    #[default]
+    Respect,
+    /// They are not looked at.
+    Ignore,
+}
+
+/// What happens when `minValues` cannot be kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum MinValuesPolicy {
+    /// The claim is not made.
+    #[default]
+    Strict,
+    /// The number is lowered.
+    BestEffort,
+}
+
+/// What happens when reserved capacity runs out within a pass.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum ReservedMode {
+    /// Reserved offerings are not considered (gate off).
+    Off,
+    /// Pods that can only use reserved capacity wait for the next pass (provisioning).
+    #[default]
+    Strict,
+    /// Proceed without (disruption simulations).
+    Fallback,
+}
+
+/// How claims are filled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Packing {
+    /// First fit, few large nodes, as Karpenter does.
+    Karpenter,
+    /// The cheapest bill.
+    #[default]
+    Cost,
+}
+
+/// How to solve.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// Preferences.
+    pub preference_policy: PreferencePolicy,
+    /// `minValues`.
+    pub min_values_policy: MinValuesPolicy,
+    /// Reserved capacity.
+    pub reserved: ReservedMode,
+    /// Packing.
+    pub packing: Packing,
+    /// The present moment, for the policy.
+    pub now: Timestamp,
+    /// Name of the cluster, for the policy.
+    pub cluster: String,
+    /// Stable id of the decision, for logs and records.
+    pub decision_id: String,
+    /// Seed for policies that want a spread; also picks values of open requirements.
+    pub seed: u64,
+    /// Worker threads; the answer does not depend on it.
+    pub threads: usize,
+    /// Most instance types a claim keeps.
+    pub instance_types_max: usize,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            preference_policy: PreferencePolicy::default(),
+            min_values_policy: MinValuesPolicy::default(),
+            reserved: ReservedMode::default(),
+            packing: Packing::default(),
+            now: Timestamp::UNIX_EPOCH,
+            cluster: String::new(),
+            decision_id: String::new(),
+            seed: 0,
+            threads: 1,
+            instance_types_max: 600,
+        }
+    }
+}
+
+impl Problem {
+    /// An empty problem.
+    pub fn new(options: Options) -> Self {
+        Self {
+            pools: Vec::new(),
+            nodes: Vec::new(),
+            pods: Vec::new(),
+            daemons: Vec::new(),
+            namespaces: BTreeMap::new(),
+            volumes: BTreeMap::new(),
+            in_use: BTreeMap::new(),
+            candidates: BTreeSet::new(),
+            options,
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! The hook through which a policy says what an offering is worth, as plain columns.
+//!
+//! [`OfferingTable`] mirrors the record `offerings` of the policy package field for field. One call a round: the
+//! answer is a cost vector that the packer reads natively. Nothing here may know how a policy is run.
+
+mod launch;
+mod table;
+
+pub use launch::{LaunchRanking, RankedLaunch, RankedOffering, rank_for_launch};
+pub use table::{ExtraColumn, ExtraValues, NO_SYMBOL, OfferingTable, Symbols, TableRow};
+
+/// Value of `ice_age` and of similar columns for "never".
+pub const NEVER_SECONDS: u32 = u32::MAX;
+
+/// One call of a ranking policy.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct RankRound {
+    /// Seconds since 1970.
+    pub now_seconds: u64,
+    /// Name of the cluster.
+    pub cluster: String,
+    /// Stable id of the decision, for logs.
+    pub decision_id: String,
+    /// Seed derived from the inputs of the decision.
+    pub seed: u64,
+    /// All purchasable offerings.
+    pub table: OfferingTable,
+    /// What is to be bought: one entry a pool in a solve, one claim before a launch.
+    pub claims: Vec<ClaimView>,
+}
+
+/// A claim, or a pool's future claims, as the policy sees it.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct ClaimView {
+    /// Symbol of the pool's name.
+    pub nodepool: u32,
+    /// Weight of the pool.
+    pub weight: u32,
+    /// Rows that may be bought; empty means all.
+    pub candidates: Vec<u32>,
+    /// Requirements.
+    pub requirements: Vec<ClaimRequirement>,
+    /// The pods.
+    pub pods: PodsSummary,
+    /// Labels, as pairs of symbols.
+    pub labels: Vec<(u32, u32)>,
+}
+
+/// Operator of a requirement as policies know it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ClaimOperator {
+    /// One of the values.
+    InSet,
+    /// None of the values.
+    NotIn,
+    /// Present.
+    Exists,
+    /// Absent.
+    DoesNotExist,
+    /// An integer above the value.
+    Greater,
+    /// An integer below the value.
+    Less,
+}
+
+/// A requirement of a claim.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ClaimRequirement {
+    /// Symbol of the key.
+    pub key: u32,
+    /// Operator.
+    pub operator: ClaimOperator,
+    /// Symbols of the values.
+    pub values: Vec<u32>,
+    /// `minValues`, 0 when unset.
+    pub min_values: u32,
+}
+
+/// The pods in a few numbers.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct PodsSummary {
+    /// How many.
+    pub count: u32,
+    /// CPU requests.
+    pub cpu_milli: u32,
+    /// Memory requests.
+    pub memory_mib: u32,
+    /// GPUs requested.
+    pub gpus: u32,
+    /// Highest priority.
+    pub max_priority: i32,
+    /// Pods that may not be disrupted.
+    pub do_not_disrupt: u32,
+    /// Pods whose controller keeps at least two replicas.
+    pub replicated: u32,
+    /// Longest expected remaining run time, 0 when unknown.
+    pub expected_runtime_seconds: u32,
+}
+
+/// The policy's answer for one claim.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Ranking {
+    /// Effective cost an hour of each candidate, in the order given; finite and not negative.
+    pub scores: Vec<f64>,
+    /// Candidates never to be launched, by position among the candidates, with the reason.
+    pub excluded: Vec<(u32, String)>,
+    /// One line for events and records.
+    pub note: Option<String>,
+}
+
+/// A policy that was asked, and how it went.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct PolicyUse {
+    /// Such as `rank`.
+    pub kind: String,
+    /// Name of the binding.
+    pub name: String,
+    /// Digest of the component.
+    pub digest: String,
+    /// `ok`, or why the built-in default stood in.
+    pub outcome: String,
+}
+
+/// Answers for all claims of the round, in order.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct RankAnswer {
+    /// One entry a claim.
+    pub rankings: Vec<Ranking>,
+    /// Policies asked.
+    pub uses: Vec<PolicyUse>,
+}
+
+/// What values offerings. Never fails: an implementor that can fail falls back inside.
+pub trait RankHook: Send + Sync {
+    /// Ranks the candidates of each claim.
+    fn rank(&self, round: &RankRound) -> RankAnswer;
+}
+
+/// The price as it is: for tests, and where no policy can be had.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct PriceRank;
+
+impl RankHook for PriceRank {
+    fn rank(&self, round: &RankRound) -> RankAnswer {
+        let scores = |claim: &ClaimView| -> Vec<f64> {
+            if claim.candidates.is_empty() {
+                return round.table.price.clone();
+            }
+            claim
+                .candidates
+                .iter()
+                .map(|row| round.table.price.get(*row as usize).copied().unwrap_or(0.0))
+                .collect()
+        };
+        RankAnswer {
+            rankings: round
+                .claims
+                .iter()
+                .map(|claim| Ranking {
+                    scores: scores(claim),
+                    excluded: Vec::new(),
+                    note: None,
+                })
+                .collect(),
+            uses: Vec::new(),
+        }
+    }
+}

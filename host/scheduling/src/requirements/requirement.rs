@@ -1,0 +1,275 @@
+//! One key's requirement: a set of values or its complement, with integer bounds.
+//!
+//! Must stay total: nonsensical input becomes `DoesNotExist`, never an error, because validation happens at the edge.
+//! Answers to Karpenter's `pkg/scheduling/requirement.go`.
+
+use std::collections::BTreeSet;
+
+use apis::labels;
+use apis::{NodeSelectorRequirementWithMinValues, Operator};
+
+/// Whether the absence of the label satisfies the operator.
+pub(crate) const fn is_negative(operator: Operator) -> bool {
+    matches!(operator, Operator::NotIn | Operator::DoesNotExist)
+}
+
+/// What is required of one label.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Requirement {
+    key: String,
+    complement: bool,
+    values: BTreeSet<String>,
+    gte: Option<i64>,
+    lte: Option<i64>,
+    /// How many distinct values the instance types of a claim must keep.
+    pub min_values: Option<u32>,
+}
+
+impl Requirement {
+    /// Builds a requirement. Keys are normalised; a bound that is no integer, or an empty `In`, allows nothing.
+    pub fn new<'a>(
+        key: &str,
+        operator: Operator,
+        values: impl IntoIterator<Item = &'a str>,
+    ) -> Self {
+        let mut requirement = Self {
+            key: labels::normalize(key).to_owned(),
+            complement: !matches!(operator, Operator::In | Operator::DoesNotExist),
+            values: BTreeSet::new(),
+            gte: None,
+            lte: None,
+            min_values: None,
+        };
+        let mut values = values.into_iter();
+        match operator {
+            Operator::In | Operator::NotIn => {
+                requirement.values = values.map(str::to_owned).collect()
+            }
+            Operator::Exists | Operator::DoesNotExist => {}
+            Operator::Gt | Operator::Gte | Operator::Lt | Operator::Lte => {
+                let bound = values.next().and_then(|v| v.parse::<i64>().ok());
+                requirement.bound(operator, bound);
+            }
+        }
+        requirement
+    }
+
+    fn bound(&mut self, operator: Operator, bound: Option<i64>) {
+        match (operator, bound) {
+            (Operator::Gt, Some(n)) => self.gte = n.checked_add(1),
+            (Operator::Gte, Some(n)) => self.gte = Some(n),
+            (Operator::Lt, Some(n)) => self.lte = n.checked_sub(1),
+            (Operator::Lte, Some(n)) => self.lte = Some(n),
+            _ => {}
+        }
+        if self.gte.is_none() && self.lte.is_none() {
+            self.complement = false;
+        }
+    }
+
+    /// The label key, normalised.
+    pub fn key(&self) -> &str {
+        &self.key
+    }
+
+    /// The operator this requirement reads as. Bounds alone read as `Exists`.
+    pub fn operator(&self) -> Operator {
+        match (self.complement, self.values.is_empty()) {
+            (true, true) => Operator::Exists,
+            (true, false) => Operator::NotIn,
+            (false, true) => Operator::DoesNotExist,
+            (false, false) => Operator::In,
+        }
+    }
+
+    /// The listed values: the allowed ones, or the excluded ones of a complement.
+    pub fn values(&self) -> impl ExactSizeIterator<Item = &str> {
+        self.values.iter().map(String::as_str)
+    }
+
+    /// The lower bound, inclusive.
+    pub fn gte(&self) -> Option<i64> {
+        self.gte
+    }
+
+    /// The upper bound, inclusive.
+    pub fn lte(&self) -> Option<i64> {
+        self.lte
+    }
+
+    /// Whether the listed values are the excluded ones.
+    pub fn is_complement(&self) -> bool {
+        self.complement
+    }
+
+    /// Whether the value is allowed.
+    pub fn has(&self, value: &str) -> bool {
+        self.values.contains(value) != self.complement && within(value, self.gte, self.lte)
+    }
+
+    /// What both allow.
+    pub fn intersection(&self, other: &Self) -> Self {
+        let gte = self.gte.max(other.gte);
+        let lte = min_some(self.lte, other.lte);
+        let mut result = Self {
+            key: self.key.clone(),
+            complement: self.complement && other.complement,
+            values: BTreeSet::new(),
+            gte,
+            lte,
+            min_values: self.min_values.max(other.min_values),
+        };
+        if crossing(gte, lte) {
+            result.complement = false;
+            (result.gte, result.lte) = (None, None);
+            return result;
+        }
+        let keep = |value: &&String| within(value, gte, lte);
+        result.values = match (self.complement, other.complement) {
+            (true, true) => self
+                .values
+                .union(&other.values)
+                .filter(keep)
+                .cloned()
+                .collect(),
+            (true, false) => other
+                .values
+                .difference(&self.values)
+                .filter(keep)
+                .cloned()
+                .collect(),
+            (false, true) => self
+                .values
+                .difference(&other.values)
+                .filter(keep)
+                .cloned()
+                .collect(),
+            (false, false) => self
+                .values
+                .intersection(&other.values)
+                .filter(keep)
+                .cloned()
+                .collect(),
+        };
+        if !result.complement {
+            (result.gte, result.lte) = (None, None);
+        }
+        result
+    }
+
+    /// Whether some value is allowed by both.
+    pub fn has_intersection(&self, other: &Self) -> bool {
+        let gte = self.gte.max(other.gte);
+        let lte = min_some(self.lte, other.lte);
+        if crossing(gte, lte) {
+            return false;
+        }
+        let allowed = |value: &String| within(value, gte, lte);
+        match (self.complement, other.complement) {
+            (true, true) => true,
+            (true, false) => other
+                .values
+                .iter()
+                .any(|v| !self.values.contains(v) && allowed(v)),
+            (false, true) => self
+                .values
+                .iter()
+                .any(|v| !other.values.contains(v) && allowed(v)),
+            (false, false) => self
+                .values
+                .iter()
+                .any(|v| other.values.contains(v) && allowed(v)),
+        }
+    }
+
+    /// A value that meets the requirement. An open requirement has endlessly many: `seed` picks an integer within the
+    /// bounds, so that the caller keeps the choice reproducible.
+    pub fn any(&self, seed: u64) -> Option<String> {
+        match self.operator() {
+            Operator::In => self.values.first().cloned(),
+            Operator::DoesNotExist => None,
+            _ => {
+                let low = self.gte.unwrap_or(0);
+                let high = self.lte.unwrap_or(i64::MAX).max(low);
+                let width = u64::try_from(high.saturating_sub(low))
+                    .unwrap_or(0)
+                    .saturating_add(1);
+                (0..=self.values.len() as u64)
+                    .map(|step| {
+                        low.saturating_add_unsigned(seed.wrapping_add(step) % width)
+                            .to_string()
+                    })
+                    .find(|candidate| self.has(candidate))
+            }
+        }
+    }
+
+    /// The wire form: two entries for a pair of bounds, one otherwise.
+    pub fn to_node_selector_requirements(&self) -> Vec<NodeSelectorRequirementWithMinValues> {
+        let entry = |operator, values: Vec<String>| NodeSelectorRequirementWithMinValues {
+            key: self.key.clone(),
+            operator,
+            values,
+            min_values: self.min_values.map(i64::from),
+        };
+        match (self.gte, self.lte) {
+            (Some(gte), Some(lte)) => vec![
+                entry(Operator::Gte, vec![gte.to_string()]),
+                entry(Operator::Lte, vec![lte.to_string()]),
+            ],
+            (Some(gte), None) => vec![entry(Operator::Gte, vec![gte.to_string()])],
+            (None, Some(lte)) => vec![entry(Operator::Lte, vec![lte.to_string()])],
+            (None, None) => vec![entry(
+                self.operator(),
+                self.values.iter().cloned().collect(),
+            )],
+        }
+    }
+}
+
+impl std::fmt::Display for Requirement {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} {}", self.key, self.operator().as_str())?;
+        if !self.values.is_empty() {
+            const SHOWN_MAX: usize = 5;
+            write!(f, " [")?;
+            for (index, value) in self.values.iter().take(SHOWN_MAX).enumerate() {
+                write!(f, "{}{value}", if index > 0 { " " } else { "" })?;
+            }
+            if self.values.len() > SHOWN_MAX {
+                write!(f, " and {} others", self.values.len() - SHOWN_MAX)?;
+            }
+            write!(f, "]")?;
+        }
+        if let Some(gte) = self.gte {
+            write!(f, " >={gte}")?;
+        }
+        if let Some(lte) = self.lte {
+            write!(f, " <={lte}")?;
+        }
+        if let Some(min_values) = self.min_values {
+            write!(f, " minValues {min_values}")?;
+        }
+        Ok(())
+    }
+}
+
+pub(crate) fn within(value: &str, gte: Option<i64>, lte: Option<i64>) -> bool {
+    if gte.is_none() && lte.is_none() {
+        return true;
+    }
+    value
+        .parse::<i64>()
+        .is_ok_and(|n| gte.is_none_or(|g| n >= g) && lte.is_none_or(|l| n <= l))
+}
+
+fn crossing(gte: Option<i64>, lte: Option<i64>) -> bool {
+    matches!((gte, lte), (Some(g), Some(l)) if g > l)
+}
+
+fn min_some(a: Option<i64>, b: Option<i64>) -> Option<i64> {
+    match (a, b) {
+        (Some(a), Some(b)) => Some(a.min(b)),
+        (a, b) => a.or(b),
+    }
+}
