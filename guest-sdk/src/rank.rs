@@ -1,0 +1,246 @@
+//! Which offering to buy: the hook, and a view of one row of the table.
+
+use crate::bindings::exports::mortise::policy::rank;
+use crate::policy::{Context, NEVER, Policy, PolicyError};
+use crate::symbols::{at, extra_number, extra_text, label, text, text_at};
+
+pub use rank::{Claim, Offerings, Operator, PodsSummary, Ranking, Requirement};
+
+/// Judges what an offering costs in truth. Implement [`cost`](Self::cost); the rest is there for
+/// policies that exclude, that explain, or that need the whole table at once.
+pub trait RankPolicy: Policy {
+    /// Effective USD an hour of one offering for one claim; lower is better. Start from
+    /// [`Offering::prior`], so that the policy composes with those before it in a chain.
+    fn cost(&self, offering: &Offering<'_>, round: &RankRound<'_>) -> f64;
+
+    /// A reason never to launch the offering.
+    fn exclude(&self, _offering: &Offering<'_>, _round: &RankRound<'_>) -> Option<String> {
+        None
+    }
+
+    /// One line for the event and the record of a claim.
+    fn note(&self, _round: &RankRound<'_>) -> Option<String> {
+        None
+    }
+
+    /// The whole call. The default asks [`cost`](Self::cost) and [`exclude`](Self::exclude) per row.
+    fn rank(
+        &self,
+        context: &Context,
+        offerings: &Offerings,
+        claims: &[Claim],
+    ) -> Result<Vec<Ranking>, PolicyError> {
+        Ok(claims
+            .iter()
+            .map(|claim| {
+                rank_claim(
+                    self,
+                    &RankRound {
+                        context,
+                        offerings,
+                        claim,
+                    },
+                )
+            })
+            .collect())
+    }
+}
+
+/// What a policy may look at beside the row itself.
+#[derive(Debug, Clone, Copy)]
+pub struct RankRound<'a> {
+    /// Clock, cluster, seed.
+    pub context: &'a Context,
+    /// The whole table.
+    pub offerings: &'a Offerings,
+    /// The claim to rank for.
+    pub claim: &'a Claim,
+}
+
+impl<'a> RankRound<'a> {
+    /// Name of the claim's NodePool.
+    pub fn node_pool(&self) -> &'a str {
+        self.offerings.symbol(self.claim.nodepool)
+    }
+
+    /// A label of the claim's template.
+    pub fn label(&self, key: &str) -> Option<&'a str> {
+        label(&self.offerings.symbols, &self.claim.labels, key)
+    }
+
+    /// The candidates, in the order in which scores are given.
+    pub fn candidates(&self) -> impl Iterator<Item = Offering<'a>> + use<'a> {
+        let Self {
+            offerings, claim, ..
+        } = *self;
+        // An empty list stands for every row.
+        let all = if claim.candidates.is_empty() {
+            offerings.rows()
+        } else {
+            0
+        };
+        let listed = claim.candidates.iter().copied();
+        (0..all).chain(listed).map(move |row| Offering {
+            table: offerings,
+            row,
+        })
+    }
+}
+
+/// How an offering is bought.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CapacityType {
+    /// At the list price, not taken back.
+    OnDemand,
+    /// At the spot price, may be interrupted.
+    Spot,
+    /// From a capacity reservation.
+    Reserved,
+}
+
+/// One row of the table.
+#[derive(Debug, Clone, Copy)]
+pub struct Offering<'a> {
+    table: &'a Offerings,
+    row: u32,
+}
+
+macro_rules! texts {
+    ($($(#[$doc:meta])* $name:ident),* $(,)?) => {
+        $($(#[$doc])* #[inline] pub fn $name(&self) -> &'a str {
+            text_at(&self.table.symbols, &self.table.$name, self.row)
+        })*
+    };
+}
+
+macro_rules! numbers {
+    ($($(#[$doc:meta])* $name:ident: $type:ty),* $(,)?) => {
+        $($(#[$doc])* #[inline] pub fn $name(&self) -> $type { at(&self.table.$name, self.row) })*
+    };
+}
+
+impl<'a> Offering<'a> {
+    texts! {
+        /// Instance type, such as `m7g.large`.
+        instance_type,
+        /// Instance family, such as `m7g`.
+        family,
+        /// Availability zone.
+        zone,
+        /// `amd64` or `arm64`.
+        arch,
+    }
+
+    numbers! {
+        /// USD an hour after overlays.
+        price: f64,
+        /// USD an hour on demand; 0 when unknown.
+        on_demand_price: f64,
+        /// CPU of the type.
+        cpu_milli: u32,
+        /// Memory of the type.
+        memory_mib: u32,
+        /// Accelerators of the type.
+        gpus: u32,
+        /// Pods the kubelet will take.
+        max_pods: u32,
+        /// Free slots of a capacity reservation.
+        reservation_slots: u32,
+        /// Insufficient-capacity answers in the observation window.
+        ice_count: u32,
+        /// Nodes of the cluster now running on this offering.
+        in_use: u32,
+        /// Effective hourly cost so far; where a policy starts from.
+        prior: f64,
+    }
+
+    /// The row's index in the table.
+    pub fn row(&self) -> u32 {
+        self.row
+    }
+
+    /// How it is bought.
+    pub fn capacity_type(&self) -> CapacityType {
+        match at(&self.table.capacity_type, self.row) {
+            1 => CapacityType::Spot,
+            2 => CapacityType::Reserved,
+            _ => CapacityType::OnDemand,
+        }
+    }
+
+    /// Seconds since the latest insufficient-capacity answer.
+    pub fn ice_age_seconds(&self) -> Option<u32> {
+        self.table
+            .ice_age
+            .get(self.row as usize)
+            .copied()
+            .filter(|&age| age != NEVER)
+    }
+
+    /// Expected interruptions per node and 30 days, when known.
+    pub fn interruption_rate(&self) -> Option<f64> {
+        self.table
+            .interruption_rate
+            .get(self.row as usize)
+            .copied()
+            .filter(|&rate| rate >= 0.0)
+    }
+
+    /// A number of a column this SDK has no method for.
+    pub fn extra_number(&self, column: &str) -> Option<f64> {
+        extra_number(&self.table.extra, column, self.row)
+    }
+
+    /// A text of a column this SDK has no method for.
+    pub fn extra_text(&self, column: &str) -> Option<&'a str> {
+        extra_text(&self.table.symbols, &self.table.extra, column, self.row)
+    }
+}
+
+impl Offerings {
+    /// Number of rows.
+    pub fn rows(&self) -> u32 {
+        u32::try_from(self.price.len()).unwrap_or(u32::MAX)
+    }
+
+    /// The text of a symbol; empty for "none".
+    pub fn symbol(&self, sym: u32) -> &str {
+        text(&self.symbols, sym)
+    }
+
+    /// A view of one row.
+    pub fn offering(&self, row: u32) -> Offering<'_> {
+        Offering { table: self, row }
+    }
+}
+
+fn rank_claim<P: RankPolicy + ?Sized>(policy: &P, round: &RankRound<'_>) -> Ranking {
+    let mut ranking = Ranking {
+        scores: Vec::with_capacity(round.claim.candidates.len()),
+        excluded: Vec::new(),
+        excluded_reason: Vec::new(),
+        reasons: Vec::new(),
+        note: policy.note(round),
+    };
+    for (position, offering) in (0_u32..).zip(round.candidates()) {
+        ranking.scores.push(policy.cost(&offering, round));
+        if let Some(reason) = policy.exclude(&offering, round) {
+            ranking.excluded.push(position);
+            ranking
+                .excluded_reason
+                .push(intern(&mut ranking.reasons, reason));
+        }
+    }
+    ranking
+}
+
+fn intern(reasons: &mut Vec<String>, reason: String) -> u32 {
+    let index = reasons
+        .iter()
+        .position(|known| *known == reason)
+        .unwrap_or_else(|| {
+            reasons.push(reason);
+            reasons.len() - 1
+        });
+    u32::try_from(index).unwrap_or(u32::MAX)
+}

@@ -1,0 +1,167 @@
+//! The built-in consolidation policy: Karpenter's rules for the three consolidation policies of a pool.
+//!
+//! Answers to `disruption/consolidation.go` and `disruption/balanced.go`. Whether a move is possible at
+//! all (fit, PDBs, budgets, spot-to-spot) is the host's matter and never looked at here.
+
+use guest_sdk::{
+    ConsolidationPolicy, Context, MoveKind, Node, Policy, ProposedMove, Settings, Verdict,
+};
+
+/// A move of a Balanced pool passes when its score reaches one over this.
+const BALANCED_K: f64 = 2.0;
+
+/// Cheaper moves go ahead; pools that say `WhenEmpty` or `Balanced` hold back.
+#[derive(Debug)]
+pub struct DefaultConsolidation;
+
+impl Policy for DefaultConsolidation {
+    const NAME: &'static str = "default-consolidation";
+    const SUMMARY: &'static str =
+        "WhenEmpty, WhenEmptyOrUnderutilized and Balanced as Karpenter has them";
+
+    fn configure(_settings: &mut Settings) -> Self {
+        Self
+    }
+}
+
+impl ConsolidationPolicy for DefaultConsolidation {
+    fn verdict(&self, proposed: &ProposedMove<'_>, _context: &Context) -> Verdict {
+        let savings = proposed.savings();
+        let disruption = proposed.disruption_cost();
+        let score = if disruption > 0.0 {
+            savings / disruption
+        } else {
+            savings
+        };
+        match proposed.kind() {
+            MoveKind::Empty | MoveKind::Drift | MoveKind::Expire => {
+                Verdict::approve(score, "not a matter of savings")
+            }
+            // A delete may free nodes whose price is unknown: only a replacement must prove a saving.
+            MoveKind::Replace if savings <= 0.0 => {
+                Verdict::reject("the replacement is not cheaper")
+            }
+            MoveKind::Delete | MoveKind::Replace => {
+                if proposed
+                    .removed()
+                    .any(|node| node.consolidation_policy() == "WhenEmpty")
+                {
+                    return Verdict::reject("the pool consolidates only empty nodes");
+                }
+                balanced_refusal(proposed).unwrap_or_else(|| Verdict::approve(score, "saves cost"))
+            }
+        }
+    }
+}
+
+guest_sdk::export_policy!(consolidation: DefaultConsolidation);
+
+/// The refusal of the first Balanced pool, in the order of the table, that saves too little for the
+/// disruption. A command over several pools splits its savings by their share of the cost.
+fn balanced_refusal(proposed: &ProposedMove<'_>) -> Option<Verdict> {
+    let cost_before = proposed.as_move().cost_before;
+    let mut pools: Vec<u32> = proposed
+        .removed()
+        .filter(|node| node.consolidation_policy() == "Balanced")
+        .map(|node| node.node_pool_sym())
+        .collect();
+    pools.sort_unstable();
+    pools.dedup();
+    pools.into_iter().find_map(|pool| {
+        let nodes: Vec<Node<'_>> = proposed
+            .removed()
+            .filter(|node| node.node_pool_sym() == pool)
+            .collect();
+        let source: f64 = nodes.iter().map(Node::price).sum();
+        let share = if cost_before > 0.0 {
+            source / cost_before
+        } else {
+            0.0
+        };
+        let score = balanced_score(proposed.savings() * share, &nodes);
+        (score < 1.0 / BALANCED_K).then(|| {
+            Verdict::reject(format!(
+                "balanced score {score:.3} of NodePool {} is below {:.3}",
+                nodes.first().map_or("", Node::node_pool),
+                1.0 / BALANCED_K
+            ))
+        })
+    })
+}
+
+/// Share of the pool's cost saved, over share of the pool's disruption caused.
+fn balanced_score(savings: f64, nodes: &[Node<'_>]) -> f64 {
+    let total = |column| {
+        nodes
+            .first()
+            .and_then(|node| node.extra_number(column))
+            .unwrap_or(0.0)
+    };
+    let (cost_total, disruption_total) = (total("pool-total-cost"), total("pool-total-disruption"));
+    if savings <= 0.0 || cost_total <= 0.0 || disruption_total <= 0.0 {
+        return 0.0;
+    }
+    let disruption: f64 = nodes.iter().map(Node::disruption_cost).sum();
+    let fraction = disruption / disruption_total;
+    if fraction <= 0.0 {
+        f64::MAX
+    } else {
+        savings / cost_total / fraction
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::DefaultConsolidation;
+    use guest_sdk::testing::{Harness, NodeRow, proposed};
+    use guest_sdk::{Decision, MoveKind};
+
+    fn check(policy: &str, kind: MoveKind, cost_after: f64) -> Decision {
+        let rows = [NodeRow {
+            consolidation_policy: policy,
+            ..NodeRow::default()
+        }];
+        Harness::<DefaultConsolidation>::new("")
+            .unwrap()
+            .judge(&rows, proposed(kind, &[0], 1.0, cost_after))
+            .decision
+    }
+
+    #[test]
+    fn each_consolidation_policy_approves_what_karpenter_approves() {
+        use Decision::{Approve, Reject};
+        use MoveKind::{Delete, Drift, Empty, Replace};
+        for (policy, kind, cost_after, expected) in [
+            ("WhenEmptyOrUnderutilized", Delete, 0.0, Approve),
+            ("WhenEmptyOrUnderutilized", Replace, 0.99, Approve),
+            ("WhenEmptyOrUnderutilized", Replace, 1.0, Reject),
+            ("WhenEmpty", Empty, 0.0, Approve),
+            ("WhenEmpty", Delete, 0.0, Reject),
+            ("WhenEmpty", Drift, 1.2, Approve),
+            // Ten equal nodes of price 1 and disruption 5: a tenth of each.
+            ("Balanced", Delete, 0.0, Approve),
+            ("Balanced", Replace, 0.5, Approve),
+            ("Balanced", Replace, 0.6, Reject),
+        ] {
+            assert_eq!(
+                check(policy, kind, cost_after),
+                expected,
+                "{policy} {kind:?} {cost_after}"
+            );
+        }
+    }
+
+    #[test]
+    fn most_money_per_disruption_is_tried_first() {
+        let rows = [(1.0, 10.0), (0.3, 2.0), (0.0, 1.0)].map(|(price, disruption_cost)| NodeRow {
+            price,
+            disruption_cost,
+            ..NodeRow::default()
+        });
+        let keys = Harness::<DefaultConsolidation>::new("")
+            .unwrap()
+            .order(&rows)
+            .unwrap();
+        assert!(keys[1] < keys[0] && keys[0] < keys[2]);
+    }
+}
