@@ -9,12 +9,7 @@
 mod defaults;
 
 pub use defaults::{DeclaredBudgets, DefaultConsolidation};
-pub use scheduling::ranking::PolicyUse;
-
-/// Value of a `sym` column that means "none".
-pub const NO_SYM: u32 = u32::MAX;
-/// Value of a seconds column that means "never".
-pub const NEVER_SECONDS: u32 = u32::MAX;
+pub use scheduling::ranking::{ExtraColumn, ExtraValues, NEVER_SECONDS, NO_SYMBOL, PolicyUse};
 
 /// Extra column (syms) of [`NodeTable`]: the pool's `consolidationPolicy`.
 pub const COLUMN_CONSOLIDATION_POLICY: &str = "consolidation-policy";
@@ -161,7 +156,7 @@ impl NodeTable {
         self.name.is_empty()
     }
 
-    /// The text of a symbol; empty for [`NO_SYM`] and for indexes outside the dictionary.
+    /// The text of a symbol; empty for [`NO_SYMBOL`] and for indexes outside the dictionary.
     pub fn symbol(&self, sym: u32) -> &str {
         usize::try_from(sym)
             .ok()
@@ -170,34 +165,12 @@ impl NodeTable {
     }
 
     /// An extra column by name.
-    pub fn extra(&self, name: &str) -> Option<&Column> {
+    pub fn extra(&self, name: &str) -> Option<&ExtraValues> {
         self.extra
             .iter()
             .find(|column| column.name == name)
             .map(|column| &column.values)
     }
-}
-
-/// A named column beyond the fixed ones.
-#[derive(Debug, Clone, PartialEq)]
-pub struct ExtraColumn {
-    /// Unknown names are ignored by policies.
-    pub name: String,
-    /// As long as its table.
-    pub values: Column,
-}
-
-/// The values of an extra column.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Column {
-    /// Plain numbers.
-    Floats(Vec<f64>),
-    /// Plain integers.
-    Ints(Vec<u32>),
-    /// Indexes into the table's symbols.
-    Syms(Vec<u32>),
-    /// Small codes.
-    Bytes(Vec<u8>),
 }
 
 /// What a move is.
@@ -234,7 +207,7 @@ pub struct Move {
     pub max_priority: i32,
     /// Nodes to launch.
     pub new_nodes: u32,
-    /// Cheapest type of the replacement (sym); [`NO_SYM`] without one.
+    /// Cheapest type of the replacement (sym); [`NO_SYMBOL`] without one.
     pub replacement_type: u32,
     /// Whether the replacement is spot.
     pub replacement_spot: bool,

@@ -3,4 +3,16 @@
 //! Answers to Karpenter's `pkg/controllers/state`. [`Cluster::apply`] is the only mutation. Nothing here
 //! may read a clock, talk to an API or decide anything: it holds facts and derives values from them.
 
+pub mod cluster;
+pub mod facts;
 pub mod ledger;
+pub mod pod;
+pub mod pod_disruption_budget;
+pub mod provisioning;
+pub mod snapshot;
+pub mod state_node;
+pub mod volumes;
+
+pub use cluster::{Cluster, ConsolidationState, Event, StateError, SyncGate};
+pub use snapshot::Snapshot;
+pub use state_node::{BoundPods, StateNode};

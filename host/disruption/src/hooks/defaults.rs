@@ -5,9 +5,8 @@
 
 use super::{
     AllowAnswer, Allowance, BudgetReason, BudgetRound, BudgetsHook, COLUMN_CONSOLIDATION_POLICY,
-    COLUMN_POOL_TOTAL_COST, COLUMN_POOL_TOTAL_DISRUPTION, Column, ConsolidationHook,
-    ConsolidationRound, JudgeAnswer, Move, MoveKind, NodeTable, OrderAnswer, Verdict,
-    VerdictDecision,
+    COLUMN_POOL_TOTAL_COST, COLUMN_POOL_TOTAL_DISRUPTION, ConsolidationHook, ConsolidationRound,
+    ExtraValues, JudgeAnswer, Move, MoveKind, NodeTable, OrderAnswer, Verdict, VerdictDecision,
 };
 
 /// A move of a Balanced pool passes when its score reaches one over this.
@@ -190,15 +189,15 @@ fn at<T: Copy + Default>(column: &[T], row: u32) -> T {
 
 fn extra(nodes: &NodeTable, name: &str, row: u32) -> f64 {
     match nodes.extra(name) {
-        Some(Column::Floats(values)) => at(values, row),
-        Some(Column::Ints(_) | Column::Syms(_) | Column::Bytes(_)) | None => 0.0,
+        Some(ExtraValues::Floats(values)) => at(values, row),
+        Some(ExtraValues::Ints(_) | ExtraValues::Syms(_) | ExtraValues::Bytes(_)) | None => 0.0,
     }
 }
 
 fn policy_of(nodes: &NodeTable, row: u32) -> &str {
     match nodes.extra(COLUMN_CONSOLIDATION_POLICY) {
-        Some(Column::Syms(values)) => nodes.symbol(at(values, row)),
-        Some(Column::Floats(_) | Column::Ints(_) | Column::Bytes(_)) | None => "",
+        Some(ExtraValues::Syms(values)) => nodes.symbol(at(values, row)),
+        Some(ExtraValues::Floats(_) | ExtraValues::Ints(_) | ExtraValues::Bytes(_)) | None => "",
     }
 }
 
@@ -217,15 +216,15 @@ mod tests {
             extra: vec![
                 ExtraColumn {
                     name: COLUMN_CONSOLIDATION_POLICY.into(),
-                    values: Column::Syms(vec![1; 10]),
+                    values: ExtraValues::Syms(vec![1; 10]),
                 },
                 ExtraColumn {
                     name: COLUMN_POOL_TOTAL_COST.into(),
-                    values: Column::Floats(vec![10.0; 10]),
+                    values: ExtraValues::Floats(vec![10.0; 10]),
                 },
                 ExtraColumn {
                     name: COLUMN_POOL_TOTAL_DISRUPTION.into(),
-                    values: Column::Floats(vec![50.0; 10]),
+                    values: ExtraValues::Floats(vec![50.0; 10]),
                 },
             ],
             ..NodeTable::default()
@@ -250,7 +249,7 @@ mod tests {
             singletons_moved: 0,
             max_priority: 0,
             new_nodes: u32::from(cost_after > 0.0),
-            replacement_type: crate::hooks::NO_SYM,
+            replacement_type: crate::hooks::NO_SYMBOL,
             replacement_spot: false,
             recent_hour: 0,
             recent_day: 0,

@@ -1,0 +1,156 @@
+//! The cluster model. [`Cluster::apply`] is its only mutation.
+//!
+//! Collections are shared with snapshots and copied only when written while a snapshot lives. Answers to
+//! Karpenter's `pkg/controllers/state/cluster.go`.
+
+mod apply;
+mod event;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use apis::NodePool;
+use jiff::Timestamp;
+use scheduling::pod::{Pod, PodKey, PodShape, ShapeTable};
+
+use crate::facts::NodeClassFacts;
+use crate::pod_disruption_budget::Pdbs;
+use crate::snapshot::Snapshot;
+use crate::state_node::{BoundPods, StateNode};
+use crate::volumes::Volumes;
+
+pub use event::{Event, StateError};
+
+/// A consolidation that found nothing looks again after this long, even if nothing changed.
+pub(crate) const CONSOLIDATION_STATE_MAX_AGE_SECONDS: i64 = 300;
+
+/// The collections, each shared with the snapshots taken of it.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Data {
+    /// By providerID, or by name for a foreign node without one.
+    pub(crate) nodes: Arc<BTreeMap<String, Arc<StateNode>>>,
+    /// Key in `nodes` of a Node's name.
+    pub(crate) node_keys: Arc<BTreeMap<String, String>>,
+    /// Key in `nodes` of a claim's name; empty until it is launched.
+    pub(crate) claim_keys: Arc<BTreeMap<String, String>>,
+    pub(crate) pods: Arc<BTreeMap<PodKey, Arc<Pod>>>,
+    /// By Node name; also of Nodes not tracked yet.
+    pub(crate) bound: Arc<BTreeMap<String, Arc<BoundPods>>>,
+    /// Replicas by UID of the controlling owner.
+    pub(crate) replicas: Arc<BTreeMap<String, u32>>,
+    pub(crate) node_pools: Arc<BTreeMap<String, Arc<NodePool>>>,
+    pub(crate) node_classes: Arc<BTreeMap<String, Arc<NodeClassFacts>>>,
+    pub(crate) daemon_sets: Arc<BTreeMap<PodKey, DaemonSet>>,
+    pub(crate) pdbs: Arc<Pdbs>,
+    pub(crate) volumes: Arc<Volumes>,
+    pub(crate) namespaces: Arc<BTreeMap<String, BTreeMap<String, String>>>,
+    pub(crate) consolidation_state: ConsolidationState,
+}
+
+/// A DaemonSet: the pod its template would start.
+#[derive(Debug, Clone)]
+pub(crate) struct DaemonSet {
+    pub(crate) uid: String,
+    pub(crate) template: Arc<PodShape>,
+    /// The live pod that tells best what the next one asks for.
+    pub(crate) newest_pod: Option<PodKey>,
+}
+
+/// Tells whether anything that matters to consolidation changed since an earlier look.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub struct ConsolidationState {
+    /// Changes so far.
+    pub sequence: u64,
+    /// When the latest was.
+    pub changed_at: Timestamp,
+}
+
+/// The model of one cluster.
+#[derive(Debug, Default)]
+pub struct Cluster {
+    data: Data,
+    shapes: ShapeTable,
+    /// Live pods of each DaemonSet's UID, newest last.
+    daemon_pods: BTreeMap<String, BTreeSet<(Option<Timestamp>, PodKey)>>,
+    applied: u64,
+}
+
+/// Whether the model may be relied on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SyncGate {
+    /// It may.
+    Synced,
+    /// Claims without an instance yet: their capacity is unknown, so nothing may be decided.
+    Unlaunched(Vec<String>),
+    /// The API has objects that the model has not seen.
+    Missing(Vec<String>),
+}
+
+impl Cluster {
+    /// An empty model.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Takes in one fact. `now` is when it was learned.
+    pub fn apply(&mut self, now: Timestamp, event: Event) -> Result<(), StateError> {
+        self.applied += 1;
+        // Shapes of long gone pods go now and then, not with each pod.
+        if self.applied.is_multiple_of(65_536) {
+            self.shapes.shrink();
+        }
+        self.dispatch(now, event)
+    }
+
+    /// The model as it is now; later changes do not show in it.
+    pub fn snapshot(&self) -> Snapshot {
+        Snapshot::new(self.data.clone())
+    }
+
+    /// Whether every claim has its instance. Asked before each decision.
+    pub fn sync_gate(&self) -> SyncGate {
+        let unlaunched: Vec<String> = self
+            .data
+            .claim_keys
+            .iter()
+            .filter(|(_, key)| key.is_empty())
+            .map(|(name, _)| name.clone())
+            .collect();
+        if unlaunched.is_empty() {
+            SyncGate::Synced
+        } else {
+            SyncGate::Unlaunched(unlaunched)
+        }
+    }
+
+    /// The gate of the first time: also everything the API listed must have been seen.
+    pub fn first_sync_gate<'a>(
+        &self,
+        claims: impl IntoIterator<Item = &'a str>,
+        nodes: impl IntoIterator<Item = &'a str>,
+    ) -> SyncGate {
+        let missing_claims = claims
+            .into_iter()
+            .filter(|it| !self.data.claim_keys.contains_key(*it));
+        let missing_nodes = nodes
+            .into_iter()
+            .filter(|it| !self.data.node_keys.contains_key(*it));
+        let missing: Vec<String> = missing_claims
+            .chain(missing_nodes)
+            .map(str::to_owned)
+            .collect();
+        if missing.is_empty() {
+            self.sync_gate()
+        } else {
+            SyncGate::Missing(missing)
+        }
+    }
+
+    /// Distinct pod shapes, for a gauge.
+    pub fn shapes(&self) -> usize {
+        self.shapes.len()
+    }
+}
+
+#[cfg(test)]
+mod tests;

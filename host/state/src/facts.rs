@@ -1,0 +1,250 @@
+//! Nodes, NodeClaims and NodeClasses, parsed to what decisions need.
+//!
+//! The API objects are forgotten: a claim's requirements alone may name hundreds of instance types.
+
+use std::collections::BTreeMap;
+
+use apis::duration::GoDuration;
+use apis::labels;
+use apis::resources::Resources;
+use apis::{Ec2NodeClass, NodeClaim};
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta};
+
+/// A Node.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NodeFacts {
+    /// Name.
+    pub name: String,
+    /// UID.
+    pub uid: String,
+    /// `spec.providerID`, empty without one.
+    pub provider_id: String,
+    /// Labels.
+    pub labels: BTreeMap<String, String>,
+    /// Annotations of Karpenter's and of this project.
+    pub annotations: BTreeMap<String, String>,
+    /// Taints.
+    pub taints: Vec<v1::Taint>,
+    /// Capacity.
+    pub capacity: Resources,
+    /// Allocatable.
+    pub allocatable: Resources,
+    /// Condition Ready is True.
+    pub is_ready: bool,
+    /// Carries the termination finalizer.
+    pub has_finalizer: bool,
+    /// Creation.
+    pub created_at: Option<Timestamp>,
+    /// Deletion.
+    pub deleted_at: Option<Timestamp>,
+}
+
+/// A NodeClaim.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ClaimFacts {
+    /// Name.
+    pub name: String,
+    /// UID.
+    pub uid: String,
+    /// `status.providerID`, empty before launch.
+    pub provider_id: String,
+    /// `status.nodeName`, empty before registration.
+    pub node_name: String,
+    /// Labels.
+    pub labels: BTreeMap<String, String>,
+    /// Annotations of Karpenter's and of this project.
+    pub annotations: BTreeMap<String, String>,
+    /// Taints of the spec.
+    pub taints: Vec<v1::Taint>,
+    /// Startup taints of the spec.
+    pub startup_taints: Vec<v1::Taint>,
+    /// Requests of the spec.
+    pub requests: Resources,
+    /// Capacity expected.
+    pub capacity: Resources,
+    /// Allocatable expected.
+    pub allocatable: Resources,
+    /// Group and kind of the class, then its name.
+    pub node_class: String,
+    /// Conditions that decisions look at.
+    pub conditions: ClaimConditions,
+    /// Last time a pod came or went.
+    pub last_pod_event_at: Option<Timestamp>,
+    /// How long it lives; `None` for ever.
+    pub expire_after: Option<GoDuration>,
+    /// How long it may drain.
+    pub termination_grace_period: Option<GoDuration>,
+    /// Creation.
+    pub created_at: Option<Timestamp>,
+    /// Deletion.
+    pub deleted_at: Option<Timestamp>,
+}
+
+/// Conditions of a claim. A time is that of the transition to True; `None` means not True.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ClaimConditions {
+    /// Launched.
+    pub launched_at: Option<Timestamp>,
+    /// Registered.
+    pub registered_at: Option<Timestamp>,
+    /// Initialized.
+    pub initialized_at: Option<Timestamp>,
+    /// Drifted.
+    pub drifted_at: Option<Timestamp>,
+    /// Consolidatable.
+    pub consolidatable_at: Option<Timestamp>,
+    /// InstanceTerminating.
+    pub instance_terminating_at: Option<Timestamp>,
+    /// DisruptionReason.
+    pub disruption_reason_at: Option<Timestamp>,
+    /// Rebooting.
+    pub rebooting_at: Option<Timestamp>,
+}
+
+/// An EC2NodeClass.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NodeClassFacts {
+    /// Name.
+    pub name: String,
+    /// Condition Ready is True.
+    pub is_ready: bool,
+    /// Message of the condition Ready when it is not.
+    pub not_ready_reason: String,
+    /// Being deleted.
+    pub is_deleting: bool,
+}
+
+impl NodeFacts {
+    /// Reads the API object.
+    pub fn parse(object: &v1::Node) -> Self {
+        let meta = &object.metadata;
+        let spec = object.spec.as_ref();
+        let status = object.status.as_ref();
+        let list = |it: Option<&BTreeMap<_, _>>| it.map(Resources::from_list).unwrap_or_default();
+        Self {
+            name: meta.name.clone().unwrap_or_default(),
+            uid: meta.uid.clone().unwrap_or_default(),
+            provider_id: spec
+                .and_then(|it| it.provider_id.clone())
+                .unwrap_or_default(),
+            labels: meta.labels.clone().unwrap_or_default(),
+            annotations: own_annotations(meta),
+            taints: spec.and_then(|it| it.taints.clone()).unwrap_or_default(),
+            capacity: list(status.and_then(|it| it.capacity.as_ref())),
+            allocatable: list(status.and_then(|it| it.allocatable.as_ref())),
+            is_ready: status
+                .and_then(|it| it.conditions.as_ref())
+                .is_some_and(|all| {
+                    all.iter()
+                        .any(|it| it.type_ == "Ready" && it.status == "True")
+                }),
+            has_finalizer: meta
+                .finalizers
+                .iter()
+                .flatten()
+                .any(|it| it == labels::TERMINATION_FINALIZER),
+            created_at: meta.creation_timestamp.as_ref().map(|it| it.0),
+            deleted_at: meta.deletion_timestamp.as_ref().map(|it| it.0),
+        }
+    }
+
+    /// Says of itself that a pool made it.
+    pub(crate) fn claims_a_pool(&self) -> bool {
+        self.labels
+            .get(labels::NODEPOOL)
+            .is_some_and(|it| !it.is_empty())
+    }
+}
+
+impl ClaimFacts {
+    /// Reads the API object.
+    pub fn parse(object: &NodeClaim) -> Self {
+        let meta = &object.metadata;
+        let spec = &object.spec;
+        let status = object.status.clone().unwrap_or_default();
+        let class = &spec.node_class_ref;
+        Self {
+            name: meta.name.clone().unwrap_or_default(),
+            uid: meta.uid.clone().unwrap_or_default(),
+            provider_id: status.provider_id.unwrap_or_default(),
+            node_name: status.node_name.unwrap_or_default(),
+            labels: meta.labels.clone().unwrap_or_default(),
+            annotations: own_annotations(meta),
+            taints: spec.taints.clone(),
+            startup_taints: spec.startup_taints.clone(),
+            requests: Resources::from_list(&spec.resources.requests),
+            capacity: Resources::from_list(&status.capacity),
+            allocatable: Resources::from_list(&status.allocatable),
+            node_class: class.name.clone(),
+            conditions: ClaimConditions::parse(&status.conditions),
+            last_pod_event_at: status.last_pod_event_time.map(|it| it.0),
+            expire_after: spec.expire_after.duration(),
+            termination_grace_period: spec.termination_grace_period,
+            created_at: meta.creation_timestamp.as_ref().map(|it| it.0),
+            deleted_at: meta.deletion_timestamp.as_ref().map(|it| it.0),
+        }
+    }
+
+    /// The NodePool it belongs to, by label.
+    pub fn node_pool(&self) -> Option<&str> {
+        self.labels.get(labels::NODEPOOL).map(String::as_str)
+    }
+}
+
+impl ClaimConditions {
+    fn parse(conditions: &[Condition]) -> Self {
+        let since = |kind: &str| {
+            conditions
+                .iter()
+                .find(|it| it.type_ == kind && it.status == "True")
+                .map(|it| it.last_transition_time.0)
+        };
+        Self {
+            launched_at: since("Launched"),
+            registered_at: since("Registered"),
+            initialized_at: since("Initialized"),
+            drifted_at: since("Drifted"),
+            consolidatable_at: since("Consolidatable"),
+            instance_terminating_at: since("InstanceTerminating"),
+            disruption_reason_at: since("DisruptionReason"),
+            rebooting_at: since("Rebooting"),
+        }
+    }
+}
+
+impl NodeClassFacts {
+    /// Reads the API object.
+    pub fn parse(object: &Ec2NodeClass) -> Self {
+        let ready = object
+            .status
+            .as_ref()
+            .and_then(|it| it.conditions.iter().find(|it| it.type_ == "Ready"));
+        let is_ready = ready.is_some_and(|it| it.status == "True");
+        Self {
+            name: object.metadata.name.clone().unwrap_or_default(),
+            is_ready,
+            not_ready_reason: ready
+                .filter(|_| !is_ready)
+                .map(|it| it.message.clone())
+                .unwrap_or_default(),
+            is_deleting: object.metadata.deletion_timestamp.is_some(),
+        }
+    }
+}
+
+fn own_annotations(meta: &ObjectMeta) -> BTreeMap<String, String> {
+    meta.annotations
+        .iter()
+        .flatten()
+        .filter(|(key, _)| {
+            key.split_once('/').is_some_and(|(domain, _)| {
+                domain.ends_with(labels::GROUP)
+                    || domain.ends_with(labels::AWS_GROUP)
+                    || domain.ends_with("mortise.dev")
+            })
+        })
+        .map(|(key, value)| (key.clone(), value.clone()))
+        .collect()
+}

@@ -1,0 +1,203 @@
+//! What a pod's own life allows: whether it moves, drains, is protected, what evicting it costs.
+//!
+//! Predicates over the scheduler's view of a pod; time is an argument. Answers to Karpenter's
+//! `pkg/utils/pod/scheduling.go` and `pkg/utils/disruption`.
+
+use std::str::FromStr;
+
+use apis::duration::GoDuration;
+use apis::labels;
+use jiff::Timestamp;
+use scheduling::pod::{Pod, PodPhase};
+use scheduling::taints;
+
+/// A terminating pod is given up this long after its deletion timestamp.
+const STUCK_TERMINATING_SECONDS: i64 = 60;
+
+/// Meaning of the do-not-disrupt annotation of a pod.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DoNotDisrupt {
+    /// Not protected.
+    Unset,
+    /// Protected for ever.
+    Always,
+    /// Protected for a while after its start.
+    For(GoDuration),
+    /// The value means nothing, so it is ignored, but the user should hear of it.
+    Invalid,
+}
+
+impl DoNotDisrupt {
+    /// Reads the annotation's value.
+    pub fn parse(value: Option<&str>) -> Self {
+        match value {
+            None => Self::Unset,
+            Some("true") => Self::Always,
+            Some(text) => match GoDuration::from_str(text) {
+                Ok(window) if window > GoDuration::ZERO => Self::For(window),
+                Ok(_) | Err(_) => Self::Invalid,
+            },
+        }
+    }
+}
+
+/// The life of a pod, as disruption sees it.
+pub trait PodLife {
+    /// Neither finished nor going.
+    fn is_active(&self) -> bool;
+    /// Belongs to its node rather than to a workload that could move.
+    fn is_daemon_or_mirror(&self) -> bool;
+    /// Would need another node if its own went.
+    fn is_reschedulable(&self) -> bool;
+    /// Meaning of its do-not-disrupt annotation.
+    fn do_not_disrupt(&self) -> DoNotDisrupt;
+    /// Protected from disruption at this moment.
+    fn is_protected(&self, now: Timestamp) -> bool;
+    /// Still there more than a minute after it should have gone; nobody waits for it.
+    fn is_stuck_terminating(&self, now: Timestamp) -> bool;
+    /// Tolerates the taint of disrupted nodes, so a drain leaves it alone.
+    fn tolerates_disrupted(&self) -> bool;
+    /// A drain is about it at all.
+    fn is_drainable(&self, now: Timestamp) -> bool;
+    /// A drain waits for it to go.
+    fn is_waited_for(&self, now: Timestamp) -> bool;
+    /// May be asked to leave.
+    fn is_evictable(&self, now: Timestamp) -> bool;
+    /// Belongs to one of the system's two priority classes.
+    fn is_critical(&self) -> bool;
+    /// What evicting it costs, between -10 and 10.
+    fn eviction_cost(&self) -> f64;
+    /// Not scheduled anywhere yet.
+    fn is_pending(&self) -> bool;
+}
+
+impl PodLife for Pod {
+    fn is_active(&self) -> bool {
+        !self.is_terminal() && !self.is_terminating()
+    }
+
+    fn is_daemon_or_mirror(&self) -> bool {
+        self.is_owned_by_daemon_set() || self.is_owned_by_node()
+    }
+
+    fn is_reschedulable(&self) -> bool {
+        // A StatefulSet starts the successor only once the pod is gone, so its room is needed meanwhile.
+        let has_successor = self.is_terminating() && self.is_owned_by("apps/v1", "StatefulSet");
+        (self.is_active() || (has_successor && !self.is_terminal())) && !self.is_daemon_or_mirror()
+    }
+
+    fn do_not_disrupt(&self) -> DoNotDisrupt {
+        let value = self
+            .shape
+            .annotations
+            .get(labels::DO_NOT_DISRUPT_ANNOTATION);
+        DoNotDisrupt::parse(value.map(String::as_str))
+    }
+
+    fn is_protected(&self, now: Timestamp) -> bool {
+        match self.do_not_disrupt() {
+            DoNotDisrupt::Unset | DoNotDisrupt::Invalid => false,
+            DoNotDisrupt::Always => true,
+            DoNotDisrupt::For(window) => self
+                .started_at
+                .is_none_or(|start| now.duration_since(start) < window.to_signed_duration()),
+        }
+    }
+
+    fn is_stuck_terminating(&self, now: Timestamp) -> bool {
+        self.deletion_timestamp
+            .is_some_and(|at| now.duration_since(at).as_secs() > STUCK_TERMINATING_SECONDS)
+    }
+
+    fn tolerates_disrupted(&self) -> bool {
+        !self.shape.tolerations.is_empty()
+            && taints::untolerated(&[labels::disrupted_taint()], &self.shape.tolerations).is_none()
+    }
+
+    fn is_drainable(&self, now: Timestamp) -> bool {
+        !self.tolerates_disrupted() && !self.is_owned_by_node() && !self.is_stuck_terminating(now)
+    }
+
+    fn is_waited_for(&self, now: Timestamp) -> bool {
+        !self.is_terminal() && self.is_drainable(now)
+    }
+
+    fn is_evictable(&self, now: Timestamp) -> bool {
+        self.is_active()
+            && !self.tolerates_disrupted()
+            && !self.is_owned_by_node()
+            && !self.is_protected(now)
+    }
+
+    fn is_critical(&self) -> bool {
+        matches!(
+            self.shape.priority_class_name.as_deref(),
+            Some("system-cluster-critical" | "system-node-critical")
+        )
+    }
+
+    fn eviction_cost(&self) -> f64 {
+        let annotation = |key: &str| self.shape.annotations.get(key).map(String::as_str);
+        eviction_cost(
+            annotation(labels::DISRUPTION_COST_ANNOTATION),
+            annotation(labels::POD_DELETION_COST_ANNOTATION),
+            self.shape.priority,
+        )
+    }
+
+    fn is_pending(&self) -> bool {
+        self.phase == PodPhase::Pending
+    }
+}
+
+/// Karpenter 1.15: its own annotation wins over Kubernetes' deletion cost, and a bad value adds nothing.
+fn eviction_cost(own: Option<&str>, deletion: Option<&str>, priority: i32) -> f64 {
+    const COST_SCALE: f64 = 134_217_728.0; // 2^27
+    const PRIORITY_SCALE: f64 = 33_554_432.0; // 2^25
+    let annotated = own
+        .or(deletion)
+        .and_then(|text| text.parse::<i32>().ok())
+        .map_or(0.0, f64::from);
+    let cost = 1.0 + annotated / COST_SCALE + f64::from(priority) / PRIORITY_SCALE;
+    cost.clamp(-10.0, 10.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn eviction_costs_follow_annotations_and_priority() {
+        for (own, deletion, priority, expected) in [
+            (None, None, 0, 1.0),
+            (None, None, 2_000_000_000, 10.0),
+            (None, Some("2147483647"), 0, 10.0),
+            (None, Some("-2147483647"), 0, -10.0),
+            (None, None, -33_554_432, 0.0),
+            (None, Some("1.5"), 0, 1.0),
+            (Some("134217728"), Some("-134217728"), 0, 2.0),
+            (Some("many"), Some("134217728"), 0, 1.0),
+        ] {
+            let cost = eviction_cost(own, deletion, priority);
+            assert!(
+                (cost - expected).abs() < 1e-6,
+                "{own:?} {deletion:?} {priority:?}: {cost}"
+            );
+        }
+    }
+
+    #[test]
+    fn do_not_disrupt_takes_true_and_positive_durations() {
+        let hour = GoDuration::from_seconds(3600);
+        for (value, expected) in [
+            (None, DoNotDisrupt::Unset),
+            (Some("true"), DoNotDisrupt::Always),
+            (Some("1h"), DoNotDisrupt::For(hour)),
+            (Some("0s"), DoNotDisrupt::Invalid),
+            (Some("-1h"), DoNotDisrupt::Invalid),
+            (Some("yes"), DoNotDisrupt::Invalid),
+        ] {
+            assert_eq!(DoNotDisrupt::parse(value), expected, "{value:?}");
+        }
+    }
+}

@@ -1,0 +1,222 @@
+//! From a snapshot to the problem of one provisioning round: which pods, which pools, which nodes.
+//!
+//! Decides nothing about placement. Answers to the input half of Karpenter's
+//! `pkg/controllers/provisioning/provisioner.go`.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use apis::NodePool;
+use apis::conditions;
+use apis::labels;
+use jiff::Timestamp;
+use scheduling::instance_type::InstanceType;
+use scheduling::pod::{Pod, PodKey};
+use scheduling::problem::{Options, Pool, Problem};
+use scheduling::requirements::Operator;
+
+use crate::ledger::{OutcomeId, PoolOutcome};
+use crate::pod::PodLife;
+use crate::snapshot::Snapshot;
+use crate::volumes::VolumeError;
+
+/// A pool that takes part, with what it may buy now.
+#[derive(Debug, Clone)]
+pub struct PoolTypes {
+    /// The pool.
+    pub node_pool: Arc<NodePool>,
+    /// Its instance types.
+    pub instance_types: Arc<[Arc<InstanceType>]>,
+}
+
+/// The problem, and the pods left out of it.
+#[derive(Debug, Clone)]
+pub struct ProvisioningInput {
+    /// For the solver.
+    pub problem: Problem,
+    /// Pods that wait for capacity but cannot be considered.
+    pub ignored: Vec<(PodKey, IgnoredReason)>,
+}
+
+/// Why a pending pod is not considered.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum IgnoredReason {
+    /// It asks for nodes outside every pool; no event.
+    #[error("pod requires nodes without a nodepool")]
+    OptsOut,
+    /// Its node affinity matches fields.
+    #[error("node selector term with matchFields is not supported")]
+    MatchFields,
+    /// A label of its selector or affinity is one that nobody may ask for.
+    #[error("label {0} is restricted")]
+    RestrictedLabel(String),
+    /// A volume of its cannot be used.
+    #[error(transparent)]
+    Volume(#[from] VolumeError),
+}
+
+/// Pools that may open nodes for pending pods, heaviest first, and why the others may not.
+pub fn provisionable_pools(snapshot: &Snapshot) -> (Vec<Arc<NodePool>>, Vec<PoolOutcome>) {
+    let mut pools = Vec::new();
+    let mut outcomes = Vec::new();
+    for pool in snapshot.node_pools() {
+        let name = pool.metadata.name.clone().unwrap_or_default();
+        let ready = pool
+            .status
+            .as_ref()
+            .and_then(|it| conditions::get(&it.conditions, "Ready"));
+        let (outcome, reason) = if pool.is_static() {
+            (OutcomeId::PoolStatic, String::new())
+        } else if pool.metadata.deletion_timestamp.is_some() {
+            (
+                OutcomeId::PoolNotReady,
+                "the NodePool is being deleted".to_owned(),
+            )
+        } else if ready.is_none_or(|it| it.status != "True") {
+            (
+                OutcomeId::PoolNotReady,
+                ready.map(|it| it.message.clone()).unwrap_or_default(),
+            )
+        } else {
+            pools.push(Arc::clone(pool));
+            (OutcomeId::PoolUsed, String::new())
+        };
+        outcomes.push(PoolOutcome {
+            pool: name,
+            outcome,
+            reason,
+        });
+    }
+    // Equal weights: the name descending, as Karpenter does.
+    pools.sort_by(|a, b| (b.weight(), &b.metadata.name).cmp(&(a.weight(), &a.metadata.name)));
+    (pools, outcomes)
+}
+
+/// Whether any pod waits that a round could help: cheap enough to ask at every event.
+pub fn has_provisionable(snapshot: &Snapshot) -> bool {
+    snapshot.pods().any(|pod| pod.is_provisionable())
+}
+
+/// Everything that waits for a place: pending pods, and pods of nodes that are going.
+pub fn problem_for_provisioning(
+    snapshot: &Snapshot,
+    pools: &[PoolTypes],
+    options: Options,
+    now: Timestamp,
+) -> ProvisioningInput {
+    let (mut pods, ignored) = pending_pods(snapshot);
+    let moving = moving_pods(snapshot, now);
+    let moving_keys: BTreeSet<&PodKey> = moving.iter().map(|pod| &pod.key).collect();
+    let mut problem = base_problem(snapshot, pools, options, now);
+    for node in &mut problem.nodes {
+        if !node.is_schedulable && node.pods.iter().any(|pod| moving_keys.contains(&pod.key)) {
+            Arc::make_mut(node)
+                .pods
+                .retain(|pod| !moving_keys.contains(&pod.key));
+        }
+    }
+    pods.extend(moving.iter().cloned());
+    add_pods(&mut problem, snapshot, pods);
+    ProvisioningInput { problem, ignored }
+}
+
+/// The problem without pods: pools, nodes, daemons, namespaces. Simulations share it.
+pub fn base_problem(
+    snapshot: &Snapshot,
+    pools: &[PoolTypes],
+    options: Options,
+    now: Timestamp,
+) -> Problem {
+    let pool = |it: &PoolTypes| Pool {
+        node_pool: Arc::clone(&it.node_pool),
+        instance_types: Arc::clone(&it.instance_types),
+        in_use: snapshot.pool_resources(it.node_pool.metadata.name.as_deref().unwrap_or_default()),
+    };
+    Problem {
+        pools: pools.iter().map(pool).collect(),
+        nodes: snapshot
+            .nodes()
+            .map(|node| Arc::new(snapshot.existing_node(node, now)))
+            .collect(),
+        daemons: snapshot.daemon_pods(),
+        namespaces: snapshot.namespaces().clone(),
+        in_use: snapshot.in_use(),
+        ..Problem::new(options)
+    }
+}
+
+/// Adds pods to a problem together with their volumes.
+pub fn add_pods(problem: &mut Problem, snapshot: &Snapshot, pods: Vec<Arc<Pod>>) {
+    for pod in &pods {
+        if !pod.volume_claims.is_empty() {
+            problem
+                .volumes
+                .insert(pod.key.clone(), snapshot.volumes().resolve(pod));
+        }
+    }
+    problem.pods.extend(pods);
+}
+
+/// Pending pods that pass validation, and those that do not.
+pub fn pending_pods(snapshot: &Snapshot) -> (Vec<Arc<Pod>>, Vec<(PodKey, IgnoredReason)>) {
+    let mut pods = Vec::new();
+    let mut ignored = Vec::new();
+    for pod in snapshot.pods().filter(|pod| pod.is_provisionable()) {
+        match validate(snapshot, pod) {
+            Ok(()) => pods.push(Arc::clone(pod)),
+            Err(reason) => ignored.push((pod.key.clone(), reason)),
+        }
+    }
+    (pods, ignored)
+}
+
+/// Pods of nodes that are going which could really move now.
+fn moving_pods(snapshot: &Snapshot, now: Timestamp) -> Vec<Arc<Pod>> {
+    snapshot
+        .nodes()
+        .filter(|node| node.is_marked_for_deletion())
+        .flat_map(|node| currently_reschedulable(snapshot, node, now))
+        .collect()
+}
+
+/// Pods of a node that would move if it went now: protected ones and those whose PodDisruptionBudget
+/// can never allow it stay until they end by themselves.
+pub fn currently_reschedulable(
+    snapshot: &Snapshot,
+    node: &crate::state_node::StateNode,
+    now: Timestamp,
+) -> Vec<Arc<Pod>> {
+    snapshot
+        .bound(node)
+        .pods()
+        .filter(|pod| pod.is_reschedulable() && !pod.is_protected(now))
+        .filter(|pod| !(pod.is_evictable(now) && snapshot.pdbs().can_never_evict(pod)))
+        .cloned()
+        .collect()
+}
+
+fn validate(snapshot: &Snapshot, pod: &Pod) -> Result<(), IgnoredReason> {
+    let required = || pod.shape.required_node_affinity.iter().flatten();
+    let opts_out = required()
+        .any(|it| it.key() == labels::NODEPOOL && it.operator() == Operator::DoesNotExist);
+    if opts_out {
+        return Err(IgnoredReason::OptsOut);
+    }
+    if pod.shape.has_match_fields {
+        return Err(IgnoredReason::MatchFields);
+    }
+    let selected = pod.shape.node_selector.keys().map(String::as_str);
+    for key in selected.chain(required().map(scheduling::requirements::Requirement::key)) {
+        // The host name is a pod's right to ask for, a pool's not to define.
+        if key != labels::HOSTNAME && is_beyond_request(key) {
+            return Err(IgnoredReason::RestrictedLabel(key.to_owned()));
+        }
+    }
+    snapshot.volumes().validate(pod)?;
+    Ok(())
+}
+
+/// Labels that stand on nodes though no requirement may name them are still fine for a pod.
+fn is_beyond_request(key: &str) -> bool {
+    labels::is_restricted(key) && !matches!(key, labels::REGISTERED | labels::INITIALIZED)
+}

@@ -1,0 +1,259 @@
+//! The cluster at one moment, cheap to take and never changing under its reader.
+//!
+//! Read-only; every query is by name or in order of name.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use apis::labels;
+use apis::resources::Resources;
+use apis::{ConsolidationPolicy, NodePool};
+use jiff::{SignedDuration, Timestamp};
+use scheduling::pod::{Pod, PodKey};
+use scheduling::problem::{DaemonPod, ExistingNode, OfferingKey};
+
+use crate::cluster::{CONSOLIDATION_STATE_MAX_AGE_SECONDS, ConsolidationState, Data};
+use crate::facts::NodeClassFacts;
+use crate::pod_disruption_budget::Pdbs;
+use crate::state_node::{BoundPods, StateNode};
+use crate::volumes::Volumes;
+
+/// A view of the model as it was when taken.
+#[derive(Debug, Clone)]
+pub struct Snapshot {
+    data: Data,
+    nothing: Arc<BoundPods>,
+}
+
+impl Snapshot {
+    pub(crate) fn new(data: Data) -> Self {
+        Self {
+            data,
+            nothing: Arc::new(BoundPods::default()),
+        }
+    }
+
+    /// Every tracked node, in order of its key.
+    pub fn nodes(&self) -> impl ExactSizeIterator<Item = &Arc<StateNode>> {
+        self.data.nodes.values()
+    }
+
+    /// A node by the name of its Node or of its NodeClaim.
+    pub fn node(&self, name: &str) -> Option<&Arc<StateNode>> {
+        let keys = (&self.data.node_keys, &self.data.claim_keys);
+        let key = keys.0.get(name).or_else(|| keys.1.get(name))?;
+        self.data.nodes.get(key)
+    }
+
+    /// A node by the name of its NodeClaim.
+    pub fn node_of_claim(&self, claim: &str) -> Option<&Arc<StateNode>> {
+        self.data.nodes.get(self.data.claim_keys.get(claim)?)
+    }
+
+    /// A node by its providerID.
+    pub fn node_by_provider_id(&self, provider_id: &str) -> Option<&Arc<StateNode>> {
+        self.data.nodes.get(provider_id)
+    }
+
+    /// Whether a claim of this name is known, launched or not.
+    pub fn has_claim(&self, name: &str) -> bool {
+        self.data.claim_keys.contains_key(name)
+    }
+
+    /// Claims that have no instance yet.
+    pub fn unlaunched_claims(&self) -> impl Iterator<Item = &str> {
+        self.data
+            .claim_keys
+            .iter()
+            .filter(|(_, key)| key.is_empty())
+            .map(|(name, _)| name.as_str())
+    }
+
+    /// Pods bound to a node.
+    pub fn bound(&self, node: &StateNode) -> &Arc<BoundPods> {
+        node.node_name()
+            .and_then(|name| self.data.bound.get(name))
+            .unwrap_or(&self.nothing)
+    }
+
+    /// Pods bound to a Node, by its name, tracked or not.
+    pub fn bound_to(&self, node_name: &str) -> &Arc<BoundPods> {
+        self.data.bound.get(node_name).unwrap_or(&self.nothing)
+    }
+
+    /// Every pod that is not terminal.
+    pub fn pods(&self) -> impl ExactSizeIterator<Item = &Arc<Pod>> {
+        self.data.pods.values()
+    }
+
+    /// A pod.
+    pub fn pod(&self, key: &PodKey) -> Option<&Arc<Pod>> {
+        self.data.pods.get(key)
+    }
+
+    /// Pods that its controlling owner keeps, this one included.
+    pub fn replicas(&self, pod: &Pod) -> u32 {
+        pod.shape
+            .owner
+            .as_ref()
+            .and_then(|owner| self.data.replicas.get(&owner.uid))
+            .copied()
+            .unwrap_or(1)
+    }
+
+    /// Every NodePool, by name.
+    pub fn node_pools(&self) -> impl ExactSizeIterator<Item = &Arc<NodePool>> {
+        self.data.node_pools.values()
+    }
+
+    /// A NodePool.
+    pub fn node_pool(&self, name: &str) -> Option<&Arc<NodePool>> {
+        self.data.node_pools.get(name)
+    }
+
+    /// An EC2NodeClass.
+    pub fn node_class(&self, name: &str) -> Option<&Arc<NodeClassFacts>> {
+        self.data.node_classes.get(name)
+    }
+
+    /// The PodDisruptionBudgets.
+    pub fn pdbs(&self) -> &Pdbs {
+        &self.data.pdbs
+    }
+
+    /// The volumes.
+    pub fn volumes(&self) -> &Volumes {
+        &self.data.volumes
+    }
+
+    /// Labels of the namespaces.
+    pub fn namespaces(&self) -> &BTreeMap<String, BTreeMap<String, String>> {
+        &self.data.namespaces
+    }
+
+    /// Tells whether anything that matters to consolidation changed. Grows old by itself every five
+    /// minutes, so that a method that found nothing looks again.
+    pub fn consolidation_state(&self, now: Timestamp) -> ConsolidationState {
+        let state = self.data.consolidation_state;
+        let age = now.duration_since(state.changed_at).as_secs();
+        let steps = age.div_euclid(CONSOLIDATION_STATE_MAX_AGE_SECONDS).max(0);
+        let grown = SignedDuration::from_secs(steps * CONSOLIDATION_STATE_MAX_AGE_SECONDS);
+        ConsolidationState {
+            changed_at: state
+                .changed_at
+                .saturating_add(grown)
+                .unwrap_or(state.changed_at),
+            ..state
+        }
+    }
+
+    /// Capacity of the pool's nodes that are here to stay, with the pseudo resource `nodes`.
+    pub fn pool_resources(&self, pool: &str) -> Resources {
+        let mut total = Resources::new();
+        for node in self.nodes() {
+            if node.node_pool() == Some(pool) && node.is_managed() && !node.is_marked_for_deletion()
+            {
+                total.add_assign(&node.capacity());
+            }
+        }
+        total
+    }
+
+    /// Allocatable less what bound pods request.
+    pub fn available(&self, node: &StateNode) -> Resources {
+        node.allocatable().sub(self.bound(node).requests())
+    }
+
+    /// One pod a DaemonSet: the newest live one, else the template's.
+    pub fn daemon_pods(&self) -> Vec<DaemonPod> {
+        self.data
+            .daemon_sets
+            .iter()
+            .map(|(key, daemon_set)| {
+                let live = daemon_set.newest_pod.as_ref().and_then(|key| self.pod(key));
+                let template = &daemon_set.template;
+                let shape = match live {
+                    // The live pod is pinned to its node by a field match that the template does not have.
+                    Some(live)
+                        if live.shape.has_match_fields
+                            || !template.required_node_affinity.is_empty() =>
+                    {
+                        let mut shape = (*live.shape).clone();
+                        shape.has_match_fields = false;
+                        shape
+                            .required_node_affinity
+                            .clone_from(&template.required_node_affinity);
+                        Arc::new(shape)
+                    }
+                    Some(live) => Arc::clone(&live.shape),
+                    None => Arc::clone(template),
+                };
+                DaemonPod {
+                    key: key.clone(),
+                    shape,
+                }
+            })
+            .collect()
+    }
+
+    /// Nodes now running, by offering.
+    pub fn in_use(&self) -> BTreeMap<OfferingKey, u32> {
+        let mut in_use = BTreeMap::new();
+        for node in self.nodes().filter(|it| it.is_managed()) {
+            let key = OfferingKey {
+                instance_type: node.label(labels::INSTANCE_TYPE).to_owned(),
+                zone: node.label(labels::TOPOLOGY_ZONE).to_owned(),
+                capacity_type: node.label(labels::CAPACITY_TYPE).to_owned(),
+            };
+            *in_use.entry(key).or_default() += 1;
+        }
+        in_use
+    }
+
+    /// Whether pods came or went too recently for consolidation to send others there.
+    pub fn is_settling(&self, node: &StateNode, now: Timestamp) -> bool {
+        let Some(claim) = &node.claim else {
+            return false;
+        };
+        let Some(pool) = node.node_pool().and_then(|name| self.node_pool(name)) else {
+            return false;
+        };
+        let disruption = &pool.spec.disruption;
+        let counts = match disruption.consolidation_policy {
+            ConsolidationPolicy::WhenEmpty
+            | ConsolidationPolicy::WhenEmptyOrUnderutilized
+            | ConsolidationPolicy::Balanced => disruption.consolidate_after.duration(),
+        };
+        let since = claim.last_pod_event_at.or(claim.conditions.initialized_at);
+        match (counts, since) {
+            (Some(after), Some(since)) => now.duration_since(since) < after.to_signed_duration(),
+            (Some(_) | None, _) => false,
+        }
+    }
+
+    /// A node as the solver sees it.
+    pub fn existing_node(&self, node: &StateNode, now: Timestamp) -> ExistingNode {
+        let bound = self.bound(node);
+        let limits = node
+            .node_name()
+            .and_then(|name| self.volumes().limits.get(name));
+        ExistingNode {
+            name: node.name().to_owned(),
+            hostname: node.hostname().to_owned(),
+            pool: node.node_pool().map(str::to_owned),
+            node_claim: node.claim_name().map(str::to_owned),
+            labels: node.labels().clone(),
+            taints: node.taints(),
+            capacity: node.capacity(),
+            allocatable: node.allocatable(),
+            pods: bound.pods().cloned().collect(),
+            requests: bound.requests().clone(),
+            daemon_requests: bound.daemon_requests().clone(),
+            is_initialized: node.is_initialized(),
+            is_schedulable: !node.is_marked_for_deletion(),
+            is_settling: self.is_settling(node, now),
+            volume_limits: limits.cloned().unwrap_or_default(),
+            volumes: self.volumes().attached(bound.pods()),
+        }
+    }
+}

@@ -1,0 +1,265 @@
+//! One node of the model: a Node and a NodeClaim merged, with the values derived from both.
+//!
+//! Answers to Karpenter's `pkg/controllers/state/statenode.go`. Derives, never decides.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use apis::labels;
+use apis::resources::Resources;
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::Taint;
+use scheduling::pod::{Pod, PodKey};
+
+use crate::facts::{ClaimFacts, NodeFacts};
+use crate::pod::PodLife;
+
+/// A Node, a NodeClaim, or both.
+#[derive(Debug, Clone, Default)]
+pub struct StateNode {
+    /// The Node, once there is one.
+    pub node: Option<Arc<NodeFacts>>,
+    /// The NodeClaim of a managed node.
+    pub claim: Option<Arc<ClaimFacts>>,
+    /// Pods are expected on it until then.
+    pub nominated_until: Option<Timestamp>,
+    /// A disruption command is about to delete it.
+    pub is_marked: bool,
+}
+
+/// Pods bound to a node, with their sums kept up to date.
+#[derive(Debug, Clone, Default)]
+pub struct BoundPods {
+    pods: BTreeMap<PodKey, Arc<Pod>>,
+    requests: Resources,
+    daemon_requests: Resources,
+}
+
+impl StateNode {
+    /// `spec.providerID`, from whichever object has it.
+    pub fn provider_id(&self) -> &str {
+        let claim = self.claim.as_ref().map_or("", |it| it.provider_id.as_str());
+        if claim.is_empty() {
+            self.node.as_ref().map_or("", |it| it.provider_id.as_str())
+        } else {
+            claim
+        }
+    }
+
+    /// Made by us.
+    pub fn is_managed(&self) -> bool {
+        self.claim.is_some()
+    }
+
+    /// The node joined the cluster as the claim's.
+    pub fn is_registered(&self) -> bool {
+        self.is_at_stage(labels::REGISTERED)
+    }
+
+    /// The node took its first step as a useful one.
+    pub fn is_initialized(&self) -> bool {
+        self.is_at_stage(labels::INITIALIZED)
+    }
+
+    fn is_at_stage(&self, label: &str) -> bool {
+        !self.is_managed()
+            || self
+                .node
+                .as_ref()
+                .is_some_and(|it| it.labels.get(label).is_some_and(|value| value == "true"))
+    }
+
+    /// Name of the Node once registered, of the claim before.
+    pub fn name(&self) -> &str {
+        match (&self.node, &self.claim) {
+            (Some(node), _) if self.is_registered() => &node.name,
+            (_, Some(claim)) => &claim.name,
+            (Some(node), None) => &node.name,
+            (None, None) => "",
+        }
+    }
+
+    /// Name of the claim.
+    pub fn claim_name(&self) -> Option<&str> {
+        self.claim.as_ref().map(|it| it.name.as_str())
+    }
+
+    /// Name of the Node.
+    pub fn node_name(&self) -> Option<&str> {
+        self.node.as_ref().map(|it| it.name.as_str())
+    }
+
+    /// Labels of the Node once registered, of the claim before.
+    pub fn labels(&self) -> &BTreeMap<String, String> {
+        static EMPTY: BTreeMap<String, String> = BTreeMap::new();
+        match (&self.node, &self.claim) {
+            (Some(node), _) if self.is_registered() => &node.labels,
+            (_, Some(claim)) => &claim.labels,
+            (Some(node), None) => &node.labels,
+            (None, None) => &EMPTY,
+        }
+    }
+
+    /// Annotations of the Node once registered, of the claim before.
+    pub fn annotations(&self) -> &BTreeMap<String, String> {
+        static EMPTY: BTreeMap<String, String> = BTreeMap::new();
+        match (&self.node, &self.claim) {
+            (Some(node), _) if self.is_registered() => &node.annotations,
+            (_, Some(claim)) => &claim.annotations,
+            (Some(node), None) => &node.annotations,
+            (None, None) => &EMPTY,
+        }
+    }
+
+    /// A label's value, empty without one.
+    pub fn label(&self, key: &str) -> &str {
+        self.labels().get(key).map_or("", String::as_str)
+    }
+
+    /// Name of the NodePool, if it has one.
+    pub fn node_pool(&self) -> Option<&str> {
+        Some(self.label(labels::NODEPOOL)).filter(|it| !it.is_empty())
+    }
+
+    /// Host name.
+    pub fn hostname(&self) -> &str {
+        match self.label(labels::HOSTNAME) {
+            "" => self.name(),
+            hostname => hostname,
+        }
+    }
+
+    /// Taints that count for pods now.
+    pub fn taints(&self) -> Vec<Taint> {
+        let taints = match (&self.node, &self.claim) {
+            (Some(node), _) if self.is_registered() => &node.taints,
+            (_, Some(claim)) => &claim.taints,
+            (Some(node), None) => &node.taints,
+            (None, None) => return Vec::new(),
+        };
+        let Some(claim) = self.claim.as_ref().filter(|_| !self.is_initialized()) else {
+            return taints.clone();
+        };
+        let passes = |taint: &&Taint| {
+            !labels::is_known_ephemeral_taint(taint)
+                && !claim
+                    .startup_taints
+                    .iter()
+                    .any(|it| it.key == taint.key && it.effect == taint.effect)
+        };
+        taints.iter().filter(passes).cloned().collect()
+    }
+
+    /// Capacity, with the pseudo resource `nodes`.
+    pub fn capacity(&self) -> Resources {
+        self.resources(|node| &node.capacity, |claim| &claim.capacity)
+            .with(labels::RESOURCE_NODES, 1000)
+    }
+
+    /// Allocatable.
+    pub fn allocatable(&self) -> Resources {
+        self.resources(|node| &node.allocatable, |claim| &claim.allocatable)
+    }
+
+    fn resources(
+        &self,
+        of_node: impl Fn(&NodeFacts) -> &Resources,
+        of_claim: impl Fn(&ClaimFacts) -> &Resources,
+    ) -> Resources {
+        match (&self.node, &self.claim) {
+            (Some(node), Some(claim)) if !self.is_initialized() => {
+                // A young node may not know its devices yet; the claim does.
+                let mut merged = of_node(node).clone();
+                for (name, amount) in of_claim(claim).iter() {
+                    if merged.get(name) == 0 {
+                        merged.set(name, amount);
+                    }
+                }
+                merged
+            }
+            (Some(node), _) => of_node(node).clone(),
+            (None, Some(claim)) => of_claim(claim).clone(),
+            (None, None) => Resources::new(),
+        }
+    }
+
+    /// Going, or about to.
+    pub fn is_marked_for_deletion(&self) -> bool {
+        self.is_marked || self.is_deleted()
+    }
+
+    /// Going.
+    pub fn is_deleted(&self) -> bool {
+        match (&self.claim, &self.node) {
+            (Some(claim), _) => {
+                claim.deleted_at.is_some() || claim.conditions.instance_terminating_at.is_some()
+            }
+            (None, Some(node)) => node.deleted_at.is_some(),
+            (None, None) => false,
+        }
+    }
+
+    /// Pods are expected on it.
+    pub fn is_nominated(&self, now: Timestamp) -> bool {
+        self.nominated_until.is_some_and(|until| now < until)
+    }
+
+    /// The Node is Ready.
+    pub fn is_ready(&self) -> bool {
+        self.node.as_ref().is_some_and(|it| it.is_ready)
+    }
+}
+
+impl BoundPods {
+    /// The pods, by key.
+    pub fn pods(&self) -> impl ExactSizeIterator<Item = &Arc<Pod>> {
+        self.pods.values()
+    }
+
+    /// Number of pods.
+    pub fn len(&self) -> usize {
+        self.pods.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.pods.is_empty()
+    }
+
+    /// Requests of all of them.
+    pub fn requests(&self) -> &Resources {
+        &self.requests
+    }
+
+    /// Requests of those that a DaemonSet owns.
+    pub fn daemon_requests(&self) -> &Resources {
+        &self.daemon_requests
+    }
+
+    /// One plus the positive eviction costs of the pods that are not daemons.
+    pub fn disruption_cost(&self) -> f64 {
+        1.0 + self
+            .pods()
+            .filter(|pod| !pod.is_daemon_or_mirror())
+            .map(|pod| pod.eviction_cost().max(0.0))
+            .sum::<f64>()
+    }
+
+    pub(crate) fn insert(&mut self, pod: Arc<Pod>) {
+        self.remove(&pod.key);
+        self.requests.add_assign(&pod.shape.requests);
+        if pod.is_owned_by_daemon_set() {
+            self.daemon_requests.add_assign(&pod.shape.requests);
+        }
+        self.pods.insert(pod.key.clone(), pod);
+    }
+
+    pub(crate) fn remove(&mut self, key: &PodKey) {
+        if let Some(pod) = self.pods.remove(key) {
+            self.requests.sub_assign(&pod.shape.requests);
+            if pod.is_owned_by_daemon_set() {
+                self.daemon_requests.sub_assign(&pod.shape.requests);
+            }
+        }
+    }
+}
