@@ -29,48 +29,13 @@ pub const ACTIVE_CAPACITY: &str = "buffer.x-k8s.io/active-capacity";
     status = "CapacityBufferStatus",
     derive = "PartialEq",
     derive = "Default",
-    printcolumn(
-        name = "Strategy",
-        type_ = "string",
-        json_path = ".spec.provisioningStrategy",
-        description = "How the room is kept."
-    ),
-    printcolumn(
-        name = "PodTemplate",
-        type_ = "string",
-        json_path = ".status.podTemplateRef.name",
-        description = "Template of the pods the room is for."
-    ),
-    printcolumn(
-        name = "Replicas",
-        type_ = "integer",
-        json_path = ".status.replicas",
-        description = "Number of pods the room is for."
-    ),
-    printcolumn(
-        name = "ConditionsType",
-        type_ = "string",
-        json_path = ".status.conditions[*].type",
-        description = "Types of the conditions."
-    ),
-    printcolumn(
-        name = "ConditionsStatus",
-        type_ = "string",
-        json_path = ".status.conditions[*].status",
-        description = "Statuses of the conditions."
-    ),
-    printcolumn(
-        name = "ConditionsReason",
-        type_ = "string",
-        json_path = ".status.conditions[*].reason",
-        description = "Reasons of the conditions."
-    ),
-    printcolumn(
-        name = "Age",
-        type_ = "date",
-        json_path = ".metadata.creationTimestamp",
-        description = "Time since creation."
-    ),
+    printcolumn = r#"{"name": "Strategy", "type": "string", "jsonPath": ".spec.provisioningStrategy", "description": "How the room is kept."}"#,
+    printcolumn = r#"{"name": "PodTemplate", "type": "string", "jsonPath": ".status.podTemplateRef.name", "description": "Template of the pods the room is for."}"#,
+    printcolumn = r#"{"name": "Replicas", "type": "integer", "jsonPath": ".status.replicas", "description": "Number of pods the room is for."}"#,
+    printcolumn = r#"{"name": "ConditionsType", "type": "string", "jsonPath": ".status.conditions[*].type", "description": "Types of the conditions."}"#,
+    printcolumn = r#"{"name": "ConditionsStatus", "type": "string", "jsonPath": ".status.conditions[*].status", "description": "Statuses of the conditions."}"#,
+    printcolumn = r#"{"name": "ConditionsReason", "type": "string", "jsonPath": ".status.conditions[*].reason", "description": "Reasons of the conditions."}"#,
+    printcolumn = r#"{"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp", "description": "Time since creation."}"#,
     crates(kube_core = "::kube_core"),
     doc = "CapacityBuffer keeps room free for pods to come."
 )]

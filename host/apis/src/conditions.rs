@@ -297,9 +297,8 @@ impl ConditionEditor<'_> {
             Some(previous) if previous.status == status.as_str() => {
                 previous.last_transition_time.clone()
             }
-            Some(_) => Time(self.now),
             None if self.is_essential(condition_type) => Time(self.created_at),
-            None => Time(self.now),
+            Some(_) | None => Time(self.now),
         };
         let condition = Condition {
             type_: condition_type.to_owned(),

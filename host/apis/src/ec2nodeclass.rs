@@ -40,22 +40,9 @@ pub use status::{
     status = "Ec2NodeClassStatus",
     derive = "PartialEq",
     derive = "Default",
-    printcolumn(
-        name = "Ready",
-        type_ = "string",
-        json_path = r#".status.conditions[?(@.type=="Ready")].status"#
-    ),
-    printcolumn(
-        name = "Age",
-        type_ = "date",
-        json_path = ".metadata.creationTimestamp"
-    ),
-    printcolumn(
-        name = "Role",
-        type_ = "string",
-        json_path = ".spec.role",
-        priority = 1
-    ),
+    printcolumn = r#"{"name": "Ready", "type": "string", "jsonPath": ".status.conditions[?(@.type==\"Ready\")].status"}"#,
+    printcolumn = r#"{"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"}"#,
+    printcolumn = r#"{"name": "Role", "type": "string", "jsonPath": ".spec.role", "priority": 1}"#,
     crates(kube_core = "::kube_core"),
     doc = "EC2NodeClass says how nodes are made on EC2."
 )]

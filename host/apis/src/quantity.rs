@@ -163,10 +163,9 @@ fn scale(suffix: &str) -> Option<(Scale, Format)> {
                 return None;
             }
             // An exponent past these bounds is zero or the cap, whatever its number.
-            let exponent: i32 =
-                exponent
-                    .parse()
-                    .unwrap_or(if exponent.starts_with('-') { -100 } else { 100 });
+            let exponent: i32 = exponent
+                .parse()
+                .unwrap_or_else(|_| if exponent.starts_with('-') { -100 } else { 100 });
             Some((
                 Scale::Decimal(exponent.clamp(-100, 100)),
                 Format::DecimalExponent,

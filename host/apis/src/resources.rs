@@ -117,6 +117,10 @@ impl Resources {
     }
 
     /// The sum.
+    #[expect(
+        clippy::should_implement_trait,
+        reason = "the operator would hide that it takes a reference"
+    )]
     pub fn add(mut self, other: &Self) -> Self {
         self.add_assign(other);
         self
@@ -135,6 +139,10 @@ impl Resources {
     }
 
     /// The difference, which may be negative.
+    #[expect(
+        clippy::should_implement_trait,
+        reason = "the operator would hide that it takes a reference"
+    )]
     pub fn sub(mut self, other: &Self) -> Self {
         self.sub_assign(other);
         self
