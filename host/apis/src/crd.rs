@@ -13,6 +13,8 @@ use crate::schema::QUANTITY_PATTERN;
 use crate::{CapacityBuffer, Ec2NodeClass, NodeClaim, NodeOverlay, NodePool};
 
 mod rules;
+#[cfg(test)]
+mod tests;
 
 use rules::Rule;
 
