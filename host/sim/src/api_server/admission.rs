@@ -1,0 +1,88 @@
+//! What happens to an object between the request and the store: defaults, validation, and the server's own
+//! side effects such as serving a new kind once its definition is stored.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::builtin;
+use super::kinds::Kind;
+use super::resource::Resource;
+use super::schema::{self, definition};
+use super::status::{FieldError, Status};
+use super::store::Store;
+use super::write::Part;
+
+fn refuse(kind: &Kind, object: &Value, errors: &[FieldError]) -> Result<(), Status> {
+    if errors.is_empty() {
+        return Ok(());
+    }
+    let name = object["metadata"]["name"].as_str().unwrap_or_default();
+    Err(Status::invalid(&kind.group, &kind.kind, name, errors))
+}
+
+/// Prunes, defaults and validates a new object.
+pub(super) fn on_create(
+    store: &Store,
+    kind: &Arc<Kind>,
+    object: &mut Value) -> Result<(), Status> {
+    let mut errors = builtin::metadata::validate(kind, object);
+    if let Some(version) = kind.stored_custom() {
+        if kind.has_status
+            && let Some(fields) = object.as_object_mut()
+        {
+            fields.remove("status");
+        }
+        schema::prepare(&version.schema, object);
+        errors.extend(schema::validate(&version.schema, object, None));
+    } else {
+        builtin::prepare_create(store, kind, object)?;
+        errors.extend(builtin::validate_create(kind, object));
+    }
+    refuse(kind, object, &errors)
+}
+
+/// Prunes, defaults and validates a changed object against its old state.
+pub(super) fn on_update(
+    store: &Store,
+    kind: &Arc<Kind>,
+    old: &Value,
+    object: &mut Value,
+    part: Part) -> Result<(), Status> {
+    if part == Part::Whole {
+        return Ok(());
+    }
+    let mut errors = Vec::new();
+    if old["metadata"] != object["metadata"] {
+        errors.extend(builtin::metadata::validate(kind, object));
+        errors.extend(builtin::metadata::validate_update(old, object));
+    }
+    if let Some(version) = kind.stored_custom() {
+        schema::prepare(&version.schema, object);
+        errors.extend(schema::validate(&version.schema, object, Some(old)));
+    } else if part == Part::Main {
+        builtin::prepare_update(store, kind, old, object)?;
+        errors.extend(builtin::validate_update(kind, old, object));
+    }
+    refuse(kind, object, &errors)
+}
+
+/// The server's side effects of a stored write.
+pub(super) fn after_write(
+    store: &mut Store,
+    kind: &Kind,
+    stored: &Value) -> Result<(), Status> {
+    if kind.resource == Resource::CUSTOM_RESOURCE_DEFINITIONS {
+        definition::register(store, stored)?;
+    } else if kind.resource == Resource::NAMESPACES {
+        builtin::after_namespace(store, stored);
+    }
+    Ok(())
+}
+
+/// The server's side effects of a removal.
+pub(super) fn after_removal(store: &mut Store, gone: &Value) {
+    if gone["kind"].as_str() == Some("CustomResourceDefinition") {
+        definition::unregister(store, gone);
+    }
+}

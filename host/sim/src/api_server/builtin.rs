@@ -1,0 +1,142 @@
+//! What the server knows of the built-in kinds: their list, their defaults, and the rules that matter here.
+//!
+//! Not a full copy of Kubernetes' validation: it refuses what a person gets wrong and what would break the
+//! simulated world.
+
+pub(super) mod kinds;
+pub(super) mod metadata;
+pub(super) mod pod;
+mod pod_template;
+mod workload;
+
+use serde_json::{Value, json};
+
+pub(super) use workload::set_job_selector;
+
+use super::kinds::Kind;
+use super::resource::Resource;
+use super::status::{FieldError, Status};
+use super::store::{ObjectKey, Store};
+use super::write::WriteOptions;
+
+/// Objects every cluster has from its first moment.
+pub(super) fn populate(store: &mut Store) {
+    for namespace in ["default", "kube-node-lease", "kube-public", "kube-system"] {
+        must_create(store, &Resource::NAMESPACES, json!({"metadata": {"name": namespace}}));
+    }
+    for (name, value) in
+        [("system-cluster-critical", 2_000_000_000), ("system-node-critical", 2_000_001_000)]
+    {
+        must_create(
+            store,
+            &Resource::PRIORITY_CLASSES,
+            json!({
+                "metadata": {"name": name}, "value": value,
+                "preemptionPolicy": "PreemptLowerPriority",
+                "description": "Used for system critical pods.",
+            }),
+        );
+    }
+}
+
+fn must_create(store: &mut Store, resource: &Resource, object: Value) {
+    let result = store
+        .kind(resource)
+        .and_then(|kind| store.create(&kind, "", object, &WriteOptions::default()));
+    if let Err(status) = result {
+        tracing::error!(%resource, %status, "a built-in object was refused");
+    }
+}
+
+/// Defaults of a new object, and what its kind may not carry at birth.
+pub(super) fn prepare_create(store: &Store, kind: &Kind, object: &mut Value) -> Result<(), Status> {
+    // Nodes register with their status; for the rest status begins empty.
+    if kind.has_status
+        && kind.resource != Resource::NODES
+        && let Some(fields) = object.as_object_mut()
+    {
+        fields.remove("status");
+    }
+    match (kind.group.as_str(), kind.resource.plural.as_ref()) {
+        ("", "pods") => pod::prepare_create(store, object)?,
+        ("", "namespaces") => {
+            object["spec"] = json!({"finalizers": ["kubernetes"]});
+            object["status"] = json!({"phase": "Active"});
+            let name = object["metadata"]["name"].clone();
+            object["metadata"]["labels"]["kubernetes.io/metadata.name"] = name;
+        }
+        ("", "secrets") => {
+            fold_string_data(object);
+            object.as_object_mut().map(|o| o.entry("type").or_insert_with(|| "Opaque".into()));
+        }
+        _ => workload::set_defaults(kind, object),
+    }
+    Ok(())
+}
+
+/// Defaults of a changed object.
+pub(super) fn prepare_update(
+    store: &Store,
+    kind: &Kind,
+    old: &Value,
+    object: &mut Value,
+) -> Result<(), Status> {
+    match (kind.group.as_str(), kind.resource.plural.as_ref()) {
+        ("", "pods") => pod::prepare_update(store, old, object),
+        ("", "secrets") => fold_string_data(object),
+        ("", "namespaces") => {
+            let name = object["metadata"]["name"].clone();
+            object["metadata"]["labels"]["kubernetes.io/metadata.name"] = name;
+        }
+        _ => workload::set_defaults(kind, object),
+    }
+    Ok(())
+}
+
+/// `stringData` is a convenience of writers; what is stored is `data`.
+fn fold_string_data(secret: &mut Value) {
+    use base64::Engine as _;
+    let taken = secret.as_object_mut().and_then(|s| s.remove("stringData"));
+    if let Some(Value::Object(plain)) = taken {
+        for (key, value) in plain {
+            let bytes = value.as_str().unwrap_or_default().as_bytes();
+            let encoded = base64::engine::general_purpose::STANDARD.encode(bytes);
+            secret["data"][key] = encoded.into();
+        }
+    }
+}
+
+/// Rules of a new object.
+pub(super) fn validate_create(kind: &Kind, object: &Value) -> Vec<FieldError> {
+    match (kind.group.as_str(), kind.resource.plural.as_ref()) {
+        ("", "pods") => pod::validate(object),
+        _ => workload::validate(kind, object),
+    }
+}
+
+/// Rules of a changed object.
+pub(super) fn validate_update(kind: &Kind, old: &Value, object: &Value) -> Vec<FieldError> {
+    match (kind.group.as_str(), kind.resource.plural.as_ref()) {
+        ("", "pods") => pod::validate_update(old, object),
+        _ => {
+            let mut errors = workload::validate(kind, object);
+            errors.extend(workload::validate_update(kind, old, object));
+            errors
+        }
+    }
+}
+
+/// Every namespace has its default service account and the cluster's root certificate.
+pub(super) fn after_namespace(store: &mut Store, namespace: &Value) {
+    let name = namespace["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+    if namespace["metadata"]["deletionTimestamp"].is_string() {
+        return;
+    }
+    if store.get(&Resource::SERVICE_ACCOUNTS, &ObjectKey::new(name.clone(), "default")).is_none() {
+        must_create(
+            store,
+            &Resource::SERVICE_ACCOUNTS,
+            json!({"metadata": {"name": "default", "namespace": name}}),
+        );
+    }
+}

@@ -1,0 +1,214 @@
+//! Pods: defaults, priority, tolerations every pod gets, validation, binding.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::super::kinds::Kind;
+use super::super::resource::Resource;
+use super::super::status::{FieldError, Status};
+use super::super::store::{ObjectKey, Store};
+use super::super::write::{Part, WriteOptions, time_text};
+use super::pod_template;
+
+/// Taints of failing nodes that every pod bears for a while.
+const BORNE_SECONDS: i64 = 300;
+
+/// Defaults of a new pod and its first status.
+pub(super) fn prepare_create(store: &Store, pod: &mut Value) -> Result<(), Status> {
+    pod_template::set_defaults(&mut pod["spec"]);
+    let spec = &mut pod["spec"];
+    if spec["serviceAccountName"].as_str().is_none_or(str::is_empty) {
+        spec["serviceAccountName"] = "default".into();
+    }
+    spec["serviceAccount"] = spec["serviceAccountName"].clone();
+    resolve_priority(store, pod)?;
+    add_default_tolerations(&mut pod["spec"]);
+    pod["status"] = json!({"phase": "Pending", "qosClass": qos_class(&pod["spec"])});
+    Ok(())
+}
+
+/// Defaults of a changed pod.
+pub(super) fn prepare_update(_store: &Store, old: &Value, pod: &mut Value) {
+    if old.get("spec") != pod.get("spec") {
+        pod_template::set_defaults(&mut pod["spec"]);
+    }
+}
+
+fn resolve_priority(store: &Store, pod: &mut Value) -> Result<(), Status> {
+    let named = pod["spec"]["priorityClassName"].as_str().unwrap_or_default().to_owned();
+    let class = if named.is_empty() {
+        let classes = store.list(&Resource::PRIORITY_CLASSES, &Default::default());
+        let mut defaults: Vec<_> =
+            classes.into_iter().filter(|c| c["globalDefault"].as_bool() == Some(true)).collect();
+        // Of several global defaults the lowest counts.
+        defaults.sort_by_key(|c| c["value"].as_i64());
+        defaults.into_iter().next()
+    } else {
+        let found = store.get(&Resource::PRIORITY_CLASSES, &ObjectKey::new("", named.as_str()));
+        let Some(found) = found else {
+            let name = pod["metadata"]["name"].as_str().unwrap_or_default();
+            let detail = format!("no PriorityClass with name {named} was found");
+            return Err(Status::forbidden(&Resource::PODS, name, &detail));
+        };
+        Some(found.clone())
+    };
+    let spec = &mut pod["spec"];
+    match class {
+        Some(class) => {
+            spec["priorityClassName"] = class["metadata"]["name"].clone();
+            spec["priority"] = class["value"].clone();
+            let policy = class["preemptionPolicy"].as_str().unwrap_or("PreemptLowerPriority");
+            spec["preemptionPolicy"] = policy.into();
+        }
+        None => {
+            spec["priority"] = 0.into();
+            if spec["preemptionPolicy"].is_null() {
+                spec["preemptionPolicy"] = "PreemptLowerPriority".into();
+            }
+        }
+    }
+    Ok(())
+}
+
+fn add_default_tolerations(spec: &mut Value) {
+    for key in ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"] {
+        let tolerations = spec["tolerations"].as_array();
+        let is_tolerated = tolerations.into_iter().flatten().any(|t| {
+            let same_key = t["key"].as_str().is_none_or(|k| k.is_empty() || k == key);
+            let same_effect =
+                t["effect"].as_str().is_none_or(|e| e.is_empty() || e == "NoExecute");
+            same_key && same_effect
+        });
+        if is_tolerated {
+            continue;
+        }
+        let toleration = json!({
+            "key": key, "operator": "Exists", "effect": "NoExecute",
+            "tolerationSeconds": BORNE_SECONDS,
+        });
+        match spec["tolerations"].as_array_mut() {
+            Some(list) => list.push(toleration),
+            None => spec["tolerations"] = json!([toleration]),
+        }
+    }
+}
+
+/// Quality of service as kubelets rank pods by it.
+fn qos_class(spec: &Value) -> &'static str {
+    let mut is_best_effort = true;
+    let mut is_guaranteed = true;
+    for list in ["containers", "initContainers"] {
+        for container in spec[list].as_array().into_iter().flatten() {
+            let resources = &container["resources"];
+            for resource in ["cpu", "memory"] {
+                let request = super::super::quantity::parse(&resources["requests"][resource]);
+                let limit = super::super::quantity::parse(&resources["limits"][resource]);
+                is_best_effort &= request.is_none() && limit.is_none();
+                is_guaranteed &= limit.is_some() && request == limit;
+            }
+        }
+    }
+    if is_best_effort {
+        "BestEffort"
+    } else if is_guaranteed {
+        "Guaranteed"
+    } else {
+        "Burstable"
+    }
+}
+
+/// Rules of a new pod.
+pub(super) fn validate(pod: &Value) -> Vec<FieldError> {
+    pod_template::validate(&pod["spec"], "spec")
+}
+
+/// What of a pod's spec may change after its creation.
+pub(super) fn validate_update(old: &Value, new: &Value) -> Vec<FieldError> {
+    let (before, after) = (&old["spec"], &new["spec"]);
+    if before == after {
+        return Vec::new();
+    }
+    let mut allowed = before.clone();
+    for field in
+        ["activeDeadlineSeconds", "terminationGracePeriodSeconds", "schedulingGates", "ephemeralContainers"]
+    {
+        allowed[field] = after[field].clone();
+    }
+    allowed["tolerations"] = after["tolerations"].clone();
+    if before["schedulingGates"].as_array().is_some_and(|gates| !gates.is_empty()) {
+        allowed["nodeSelector"] = after["nodeSelector"].clone();
+        allowed["affinity"] = after["affinity"].clone();
+    }
+    for list in ["containers", "initContainers"] {
+        let images: Vec<Value> = after[list]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .map(|container| container["image"].clone())
+            .collect();
+        for (container, image) in allowed[list].as_array_mut().into_iter().flatten().zip(images) {
+            container["image"] = image;
+        }
+    }
+    if without_nulls(&allowed) == without_nulls(after) {
+        return Vec::new();
+    }
+    vec![FieldError::forbidden(
+        "spec",
+        "pod updates may not change fields other than `spec.containers[*].image`,\
+         `spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only \
+         additions to existing tolerations),`spec.terminationGracePeriodSeconds` (allow it to be \
+         set to 1 if it was previously negative)",
+    )]
+}
+
+fn without_nulls(value: &Value) -> Value {
+    match value {
+        Value::Object(fields) => Value::Object(
+            fields
+                .iter()
+                .filter(|(_, v)| !v.is_null())
+                .map(|(k, v)| (k.clone(), without_nulls(v)))
+                .collect(),
+        ),
+        other => other.clone(),
+    }
+}
+
+/// Assigns a pod to a node, as `pods/binding` does.
+pub(in crate::api_server) fn bind(
+    store: &mut Store,
+    key: &ObjectKey,
+    node: &str,
+) -> Result<Arc<Value>, Status> {
+    let kind: Arc<Kind> = store.kind(&Resource::PODS)?;
+    let old = store
+        .get(&Resource::PODS, key)
+        .ok_or_else(|| Status::not_found(&Resource::PODS, &key.name))?;
+    if let Some(taken) = old["spec"]["nodeName"].as_str()
+        && !taken.is_empty()
+    {
+        let detail = format!("pod {} is already assigned to node {taken:?}", key.name);
+        return Err(Status::conflict(&Resource::PODS, &key.name, &detail));
+    }
+    if old["metadata"]["deletionTimestamp"].is_string() {
+        let detail = format!("pod {} is being deleted, cannot be assigned to a host", key.name);
+        return Err(Status::conflict(&Resource::PODS, &key.name, &detail));
+    }
+    let mut pod = (**old).clone();
+    pod["spec"]["nodeName"] = node.into();
+    let condition = json!({
+        "type": "PodScheduled", "status": "True", "lastProbeTime": null,
+        "lastTransitionTime": time_text(store.now()),
+    });
+    match pod["status"]["conditions"].as_array_mut() {
+        Some(list) => {
+            list.retain(|c| c["type"].as_str() != Some("PodScheduled"));
+            list.push(condition);
+        }
+        None => pod["status"]["conditions"] = json!([condition]),
+    }
+    let options = WriteOptions { part: Part::Whole, ..WriteOptions::default() };
+    store.update(&kind, key, pod, &options)
+}

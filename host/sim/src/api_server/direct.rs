@@ -1,0 +1,283 @@
+//! The server as the controllers of the simulated world use it: plain calls on shared values.
+
+use std::sync::{Arc, Mutex};
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use super::builtin;
+use super::eviction::{self, EvictionOptions};
+use super::garbage_collector::DeleteOptions;
+use super::patch::{self, Patch};
+use super::resource::Resource;
+use super::selectors::Selection;
+use super::status::Status;
+use super::store::{Now, ObjectKey, Store};
+use super::sync::lock;
+use super::watch::Watch;
+use super::write::{Part, WriteOptions};
+
+/// A handle on the server; clones share the same objects.
+#[derive(Clone)]
+pub struct ApiServer {
+    store: Arc<Mutex<Store>>,
+}
+
+impl std::fmt::Debug for ApiServer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ApiServer").finish_non_exhaustive()
+    }
+}
+
+impl ApiServer {
+    /// A server with the built-in kinds, the system namespaces and the system priority classes.
+    ///
+    /// `seed` decides UIDs and generated names, `now` every timestamp.
+    pub fn new(seed: u64, now: Now) -> Self {
+        let mut store = Store::new(seed, now, builtin::kinds::all());
+        builtin::populate(&mut store);
+        Self { store: Arc::new(Mutex::new(store)) }
+    }
+
+    /// Runs `f` on the locked store.
+    pub(super) fn with<T>(&self, f: impl FnOnce(&mut Store) -> T) -> T {
+        f(&mut lock(&self.store))
+    }
+
+    /// Revision of the newest change.
+    pub fn revision(&self) -> u64 {
+        self.with(|store| store.revision())
+    }
+
+    /// Serves the kind of a CustomResourceDefinition, given as JSON or as a typed object.
+    pub fn install_crd(&self, definition: &impl Serialize) -> Result<(), Status> {
+        let value = serde_json::to_value(definition)
+            .map_err(|e| Status::bad_request(e.to_string()))?;
+        match self.create(&Resource::CUSTOM_RESOURCE_DEFINITIONS, "", value) {
+            Err(status) if status.is_already_exists() => Ok(()),
+            other => other.map(|_| ()),
+        }
+    }
+
+    /// One object. `namespace` is empty for cluster-wide kinds.
+    pub fn get(
+        &self,
+        resource: &Resource,
+        namespace: &str,
+        name: &str,
+    ) -> Result<Arc<Value>, Status> {
+        let key = ObjectKey::new(namespace, name);
+        self.with(|store| {
+            store.get(resource, &key).cloned().ok_or_else(|| Status::not_found(resource, name))
+        })
+    }
+
+    /// One object as its typed form.
+    pub fn get_as<T: DeserializeOwned>(
+        &self,
+        resource: &Resource,
+        namespace: &str,
+        name: &str,
+    ) -> Result<T, Status> {
+        let object = self.get(resource, namespace, name)?;
+        T::deserialize(&*object).map_err(|e| Status::internal(e.to_string()))
+    }
+
+    /// The selected objects, in order of namespace and name. A kind that is not served has none.
+    pub fn list(&self, resource: &Resource, selection: &Selection) -> Vec<Arc<Value>> {
+        self.with(|store| store.list(resource, selection))
+    }
+
+    /// The selected objects, and a watch that continues from exactly there.
+    pub fn list_and_watch(
+        &self,
+        resource: &Resource,
+        selection: &Selection,
+    ) -> (Vec<Arc<Value>>, Watch) {
+        self.with(|store| {
+            (store.list(resource, selection), store.watch_from_now(&[resource], selection.clone()))
+        })
+    }
+
+    /// A watch on several resources from now on; its events come in the order they happened.
+    pub fn watch(&self, resources: &[&Resource]) -> Watch {
+        self.with(|store| store.watch_from_now(resources, Selection::everything()))
+    }
+
+    /// Creates an object. `namespace` may be empty when the object names its own.
+    pub fn create(
+        &self,
+        resource: &Resource,
+        namespace: &str,
+        object: Value,
+    ) -> Result<Arc<Value>, Status> {
+        self.create_with(resource, namespace, object, &WriteOptions::default())
+    }
+
+    /// Creates an object with options.
+    pub fn create_with(
+        &self,
+        resource: &Resource,
+        namespace: &str,
+        object: Value,
+        options: &WriteOptions,
+    ) -> Result<Arc<Value>, Status> {
+        self.with(|store| {
+            let kind = store.kind(resource)?;
+            store.create(&kind, namespace, object, options)
+        })
+    }
+
+    /// Replaces an object, except its status. A resource version in it must be the present one.
+    pub fn update(&self, resource: &Resource, object: Value) -> Result<Arc<Value>, Status> {
+        self.update_with(resource, object, &WriteOptions::default())
+    }
+
+    /// Replaces the status of an object. A resource version in it must be the present one.
+    pub fn update_status(&self, resource: &Resource, object: Value) -> Result<Arc<Value>, Status> {
+        let options = WriteOptions { part: Part::Status, ..WriteOptions::default() };
+        self.update_with(resource, object, &options)
+    }
+
+    /// Replaces a part of an object, with options.
+    pub fn update_with(
+        &self,
+        resource: &Resource,
+        object: Value,
+        options: &WriteOptions,
+    ) -> Result<Arc<Value>, Status> {
+        let key = ObjectKey::of(&object);
+        self.with(|store| {
+            let kind = store.kind(resource)?;
+            store.update(&kind, &key, object, options)
+        })
+    }
+
+    /// Reads, changes and stores an object in one step, except its status.
+    pub fn modify(
+        &self,
+        resource: &Resource,
+        key: &ObjectKey,
+        change: impl FnOnce(&mut Value),
+    ) -> Result<Arc<Value>, Status> {
+        self.modify_part(resource, key, Part::Main, change)
+    }
+
+    /// Reads, changes and stores an object's status in one step.
+    pub fn modify_status(
+        &self,
+        resource: &Resource,
+        key: &ObjectKey,
+        change: impl FnOnce(&mut Value),
+    ) -> Result<Arc<Value>, Status> {
+        self.modify_part(resource, key, Part::Status, change)
+    }
+
+    /// Reads, changes and stores a part of an object in one step. [`Part::Whole`] skips validation: it is for
+    /// the world's own components, which may set spec and status at once.
+    pub fn modify_part(
+        &self,
+        resource: &Resource,
+        key: &ObjectKey,
+        part: Part,
+        change: impl FnOnce(&mut Value),
+    ) -> Result<Arc<Value>, Status> {
+        self.with(|store| {
+            let kind = store.kind(resource)?;
+            let old = store
+                .get(resource, key)
+                .ok_or_else(|| Status::not_found(resource, &key.name))?;
+            let mut object = (**old).clone();
+            change(&mut object);
+            let options = WriteOptions { part, ..WriteOptions::default() };
+            store.update(&kind, key, object, &options)
+        })
+    }
+
+    /// Patches a part of an object.
+    pub fn patch(
+        &self,
+        resource: &Resource,
+        key: &ObjectKey,
+        patch: &Patch,
+        options: &WriteOptions,
+    ) -> Result<Arc<Value>, Status> {
+        self.with(|store| {
+            let kind = store.kind(resource)?;
+            patch::run(store, &kind, key, patch, options)
+        })
+    }
+
+    /// Merges `patch` into an object, except its status (RFC 7386).
+    pub fn patch_merge(
+        &self,
+        resource: &Resource,
+        namespace: &str,
+        name: &str,
+        patch: Value,
+    ) -> Result<Arc<Value>, Status> {
+        let key = ObjectKey::new(namespace, name);
+        self.patch(resource, &key, &Patch::Merge(patch), &WriteOptions::default())
+    }
+
+    /// Merges `patch` into an object's status (RFC 7386).
+    pub fn patch_merge_status(
+        &self,
+        resource: &Resource,
+        namespace: &str,
+        name: &str,
+        patch: Value,
+    ) -> Result<Arc<Value>, Status> {
+        let key = ObjectKey::new(namespace, name);
+        let options = WriteOptions { part: Part::Status, ..WriteOptions::default() };
+        self.patch(resource, &key, &Patch::Merge(patch), &options)
+    }
+
+    /// Deletes an object: at once, or by marking it where grace or finalizers ask for it.
+    pub fn delete(
+        &self,
+        resource: &Resource,
+        namespace: &str,
+        name: &str,
+        options: &DeleteOptions,
+    ) -> Result<Arc<Value>, Status> {
+        let key = ObjectKey::new(namespace, name);
+        self.with(|store| {
+            let kind = store.kind(resource)?;
+            store.delete(&kind, &key, options)
+        })
+    }
+
+    /// Binds a pod to a node, as the scheduler does: sets `spec.nodeName` and the PodScheduled condition.
+    pub fn bind(&self, namespace: &str, pod: &str, node: &str) -> Result<Arc<Value>, Status> {
+        let key = ObjectKey::new(namespace, pod);
+        self.with(|store| builtin::pod::bind(store, &key, node))
+    }
+
+    /// Evicts a pod, if every disruption budget that covers it agrees.
+    pub fn evict(
+        &self,
+        namespace: &str,
+        pod: &str,
+        options: &EvictionOptions,
+    ) -> Result<(), Status> {
+        let key = ObjectKey::new(namespace, pod);
+        self.with(|store| eviction::evict(store, &key, options))
+    }
+
+    /// Sets the replicas of a kind with a scale subresource.
+    pub fn scale(
+        &self,
+        resource: &Resource,
+        namespace: &str,
+        name: &str,
+        replicas: i64,
+    ) -> Result<Arc<Value>, Status> {
+        let key = ObjectKey::new(namespace, name);
+        self.with(|store| {
+            let kind = store.kind(resource)?;
+            super::scale::set(store, &kind, &key, replicas, &WriteOptions::default())
+        })
+    }
+}

@@ -1,0 +1,50 @@
+//! Seeded chance of the API server: UIDs and the suffixes of generated names.
+
+/// A splitmix64 stream.
+#[derive(Debug, Clone)]
+pub(super) struct Names {
+    state: u64,
+}
+
+/// The letters Kubernetes draws suffixes from: no vowels, no look-alikes.
+const LETTERS: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
+
+impl Names {
+    pub(super) fn new(seed: u64) -> Self {
+        // Another stream than that of the rest of the world with the same seed.
+        Self { state: seed ^ 0x6170_695f_7365_7276 }
+    }
+
+    fn next(&mut self) -> u64 {
+        self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.state;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    /// A version 4 UUID.
+    pub(super) fn uid(&mut self) -> String {
+        let (high, low) = (self.next(), self.next());
+        format!(
+            "{:08x}-{:04x}-4{:03x}-{:04x}-{:012x}",
+            high >> 32,
+            (high >> 16) & 0xffff,
+            high & 0x0fff,
+            0x8000 | ((low >> 48) & 0x3fff),
+            low & 0xffff_ffff_ffff
+        )
+    }
+
+    /// Five letters.
+    pub(super) fn suffix(&mut self) -> String {
+        let mut bits = self.next();
+        let mut suffix = String::with_capacity(5);
+        for _ in 0..5 {
+            let at = usize::try_from(bits % 27).unwrap_or_default();
+            suffix.push(char::from(LETTERS[at]));
+            bits /= 27;
+        }
+        suffix
+    }
+}

@@ -1,0 +1,105 @@
+//! Patches: JSON Patch, merge patch, strategic merge patch and server-side apply, on any kind.
+
+pub(super) mod merge;
+pub(super) mod strategic;
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::apply;
+use super::kinds::Kind;
+use super::status::{FieldError, Status};
+use super::store::{ObjectKey, Store};
+use super::write::{Part, WriteOptions};
+
+/// A change to an object.
+#[derive(Debug, Clone)]
+pub enum Patch {
+    /// RFC 6902 operations.
+    Json(Value),
+    /// RFC 7386.
+    Merge(Value),
+    /// Kubernetes' merge that knows the keys of lists.
+    Strategic(Value),
+    /// Server-side apply of a whole intent.
+    Apply {
+        /// The fields the manager wants.
+        intent: Value,
+        /// Take fields over from other managers.
+        is_forced: bool,
+    },
+}
+
+/// Applies a patch; only an apply may create the object.
+pub(super) fn run(
+    store: &mut Store,
+    kind: &Arc<Kind>,
+    key: &ObjectKey,
+    patch: &Patch,
+    options: &WriteOptions,
+) -> Result<Arc<Value>, Status> {
+    if let Patch::Apply { intent, is_forced } = patch {
+        return apply::run(store, kind, key, (intent, *is_forced), options);
+    }
+    let old = store
+        .get(&kind.resource, key)
+        .cloned()
+        .ok_or_else(|| Status::not_found(&kind.resource, &key.name))?;
+    let mut object = (*old).clone();
+    let given_revision = match patch {
+        Patch::Json(operations) => {
+            apply_json(kind, key, &mut object, operations)?;
+            None
+        }
+        Patch::Merge(change) => {
+            merge::apply(&mut object, change);
+            change["metadata"]["resourceVersion"].as_str().map(str::to_owned)
+        }
+        Patch::Strategic(change) => {
+            if kind.is_custom() {
+                return Err(Status::unsupported_media_type(
+                    "application/strategic-merge-patch+json is not supported for custom resources",
+                ));
+            }
+            strategic::apply(&mut object, change)?;
+            change["metadata"]["resourceVersion"].as_str().map(str::to_owned)
+        }
+        Patch::Apply { .. } => None,
+    };
+    if given_revision.is_none() && !matches!(patch, Patch::Json(_)) {
+        // Without a revision of its own a patch is applied to whatever is there.
+        object["metadata"]["resourceVersion"] = old["metadata"]["resourceVersion"].clone();
+    }
+    if object["metadata"]["name"] != old["metadata"]["name"] {
+        let error = FieldError::invalid(
+            "metadata.name",
+            &object["metadata"]["name"],
+            "field is immutable",
+        );
+        return Err(Status::invalid(&kind.group, &kind.kind, &key.name, &[error]));
+    }
+    let options = WriteOptions { part: options.part, ..options.clone() };
+    if options.part == Part::Whole {
+        return Err(Status::bad_request("patches mean either the object or its status"));
+    }
+    store.update(kind, key, object, &options)
+}
+
+fn apply_json(
+    kind: &Kind,
+    key: &ObjectKey,
+    object: &mut Value,
+    operations: &Value,
+) -> Result<(), Status> {
+    let operations: json_patch::Patch = serde_json::from_value(operations.clone())
+        .map_err(|e| Status::bad_request(format!("error decoding patch: {e}")))?;
+    json_patch::patch(object, &operations).map_err(|e| {
+        let error = FieldError {
+            reason: "FieldValueInvalid",
+            field: String::new(),
+            message: format!("the server rejected our request due to an error in our request: {e}"),
+        };
+        Status::invalid(&kind.group, &kind.kind, &key.name, &[error])
+    })
+}

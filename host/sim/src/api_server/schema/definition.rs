@@ -1,0 +1,136 @@
+//! CustomResourceDefinitions: from the stored object to a served kind.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::super::garbage_collector::DeleteOptions;
+use super::super::kinds::{Kind, ScalePaths};
+use super::super::resource::Resource;
+use super::super::status::Status;
+use super::super::store::{ObjectKey, Store};
+use super::super::write::{Part, WriteOptions, time_text};
+use super::{Column, CustomVersion, Schema};
+
+fn texts(list: &Value) -> Vec<String> {
+    let items = list.as_array().into_iter().flatten();
+    items.filter_map(|item| item.as_str().map(str::to_owned)).collect()
+}
+
+fn text(value: &Value) -> String {
+    value.as_str().unwrap_or_default().to_owned()
+}
+
+fn table_of(definition: &Value) -> Resource {
+    let spec = &definition["spec"];
+    Resource::new(text(&spec["group"]), text(&spec["names"]["plural"]))
+}
+
+/// Serves the kind that a stored definition describes, and writes its conditions.
+pub(in crate::api_server) fn register(store: &mut Store, definition: &Value) -> Result<(), Status> {
+    let kind = compile(definition)?;
+    let resource = kind.resource.clone();
+    store.kinds.register(kind);
+    let names = &definition["spec"]["names"];
+    let is_established = definition["status"]["conditions"]
+        .as_array()
+        .is_some_and(|c| c.iter().any(|c| c["type"].as_str() == Some("Established")));
+    if is_established && definition["status"]["acceptedNames"] == *names {
+        return Ok(());
+    }
+    let crds = store.kind(&Resource::CUSTOM_RESOURCE_DEFINITIONS)?;
+    let now = time_text(store.now());
+    let mut changed = definition.clone();
+    changed["status"] = json!({
+        "acceptedNames": names,
+        "storedVersions": [stored_version(definition)],
+        "conditions": [
+            {"type": "NamesAccepted", "status": "True", "reason": "NoConflicts",
+             "message": "no conflicts found", "lastTransitionTime": now},
+            {"type": "Established", "status": "True", "reason": "InitialNamesAccepted",
+             "message": "the initial names have been accepted", "lastTransitionTime": now},
+        ],
+    });
+    tracing::debug!(%resource, "serving a custom resource");
+    let key = ObjectKey::of(&changed);
+    let options = WriteOptions { part: Part::Whole, ..WriteOptions::default() };
+    store.update(&crds, &key, changed, &options).map(|_| ())
+}
+
+/// Stops to serve the kind of a definition that is gone, and deletes its objects.
+pub(in crate::api_server) fn unregister(store: &mut Store, definition: &Value) {
+    let resource = table_of(definition);
+    if let Ok(kind) = store.kind(&resource) {
+        let keys: Vec<ObjectKey> = store
+            .iter_after(&resource, &super::super::Selection::everything(), None)
+            .map(|(key, _)| key.clone())
+            .collect();
+        for key in keys {
+            // Gone already is as good as deleted.
+            let _ = store.delete(&kind, &key, &DeleteOptions::default());
+        }
+    }
+    store.kinds.unregister(&resource);
+}
+
+fn stored_version(definition: &Value) -> String {
+    let versions = definition["spec"]["versions"].as_array();
+    let stored = versions.into_iter().flatten().find(|v| v["storage"].as_bool() == Some(true));
+    stored.map(|v| text(&v["name"])).unwrap_or_default()
+}
+
+/// Compiles a definition into a kind.
+fn compile(definition: &Value) -> Result<Kind, Status> {
+    let spec = &definition["spec"];
+    let names = &spec["names"];
+    let kind = text(&names["kind"]);
+    let storage_version = stored_version(definition);
+    let mut versions = Vec::new();
+    let mut custom = BTreeMap::new();
+    let mut scale = None;
+    let mut has_status = false;
+    for version in spec["versions"].as_array().into_iter().flatten() {
+        let name = text(&version["name"]);
+        if version["served"].as_bool() == Some(true) {
+            versions.push(name.clone());
+        }
+        let subresources = &version["subresources"];
+        if name == storage_version {
+            has_status = subresources["status"].is_object();
+            scale = subresources["scale"].as_object().map(|paths| ScalePaths {
+                spec_replicas: paths.get("specReplicasPath").map(text).unwrap_or_default(),
+                status_replicas: paths.get("statusReplicasPath").map(text).unwrap_or_default(),
+                selector: paths.get("labelSelectorPath").map(text),
+            });
+        }
+        let columns = version["additionalPrinterColumns"].as_array();
+        let columns =
+            columns.into_iter().flatten().map(|c| Column { definition: c.clone() }).collect();
+        let source = version["schema"]["openAPIV3Schema"].clone();
+        custom.insert(name, Arc::new(CustomVersion { schema: Schema::default(), source, columns }));
+    }
+    let or_lower = |given: &Value, suffix: &str| match given.as_str() {
+        Some(given) if !given.is_empty() => given.to_owned(),
+        _ => format!("{}{suffix}", kind.to_ascii_lowercase()),
+    };
+    Ok(Kind {
+        resource: table_of(definition),
+        group: text(&spec["group"]),
+        versions,
+        storage_version,
+        list_kind: match names["listKind"].as_str() {
+            Some(given) if !given.is_empty() => given.to_owned(),
+            _ => format!("{kind}List"),
+        },
+        singular: or_lower(&names["singular"], ""),
+        short_names: texts(&names["shortNames"]),
+        categories: texts(&names["categories"]),
+        is_namespaced: spec["scope"].as_str() == Some("Namespaced"),
+        has_status,
+        has_generation: true,
+        scale,
+        custom,
+        kind,
+    })
+}

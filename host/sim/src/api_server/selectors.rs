@@ -1,0 +1,244 @@
+//! Label and field selectors, in the syntax of list and watch requests and in that of `LabelSelector` objects.
+//!
+//! Answers to apimachinery's `labels` and `fields`. A selector is parsed once and matched often.
+
+use serde_json::Value;
+
+use super::status::Status;
+
+/// How a label is compared.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Test {
+    In(Vec<String>),
+    NotIn(Vec<String>),
+    Exists,
+    DoesNotExist,
+    GreaterThan(i64),
+    LessThan(i64),
+}
+
+/// A parsed label selector; the empty one matches everything.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct LabelSelector {
+    terms: Vec<(String, Test)>,
+}
+
+impl LabelSelector {
+    /// Parses `app=web,tier in (a, b),!legacy`.
+    pub fn parse(text: &str) -> Result<Self, Status> {
+        let mut terms = Vec::new();
+        for term in split_terms(text) {
+            let term = term.trim();
+            if !term.is_empty() {
+                terms.push(parse_term(term)?);
+            }
+        }
+        Ok(Self { terms })
+    }
+
+    /// Reads a `LabelSelector` object. A missing one matches nothing here: callers decide what absence means.
+    pub fn from_object(selector: &Value) -> Self {
+        let mut terms = Vec::new();
+        if let Some(labels) = selector["matchLabels"].as_object() {
+            for (key, value) in labels {
+                let value = value.as_str().unwrap_or_default().to_owned();
+                terms.push((key.clone(), Test::In(vec![value])));
+            }
+        }
+        for expression in selector["matchExpressions"].as_array().into_iter().flatten() {
+            let key = expression["key"].as_str().unwrap_or_default().to_owned();
+            let values = || -> Vec<String> {
+                let list = expression["values"].as_array();
+                list.into_iter().flatten().filter_map(|v| v.as_str().map(str::to_owned)).collect()
+            };
+            let test = match expression["operator"].as_str().unwrap_or_default() {
+                "In" => Test::In(values()),
+                "NotIn" => Test::NotIn(values()),
+                "Exists" => Test::Exists,
+                _ => Test::DoesNotExist,
+            };
+            terms.push((key, test));
+        }
+        Self { terms }
+    }
+
+    /// Whether the selector has no term.
+    pub fn is_empty(&self) -> bool {
+        self.terms.is_empty()
+    }
+
+    /// Whether the object's labels satisfy every term.
+    pub fn matches(&self, object: &Value) -> bool {
+        if self.terms.is_empty() {
+            return true;
+        }
+        let labels = object.get("metadata").and_then(|m| m.get("labels"));
+        self.matches_labels(labels)
+    }
+
+    /// Whether these labels satisfy every term.
+    pub fn matches_labels(&self, labels: Option<&Value>) -> bool {
+        self.terms.iter().all(|(key, test)| {
+            let value = labels.and_then(|l| l.get(key)).and_then(Value::as_str);
+            match test {
+                Test::In(values) => value.is_some_and(|v| values.iter().any(|x| x == v)),
+                Test::NotIn(values) => !value.is_some_and(|v| values.iter().any(|x| x == v)),
+                Test::Exists => value.is_some(),
+                Test::DoesNotExist => value.is_none(),
+                Test::GreaterThan(bound) => number(value).is_some_and(|v| v > *bound),
+                Test::LessThan(bound) => number(value).is_some_and(|v| v < *bound),
+            }
+        })
+    }
+}
+
+fn number(value: Option<&str>) -> Option<i64> {
+    value.and_then(|v| v.parse().ok())
+}
+
+/// Splits at commas outside parentheses.
+fn split_terms(text: &str) -> Vec<&str> {
+    let (mut terms, mut depth, mut start) = (Vec::new(), 0_i32, 0);
+    for (at, c) in text.char_indices() {
+        match c {
+            '(' => depth += 1,
+            ')' => depth -= 1,
+            ',' if depth == 0 => {
+                terms.push(&text[start..at]);
+                start = at + 1;
+            }
+            _ => {}
+        }
+    }
+    terms.push(&text[start..]);
+    terms
+}
+
+fn parse_term(term: &str) -> Result<(String, Test), Status> {
+    let bad = || Status::bad_request(format!("unable to parse requirement: {term:?}"));
+    if let Some(key) = term.strip_prefix('!') {
+        return Ok((key.trim().to_owned(), Test::DoesNotExist));
+    }
+    if let Some((head, list)) = term.split_once('(') {
+        let list = list.trim_end().strip_suffix(')').ok_or_else(bad)?;
+        let values = list.split(',').map(|v| v.trim().to_owned()).collect();
+        let mut words = head.split_whitespace();
+        let key = words.next().ok_or_else(bad)?.to_owned();
+        return match words.next() {
+            Some("in") => Ok((key, Test::In(values))),
+            Some("notin") => Ok((key, Test::NotIn(values))),
+            _ => Err(bad()),
+        };
+    }
+    for (operator, negated) in [("!=", true), ("==", false), ("=", false)] {
+        if let Some((key, value)) = term.split_once(operator) {
+            let values = vec![value.trim().to_owned()];
+            let test = if negated { Test::NotIn(values) } else { Test::In(values) };
+            return Ok((key.trim().to_owned(), test));
+        }
+    }
+    if let Some((key, bound)) = term.split_once('>') {
+        let bound = bound.trim().parse().map_err(|_| bad())?;
+        return Ok((key.trim().to_owned(), Test::GreaterThan(bound)));
+    }
+    if let Some((key, bound)) = term.split_once('<') {
+        let bound = bound.trim().parse().map_err(|_| bad())?;
+        return Ok((key.trim().to_owned(), Test::LessThan(bound)));
+    }
+    if term.contains(char::is_whitespace) {
+        return Err(bad());
+    }
+    Ok((term.to_owned(), Test::Exists))
+}
+
+/// A parsed field selector.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct FieldSelector {
+    /// Path, value, and whether the value must differ.
+    terms: Vec<(Vec<String>, String, bool)>,
+}
+
+impl FieldSelector {
+    /// Parses `spec.nodeName=a,status.phase!=Running`. Any path to a scalar is served.
+    pub fn parse(text: &str) -> Result<Self, Status> {
+        let mut terms = Vec::new();
+        for term in text.split(',').map(str::trim).filter(|t| !t.is_empty()) {
+            let (path, value, negated) = if let Some((p, v)) = term.split_once("!=") {
+                (p, v, true)
+            } else if let Some((p, v)) = term.split_once("==") {
+                (p, v, false)
+            } else if let Some((p, v)) = term.split_once('=') {
+                (p, v, false)
+            } else {
+                let message = format!("invalid selector: {text:?}; can't understand {term:?}");
+                return Err(Status::bad_request(message));
+            };
+            let path = path.trim().split('.').map(str::to_owned).collect();
+            terms.push((path, value.trim().to_owned(), negated));
+        }
+        Ok(Self { terms })
+    }
+
+    /// Whether the object satisfies every term; an absent field reads as the empty string.
+    pub fn matches(&self, object: &Value) -> bool {
+        self.terms.iter().all(|(path, wanted, negated)| {
+            let mut at = Some(object);
+            for step in path {
+                at = at.and_then(|v| v.get(step));
+            }
+            let is_equal = match at {
+                None | Some(Value::Null) => wanted.is_empty() || wanted == "false",
+                Some(Value::String(text)) => text == wanted,
+                Some(other) => other.to_string() == *wanted,
+            };
+            is_equal != *negated
+        })
+    }
+}
+
+/// Everything a list or watch may narrow by.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Selection {
+    /// Only this namespace; all when absent.
+    pub namespace: Option<String>,
+    /// Only objects with such labels.
+    pub labels: LabelSelector,
+    /// Only objects with such fields.
+    pub fields: FieldSelector,
+}
+
+impl Selection {
+    /// Every object of every namespace.
+    pub fn everything() -> Self {
+        Self::default()
+    }
+
+    /// Every object of one namespace.
+    pub fn namespace(namespace: impl Into<String>) -> Self {
+        Self { namespace: Some(namespace.into()), ..Self::default() }
+    }
+
+    /// Narrows by a label selector such as `app=web`.
+    pub fn labelled(mut self, selector: &str) -> Result<Self, Status> {
+        self.labels = LabelSelector::parse(selector)?;
+        Ok(self)
+    }
+
+    /// Narrows by a field selector such as `spec.nodeName=a`.
+    pub fn fielded(mut self, selector: &str) -> Result<Self, Status> {
+        self.fields = FieldSelector::parse(selector)?;
+        Ok(self)
+    }
+
+    pub(super) fn is_everything(&self) -> bool {
+        self.namespace.is_none() && self.labels.terms.is_empty() && self.fields.terms.is_empty()
+    }
+
+    /// Whether the object is selected.
+    pub fn matches(&self, object: &Value) -> bool {
+        self.namespace.as_ref().is_none_or(|wanted| {
+            object["metadata"]["namespace"].as_str().unwrap_or_default() == wanted
+        }) && self.labels.matches(object)
+            && self.fields.matches(object)
+    }
+}
