@@ -4,4 +4,24 @@
 //! arguments, and nothing here may talk to an API, to a cloud or to a policy engine. The judgement of
 //! policies comes in through the traits of [`hooks`]; native checks always follow it.
 
+pub mod budgets;
+pub mod candidate;
+pub mod command;
+pub mod consolidation;
+pub mod decide;
+pub mod drain;
+pub mod drift;
+pub mod emptiness;
+pub mod history;
 pub mod hooks;
+pub mod method;
+pub mod multi_node_consolidation;
+pub mod queue;
+pub mod round;
+pub mod simulation;
+pub mod single_node_consolidation;
+pub mod validation;
+
+pub use command::{Command, CommandCandidate};
+pub use decide::{Decision, Hooks, Input, Memory, decide};
+pub use method::Method;

@@ -225,6 +225,15 @@ impl Volumes {
         resolved
     }
 
+    /// Names of the PersistentVolumes that the pod's claims are bound to.
+    pub fn names_of<'a>(&'a self, pod: &'a Pod) -> impl Iterator<Item = &'a str> {
+        pod.volume_claims
+            .iter()
+            .filter_map(|name| self.claim(&pod.key.namespace, name))
+            .map(|claim| claim.volume_name.as_str())
+            .filter(|name| !name.is_empty())
+    }
+
     /// Whether the volumes of a pod let it be scheduled at all.
     pub fn validate(&self, pod: &Pod) -> Result<(), VolumeError> {
         pod.volume_claims

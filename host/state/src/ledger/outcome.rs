@@ -100,7 +100,6 @@ outcomes! {
     NodeMinValues = 4045, "node-min-values", "The cheaper instance types do not satisfy minValues.";
     NodeUninitializedDestination = 4046, "node-uninitialized-destination", "The pods would go to a node that is not initialized.";
     NodeNotReached = 4048, "node-not-reached", "The scan was cut off before the node was tried.";
-    NodeUnchanged = 4049, "node-unchanged", "Nothing changed since the last scan found nothing.";
     NodeChosenEmpty = 4050, "node-chosen-empty", "The node is empty and goes.";
     NodeChosenDrifted = 4051, "node-chosen-drifted", "The node is drifted and is replaced.";
     NodeChosenMulti = 4052, "node-chosen-multi", "The node goes together with others.";

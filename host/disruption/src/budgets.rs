@@ -1,0 +1,500 @@
+//! How many nodes of each pool may be disrupted now: declared budgets, the policy's say, the host's minimum.
+//!
+//! A policy can only narrow what the budgets declare, unless its binding was given authority to replace
+//! them. What cannot be understood allows nothing. Answers to Karpenter's `NodePool.GetAllowedDisruptions`
+//! and `disruption/helpers.go` (`BuildDisruptionBudgetMapping`).
+
+use std::collections::BTreeMap;
+use std::str::FromStr;
+
+use apis::NodePool;
+use apis::duration::GoDuration;
+use apis::nodepool::{Budget, DisruptionReason};
+use croner::Cron;
+use croner::parser::{CronParser, Seconds, Year};
+use jiff::{Timestamp, Zoned, tz::TimeZone};
+use scheduling::ranking::PolicyUse;
+use state::Snapshot;
+
+use crate::history::History;
+use crate::hooks::{
+    Allowance, BudgetPool, BudgetReason, BudgetReasons, BudgetRound, BudgetsHook, Context,
+    DeclaredBudget,
+};
+
+/// What may still be disrupted in this loop.
+#[derive(Debug, Clone, Default)]
+pub struct Budgets {
+    remaining: BTreeMap<(String, BudgetReason), u32>,
+    /// Per pool and reason: what was allowed, what was already under way, and why.
+    pub details: Vec<BudgetDetail>,
+    /// Policies that took part.
+    pub uses: Vec<PolicyUse>,
+    /// Ask again no later than this (0: at the next loop).
+    pub valid_for_seconds: u32,
+}
+
+/// How one number came about, for metrics, events and records.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BudgetDetail {
+    /// NodePool.
+    pub pool: String,
+    /// For what.
+    pub reason: BudgetReason,
+    /// Nodes at once.
+    pub allowed: u32,
+    /// Nodes that use the budget up already.
+    pub consuming: u32,
+    /// Nodes of the pool that count.
+    pub total: u32,
+    /// Who decided.
+    pub why: String,
+}
+
+impl Budgets {
+    /// Asks the policy, then takes the host's minimum.
+    pub fn ask(
+        snapshot: &Snapshot,
+        history: &History,
+        context: Context,
+        hook: &dyn BudgetsHook,
+        now: Timestamp,
+    ) -> Self {
+        let pools = pools(snapshot, history, now);
+        if pools.is_empty() {
+            return Self::default();
+        }
+        let round = BudgetRound { context, pools };
+        let answer = hook.allow(&round);
+        let mut budgets = Self {
+            uses: answer.uses,
+            valid_for_seconds: answer.valid_for_seconds,
+            ..Self::default()
+        };
+        for (index, pool) in (0_u32..).zip(&round.pools) {
+            for reason in BudgetReason::ALL {
+                let asked = answer
+                    .items
+                    .iter()
+                    .find(|it| it.pool == index && it.reason == reason);
+                let (allowed, why) = combine(pool.declared_allowed(reason), asked);
+                let consuming = pool.not_ready + pool.deleting;
+                budgets.remaining.insert(
+                    (pool.name.clone(), reason),
+                    allowed.saturating_sub(consuming),
+                );
+                budgets.details.push(BudgetDetail {
+                    pool: pool.name.clone(),
+                    reason,
+                    allowed,
+                    consuming,
+                    total: pool.total,
+                    why,
+                });
+            }
+        }
+        budgets
+    }
+
+    /// Nodes of a pool that may still go for the reason.
+    pub fn remaining(&self, pool: &str, reason: BudgetReason) -> u32 {
+        self.remaining
+            .get(&(pool.to_owned(), reason))
+            .copied()
+            .unwrap_or(0)
+    }
+
+    /// Takes one node out of the budget; false when there is none left.
+    pub fn take(&mut self, pool: &str, reason: BudgetReason) -> bool {
+        match self.remaining.get_mut(&(pool.to_owned(), reason)) {
+            Some(left) if *left > 0 => {
+                *left -= 1;
+                true
+            }
+            Some(_) | None => false,
+        }
+    }
+
+    /// Why a pool's budget is what it is.
+    pub fn why(&self, pool: &str, reason: BudgetReason) -> String {
+        self.details
+            .iter()
+            .find(|it| it.pool == pool && it.reason == reason)
+            .map(|it| {
+                format!(
+                    "{} of {} nodes allowed at once, {} under way: {}",
+                    it.allowed, it.total, it.consuming, it.why
+                )
+            })
+            .unwrap_or_default()
+    }
+}
+
+/// The host's minimum: a policy narrows, and widens only with authority.
+fn combine(declared: u32, asked: Option<&Allowance>) -> (u32, String) {
+    match asked {
+        None => (declared, "declared budgets".to_owned()),
+        Some(it) if it.replaces_declared => (it.allowed, it.why.clone()),
+        Some(it) if it.allowed < declared => (it.allowed, it.why.clone()),
+        Some(it) if it.allowed == declared => (declared, it.why.clone()),
+        Some(_) => (declared, "declared budgets".to_owned()),
+    }
+}
+
+/// The pools that have nodes, as budget policies see them.
+pub fn pools(snapshot: &Snapshot, history: &History, now: Timestamp) -> Vec<BudgetPool> {
+    let mut counts: BTreeMap<&str, (u32, u32, u32)> = BTreeMap::new();
+    for node in snapshot.nodes() {
+        let (Some(pool), Some(claim)) = (node.node_pool(), &node.claim) else {
+            continue;
+        };
+        if !node.is_initialized() || claim.conditions.instance_terminating_at.is_some() {
+            continue;
+        }
+        let count = counts.entry(pool).or_default();
+        count.0 += 1;
+        // A rebooting node comes back, but until then it is as good as gone.
+        if node.is_marked_for_deletion() {
+            count.2 += 1;
+        } else if !node.is_ready() || claim.conditions.rebooting_at.is_some() {
+            count.1 += 1;
+        }
+    }
+    let pending = snapshot.pods().filter(|pod| pod.is_provisionable()).count();
+    counts
+        .into_iter()
+        .filter_map(|(name, (total, not_ready, deleting))| {
+            let pool = snapshot.node_pool(name)?;
+            let recent = history.of_pool(name, now);
+            Some(BudgetPool {
+                name: name.to_owned(),
+                labels: pool
+                    .metadata
+                    .labels
+                    .clone()
+                    .unwrap_or_default()
+                    .into_iter()
+                    .collect(),
+                total,
+                not_ready,
+                deleting,
+                disrupting: BudgetReason::ALL
+                    .iter()
+                    .map(|&reason| disrupting(snapshot, history, name, reason))
+                    .collect(),
+                pending_pods: u32::try_from(pending).unwrap_or(u32::MAX),
+                declared: declared(pool, total, now),
+                recent_hour: recent.hour,
+                recent_day: recent.day,
+            })
+        })
+        .collect()
+}
+
+fn disrupting(snapshot: &Snapshot, history: &History, pool: &str, reason: BudgetReason) -> u32 {
+    let count = snapshot
+        .nodes()
+        .filter(|node| node.node_pool() == Some(pool) && node.is_marked_for_deletion())
+        .filter(|node| node.claim_name().and_then(|it| history.reason(it)) == Some(reason))
+        .count();
+    u32::try_from(count).unwrap_or(u32::MAX)
+}
+
+/// The budgets of a pool, resolved against its number of nodes.
+pub fn declared(pool: &NodePool, total: u32, now: Timestamp) -> Vec<DeclaredBudget> {
+    pool.spec
+        .disruption
+        .budgets
+        .iter()
+        .map(|budget| resolve(budget, total, now))
+        .collect()
+}
+
+fn resolve(budget: &Budget, total: u32, now: Timestamp) -> DeclaredBudget {
+    match (budget.allowed_nodes(), window(budget, now)) {
+        (Ok(nodes), Ok(window)) => DeclaredBudget {
+            nodes: budget.nodes.clone(),
+            resolved: nodes.of(total),
+            active: window.is_open,
+            next_change_seconds: window.next_change_seconds,
+            reasons: BudgetReasons {
+                underutilized: budget.covers(DisruptionReason::Underutilized),
+                empty: budget.covers(DisruptionReason::Empty),
+                drifted: budget.covers(DisruptionReason::Drifted),
+            },
+        },
+        // Nobody knows what the author meant, so nothing may go, for any reason.
+        (Err(_), _) | (_, Err(_)) => DeclaredBudget {
+            nodes: budget.nodes.clone(),
+            resolved: 0,
+            active: true,
+            next_change_seconds: 0,
+            reasons: BudgetReasons::ALL,
+        },
+    }
+}
+
+/// Why the schedule of a budget cannot be understood.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum InvalidBudget {
+    /// The cron text.
+    #[error("schedule {schedule:?}: {reason}")]
+    Schedule {
+        /// As written.
+        schedule: String,
+        /// What is wrong.
+        reason: String,
+    },
+    /// The number of nodes.
+    #[error("nodes {0:?} is neither a number nor a percentage")]
+    Nodes(String),
+}
+
+/// What is wrong with the budgets of a pool, for a message.
+pub fn invalid(pool: &NodePool, now: Timestamp) -> Vec<InvalidBudget> {
+    let budgets = &pool.spec.disruption.budgets;
+    budgets
+        .iter()
+        .flat_map(|budget| {
+            let nodes = budget
+                .allowed_nodes()
+                .err()
+                .map(|_| InvalidBudget::Nodes(budget.nodes.clone()));
+            [nodes, window(budget, now).err()]
+        })
+        .flatten()
+        .collect()
+}
+
+/// Whether a budget is in force, and when that changes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Window {
+    is_open: bool,
+    next_change_seconds: u32,
+}
+
+fn window(budget: &Budget, now: Timestamp) -> Result<Window, InvalidBudget> {
+    let Some(schedule) = &budget.schedule else {
+        return Ok(Window {
+            is_open: true,
+            next_change_seconds: 0,
+        });
+    };
+    let cron = parse(schedule)?;
+    let duration = budget
+        .duration
+        .unwrap_or(GoDuration::ZERO)
+        .to_signed_duration();
+    let always = Window {
+        is_open: true,
+        next_change_seconds: 0,
+    };
+    let Ok(from) = now.checked_sub(duration) else {
+        return Ok(always);
+    };
+    // Strictly after, so that the window is closed at its end.
+    let Some(start) = next(&cron, from) else {
+        // A day that never comes, such as 30 February: keep the budget, it can only hold back.
+        return Ok(always);
+    };
+    let is_open = start <= now;
+    let change = if is_open {
+        start.checked_add(duration).unwrap_or(Timestamp::MAX)
+    } else {
+        start
+    };
+    let seconds = change.duration_since(now).as_secs().max(1);
+    Ok(Window {
+        is_open,
+        next_change_seconds: u32::try_from(seconds).unwrap_or(u32::MAX),
+    })
+}
+
+fn parse(schedule: &str) -> Result<Cron, InvalidBudget> {
+    let invalid = |reason: &str| InvalidBudget::Schedule {
+        schedule: schedule.to_owned(),
+        reason: reason.to_owned(),
+    };
+    let text = schedule.trim();
+    if text.starts_with('@')
+        && ![
+            "@annually",
+            "@yearly",
+            "@monthly",
+            "@weekly",
+            "@daily",
+            "@midnight",
+            "@hourly",
+        ]
+        .contains(&text)
+    {
+        return Err(invalid("unknown macro"));
+    }
+    if text == "@midnight" {
+        return parse("@daily");
+    }
+    let parser = CronParser::builder()
+        .seconds(Seconds::Disallowed)
+        .year(Year::Disallowed)
+        .build();
+    parser
+        .parse(text)
+        .map_err(|error| invalid(&error.to_string()))
+}
+
+fn next(cron: &Cron, after: Timestamp) -> Option<Timestamp> {
+    let from: Zoned = after.to_zoned(TimeZone::UTC);
+    cron.find_next_occurrence(&from, false)
+        .ok()
+        .map(|it| it.timestamp())
+}
+
+impl FromStr for BudgetReason {
+    type Err = ();
+
+    fn from_str(word: &str) -> Result<Self, ()> {
+        Self::ALL
+            .into_iter()
+            .find(|it| it.as_str() == word)
+            .ok_or(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn budget(
+        nodes: &str,
+        schedule: Option<(&str, i64)>,
+        reasons: Option<Vec<DisruptionReason>>,
+    ) -> Budget {
+        Budget {
+            nodes: nodes.to_owned(),
+            schedule: schedule.map(|it| it.0.to_owned()),
+            duration: schedule.map(|it| GoDuration::from_seconds(it.1)),
+            reasons,
+        }
+    }
+
+    fn allowed(budgets: &[Budget], total: u32, now: &str, reason: BudgetReason) -> u32 {
+        let now = now.parse().unwrap();
+        BudgetPool {
+            declared: budgets.iter().map(|it| resolve(it, total, now)).collect(),
+            ..BudgetPool::default()
+        }
+        .declared_allowed(reason)
+    }
+
+    #[test]
+    fn a_budget_is_in_force_from_its_start_until_just_before_its_end() {
+        // 2026-11-20 is a Friday.
+        let weekdays = [budget("0", Some(("0 9 * * mon-fri", 8 * 3600)), None)];
+        for (now, expected) in [
+            ("2026-11-20T08:59:59Z", u32::MAX),
+            ("2026-11-20T09:00:00Z", 0),
+            ("2026-11-20T16:59:59Z", 0),
+            ("2026-11-20T17:00:00Z", u32::MAX),
+            ("2026-11-21T12:00:00Z", u32::MAX),
+        ] {
+            assert_eq!(
+                allowed(&weekdays, 10, now, BudgetReason::Empty),
+                expected,
+                "{now}"
+            );
+        }
+    }
+
+    #[test]
+    fn the_least_budget_that_covers_the_reason_counts() {
+        use DisruptionReason::{Drifted, Empty};
+        let drift_off = budget("0", None, Some(vec![Drifted]));
+        for (budgets, total, reason, expected) in [
+            (
+                vec![budget("20%", None, None), drift_off.clone()],
+                19,
+                BudgetReason::Drifted,
+                0,
+            ),
+            (
+                vec![budget("20%", None, None), drift_off],
+                19,
+                BudgetReason::Underutilized,
+                4,
+            ),
+            (
+                vec![budget("5", None, Some(vec![Empty]))],
+                19,
+                BudgetReason::Drifted,
+                u32::MAX,
+            ),
+            (vec![budget("10%", None, None)], 1, BudgetReason::Empty, 1),
+            (vec![budget("0%", None, None)], 100, BudgetReason::Empty, 0),
+            (
+                vec![budget("3", None, Some(vec![]))],
+                10,
+                BudgetReason::Empty,
+                u32::MAX,
+            ),
+            (vec![], 10, BudgetReason::Empty, u32::MAX),
+        ] {
+            let got = allowed(&budgets, total, "2026-11-20T08:00:00Z", reason);
+            assert_eq!(got, expected, "{budgets:?} {reason:?}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_understood_allows_nothing() {
+        for bad in [
+            budget("100", Some(("not a schedule at all", 3600)), None),
+            budget("100", Some(("61 * * * *", 3600)), None),
+            budget("100", Some(("* * * * * *", 3600)), None),
+            budget("100", Some(("@never", 3600)), None),
+            budget("ten", None, None),
+            budget(
+                "100",
+                Some(("61 * * * *", 3600)),
+                Some(vec![DisruptionReason::Drifted]),
+            ),
+        ] {
+            let got = allowed(
+                std::slice::from_ref(&bad),
+                10,
+                "2026-11-20T08:00:00Z",
+                BudgetReason::Empty,
+            );
+            assert_eq!(got, 0, "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn a_policy_narrows_and_only_authority_widens() {
+        let asked = |allowed, replaces_declared| Allowance {
+            pool: 0,
+            reason: BudgetReason::Empty,
+            allowed,
+            why: "policy".to_owned(),
+            replaces_declared,
+        };
+        for (declared, asked, expected) in [
+            (5, None, 5),
+            (5, Some(asked(2, false)), 2),
+            (5, Some(asked(9, false)), 5),
+            (5, Some(asked(9, true)), 9),
+        ] {
+            assert_eq!(combine(declared, asked.as_ref()).0, expected);
+        }
+    }
+
+    #[test]
+    fn macros_and_windows_tell_their_next_change() {
+        let daily = budget("0", Some(("@daily", 3600)), None);
+        let at = |now: &str| resolve(&daily, 10, now.parse().unwrap());
+        let open = at("2026-11-20T00:30:00Z");
+        assert!(open.active);
+        assert_eq!(open.next_change_seconds, 1800);
+        let closed = at("2026-11-20T23:00:00Z");
+        assert!(!closed.active);
+        assert_eq!(closed.next_change_seconds, 3600);
+    }
+}

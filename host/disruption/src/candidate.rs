@@ -1,0 +1,343 @@
+//! Which nodes may be disrupted at all, and the one reason of each that may not.
+//!
+//! Answers to Karpenter's `disruption/types.go` (`NewCandidate`) and `state/statenode.go`
+//! (`ValidateNodeDisruptable`). Checks the rules that hold for every method, not those of one.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use apis::labels;
+use apis::{NodePool, resources::Resources};
+use jiff::Timestamp;
+use scheduling::instance_type::InstanceType;
+use scheduling::pod::Pod;
+use state::ledger::OutcomeId;
+use state::pod::PodLife;
+use state::pod_disruption_budget::PdbVerdict;
+use state::{Snapshot, StateNode};
+
+use crate::method::DisruptionClass;
+
+/// Instance types by NodePool.
+pub type TypesByPool = BTreeMap<String, Arc<[Arc<InstanceType>]>>;
+
+/// A node that may be disrupted.
+#[derive(Debug, Clone)]
+pub struct Candidate {
+    /// The node.
+    pub node: Arc<StateNode>,
+    /// Its NodePool.
+    pub node_pool: Arc<NodePool>,
+    /// Its instance type, while the pool still knows it.
+    pub instance_type: Option<Arc<InstanceType>>,
+    /// USD an hour, 0 when unknown.
+    pub price_per_hour: f64,
+    /// Pods that would need another node.
+    pub reschedulable: Vec<Arc<Pod>>,
+    /// One plus the positive eviction costs of `reschedulable`.
+    pub reschedule_cost: f64,
+    /// Eviction costs of all pods, weighed by the lifetime left.
+    pub disruption_cost: f64,
+    /// Pods that carry do-not-disrupt or are held by a PodDisruptionBudget.
+    pub blocked_pods: u32,
+    /// The first of them, which excludes the node from graceful methods.
+    pub pod_block: Option<PodBlock>,
+    /// Requests of all bound pods.
+    pub requests: Resources,
+    /// Number of bound pods.
+    pub pods: u32,
+}
+
+/// A pod that stands in the way.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PodBlock {
+    /// Which rule.
+    pub outcome: OutcomeId,
+    /// For events.
+    pub message: String,
+}
+
+/// A node that may not be disrupted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Blocked {
+    /// Name of the Node, or of the claim without one.
+    pub name: String,
+    /// Name of the Node, to put the event on.
+    pub node: Option<String>,
+    /// Name of the claim, to put the event on.
+    pub claim: Option<String>,
+    /// NodePool; empty without one.
+    pub pool: String,
+    /// Which rule.
+    pub outcome: OutcomeId,
+    /// For the event `DisruptionBlocked`; `None` where none is due.
+    pub message: Option<String>,
+}
+
+/// Every tracked node, sorted into those that may be disrupted and those that may not.
+#[derive(Debug, Clone, Default)]
+pub struct Candidates {
+    /// In order of node name.
+    pub candidates: Vec<Candidate>,
+    /// In order of their key in the model.
+    pub blocked: Vec<Blocked>,
+}
+
+impl Candidates {
+    /// Looks at every node. `queued` holds the claims that a command is about already.
+    pub fn find(
+        snapshot: &Snapshot,
+        types: &TypesByPool,
+        queued: &BTreeSet<String>,
+        now: Timestamp,
+    ) -> Self {
+        let mut found = Self::default();
+        for node in snapshot.nodes() {
+            match blocked(snapshot, types, queued, node, now) {
+                Some((outcome, message)) => found.blocked.push(Blocked {
+                    name: node.node_name().unwrap_or_else(|| node.name()).to_owned(),
+                    node: node.node_name().map(str::to_owned),
+                    claim: node.claim_name().map(str::to_owned),
+                    pool: node.node_pool().unwrap_or_default().to_owned(),
+                    outcome,
+                    message,
+                }),
+                None => found
+                    .candidates
+                    .extend(Candidate::new(snapshot, types, node, now)),
+            }
+        }
+        found.candidates.sort_by(|a, b| a.name().cmp(b.name()));
+        found
+    }
+}
+
+/// The rules about the node itself. Those about its pods are on the candidate, as one class waives them.
+fn blocked(
+    snapshot: &Snapshot,
+    types: &TypesByPool,
+    queued: &BTreeSet<String>,
+    node: &StateNode,
+    now: Timestamp,
+) -> Option<(OutcomeId, Option<String>)> {
+    let Some(claim) = &node.claim else {
+        return Some((OutcomeId::NodeNotManaged, None));
+    };
+    if queued.contains(&claim.name) {
+        return Some((OutcomeId::NodeInQueue, None));
+    }
+    let told = |outcome, message: &str| Some((outcome, Some(message.to_owned())));
+    if node.node.is_none() {
+        return told(
+            OutcomeId::NodeMissing,
+            "NodeClaim does not have an associated node",
+        );
+    }
+    if !node.is_initialized() {
+        return told(OutcomeId::NodeNotInitialized, "Node isn't initialized");
+    }
+    if node.is_marked_for_deletion() {
+        return told(
+            OutcomeId::NodeMarkedForDeletion,
+            "Node is deleting or marked for deletion",
+        );
+    }
+    if node.is_nominated(now) {
+        return told(
+            OutcomeId::NodeNominated,
+            "Node is nominated for a pending pod",
+        );
+    }
+    if node
+        .annotations()
+        .get(labels::DO_NOT_DISRUPT_ANNOTATION)
+        .is_some_and(|it| it == "true")
+    {
+        return told(
+            OutcomeId::NodeDoNotDisrupt,
+            "Disruption is blocked through the \"karpenter.sh/do-not-disrupt\" annotation",
+        );
+    }
+    let Some(pool) = node.node_pool() else {
+        return told(
+            OutcomeId::NodeWithoutNodePool,
+            "Node doesn't have required label \"karpenter.sh/nodepool\"",
+        );
+    };
+    let is_there = snapshot
+        .node_pool(pool)
+        .is_some_and(|it| it.metadata.deletion_timestamp.is_none());
+    if !is_there {
+        return told(
+            OutcomeId::NodePoolNotFound,
+            &format!("NodePool not found (NodePool={pool})"),
+        );
+    }
+    if types.get(pool).is_none_or(|it| it.is_empty()) {
+        return told(
+            OutcomeId::NodePoolWithoutTypes,
+            &format!("NodePool has no known instance types (NodePool={pool})"),
+        );
+    }
+    None
+}
+
+impl Candidate {
+    fn new(
+        snapshot: &Snapshot,
+        types: &TypesByPool,
+        node: &Arc<StateNode>,
+        now: Timestamp,
+    ) -> Option<Self> {
+        let pool = node.node_pool()?;
+        let bound = snapshot.bound(node);
+        let instance_type = types
+            .get(pool)?
+            .iter()
+            .find(|it| it.name == node.label(labels::INSTANCE_TYPE))
+            .cloned();
+        let price_per_hour = instance_type
+            .as_ref()
+            .and_then(|it| {
+                it.offering(
+                    node.label(labels::TOPOLOGY_ZONE),
+                    node.label(labels::CAPACITY_TYPE),
+                )
+            })
+            .map_or(0.0, |it| it.price_per_hour);
+        let reschedulable: Vec<Arc<Pod>> = bound
+            .pods()
+            .filter(|pod| pod.is_reschedulable())
+            .cloned()
+            .collect();
+        let positive: f64 = reschedulable
+            .iter()
+            .map(|pod| pod.eviction_cost().max(0.0))
+            .sum();
+        let evictions: f64 = bound.pods().map(|pod| pod.eviction_cost()).sum();
+        let mut blocks = bound.pods().filter_map(|pod| pod_block(snapshot, pod, now));
+        let pod_block = blocks.next();
+        let blocked_pods = u32::from(pod_block.is_some()) + count(blocks.count());
+        Some(Self {
+            node_pool: Arc::clone(snapshot.node_pool(pool)?),
+            instance_type,
+            price_per_hour,
+            reschedulable,
+            reschedule_cost: 1.0 + positive,
+            disruption_cost: evictions * lifetime_remaining(node, now),
+            blocked_pods,
+            pod_block,
+            requests: bound.requests().clone(),
+            pods: count(bound.len()),
+            node: Arc::clone(node),
+        })
+    }
+
+    /// Name of the Node.
+    pub fn name(&self) -> &str {
+        self.node.node_name().unwrap_or_default()
+    }
+
+    /// Name of the claim.
+    pub fn claim(&self) -> &str {
+        self.node.claim_name().unwrap_or_default()
+    }
+
+    /// Name of the NodePool.
+    pub fn pool(&self) -> &str {
+        self.node.node_pool().unwrap_or_default()
+    }
+
+    /// Name of the instance type.
+    pub fn instance_type_name(&self) -> &str {
+        self.node.label(labels::INSTANCE_TYPE)
+    }
+
+    /// Zone.
+    pub fn zone(&self) -> &str {
+        self.node.label(labels::TOPOLOGY_ZONE)
+    }
+
+    /// Capacity type.
+    pub fn capacity_type(&self) -> &str {
+        self.node.label(labels::CAPACITY_TYPE)
+    }
+
+    /// Whether nothing on it is worth moving.
+    pub fn is_empty(&self) -> bool {
+        self.reschedule_cost <= 1.0
+    }
+
+    /// What keeps the node from methods of a class.
+    pub fn block(&self, class: DisruptionClass) -> Option<&PodBlock> {
+        let is_bounded = self
+            .node
+            .claim
+            .as_ref()
+            .is_some_and(|it| it.termination_grace_period.is_some());
+        match class {
+            DisruptionClass::Eventual if is_bounded => None,
+            DisruptionClass::Eventual | DisruptionClass::Graceful => self.pod_block.as_ref(),
+        }
+    }
+
+    /// When the claim was found drifted.
+    pub fn drifted_at(&self) -> Option<Timestamp> {
+        self.node.claim.as_ref()?.conditions.drifted_at
+    }
+
+    /// Whether `consolidateAfter` has passed.
+    pub fn is_consolidatable(&self) -> bool {
+        self.node
+            .claim
+            .as_ref()
+            .is_some_and(|it| it.conditions.consolidatable_at.is_some())
+    }
+}
+
+/// What about a pod blocks the graceful disruption of its node.
+fn pod_block(snapshot: &Snapshot, pod: &Pod, now: Timestamp) -> Option<PodBlock> {
+    if pod.is_active() && pod.is_protected(now) {
+        return Some(PodBlock {
+            outcome: OutcomeId::NodePodDoNotDisrupt,
+            message: format!(
+                "Pod has \"karpenter.sh/do-not-disrupt\" annotation (Pod={})",
+                pod.key
+            ),
+        });
+    }
+    if !pod.is_evictable(now) {
+        return None;
+    }
+    match snapshot.pdbs().verdict(pod) {
+        PdbVerdict::Free => None,
+        PdbVerdict::Many(names) => Some(PodBlock {
+            outcome: OutcomeId::NodePodManyPdbs,
+            message: format!(
+                "Eviction does not support multiple PDBs (PodDisruptionBudget=[{}])",
+                names.join(" ")
+            ),
+        }),
+        PdbVerdict::Blocked(name) => Some(PodBlock {
+            outcome: OutcomeId::NodePodPdbBlocked,
+            message: format!("PDB prevents pod evictions (PodDisruptionBudget=[{name}])"),
+        }),
+    }
+}
+
+/// Share of the node's life that is left: an old node is cheaper to disturb.
+fn lifetime_remaining(node: &StateNode, now: Timestamp) -> f64 {
+    let Some(claim) = &node.claim else { return 1.0 };
+    match (claim.expire_after, claim.created_at) {
+        (Some(life), Some(created)) if life.as_nanos() > 0 => {
+            let total = life.to_signed_duration().as_secs_f64();
+            let age = now.duration_since(created).as_secs_f64();
+            ((total - age) / total).clamp(0.0, 1.0)
+        }
+        (Some(_) | None, _) => 1.0,
+    }
+}
+
+fn count(number: usize) -> u32 {
+    u32::try_from(number).unwrap_or(u32::MAX)
+}

@@ -1,0 +1,133 @@
+//! What a disruption loop decides: nodes that go, and claims that come in their place.
+//!
+//! Values only. Answers to Karpenter's `disruption/types.go` (`Command`).
+
+use apis::nodepool::DisruptionReason;
+use scheduling::solution::NewClaim;
+
+use crate::candidate::Candidate;
+use crate::method::Method;
+
+/// A simulated move, before any policy has judged it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Proposal {
+    /// Who found it.
+    pub method: Method,
+    /// Positions of its candidates.
+    pub rows: Vec<usize>,
+    /// Claims to make.
+    pub replacements: Vec<NewClaim>,
+    /// Existing nodes that take pods over.
+    pub destinations: Vec<String>,
+    /// USD an hour of what goes.
+    pub cost_before_per_hour: f64,
+    /// USD an hour of what comes.
+    pub cost_after_per_hour: f64,
+}
+
+/// A decided move.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Command {
+    /// Same in all its records.
+    pub id: String,
+    /// Who found it.
+    pub method: Method,
+    /// Nodes that go.
+    pub candidates: Vec<CommandCandidate>,
+    /// Claims to make first.
+    pub replacements: Vec<NewClaim>,
+    /// Existing nodes that take pods over, to be nominated.
+    pub destinations: Vec<String>,
+    /// USD an hour of what goes.
+    pub cost_before_per_hour: f64,
+    /// USD an hour of what comes.
+    pub cost_after_per_hour: f64,
+    /// The policy's reason.
+    pub policy_reason: String,
+}
+
+/// A node that goes.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CommandCandidate {
+    /// Name of the Node.
+    pub node: String,
+    /// Name of the claim.
+    pub claim: String,
+    /// Of the instance.
+    pub provider_id: String,
+    /// NodePool.
+    pub pool: String,
+    /// Instance type.
+    pub instance_type: String,
+    /// Zone.
+    pub zone: String,
+    /// Capacity type.
+    pub capacity_type: String,
+    /// USD an hour.
+    pub price_per_hour: f64,
+    /// Pods that must find another node.
+    pub pods: u32,
+}
+
+impl Command {
+    /// A command from a proposal that was approved.
+    pub fn new(
+        id: String,
+        proposal: Proposal,
+        candidates: &[Candidate],
+        policy_reason: String,
+    ) -> Self {
+        let Proposal {
+            method,
+            rows,
+            replacements,
+            destinations,
+            cost_before_per_hour,
+            cost_after_per_hour,
+        } = proposal;
+        Self {
+            id,
+            method,
+            candidates: rows
+                .iter()
+                .filter_map(|&row| candidates.get(row))
+                .map(CommandCandidate::from)
+                .collect(),
+            replacements,
+            destinations,
+            cost_before_per_hour,
+            cost_after_per_hour,
+            policy_reason,
+        }
+    }
+
+    /// `delete` or `replace`, as metrics and events say it.
+    pub fn decision(&self) -> &'static str {
+        if self.replacements.is_empty() {
+            "delete"
+        } else {
+            "replace"
+        }
+    }
+
+    /// Why the nodes go.
+    pub fn reason(&self) -> DisruptionReason {
+        self.method.reason()
+    }
+}
+
+impl From<&Candidate> for CommandCandidate {
+    fn from(it: &Candidate) -> Self {
+        Self {
+            node: it.name().to_owned(),
+            claim: it.claim().to_owned(),
+            provider_id: it.node.provider_id().to_owned(),
+            pool: it.pool().to_owned(),
+            instance_type: it.instance_type_name().to_owned(),
+            zone: it.zone().to_owned(),
+            capacity_type: it.capacity_type().to_owned(),
+            price_per_hour: it.price_per_hour,
+            pods: u32::try_from(it.reschedulable.len()).unwrap_or(u32::MAX),
+        }
+    }
+}

@@ -1,0 +1,257 @@
+//! What both kinds of consolidation share: who is eligible, and what a set of nodes could become.
+//!
+//! A proposal is worth its price natively before a policy sees it. Answers to Karpenter's
+//! `disruption/consolidation.go`.
+
+mod price;
+
+use std::collections::BTreeSet;
+
+use apis::ConsolidationPolicy;
+use apis::labels;
+use scheduling::requirements::{Operator, Requirement};
+use scheduling::solution::NewClaim;
+use state::ledger::OutcomeId;
+
+use crate::candidate::{Candidate, TypesByPool};
+use crate::command::Proposal;
+use crate::method::Method;
+use crate::simulation::{Simulated, Simulator};
+
+pub(crate) use price::{Types, truncate};
+
+/// A single spot node is only replaced by a claim with this many cheaper types to choose from, so that
+/// the replacement is not the one type about to be interrupted.
+const SPOT_TO_SPOT_TYPES_MIN: usize = 15;
+
+/// What stands in the way of a move.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Obstacle {
+    /// Which rule.
+    pub outcome: OutcomeId,
+    /// What exactly.
+    pub reason: String,
+}
+
+impl Obstacle {
+    pub(crate) fn new(outcome: OutcomeId, reason: impl Into<String>) -> Self {
+        Self {
+            outcome,
+            reason: reason.into(),
+        }
+    }
+}
+
+/// Why a candidate is no matter for consolidation, apart from being empty.
+pub fn eligibility(candidate: &Candidate) -> Result<(), Obstacle> {
+    let disruption = &candidate.node_pool.spec.disruption;
+    let blocked = |outcome, reason: &str| Err(Obstacle::new(outcome, reason));
+    if candidate.node_pool.is_static() {
+        return blocked(OutcomeId::NodeStaticPool, "");
+    }
+    if candidate.instance_type.is_none() {
+        return blocked(OutcomeId::NodeTypeUnknown, candidate.instance_type_name());
+    }
+    if candidate.capacity_type().is_empty() {
+        return blocked(OutcomeId::NodeWithoutCapacityType, "");
+    }
+    if candidate.zone().is_empty() {
+        return blocked(OutcomeId::NodeWithoutZone, "");
+    }
+    if disruption.consolidate_after.is_never() {
+        return blocked(OutcomeId::NodeConsolidationNever, "");
+    }
+    match disruption.consolidation_policy {
+        ConsolidationPolicy::WhenEmpty if !candidate.is_empty() => {
+            return blocked(OutcomeId::NodePolicyWhenEmpty, "");
+        }
+        ConsolidationPolicy::WhenEmpty
+        | ConsolidationPolicy::WhenEmptyOrUnderutilized
+        | ConsolidationPolicy::Balanced => {}
+    }
+    if !candidate.is_consolidatable() {
+        return blocked(
+            OutcomeId::NodeNotConsolidatable,
+            disruption.consolidate_after.raw(),
+        );
+    }
+    Ok(())
+}
+
+/// How consolidation may behave.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Gates {
+    /// Spot nodes may be replaced by cheaper spot nodes.
+    pub spot_to_spot: bool,
+}
+
+/// Simulates the removal of some candidates and makes the cheapest sound proposal of it.
+pub fn compute(
+    simulator: &Simulator<'_>,
+    candidates: &[Candidate],
+    rows: &[usize],
+    method: Method,
+    types: (&TypesByPool, Gates),
+) -> Result<Proposal, Obstacle> {
+    let removed: Vec<&Candidate> = rows.iter().filter_map(|&row| candidates.get(row)).collect();
+    let simulated = simulator.without(&removed, true);
+    let cost_before_per_hour: f64 = removed.iter().map(|it| it.price_per_hour).sum();
+    sound(&simulated)?;
+    let Simulated {
+        mut claims,
+        destinations,
+        ..
+    } = simulated;
+    let proposal = |replacements: Vec<NewClaim>| Proposal {
+        method,
+        rows: rows.to_vec(),
+        cost_after_per_hour: replacements.iter().map(|it| it.best.price_per_hour).sum(),
+        replacements,
+        destinations,
+        cost_before_per_hour,
+    };
+    if claims.len() > 1 {
+        return Err(Obstacle::new(
+            OutcomeId::NodeNeedsManyNodes,
+            format!("{} new nodes would be needed", claims.len()),
+        ));
+    }
+    let Some(mut claim) = claims.pop() else {
+        return Ok(proposal(Vec::new()));
+    };
+    let options = Types::of(types.0, &claim.pool);
+    cheapen(&mut claim, &removed, &options, (method, types.1))?;
+    if method == Method::MultiNodeConsolidation {
+        drop_types_being_removed(&mut claim, &removed, &options)?;
+    }
+    options.settle(&mut claim);
+    Ok(proposal(vec![claim]))
+}
+
+/// Every pod that has a place today must have one afterwards.
+fn sound(simulated: &Simulated) -> Result<(), Obstacle> {
+    if simulated.is_interrupted {
+        return Err(Obstacle::new(
+            OutcomeId::NodeNotReached,
+            "the simulation was cut off",
+        ));
+    }
+    if let Some((pod, error)) = &simulated.stranded {
+        return Err(Obstacle::new(
+            OutcomeId::NodePodsDoNotFit,
+            format!("pod {pod}: {error}"),
+        ));
+    }
+    if let Some((pod, node)) = &simulated.uninitialized {
+        return Err(Obstacle::new(
+            OutcomeId::NodeUninitializedDestination,
+            format!("pod {pod} would go to {node}"),
+        ));
+    }
+    Ok(())
+}
+
+/// Leaves only the types that cannot cost more than what goes.
+fn cheapen(
+    claim: &mut NewClaim,
+    removed: &[&Candidate],
+    types: &Types<'_>,
+    (method, gates): (Method, Gates),
+) -> Result<(), Obstacle> {
+    let cost_before: f64 = removed.iter().map(|it| it.price_per_hour).sum();
+    let may_be_spot = claim
+        .requirements
+        .get(labels::CAPACITY_TYPE)
+        .has(labels::CAPACITY_TYPE_SPOT);
+    let are_all_spot = removed
+        .iter()
+        .all(|it| it.capacity_type() == labels::CAPACITY_TYPE_SPOT);
+    let is_spot_to_spot = are_all_spot && may_be_spot;
+    if is_spot_to_spot {
+        if !gates.spot_to_spot {
+            return Err(Obstacle::new(OutcomeId::NodeSpotToSpotDisabled, ""));
+        }
+        pin_to_spot(claim);
+        claim
+            .instance_types
+            .retain(|name| types.cheapest(name, &claim.requirements).is_some());
+    }
+    let cheapest_before = claim
+        .instance_types
+        .first()
+        .map(|name| types.worst(name, &claim.requirements));
+    claim
+        .instance_types
+        .retain(|name| types.worst(name, &claim.requirements) < cost_before);
+    if claim.instance_types.is_empty() {
+        let best = cheapest_before.unwrap_or(f64::INFINITY);
+        return Err(Obstacle::new(
+            OutcomeId::NodeNoCheaperReplacement,
+            format!("now {cost_before:.4} USD an hour, the replacement {best:.4}"),
+        ));
+    }
+    let Some(needed) = types.needed_for_min_values(claim) else {
+        return Err(Obstacle::new(OutcomeId::NodeMinValues, ""));
+    };
+    if is_spot_to_spot && method == Method::SingleNodeConsolidation {
+        let cheaper = claim.instance_types.len();
+        if cheaper < SPOT_TO_SPOT_TYPES_MIN {
+            return Err(Obstacle::new(
+                OutcomeId::NodeSpotToSpotFewTypes,
+                format!("{cheaper} cheaper instance types, {SPOT_TO_SPOT_TYPES_MIN} needed"),
+            ));
+        }
+        truncate(claim, SPOT_TO_SPOT_TYPES_MIN.max(needed));
+    }
+    // On-demand would be launched when spot has no capacity, and might cost more than what goes.
+    if types.may_be_spot_or_on_demand(claim) {
+        pin_to_spot(claim);
+    }
+    Ok(())
+}
+
+fn pin_to_spot(claim: &mut NewClaim) {
+    let mut pinned = Requirement::new(
+        labels::CAPACITY_TYPE,
+        Operator::In,
+        [labels::CAPACITY_TYPE_SPOT],
+    );
+    pinned.min_values = claim.requirements.get(labels::CAPACITY_TYPE).min_values;
+    claim.requirements.replace(pinned);
+    claim.capacity_types = BTreeSet::from([labels::CAPACITY_TYPE_SPOT.to_owned()]);
+}
+
+/// Replacing `[2xl, 2xl, small]` by a `small` is deleting two nodes the hard way: when a type that goes
+/// could also come, only strictly cheaper ones may.
+fn drop_types_being_removed(
+    claim: &mut NewClaim,
+    removed: &[&Candidate],
+    types: &Types<'_>,
+) -> Result<(), Obstacle> {
+    let shared = removed
+        .iter()
+        .filter(|it| {
+            claim
+                .instance_types
+                .iter()
+                .any(|name| name == it.instance_type_name())
+        })
+        .map(|it| it.price_per_hour)
+        .min_by(f64::total_cmp);
+    let Some(max_price) = shared else {
+        return Ok(());
+    };
+    claim
+        .instance_types
+        .retain(|name| types.worst(name, &claim.requirements) < max_price);
+    if claim.instance_types.is_empty() {
+        return Err(Obstacle::new(
+            OutcomeId::NodeNoCheaperReplacement,
+            "a node of the same type would come back",
+        ));
+    }
+    match types.needed_for_min_values(claim) {
+        Some(_) => Ok(()),
+        None => Err(Obstacle::new(OutcomeId::NodeMinValues, "")),
+    }
+}

@@ -1,0 +1,180 @@
+//! One disruption loop: from a snapshot to at most one command, with one outcome for every node.
+//!
+//! The methods are tried in order and the first that finds something ends the loop. Policies order and
+//! judge; the native rules come before and after. Answers to Karpenter's `disruption/controller.go`.
+
+mod scan;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::Timestamp;
+use scheduling::Interrupt;
+use scheduling::problem::Options;
+use scheduling::ranking::{PolicyUse, RankHook};
+use state::ledger::{DisruptionRound, NodeOutcome, OutcomeId, PolicyUseRecord};
+use state::provisioning::PoolTypes;
+use state::{ConsolidationState, Snapshot};
+
+use crate::budgets::Budgets;
+use crate::candidate::{Blocked, Candidates, TypesByPool};
+use crate::command::Command;
+use crate::consolidation::Gates;
+use crate::history::History;
+use crate::hooks::{BudgetsHook, Civil, ConsolidationHook, Context};
+use crate::method::Method;
+
+use scan::Scan;
+
+/// How long an idle loop waits.
+const LOOK_AGAIN_SECONDS: u32 = 10;
+
+/// What a loop looks at.
+#[derive(Clone, Copy)]
+pub struct Input<'a> {
+    /// The cluster.
+    pub snapshot: &'a Snapshot,
+    /// Instance types of every pool that has nodes, static and unready ones included.
+    pub types: &'a TypesByPool,
+    /// Pools that may open nodes.
+    pub pools: &'a [PoolTypes],
+    /// Claims that a command is about already.
+    pub queued: &'a BTreeSet<String>,
+    /// Nodes that capacity buffers rely on, by name.
+    pub buffer_nodes: &'a BTreeSet<String>,
+    /// Finished moves.
+    pub history: &'a History,
+    /// What the loop before left behind.
+    pub memory: &'a Memory,
+    /// Options of simulations; `now` is the present moment of the whole loop.
+    pub options: &'a Options,
+    /// Feature gates.
+    pub gates: Gates,
+}
+
+/// The policies.
+#[derive(Clone, Copy)]
+pub struct Hooks<'a> {
+    /// Values offerings in simulations.
+    pub rank: &'a dyn RankHook,
+    /// Orders and judges.
+    pub consolidation: &'a dyn ConsolidationHook,
+    /// Allows.
+    pub budgets: &'a dyn BudgetsHook,
+}
+
+/// What one loop leaves to the next.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Memory {
+    /// State of the cluster in which a method found nothing, so that it need not look again.
+    pub nothing_found: BTreeMap<Method, ConsolidationState>,
+    /// What consolidation last said of each claim, repeated while nothing changes.
+    pub findings: BTreeMap<String, (OutcomeId, String)>,
+    /// Claims that a policy holds back until then.
+    pub holds: BTreeMap<String, Timestamp>,
+    /// Pools that the last single-node run did not reach.
+    pub unseen_pools: Vec<String>,
+}
+
+/// What a loop decided.
+#[derive(Debug, Clone, Default)]
+pub struct Decision {
+    /// At most one, unless a method may start several.
+    pub commands: Vec<Command>,
+    /// Exactly one per tracked node.
+    pub outcomes: Vec<NodeOutcome>,
+    /// Nodes that may not be disrupted, with the text of their event.
+    pub blocked: Vec<Blocked>,
+    /// Pools, for the event and the metrics of budgets.
+    pub budgets: Budgets,
+    /// Policies asked.
+    pub uses: Vec<PolicyUse>,
+    /// For the next loop.
+    pub memory: Memory,
+    /// When to look again, if nothing is decided.
+    pub next_look_seconds: u32,
+    /// Eligible nodes of each method, for the metric.
+    pub eligible: BTreeMap<Method, u32>,
+    /// The loop was cut off.
+    pub is_interrupted: bool,
+    /// Identifier of the loop.
+    pub decision_id: String,
+}
+
+impl Decision {
+    /// The record of the loop.
+    pub fn record(&self, at: Timestamp) -> DisruptionRound {
+        DisruptionRound {
+            at,
+            decision_id: self.decision_id.clone(),
+            nodes: self.outcomes.clone(),
+            policies: self.uses.iter().map(policy_use).collect(),
+            commands: u32::try_from(self.commands.len()).unwrap_or(u32::MAX),
+            interrupted: self.is_interrupted,
+        }
+    }
+}
+
+/// A use of a policy as the ledger keeps it.
+pub fn policy_use(it: &PolicyUse) -> PolicyUseRecord {
+    let PolicyUse {
+        kind,
+        name,
+        digest,
+        outcome,
+    } = it.clone();
+    PolicyUseRecord {
+        kind,
+        name,
+        digest,
+        outcome,
+    }
+}
+
+/// Runs one loop.
+pub fn decide(input: Input<'_>, hooks: Hooks<'_>, interrupt: &Interrupt) -> Decision {
+    let now = input.options.now;
+    let context = context(&input);
+    let found = Candidates::find(input.snapshot, input.types, input.queued, now);
+    let budgets = Budgets::ask(
+        input.snapshot,
+        input.history,
+        context.clone(),
+        hooks.budgets,
+        now,
+    );
+    let mut scan = Scan::new(
+        input,
+        hooks,
+        interrupt,
+        (found.candidates, budgets, context),
+    );
+    let command = Method::ORDER.into_iter().find_map(|method| match method {
+        Method::Emptiness => scan.emptiness(),
+        Method::Drift => scan.drift(),
+        Method::MultiNodeConsolidation => scan.multi_node(),
+        Method::SingleNodeConsolidation => scan.single_node(),
+    });
+    scan.finish(command, found.blocked)
+}
+
+pub(crate) fn context(input: &Input<'_>) -> Context {
+    let now = input.options.now;
+    Context {
+        now_seconds: u64::try_from(now.as_second()).unwrap_or_default(),
+        civil: vec![Civil::utc(now)],
+        cluster: input.options.cluster.clone(),
+        decision_id: input.options.decision_id.clone(),
+        seed: input.options.seed,
+    }
+}
+
+pub(crate) const fn look_again_seconds(valid_for_seconds: u32) -> u32 {
+    if valid_for_seconds == 0 || valid_for_seconds > LOOK_AGAIN_SECONDS {
+        LOOK_AGAIN_SECONDS
+    } else {
+        valid_for_seconds
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,541 @@
+//! The methods at work on one set of candidates, sharing the table, the budgets and the simulator.
+//!
+//! Each method leaves a finding on every row it looked at; the last one stands.
+
+use std::collections::BTreeMap;
+
+use scheduling::Interrupt;
+use scheduling::problem::Options;
+use scheduling::ranking::PolicyUse;
+use state::ledger::{NodeOutcome, OutcomeId};
+
+use super::{Decision, Hooks, Input, Memory, look_again_seconds};
+use crate::budgets::Budgets;
+use crate::candidate::{Blocked, Candidate};
+use crate::command::{Command, Proposal};
+use crate::consolidation::{self, Obstacle};
+use crate::hooks::{Context, Verdict, VerdictDecision};
+use crate::method::Method;
+use crate::round::Round;
+use crate::simulation::Simulator;
+use crate::{drift, emptiness, multi_node_consolidation, single_node_consolidation};
+
+pub(super) struct Scan<'a> {
+    input: Input<'a>,
+    hooks: Hooks<'a>,
+    interrupt: &'a Interrupt,
+    candidates: Vec<Candidate>,
+    context: Context,
+    budgets: Budgets,
+    round: Option<Round>,
+    simulator: Option<Simulator<'a>>,
+    /// Rows in the policy's order; rows to skip are absent.
+    order: Option<Vec<usize>>,
+    findings: Vec<Option<Obstacle>>,
+    uses: Vec<PolicyUse>,
+    memory: Memory,
+    eligible: BTreeMap<Method, u32>,
+}
+
+impl<'a> Scan<'a> {
+    pub(super) fn new(
+        input: Input<'a>,
+        hooks: Hooks<'a>,
+        interrupt: &'a Interrupt,
+        (candidates, budgets, context): (Vec<Candidate>, Budgets, Context),
+    ) -> Self {
+        let mut memory = input.memory.clone();
+        memory.holds.retain(|_, until| *until > input.options.now);
+        Self {
+            findings: vec![None; candidates.len()],
+            uses: budgets.uses.clone(),
+            input,
+            hooks,
+            interrupt,
+            candidates,
+            context,
+            budgets,
+            round: None,
+            simulator: None,
+            order: None,
+            memory,
+            eligible: BTreeMap::new(),
+        }
+    }
+
+    /// All empty nodes within the budgets, in one command.
+    pub(super) fn emptiness(&mut self) -> Option<Command> {
+        let method = Method::Emptiness;
+        let mut rows = Vec::new();
+        for row in 0..self.candidates.len() {
+            let Some(candidate) = self.candidates.get(row) else {
+                continue;
+            };
+            if candidate.is_empty() && self.input.buffer_nodes.contains(candidate.name()) {
+                self.note(row, Obstacle::new(OutcomeId::NodeHoldsBuffer, ""));
+                continue;
+            }
+            match emptiness::eligibility(candidate) {
+                Ok(true) => rows.push(row),
+                Ok(false) => {}
+                Err(obstacle) => self.note(row, obstacle),
+            }
+        }
+        let rows = self.graceful(rows);
+        self.count(method, rows.len());
+        if rows.is_empty() {
+            return None;
+        }
+        let ordered = self.ordered(&rows);
+        let mut budgets = self.budgets.clone();
+        let (rows, _) = self.within(&ordered, method, &mut budgets);
+        let proposals: Vec<Proposal> = rows
+            .iter()
+            .filter_map(|&row| Some(emptiness::proposal(self.candidates.get(row)?, row)))
+            .collect();
+        let approved = self.approved(proposals);
+        let reason = approved
+            .first()
+            .map(|it| it.1.reason.clone())
+            .unwrap_or_default();
+        let all = emptiness::merge(approved.into_iter().map(|it| it.0))?;
+        Some(self.command(all, reason))
+    }
+
+    /// One drifted node and what replaces it.
+    pub(super) fn drift(&mut self) -> Option<Command> {
+        let method = Method::Drift;
+        let rows: Vec<usize> = drift::order(&self.candidates);
+        let rows = self.unblocked(rows, method);
+        self.count(method, rows.len());
+        let mut budgets = self.budgets.clone();
+        let (rows, _) = self.within(&rows, method, &mut budgets);
+        for row in rows {
+            self.prepare();
+            let Some(simulator) = &self.simulator else {
+                break;
+            };
+            match drift::compute(simulator, &self.candidates, row) {
+                Ok(proposal) => {
+                    if let Some((proposal, verdict)) = self.approved(vec![proposal]).pop() {
+                        return Some(self.command(proposal, verdict.reason));
+                    }
+                }
+                Err(obstacle) => self.note(row, obstacle),
+            }
+        }
+        None
+    }
+
+    /// The longest run of nodes that can go together.
+    pub(super) fn multi_node(&mut self) -> Option<Command> {
+        let method = Method::MultiNodeConsolidation;
+        let (rows, is_limited) = self.consolidatable(method)?;
+        if rows.len() < 2 {
+            return None;
+        }
+        self.prepare();
+        let simulator = self.simulator.as_ref()?;
+        let valid = multi_node_consolidation::search(&rows, |first| {
+            let types = (self.input.types, self.input.gates);
+            consolidation::compute(simulator, &self.candidates, first, method, types).ok()
+        });
+        // Verdicts on shorter runs do not matter once a longer one is approved.
+        let best = self
+            .approved(valid)
+            .into_iter()
+            .max_by_key(|it| it.0.rows.len());
+        match best {
+            Some((proposal, verdict)) => Some(self.command(proposal, verdict.reason)),
+            None => {
+                self.found_nothing(method, is_limited);
+                None
+            }
+        }
+    }
+
+    /// The first node, in batches, that is worth taking away.
+    pub(super) fn single_node(&mut self) -> Option<Command> {
+        let method = Method::SingleNodeConsolidation;
+        let (rows, is_limited) = self.consolidatable(method)?;
+        if rows.is_empty() {
+            return None;
+        }
+        let rows = single_node_consolidation::interleave(
+            &self.candidates,
+            &rows,
+            &self.memory.unseen_pools,
+        );
+        self.memory.unseen_pools.clear();
+        self.prepare();
+        for (index, batch) in rows.chunks(single_node_consolidation::BATCH).enumerate() {
+            if self.interrupt.is_tripped() {
+                let unseen = rows.iter().skip(index * single_node_consolidation::BATCH);
+                self.cut_off(unseen.copied().collect());
+                return None;
+            }
+            let mut proposals = Vec::new();
+            for &row in batch {
+                let simulator = self.simulator.as_ref()?;
+                let types = (self.input.types, self.input.gates);
+                match consolidation::compute(simulator, &self.candidates, &[row], method, types) {
+                    Ok(proposal) => proposals.push(proposal),
+                    Err(obstacle) => self.note(row, obstacle),
+                }
+            }
+            let best = self.approved(proposals).into_iter().reduce(|best, next| {
+                if next.1.score > best.1.score {
+                    next
+                } else {
+                    best
+                }
+            });
+            if let Some((proposal, verdict)) = best {
+                return Some(self.command(proposal, verdict.reason));
+            }
+        }
+        self.found_nothing(method, is_limited);
+        None
+    }
+
+    /// Rows that consolidation may try, in the policy's order and within the budgets, and whether a
+    /// budget kept some out. `None` when nothing changed since the method last found nothing.
+    fn consolidatable(&mut self, method: Method) -> Option<(Vec<usize>, bool)> {
+        let mut rows = Vec::new();
+        for row in 0..self.candidates.len() {
+            let Some(candidate) = self.candidates.get(row) else {
+                continue;
+            };
+            // What emptiness or drift said of it stands.
+            if candidate.is_empty() {
+                continue;
+            }
+            let held = self.memory.holds.get(candidate.claim());
+            if let Some(until) = held {
+                let obstacle = Obstacle::new(OutcomeId::NodePolicyHeld, format!("until {until}"));
+                self.note(row, obstacle);
+                continue;
+            }
+            match consolidation::eligibility(candidate) {
+                Ok(()) => rows.push(row),
+                Err(obstacle) => self.note(row, obstacle),
+            }
+        }
+        let rows = self.graceful(rows);
+        self.count(method, rows.len());
+        if rows.is_empty() {
+            return Some((rows, false));
+        }
+        let state = self
+            .input
+            .snapshot
+            .consolidation_state(self.input.options.now);
+        if self.memory.nothing_found.get(&method) == Some(&state) {
+            self.repeat_findings(&rows);
+            return None;
+        }
+        let ordered = self.ordered(&rows);
+        let mut budgets = self.budgets.clone();
+        Some(self.within(&ordered, method, &mut budgets))
+    }
+
+    fn repeat_findings(&mut self, rows: &[usize]) {
+        for &row in rows {
+            let Some(candidate) = self.candidates.get(row) else {
+                continue;
+            };
+            if let Some((outcome, reason)) = self.memory.findings.get(candidate.claim()).cloned() {
+                self.note(row, Obstacle { outcome, reason });
+            }
+        }
+    }
+
+    /// Leaves out rows that a pod blocks.
+    fn graceful(&mut self, rows: Vec<usize>) -> Vec<usize> {
+        self.unblocked(rows, Method::SingleNodeConsolidation)
+    }
+
+    fn unblocked(&mut self, mut rows: Vec<usize>, method: Method) -> Vec<usize> {
+        rows.retain(|&row| {
+            let block = self
+                .candidates
+                .get(row)
+                .and_then(|it| it.block(method.class()))
+                .cloned();
+            if let Some(block) = &block {
+                self.note(row, Obstacle::new(block.outcome, block.message.clone()));
+            }
+            block.is_none()
+        });
+        rows
+    }
+
+    /// The rows in the policy's order; those it skips are left out.
+    fn ordered(&mut self, rows: &[usize]) -> Vec<usize> {
+        if self.order.is_none() {
+            self.order = Some(self.ask_order());
+        }
+        let order = self.order.clone().unwrap_or_default();
+        for &row in rows.iter().filter(|row| !order.contains(row)) {
+            self.note(row, Obstacle::new(OutcomeId::NodePolicySkipped, ""));
+        }
+        order.into_iter().filter(|row| rows.contains(row)).collect()
+    }
+
+    fn ask_order(&mut self) -> Vec<usize> {
+        self.tabulate();
+        let Some(round) = &self.round else {
+            return Vec::new();
+        };
+        let mut answer = self.hooks.consolidation.order(&round.table);
+        self.uses.append(&mut answer.uses);
+        let mut order: Vec<(f64, usize)> = answer
+            .keys
+            .iter()
+            .copied()
+            .zip(0..self.candidates.len())
+            .filter(|(key, _)| *key >= 0.0)
+            .collect();
+        // Candidates are in order of name, so equal keys fall back to it.
+        order.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+        order.into_iter().map(|(_, row)| row).collect()
+    }
+
+    /// The rows that the budgets leave room for, in order, and whether some had to stay out.
+    fn within(
+        &mut self,
+        rows: &[usize],
+        method: Method,
+        budgets: &mut Budgets,
+    ) -> (Vec<usize>, bool) {
+        let mut kept = Vec::new();
+        for &row in rows {
+            let Some(candidate) = self.candidates.get(row) else {
+                continue;
+            };
+            let (pool, reason) = (candidate.pool().to_owned(), method.budget_reason());
+            if budgets.take(&pool, reason) {
+                kept.push(row);
+            } else {
+                let why = self.budgets.why(&pool, reason);
+                self.note(row, Obstacle::new(OutcomeId::NodeBudgetExhausted, why));
+            }
+        }
+        let is_limited = kept.len() < rows.len();
+        (kept, is_limited)
+    }
+
+    /// Asks the policy once about all proposals; what it refuses is noted.
+    fn approved(&mut self, proposals: Vec<Proposal>) -> Vec<(Proposal, Verdict)> {
+        if proposals.is_empty() {
+            return Vec::new();
+        }
+        let now = self.input.options.now;
+        self.tabulate();
+        let Some(round) = &self.round else {
+            return Vec::new();
+        };
+        let history = (self.input.history, now);
+        let moves: Vec<_> = proposals
+            .iter()
+            .map(|it| round.describe(it, &self.candidates, self.input.snapshot, history))
+            .collect();
+        let mut answer = self.hooks.consolidation.judge(&round.table, &moves);
+        self.uses.append(&mut answer.uses);
+        let mut approved = Vec::new();
+        // A missing verdict approves nothing.
+        for (proposal, verdict) in proposals.into_iter().zip(answer.verdicts) {
+            let refused = match verdict.decision {
+                VerdictDecision::Approve => {
+                    approved.push((proposal, verdict));
+                    continue;
+                }
+                VerdictDecision::Reject => OutcomeId::NodePolicyRejected,
+                VerdictDecision::Hold => OutcomeId::NodePolicyHeld,
+            };
+            if let [row] = proposal.rows.as_slice() {
+                self.note(*row, Obstacle::new(refused, verdict.reason.clone()));
+                if refused == OutcomeId::NodePolicyHeld {
+                    self.hold(*row, verdict.retry_after_seconds);
+                }
+            }
+        }
+        approved
+    }
+
+    fn hold(&mut self, row: usize, seconds: u32) {
+        let pause = jiff::SignedDuration::from_secs(i64::from(seconds));
+        let until = self.input.options.now.saturating_add(pause).ok();
+        if let (Some(candidate), Some(until)) = (self.candidates.get(row), until) {
+            self.memory
+                .holds
+                .insert(candidate.claim().to_owned(), until);
+        }
+    }
+
+    fn tabulate(&mut self) {
+        if self.round.is_none() {
+            let (input, context) = (&self.input, self.context.clone());
+            let now = input.options.now;
+            let round = Round::new(input.snapshot, input.types, &self.candidates, context, now);
+            self.round = Some(round);
+        }
+    }
+
+    fn prepare(&mut self) {
+        if self.simulator.is_none() {
+            let options: Options = self.input.options.clone();
+            let (snapshot, pools) = (self.input.snapshot, self.input.pools);
+            self.simulator = Some(Simulator::new(
+                snapshot,
+                pools,
+                options,
+                self.hooks.rank,
+                self.interrupt,
+            ));
+        }
+    }
+
+    fn note(&mut self, row: usize, obstacle: Obstacle) {
+        if let Some(finding) = self.findings.get_mut(row) {
+            *finding = Some(obstacle);
+        }
+    }
+
+    fn count(&mut self, method: Method, eligible: usize) {
+        self.eligible
+            .insert(method, u32::try_from(eligible).unwrap_or(u32::MAX));
+    }
+
+    fn cut_off(&mut self, unseen: Vec<usize>) {
+        for row in unseen {
+            let Some(candidate) = self.candidates.get(row) else {
+                continue;
+            };
+            let pool = candidate.pool().to_owned();
+            if !self.memory.unseen_pools.contains(&pool) {
+                self.memory.unseen_pools.push(pool);
+            }
+            self.note(
+                row,
+                Obstacle::new(OutcomeId::NodeNotReached, "the scan was cut off"),
+            );
+        }
+    }
+
+    /// A method that a budget held back, or that was cut off, must look again.
+    fn found_nothing(&mut self, method: Method, is_limited: bool) {
+        if is_limited || self.interrupt.is_tripped() {
+            return;
+        }
+        let state = self
+            .input
+            .snapshot
+            .consolidation_state(self.input.options.now);
+        self.memory.nothing_found.insert(method, state);
+    }
+
+    fn command(&mut self, proposal: Proposal, policy_reason: String) -> Command {
+        let outcome = match proposal.method {
+            Method::Emptiness => OutcomeId::NodeChosenEmpty,
+            Method::Drift => OutcomeId::NodeChosenDrifted,
+            Method::MultiNodeConsolidation => OutcomeId::NodeChosenMulti,
+            Method::SingleNodeConsolidation => OutcomeId::NodeChosenSingle,
+        };
+        for row in proposal.rows.clone() {
+            self.note(row, Obstacle::new(outcome, policy_reason.clone()));
+        }
+        let first = proposal
+            .rows
+            .first()
+            .and_then(|&row| self.candidates.get(row));
+        let id = format!(
+            "{}-{}-{}",
+            proposal.method.reason().as_str().to_lowercase(),
+            first.map_or("", Candidate::claim),
+            self.input.options.now.as_second(),
+        );
+        Command::new(id, proposal, &self.candidates, policy_reason)
+    }
+
+    pub(super) fn finish(mut self, command: Option<Command>, blocked: Vec<Blocked>) -> Decision {
+        let mut outcomes: Vec<NodeOutcome> = blocked
+            .iter()
+            .map(|it| NodeOutcome {
+                node: it.name.clone(),
+                pool: it.pool.clone(),
+                outcome: it.outcome,
+                reason: it.message.clone().unwrap_or_default(),
+            })
+            .collect();
+        let mut events = blocked;
+        self.memory.findings.clear();
+        for (candidate, finding) in self.candidates.iter().zip(&self.findings) {
+            let finding = finding
+                .clone()
+                .unwrap_or_else(|| unexamined(candidate, command.is_some()));
+            self.memory.findings.insert(
+                candidate.claim().to_owned(),
+                (finding.outcome, finding.reason.clone()),
+            );
+            if candidate
+                .pod_block
+                .as_ref()
+                .is_some_and(|it| it.outcome == finding.outcome)
+            {
+                events.push(Blocked {
+                    name: candidate.name().to_owned(),
+                    node: Some(candidate.name().to_owned()),
+                    claim: Some(candidate.claim().to_owned()),
+                    pool: candidate.pool().to_owned(),
+                    outcome: finding.outcome,
+                    message: Some(finding.reason.clone()),
+                });
+            }
+            outcomes.push(NodeOutcome {
+                node: candidate.name().to_owned(),
+                pool: candidate.pool().to_owned(),
+                outcome: finding.outcome,
+                reason: finding.reason,
+            });
+        }
+        outcomes.sort_by(|a, b| a.node.cmp(&b.node));
+        Decision {
+            commands: command.into_iter().collect(),
+            outcomes,
+            blocked: events,
+            next_look_seconds: look_again_seconds(self.budgets.valid_for_seconds),
+            budgets: self.budgets,
+            uses: distinct(self.uses),
+            memory: self.memory,
+            eligible: self.eligible,
+            is_interrupted: self.interrupt.is_tripped(),
+            decision_id: self.context.decision_id,
+        }
+    }
+}
+
+/// What to say of a node that no method came to.
+fn unexamined(candidate: &Candidate, is_decided: bool) -> Obstacle {
+    if let Some(block) = &candidate.pod_block {
+        return Obstacle::new(block.outcome, block.message.clone());
+    }
+    match consolidation::eligibility(candidate) {
+        Err(obstacle) => obstacle,
+        Ok(()) if is_decided => {
+            Obstacle::new(OutcomeId::NodeOutranked, "another command goes first")
+        }
+        Ok(()) => Obstacle::new(OutcomeId::NodeWithoutReason, ""),
+    }
+}
+
+/// A policy asked several times with one result appears once.
+fn distinct(uses: Vec<PolicyUse>) -> Vec<PolicyUse> {
+    let mut seen: Vec<PolicyUse> = Vec::new();
+    for it in uses {
+        if !seen.contains(&it) {
+            seen.push(it);
+        }
+    }
+    seen
+}

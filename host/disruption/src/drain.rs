@@ -1,0 +1,159 @@
+//! One step of a drain: which pods to evict, which to delete outright, and whether it is done.
+//!
+//! Pure: the shell calls the eviction API and counts. Answers to Karpenter's
+//! `node/termination/terminator/terminator.go`.
+
+use std::sync::Arc;
+
+use jiff::{SignedDuration, Timestamp};
+use scheduling::pod::{Pod, PodKey};
+use state::pod::PodLife;
+
+/// The drain is not called done earlier than this after it began, to catch pods bound late.
+const SETTLE_SECONDS: i64 = 5;
+
+/// What a drain step knows.
+#[derive(Debug, Clone, Copy)]
+pub struct DrainInput<'a> {
+    /// Pods bound to the node.
+    pub pods: &'a [Arc<Pod>],
+    /// When the node must be gone, from the claim's annotation.
+    pub deadline: Option<Timestamp>,
+    /// When the drain began.
+    pub draining_since: Timestamp,
+    /// The present moment.
+    pub now: Timestamp,
+}
+
+/// What a drain step asks for.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct DrainStep {
+    /// Pods to evict through the API, which honours PodDisruptionBudgets.
+    pub evict: Vec<PodRef>,
+    /// Pods to delete, whatever protects them.
+    pub delete: Vec<ForcedDelete>,
+    /// Pods the drain waits for, these included.
+    pub waiting: Vec<PodKey>,
+    /// Nothing is waited for and the settling time has passed.
+    pub is_drained: bool,
+}
+
+/// A pod of which another with the same name must not be hit.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct PodRef {
+    /// Namespace and name.
+    pub key: PodKey,
+    /// UID, as a precondition.
+    pub uid: String,
+}
+
+/// A pod that has to go to meet the deadline.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ForcedDelete {
+    /// The pod.
+    pub pod: PodRef,
+    /// What is left for it, at least one second.
+    pub grace_period_seconds: i64,
+}
+
+/// The four groups, strictly one after the other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Group {
+    Plain,
+    PlainDaemon,
+    Critical,
+    CriticalDaemon,
+}
+
+/// Works out the step.
+pub fn drain_step(input: &DrainInput<'_>) -> DrainStep {
+    let DrainInput {
+        pods,
+        deadline,
+        draining_since,
+        now,
+    } = *input;
+    let waiting: Vec<&Arc<Pod>> = pods.iter().filter(|pod| pod.is_waited_for(now)).collect();
+    let delete: Vec<ForcedDelete> = deadline
+        .into_iter()
+        .flat_map(|deadline| {
+            waiting
+                .iter()
+                .filter_map(move |pod| forced(pod, deadline, now))
+        })
+        .collect();
+    let first = waiting.iter().map(|pod| group(pod)).min();
+    let evict = waiting
+        .iter()
+        .filter(|pod| Some(group(pod)) == first && pod.is_evictable(now))
+        .filter(|pod| !delete.iter().any(|it| it.pod.key == pod.key))
+        .map(|pod| reference(pod))
+        .collect();
+    let settled = now.duration_since(draining_since).as_secs() >= SETTLE_SECONDS;
+    DrainStep {
+        evict,
+        delete,
+        is_drained: waiting.is_empty() && settled,
+        waiting: waiting.iter().map(|pod| pod.key.clone()).collect(),
+    }
+}
+
+fn group(pod: &Pod) -> Group {
+    match (pod.is_critical(), pod.is_owned_by_daemon_set()) {
+        (false, false) => Group::Plain,
+        (false, true) => Group::PlainDaemon,
+        (true, false) => Group::Critical,
+        (true, true) => Group::CriticalDaemon,
+    }
+}
+
+/// A pod must start to end its own grace period before the deadline, or it would be cut short.
+fn forced(pod: &Pod, deadline: Timestamp, now: Timestamp) -> Option<ForcedDelete> {
+    let grace = SignedDuration::from_secs(pod.shape.termination_grace_period_seconds?);
+    if deadline.checked_sub(grace).is_ok_and(|start| now <= start) {
+        return None;
+    }
+    // One that is going anyway is only hurried if it would outlive the deadline.
+    if pod.deletion_timestamp.is_some_and(|end| end <= deadline) {
+        return None;
+    }
+    Some(ForcedDelete {
+        pod: reference(pod),
+        grace_period_seconds: deadline.duration_since(now).as_secs().max(1),
+    })
+}
+
+fn reference(pod: &Pod) -> PodRef {
+    PodRef {
+        key: pod.key.clone(),
+        uid: pod.uid.clone(),
+    }
+}
+
+/// PersistentVolumes whose attachments a drained node waits for: all but those of pods that stay.
+pub fn volumes_waited_for<'a>(
+    attached: impl IntoIterator<Item = &'a str>,
+    of_staying_pods: &std::collections::BTreeSet<String>,
+) -> Vec<&'a str> {
+    attached
+        .into_iter()
+        .filter(|it| !of_staying_pods.contains(*it))
+        .collect()
+}
+
+/// The deadline on a claim's annotation, or the one to write: deletion plus the grace period.
+pub fn deadline(
+    annotation: Option<&str>,
+    deleted_at: Option<Timestamp>,
+    grace_period: Option<apis::GoDuration>,
+) -> Option<Timestamp> {
+    if let Some(text) = annotation {
+        return text.parse().ok();
+    }
+    deleted_at?
+        .checked_add(grace_period?.to_signed_duration())
+        .ok()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,129 @@
+//! Commands under way: when to go on, when to give up, what to clean.
+//!
+//! Pure: the shell holds the queue, writes taints and deletes claims. Answers to Karpenter's
+//! `disruption/queue.go`.
+
+use std::collections::BTreeSet;
+
+use apis::labels;
+use jiff::{SignedDuration, Timestamp};
+use state::Snapshot;
+
+use crate::command::Command;
+
+const TIMEOUT_PER_CANDIDATE_MILLIS: i64 = 80;
+const TIMEOUT_MIN_SECONDS: i64 = 600;
+const TIMEOUT_MAX_SECONDS: i64 = 3_600;
+
+/// A command whose candidates are tainted and whose replacements are created.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RunningCommand {
+    /// The command.
+    pub command: Command,
+    /// Names of the replacement claims, in the order of the command's.
+    pub replacements: Vec<String>,
+    /// When it started.
+    pub started_at: Timestamp,
+}
+
+/// What to do about a running command now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Progress {
+    /// Replacements are not ready: look again in a second.
+    Wait {
+        /// The claims waited for.
+        on: Vec<String>,
+    },
+    /// Delete the candidates' claims, then drop the command.
+    Delete,
+    /// Take taints, conditions and marks back, then drop the command.
+    GiveUp {
+        /// Why.
+        reason: String,
+    },
+}
+
+/// How far a command has come. `queued` counts the candidates of all commands.
+pub fn progress(
+    running: &RunningCommand,
+    snapshot: &Snapshot,
+    queued: usize,
+    now: Timestamp,
+) -> Progress {
+    let mut waiting = Vec::new();
+    for name in &running.replacements {
+        if !snapshot.has_claim(name) {
+            return Progress::GiveUp {
+                reason: format!("replacement {name} is gone"),
+            };
+        }
+        let claim = snapshot
+            .node_of_claim(name)
+            .and_then(|it| it.claim.as_ref());
+        if claim.is_some_and(|it| it.deleted_at.is_some()) {
+            return Progress::GiveUp {
+                reason: format!("replacement {name} is being deleted"),
+            };
+        }
+        if claim.is_none_or(|it| it.conditions.initialized_at.is_none()) {
+            waiting.push(name.clone());
+        }
+    }
+    if waiting.is_empty() {
+        return Progress::Delete;
+    }
+    let elapsed = now.duration_since(running.started_at);
+    if elapsed > timeout(queued) {
+        let seconds = elapsed.as_secs();
+        return Progress::GiveUp {
+            reason: format!("replacements were not ready after {seconds} s"),
+        };
+    }
+    Progress::Wait { on: waiting }
+}
+
+/// How long replacements may take: longer when many nodes are on the move.
+pub fn timeout(queued: usize) -> SignedDuration {
+    let millis =
+        TIMEOUT_PER_CANDIDATE_MILLIS.saturating_mul(i64::try_from(queued).unwrap_or(i64::MAX));
+    SignedDuration::from_secs((millis / 1000).clamp(TIMEOUT_MIN_SECONDS, TIMEOUT_MAX_SECONDS))
+}
+
+/// A node that still bears the marks of a command that is no more.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StaleMark {
+    /// The Node.
+    pub node: String,
+    /// Its claim.
+    pub claim: String,
+    /// The taint is to go.
+    pub is_tainted: bool,
+    /// The condition `DisruptionReason` is to go.
+    pub has_condition: bool,
+}
+
+/// Marks to remove at the start of every loop: of nodes neither queued nor going.
+pub fn stale_marks(snapshot: &Snapshot, queued: &BTreeSet<String>) -> Vec<StaleMark> {
+    snapshot
+        .nodes()
+        .filter(|it| !it.is_marked_for_deletion())
+        .filter_map(|it| {
+            let (node, claim) = (it.node.as_ref()?, it.claim.as_ref()?);
+            let is_rebooting = claim.conditions.rebooting_at.is_some();
+            if node.deleted_at.is_some() || queued.contains(&claim.name) || is_rebooting {
+                return None;
+            }
+            let is_tainted = node
+                .taints
+                .iter()
+                .any(|it| it.key == labels::DISRUPTED_TAINT_KEY);
+            let has_condition = claim.conditions.disruption_reason_at.is_some();
+            (is_tainted || has_condition).then(|| StaleMark {
+                node: node.name.clone(),
+                claim: claim.name.clone(),
+                is_tainted,
+                has_condition,
+            })
+        })
+        .collect()
+}

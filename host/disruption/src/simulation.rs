@@ -1,0 +1,154 @@
+//! What would happen if some nodes were gone: a solve without them.
+//!
+//! One base problem a loop, shared by all simulations. Answers to Karpenter's `disruption/helpers.go`
+//! (`SimulateScheduling`). Never looks at prices; that is the methods' business.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use scheduling::pod::{Pod, PodKey};
+use scheduling::problem::{Options, Problem, ReservedMode};
+use scheduling::ranking::{PolicyUse, RankHook};
+use scheduling::solution::NewClaim;
+use scheduling::{Interrupt, solve};
+use state::Snapshot;
+use state::pod::PodLife;
+use state::provisioning::{self, PoolTypes};
+
+use crate::candidate::Candidate;
+
+/// Runs simulations against one snapshot.
+pub struct Simulator<'a> {
+    snapshot: &'a Snapshot,
+    base: Problem,
+    /// Pods that wait anyway: whether they find a place is not the move's fault.
+    pending: BTreeSet<PodKey>,
+    /// Pods of nodes that are going already.
+    moving: BTreeSet<PodKey>,
+    rank: &'a dyn RankHook,
+    interrupt: &'a Interrupt,
+    now: Timestamp,
+}
+
+/// Outcome of one simulation.
+#[derive(Debug, Clone, Default)]
+pub struct Simulated {
+    /// Claims that would be opened.
+    pub claims: Vec<NewClaim>,
+    /// Existing nodes that would take pods over.
+    pub destinations: Vec<String>,
+    /// The first pod that would lose its place, with the reason.
+    pub stranded: Option<(PodKey, String)>,
+    /// The first pod that would go to a node which is not initialized.
+    pub uninitialized: Option<(PodKey, String)>,
+    /// Ranking policies asked.
+    pub uses: Vec<PolicyUse>,
+    /// The solve was cut off; the rest means nothing.
+    pub is_interrupted: bool,
+}
+
+impl<'a> Simulator<'a> {
+    /// Works out what all simulations share.
+    pub fn new(
+        snapshot: &'a Snapshot,
+        pools: &[PoolTypes],
+        options: Options,
+        rank: &'a dyn RankHook,
+        interrupt: &'a Interrupt,
+    ) -> Self {
+        let now = options.now;
+        let options = match options.reserved {
+            ReservedMode::Off => options,
+            ReservedMode::Strict | ReservedMode::Fallback => Options {
+                reserved: ReservedMode::Fallback,
+                ..options
+            },
+        };
+        // What waits now waits in every simulation too, so that no move takes room meant for it.
+        let mut base =
+            provisioning::problem_for_provisioning(snapshot, pools, options, now).problem;
+        let (pending, moving): (Vec<_>, Vec<_>) = base
+            .pods
+            .iter()
+            .cloned()
+            .partition(|pod| pod.is_provisionable());
+        base.pods.shrink_to_fit();
+        Self {
+            snapshot,
+            base,
+            pending: pending.iter().map(|pod| pod.key.clone()).collect(),
+            moving: moving.iter().map(|pod| pod.key.clone()).collect(),
+            rank,
+            interrupt,
+            now,
+        }
+    }
+
+    /// The cluster without the removed nodes. `respects_settling`: nodes that pods joined or left only
+    /// just now are no destination.
+    pub fn without(&self, removed: &[&Candidate], respects_settling: bool) -> Simulated {
+        let problem = self.problem(removed, respects_settling);
+        let solution = solve(&problem, self.rank, self.interrupt);
+        let is_excused = |key: &PodKey| self.pending.contains(key);
+        let stranded = solution
+            .pod_errors
+            .iter()
+            .find(|(key, _)| !is_excused(key))
+            .map(|(key, error)| (key.clone(), error.to_string()));
+        let uninitialized = solution
+            .existing
+            .iter()
+            .filter(|(name, _)| {
+                self.snapshot
+                    .node(name)
+                    .is_some_and(|node| node.is_managed() && !node.is_initialized())
+            })
+            .find_map(|(name, pods)| {
+                let pod = pods
+                    .iter()
+                    .find(|key| !is_excused(key) && !self.moving.contains(*key))?;
+                Some((pod.clone(), name.clone()))
+            });
+        Simulated {
+            claims: solution.claims,
+            destinations: solution
+                .existing
+                .into_iter()
+                .map(|(name, _)| name)
+                .collect(),
+            stranded,
+            uninitialized,
+            uses: solution.uses,
+            is_interrupted: solution.is_interrupted,
+        }
+    }
+
+    fn problem(&self, removed: &[&Candidate], respects_settling: bool) -> Problem {
+        let gone: BTreeSet<&str> = removed.iter().map(|it| it.node.name()).collect();
+        let mut problem = self.base.clone();
+        problem
+            .nodes
+            .retain(|node| !gone.contains(node.name.as_str()));
+        for pool in &mut problem.pools {
+            let name = pool.node_pool.metadata.name.as_deref().unwrap_or_default();
+            // Limits bind the cluster as it will be, not the moment when old and new overlap.
+            for candidate in removed.iter().filter(|it| it.pool() == name) {
+                pool.in_use.sub_assign(&candidate.node.capacity());
+            }
+        }
+        let pods: Vec<Arc<Pod>> = removed
+            .iter()
+            .flat_map(|it| provisioning::currently_reschedulable(self.snapshot, &it.node, self.now))
+            .collect();
+        if respects_settling {
+            problem.candidates = pods
+                .iter()
+                .filter(|pod| !pod.is_pending())
+                .map(|pod| pod.key.clone())
+                .collect();
+        }
+        provisioning::add_pods(&mut problem, self.snapshot, pods);
+        problem
+    }
+}

@@ -1,0 +1,189 @@
+//! The second look at a consolidation, some seconds after the first: does it still hold?
+//!
+//! Pods came or went meanwhile, budgets opened or closed. Pure part only: the shell waits. Answers to
+//! Karpenter's `disruption/validation.go`.
+
+use std::collections::BTreeSet;
+
+use scheduling::Interrupt;
+use scheduling::solution::NewClaim;
+use state::ledger::OutcomeId;
+
+use crate::budgets::Budgets;
+use crate::candidate::{Candidate, Candidates};
+use crate::command::Command;
+use crate::decide::{Hooks, Input, context};
+use crate::method::Method;
+use crate::simulation::Simulator;
+use crate::{consolidation, emptiness};
+
+/// How long a command waits before it is looked at again.
+pub const VALIDATION_DELAY_SECONDS: u64 = 15;
+
+/// Why a command did not survive.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Rejection {
+    /// A candidate is one no more.
+    #[error("churn: {0}")]
+    Churn(String),
+    /// A budget closed.
+    #[error("budget: {0}")]
+    Budget(String),
+    /// The pods would no longer fit as decided.
+    #[error("scheduling: {0}")]
+    Scheduling(String),
+}
+
+impl Rejection {
+    /// Outcome of the command's nodes.
+    pub fn outcome(&self) -> OutcomeId {
+        match self {
+            Self::Churn(_) => OutcomeId::NodeInvalidatedChurn,
+            Self::Budget(_) => OutcomeId::NodeInvalidatedBudget,
+            Self::Scheduling(_) => OutcomeId::NodeInvalidatedScheduling,
+        }
+    }
+}
+
+/// Checks the command against the cluster as it is now. Emptiness goes on with the survivors, the other
+/// methods with all of their nodes or none.
+pub fn validate(
+    input: Input<'_>,
+    hooks: Hooks<'_>,
+    interrupt: &Interrupt,
+    mut command: Command,
+) -> Result<Command, Rejection> {
+    if !command.method.needs_validation() {
+        return Ok(command);
+    }
+    let now = input.options.now;
+    let found = Candidates::find(input.snapshot, input.types, input.queued, now);
+    let budgets = Budgets::ask(
+        input.snapshot,
+        input.history,
+        context(&input),
+        hooks.budgets,
+        now,
+    );
+    let rows = survivors(&found, &command, &budgets, input.buffer_nodes)?;
+    match command.method {
+        Method::Emptiness => {
+            let kept: BTreeSet<&str> = rows
+                .iter()
+                .filter_map(|&row| found.candidates.get(row))
+                .map(Candidate::claim)
+                .collect();
+            command
+                .candidates
+                .retain(|it| kept.contains(it.claim.as_str()));
+            command.cost_before_per_hour =
+                command.candidates.iter().map(|it| it.price_per_hour).sum();
+            Ok(command)
+        }
+        Method::MultiNodeConsolidation | Method::SingleNodeConsolidation | Method::Drift => {
+            let removed: Vec<&Candidate> = rows
+                .iter()
+                .filter_map(|&row| found.candidates.get(row))
+                .collect();
+            let options = input.options.clone();
+            let simulator =
+                Simulator::new(input.snapshot, input.pools, options, hooks.rank, interrupt);
+            let simulated = simulator.without(&removed, true);
+            if let Some((pod, error)) = simulated.stranded.or(simulated.uninitialized) {
+                return Err(Rejection::Scheduling(format!("pod {pod}: {error}")));
+            }
+            same_replacement(&command.replacements, &simulated.claims)?;
+            command.destinations = simulated.destinations;
+            Ok(command)
+        }
+    }
+}
+
+fn survivors(
+    found: &Candidates,
+    command: &Command,
+    budgets: &Budgets,
+    buffer_nodes: &BTreeSet<String>,
+) -> Result<Vec<usize>, Rejection> {
+    let is_emptiness = command.method == Method::Emptiness;
+    let mut budgets = budgets.clone();
+    let mut rows = Vec::new();
+    let mut last = None;
+    for wanted in &command.candidates {
+        let row = found
+            .candidates
+            .iter()
+            .position(|it| it.claim() == wanted.claim);
+        let rejection = match row.and_then(|row| Some((row, found.candidates.get(row)?))) {
+            Some((row, it)) if is_still_eligible(it, command.method, buffer_nodes) => {
+                if budgets.take(&wanted.pool, command.method.budget_reason()) {
+                    rows.push(row);
+                    continue;
+                }
+                Rejection::Budget(format!(
+                    "{}: {}",
+                    wanted.node,
+                    budgets.why(&wanted.pool, command.method.budget_reason())
+                ))
+            }
+            Some(_) => Rejection::Churn(format!("{} is no longer eligible", wanted.node)),
+            None => Rejection::Churn(
+                match found
+                    .blocked
+                    .iter()
+                    .find(|it| it.claim.as_deref() == Some(&wanted.claim))
+                {
+                    Some(blocked) => format!("{}: {}", wanted.node, blocked.outcome.meaning()),
+                    None => format!("{} is gone", wanted.node),
+                },
+            ),
+        };
+        if !is_emptiness {
+            return Err(rejection);
+        }
+        last = Some(rejection);
+    }
+    match last {
+        Some(rejection) if rows.is_empty() => Err(rejection),
+        Some(_) | None => Ok(rows),
+    }
+}
+
+fn is_still_eligible(
+    candidate: &Candidate,
+    method: Method,
+    buffer_nodes: &BTreeSet<String>,
+) -> bool {
+    candidate.block(method.class()).is_none()
+        && match method {
+            Method::Emptiness => {
+                emptiness::eligibility(candidate) == Ok(true)
+                    && !buffer_nodes.contains(candidate.name())
+            }
+            Method::Drift => crate::drift::is_eligible(candidate),
+            Method::MultiNodeConsolidation | Method::SingleNodeConsolidation => {
+                !candidate.is_empty() && consolidation::eligibility(candidate).is_ok()
+            }
+        }
+}
+
+/// A delete still needs nothing; a replacement is still one claim that may become all that was decided.
+fn same_replacement(decided: &[NewClaim], now: &[NewClaim]) -> Result<(), Rejection> {
+    let changed = |text: &str| Err(Rejection::Scheduling(text.to_owned()));
+    match (decided, now) {
+        ([], []) => Ok(()),
+        ([], _) => changed("the pods would need a new node now"),
+        ([_], []) => changed("the pods would fit without a new node now"),
+        ([decided], [now]) => {
+            let options: BTreeSet<&String> = now.instance_types.iter().collect();
+            if decided.pool == now.pool
+                && decided.instance_types.iter().all(|it| options.contains(it))
+            {
+                Ok(())
+            } else {
+                changed("the replacement would have to be another one now")
+            }
+        }
+        (_, _) => changed("the number of new nodes changed"),
+    }
+}
