@@ -7,6 +7,7 @@ mod launch;
 mod table;
 
 pub use launch::{LaunchRanking, RankedLaunch, RankedOffering, rank_for_launch};
+pub(crate) use table::gpus;
 pub use table::{ExtraColumn, ExtraValues, NO_SYMBOL, OfferingTable, Symbols, TableRow};
 
 /// Value of `ice_age` and of similar columns for "never".

@@ -1,14 +1,212 @@
 //! The solver: pods to nodes that exist, to claims opened in this pass, to new claims.
 //!
-//! Total and deterministic. Answers to Karpenter's `scheduling/scheduler.go`.
+//! Works in rounds. Each round takes the pods that are left at their present step of relaxation; those that find no
+//! place are relaxed by one step, as views, and tried again. Total and deterministic. Answers to Karpenter's
+//! `scheduling/scheduler.go`.
 
+use std::collections::BTreeMap;
+
+use crate::error::PodError;
 use crate::interrupt::Interrupt;
-use crate::problem::Problem;
+use crate::problem::{Packing, Problem};
 use crate::ranking::RankHook;
 use crate::solution::Solution;
 
+mod bitset;
+mod claim;
+mod cost_packing;
+mod daemons;
+mod diagnosis;
+mod domains;
+mod existing;
+mod fill;
+mod finalize;
+mod first_fit;
+mod pod_groups;
+mod pool_table;
+mod setup;
+mod topology;
+mod unit_price;
+mod views;
+mod vocabulary;
+
+use claim::Claim;
+use existing::Node;
+use pod_groups::{GroupView, PodGroup};
+use pool_table::PoolTable;
+use topology::{DomainId, KeyId, Topology};
+use vocabulary::{Dimensions, SetId, Vocabulary};
+
 /// Places the pods of the problem.
 pub fn solve(problem: &Problem, hook: &dyn RankHook, interrupt: &Interrupt) -> Solution {
-    let _ = (problem, hook, interrupt);
-    Solution::default()
+    let mut solution = Solution::default();
+    let mut solver = Solver::new(problem, hook, &mut solution);
+    let groups: Vec<usize> = (0..solver.groups.len()).collect();
+    let mut waiting: Vec<Pending> = groups.iter().map(|g| solver.pending(*g)).collect();
+    loop {
+        let placed_before = solver.placed;
+        waiting = solver.pass(waiting, interrupt);
+        // Pods that depend on others (affinity) get another chance as long as anything moves.
+        let is_done = waiting.is_empty() || solver.placed == placed_before;
+        if is_done || interrupt.is_tripped() {
+            break;
+        }
+    }
+    solution.is_interrupted = interrupt.is_tripped();
+    solver.report_errors(&waiting, &mut solution);
+    solver.finalize(solution)
+}
+
+/// Pods of a group that still need a place, at one step of relaxation.
+#[derive(Debug, Clone)]
+struct Pending {
+    group: usize,
+    view: usize,
+    members: Vec<usize>,
+}
+
+/// Pods of a group with their domains settled, ready for a claim.
+#[derive(Debug, Clone)]
+struct Batch {
+    group: usize,
+    view: usize,
+    /// Requirements, volume alternative and pins merged.
+    set: SetId,
+    pins: Vec<(KeyId, DomainId)>,
+    members: Vec<usize>,
+}
+
+/// The state of a solve.
+struct Solver<'a> {
+    problem: &'a Problem,
+    vocabulary: Vocabulary,
+    dims: Dimensions,
+    topology: Topology,
+    /// By weight, then name, both descending.
+    pools: Vec<PoolTable>,
+    groups: Vec<PodGroup>,
+    nodes: Vec<Node<'a>>,
+    claims: Vec<Claim>,
+    placed: usize,
+    /// For spreads that honour taints, the domains that their pods can reach.
+    reachable: BTreeMap<topology::GroupId, Vec<bool>>,
+    /// Unit prices by pool and requirement set.
+    unit_prices: BTreeMap<(usize, SetId), unit_price::UnitPrice>,
+    refused: BTreeMap<usize, PodError>,
+}
+
+impl<'a> Solver<'a> {
+    fn pending(&self, group: usize) -> Pending {
+        Pending {
+            group,
+            view: 0,
+            members: self.groups[group].members.clone(),
+        }
+    }
+
+    fn view_of(&self, group: usize, view: usize) -> &GroupView {
+        &self.groups[group].views[view]
+    }
+
+    /// Tries everything once, relaxing step by step; returns what found no place, unrelaxed.
+    fn pass(&mut self, pending: Vec<Pending>, interrupt: &Interrupt) -> Vec<Pending> {
+        let mut exhausted = Vec::new();
+        let mut wave = pending;
+        while !wave.is_empty() && !interrupt.is_tripped() {
+            let left = self.wave(wave, interrupt);
+            wave = Vec::new();
+            for mut pending in left {
+                if pending.view + 1 < self.groups[pending.group].views.len() {
+                    pending.view += 1;
+                    wave.push(pending);
+                } else {
+                    exhausted.push(Pending { view: 0, ..pending });
+                }
+            }
+        }
+        exhausted.extend(wave.into_iter().map(|p| Pending { view: 0, ..p }));
+        exhausted
+    }
+
+    /// One attempt for each pending pod at its present step.
+    fn wave(&mut self, mut wave: Vec<Pending>, interrupt: &Interrupt) -> Vec<Pending> {
+        for pending in &mut wave {
+            self.place_on_nodes(pending);
+        }
+        wave.retain(|p| !p.members.is_empty());
+        if !self.claims.is_empty() {
+            for pending in &mut wave {
+                self.place_on_claims(pending, 1.0);
+            }
+            wave.retain(|p| !p.members.is_empty());
+        }
+        let (batches, mut left) = self.assign_domains(wave);
+        let failed = match self.problem.options.packing {
+            Packing::Cost => self.pack_by_cost(batches, interrupt),
+            Packing::Karpenter => self.pack_first_fit(batches, interrupt),
+        };
+        for batch in failed {
+            self.unassign(&batch, batch.members.len());
+            let Batch {
+                group,
+                view,
+                members,
+                ..
+            } = batch;
+            let mut pending = Pending {
+                group,
+                view,
+                members,
+            };
+            // Rather a dearer node than a pod without a place.
+            self.place_on_claims(&mut pending, f64::INFINITY);
+            left.push(pending);
+        }
+        left.retain(|p| !p.members.is_empty());
+        merge_pending(left)
+    }
+
+    fn report_errors(&mut self, waiting: &[Pending], solution: &mut Solution) {
+        for (pod, error) in std::mem::take(&mut self.refused) {
+            solution
+                .pod_errors
+                .insert(self.problem.pods[pod].key.clone(), error);
+        }
+        for pending in waiting {
+            let error = if solution.is_interrupted {
+                PodError::Interrupted
+            } else {
+                self.diagnose(pending)
+            };
+            for pod in &pending.members {
+                solution
+                    .pod_errors
+                    .insert(self.problem.pods[*pod].key.clone(), error.clone());
+            }
+        }
+    }
+}
+
+/// Joins what belongs together, in the order of groups.
+fn merge_pending(pending: Vec<Pending>) -> Vec<Pending> {
+    let mut merged: BTreeMap<(usize, usize), Vec<usize>> = BTreeMap::new();
+    for Pending {
+        group,
+        view,
+        members,
+    } in pending
+    {
+        merged.entry((group, view)).or_default().extend(members);
+    }
+    merged
+        .into_iter()
+        .map(|((group, view), mut members)| {
+            members.sort_unstable();
+            Pending {
+                group,
+                view,
+                members,
+            }
+        })
+        .collect()
 }

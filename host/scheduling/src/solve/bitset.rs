@@ -1,0 +1,103 @@
+//! Sets of rows as machine words.
+//!
+//! Sets that meet must have the same length; nothing here checks more than that.
+
+/// A set of small integers below a fixed bound.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub(super) struct BitSet {
+    words: Vec<u64>,
+}
+
+impl BitSet {
+    /// No member, room for `len`.
+    pub(super) fn empty(len: usize) -> Self {
+        Self {
+            words: vec![0; len.div_ceil(64)],
+        }
+    }
+
+    /// All of `0..len`.
+    pub(super) fn full(len: usize) -> Self {
+        let mut set = Self {
+            words: vec![u64::MAX; len.div_ceil(64)],
+        };
+        let tail = len % 64;
+        if tail != 0
+            && let Some(last) = set.words.last_mut()
+        {
+            *last = (1 << tail) - 1;
+        }
+        set
+    }
+
+    pub(super) fn insert(&mut self, index: usize) {
+        self.words[index / 64] |= 1 << (index % 64);
+    }
+
+    pub(super) fn remove(&mut self, index: usize) {
+        self.words[index / 64] &= !(1 << (index % 64));
+    }
+
+    pub(super) fn contains(&self, index: usize) -> bool {
+        self.words[index / 64] & (1 << (index % 64)) != 0
+    }
+
+    pub(super) fn intersect(&mut self, other: &Self) {
+        debug_assert_eq!(
+            self.words.len(),
+            other.words.len(),
+            "sets over different rows"
+        );
+        for (mine, theirs) in self.words.iter_mut().zip(&other.words) {
+            *mine &= theirs;
+        }
+    }
+
+    pub(super) fn unite(&mut self, other: &Self) {
+        debug_assert_eq!(
+            self.words.len(),
+            other.words.len(),
+            "sets over different rows"
+        );
+        for (mine, theirs) in self.words.iter_mut().zip(&other.words) {
+            *mine |= theirs;
+        }
+    }
+
+    pub(super) fn intersects(&self, other: &Self) -> bool {
+        self.words.iter().zip(&other.words).any(|(a, b)| a & b != 0)
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.words.iter().all(|word| *word == 0)
+    }
+
+    pub(super) fn count(&self) -> usize {
+        self.words
+            .iter()
+            .map(|word| word.count_ones() as usize)
+            .sum()
+    }
+
+    /// The least member: with rows sorted by cost, the cheapest.
+    pub(super) fn first(&self) -> Option<usize> {
+        self.words
+            .iter()
+            .position(|word| *word != 0)
+            .map(|at| at * 64 + self.words[at].trailing_zeros() as usize)
+    }
+
+    /// Members in ascending order.
+    pub(super) fn iter(&self) -> impl Iterator<Item = usize> + '_ {
+        self.words.iter().enumerate().flat_map(|(at, word)| {
+            let mut rest = *word;
+            std::iter::from_fn(move || {
+                (rest != 0).then(|| {
+                    let bit = rest.trailing_zeros() as usize;
+                    rest &= rest - 1;
+                    at * 64 + bit
+                })
+            })
+        })
+    }
+}

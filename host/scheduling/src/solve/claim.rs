@@ -1,0 +1,307 @@
+//! A claim while it is open: the rows it may still become, and what is on it.
+//!
+//! Answers to Karpenter's `scheduling/nodeclaim.go`.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use apis::labels;
+
+use super::bitset::BitSet;
+use super::topology::{HOSTNAME_KEY, KeyId, Membership, Place};
+use super::vocabulary::{Amounts, SetId, add_times};
+use super::{Pending, Solver};
+use crate::pod::HostPort;
+use crate::problem::MinValuesPolicy;
+use crate::taints;
+
+/// A node to be, while pods are being added.
+#[derive(Debug, Clone)]
+pub(super) struct Claim {
+    pub(super) pool: usize,
+    /// The rows on which everything so far fits, cheapest first.
+    pub(super) rows: BitSet,
+    pub(super) set: SetId,
+    /// Requests of the pods; daemons are part of the rows.
+    pub(super) requests: Amounts,
+    pub(super) members: Vec<usize>,
+    pub(super) place: Place,
+    pub(super) ports: Vec<HostPort>,
+    pub(super) volumes: BTreeMap<String, BTreeSet<String>>,
+    /// The reservation it holds a slot of.
+    pub(super) reservation: Option<String>,
+    pub(super) are_min_values_relaxed: bool,
+}
+
+/// What adding pods would make of a claim.
+pub(super) struct Addition {
+    rows: BitSet,
+    set: SetId,
+    pins: Vec<(KeyId, usize)>,
+}
+
+impl Claim {
+    pub(super) fn cost(&self, solver: &Solver<'_>) -> f64 {
+        let rows = &solver.pools[self.pool].rows;
+        self.rows
+            .first()
+            .map_or(f64::INFINITY, |row| rows[row].cost)
+    }
+}
+
+impl Solver<'_> {
+    /// Puts pods on claims opened before, fewest pods first, as long as a claim's cost rises by no more than
+    /// `tolerance` times what the pods are worth.
+    pub(super) fn place_on_claims(&mut self, pending: &mut Pending, tolerance: f64) {
+        let mut order: Vec<usize> = (0..self.claims.len()).collect();
+        order.sort_by_key(|claim| (self.claims[*claim].members.len(), *claim));
+        for index in order {
+            while !pending.members.is_empty() {
+                let Some((count, addition)) = self.addition(index, pending, tolerance) else {
+                    break;
+                };
+                let members: Vec<usize> = pending.members.drain(..count).collect();
+                self.add_to_claim(index, pending, addition, members);
+            }
+            if pending.members.is_empty() {
+                return;
+            }
+        }
+    }
+
+    /// How many of the pods the claim can take at once, and what it becomes.
+    fn addition(
+        &mut self,
+        index: usize,
+        pending: &Pending,
+        tolerance: f64,
+    ) -> Option<(usize, Addition)> {
+        let view = self.view_of(pending.group, pending.view).clone();
+        let group = &self.groups[pending.group];
+        let claim = &self.claims[index];
+        let table = &self.pools[claim.pool];
+        let mut room = self.topology.host_room(&view.membership, &claim.place);
+        let conflicts = |port: &HostPort| claim.ports.iter().any(|p| p.conflicts_with(port));
+        if room == 0
+            || taints::untolerated(&table.taints, &view.tolerations).is_some()
+            || table.admits(view.set, &self.vocabulary).is_err()
+            || group.host_ports.iter().any(conflicts)
+        {
+            return None;
+        }
+        let keys = self.topology.keys_of(&view.membership);
+        if !group.host_ports.is_empty() || group.volumes.is_some() || !keys.is_empty() {
+            room = 1;
+        }
+        let (mut set, before) = (claim.set, claim.rows.clone());
+        let pins = self.pins_on_claim(index, pending, &view.membership, &keys)?;
+        set = self.vocabulary.merge(set, view.set)?;
+        if let Some(alternative) = self.alternative_on_claim(index, pending) {
+            set = self.vocabulary.merge(set, alternative?)?;
+        }
+        for (key, domain) in &pins {
+            let name = self.topology.keys()[*key].clone();
+            let value = self.topology.domains(*key)[*domain].clone();
+            set = self
+                .vocabulary
+                .with(set, super::views::exactly(&name, &value))?;
+        }
+        let claim = &self.claims[index];
+        let mut rows = before;
+        rows.intersect(&self.pools[claim.pool].rows_of(set, &self.vocabulary));
+        let mut requests = claim.requests.clone();
+        add_times(&mut requests, &self.groups[pending.group].requests, 1);
+        let pool = claim.pool;
+        self.pools[pool].retain_fitting(&mut rows, &requests);
+        self.retain_for_extras(pool, &mut rows, pending.group, &self.claims[index].volumes);
+        let cost_after = self.pools[pool].rows[rows.first()?].cost;
+        let rise = cost_after - self.claims[index].cost(self);
+        if tolerance.is_finite() {
+            let worth = self
+                .unit_price(pool, view.set)
+                .of(&self.groups[pending.group].requests);
+            if rise > worth * tolerance {
+                return None;
+            }
+        }
+        if !self.keeps_min_values(pool, &rows) {
+            return None;
+        }
+        let room = room
+            .min(pending.members.len())
+            .min(self.free_room(pool, &rows, index, pending));
+        Some((room.max(1), Addition { rows, set, pins }))
+    }
+
+    /// How many of the pods fit without narrowing the rows further than one of them does.
+    fn free_room(&self, pool: usize, rows: &BitSet, index: usize, pending: &Pending) -> usize {
+        let Some(row) = rows.first() else { return 0 };
+        let mut room = self.pools[pool].type_of(row).allocatable.clone();
+        add_times(&mut room, &self.claims[index].requests, -1);
+        super::vocabulary::times_fitting(&room, &self.groups[pending.group].requests)
+    }
+
+    fn alternative_on_claim(&mut self, index: usize, pending: &Pending) -> Option<Option<SetId>> {
+        let alternatives = self.groups[pending.group].alternatives.clone();
+        if alternatives.is_empty() {
+            return None;
+        }
+        let set = self.claims[index].set;
+        let pool = self.claims[index].pool;
+        Some(alternatives.into_iter().find(|alternative| {
+            self.vocabulary
+                .merge(set, *alternative)
+                .is_some_and(|merged| {
+                    let rows = self.pools[pool].rows_of(merged, &self.vocabulary);
+                    rows.intersects(&self.claims[index].rows)
+                })
+        }))
+    }
+
+    /// The domain of each key in which the pods would land, if their stakes admit it.
+    fn pins_on_claim(
+        &self,
+        index: usize,
+        pending: &Pending,
+        membership: &Membership,
+        keys: &[KeyId],
+    ) -> Option<Vec<(KeyId, usize)>> {
+        let claim = &self.claims[index];
+        let strict = self.view_of(pending.group, pending.view).strict;
+        let mut pins = Vec::new();
+        for key in keys {
+            let settled = claim.place.domains.get(*key).copied().flatten();
+            let domain = settled.or_else(|| {
+                let name = &self.topology.keys()[*key];
+                let value = self.pools[claim.pool].value_of(claim.rows.first()?, name)?;
+                self.topology.domain(*key, &value)
+            })?;
+            let of_key = |group: usize| self.topology.group(group).key == *key;
+            let is_admitted = membership
+                .owned
+                .iter()
+                .filter(|o| of_key(o.group))
+                .all(|o| {
+                    self.topology
+                        .admits(o, domain, &self.allowed_domains(strict, o.group))
+                });
+            let mut selecting = membership.selected.iter().filter(|g| of_key(**g));
+            if !is_admitted || selecting.any(|g| self.topology.is_kept_out(*g, domain)) {
+                return None;
+            }
+            pins.push((*key, domain));
+        }
+        Some(pins)
+    }
+
+    fn add_to_claim(
+        &mut self,
+        index: usize,
+        pending: &Pending,
+        addition: Addition,
+        members: Vec<usize>,
+    ) {
+        let count = i64::try_from(members.len()).unwrap_or(0);
+        let membership = self.view_of(pending.group, pending.view).membership.clone();
+        let uncounted = self.uncounted(addition.set, &membership);
+        for pin in &addition.pins {
+            self.topology
+                .record_domain(&membership, *pin, &uncounted, count);
+        }
+        let group = &self.groups[pending.group];
+        let claim = &mut self.claims[index];
+        claim.rows = addition.rows;
+        claim.set = addition.set;
+        add_times(&mut claim.requests, &group.requests, count);
+        self.pools[claim.pool].retain_fitting(&mut claim.rows, &claim.requests);
+        claim.ports.extend(group.host_ports.iter().cloned());
+        for (driver, volumes) in group.volumes.iter().flat_map(|v| &v.attachments) {
+            claim
+                .volumes
+                .entry(driver.clone())
+                .or_default()
+                .extend(volumes.iter().cloned());
+        }
+        self.topology
+            .record_host(&membership, &mut claim.place, count);
+        for (key, domain) in addition.pins {
+            settle(&mut claim.place, key, domain);
+        }
+        self.placed += members.len();
+        claim.members.extend(members);
+    }
+
+    /// Drops rows whose daemons hold a wanted host port, and rows that cannot attach the volumes.
+    pub(super) fn retain_for_extras(
+        &self,
+        pool: usize,
+        rows: &mut BitSet,
+        group: usize,
+        attached: &BTreeMap<String, BTreeSet<String>>,
+    ) {
+        let group = &self.groups[group];
+        let wanted = group.volumes.as_ref().map(|v| &v.attachments);
+        if group.host_ports.is_empty() && wanted.is_none_or(BTreeMap::is_empty) {
+            return;
+        }
+        let table = &self.pools[pool];
+        let suits = |row: usize| {
+            let of_type = table.type_of(row);
+            let is_taken =
+                |port: &HostPort| of_type.daemon_ports.iter().any(|p| p.conflicts_with(port));
+            let limits = &of_type.instance_type.volume_attachment_limits;
+            let attaches = wanted.into_iter().flatten().all(|(driver, volumes)| {
+                let there = attached.get(driver);
+                let all = volumes.len()
+                    + there.map_or(0, |t| t.iter().filter(|v| !volumes.contains(*v)).count());
+                limits
+                    .get(driver)
+                    .is_none_or(|limit| all <= *limit as usize)
+            });
+            attaches && !group.host_ports.iter().any(is_taken)
+        };
+        let unsuited: Vec<usize> = rows.iter().filter(|row| !suits(*row)).collect();
+        for row in unsuited {
+            rows.remove(row);
+        }
+    }
+
+    /// Whether the rows keep as many distinct values as the pool's `minValues` ask. `BestEffort` always does.
+    pub(super) fn keeps_min_values(&mut self, pool: usize, rows: &BitSet) -> bool {
+        self.problem.options.min_values_policy == MinValuesPolicy::BestEffort
+            || self.missed_min_values(pool, rows).is_none()
+    }
+
+    /// The first label with too few distinct values: label, needed, have.
+    pub(super) fn missed_min_values(
+        &mut self,
+        pool: usize,
+        rows: &BitSet,
+    ) -> Option<(String, u32, u32)> {
+        let wanted = self.pools[pool].min_values.clone();
+        wanted.into_iter().find_map(|(key, needed)| {
+            let table = &mut self.pools[pool];
+            let have = if key == labels::INSTANCE_TYPE {
+                let types: BTreeSet<usize> =
+                    rows.iter().map(|row| table.rows[row].type_index).collect();
+                types.len()
+            } else {
+                let domains = table.domains(&key, &self.vocabulary);
+                domains
+                    .iter()
+                    .filter(|(_, of_value)| rows.intersects(of_value))
+                    .count()
+            };
+            let have = u32::try_from(have).unwrap_or(u32::MAX);
+            (have < needed).then_some((key, needed, have))
+        })
+    }
+}
+
+/// Notes that a place's domain of a key is settled.
+pub(super) fn settle(place: &mut Place, key: KeyId, domain: usize) {
+    debug_assert_ne!(key, HOSTNAME_KEY, "host names are not settled as domains");
+    if place.domains.len() <= key {
+        place.domains.resize(key + 1, None);
+    }
+    place.domains[key] = Some(domain);
+}

@@ -1,0 +1,307 @@
+//! Which zone (or other domain) each pod goes to, settled before any node is opened.
+//!
+//! Opening nodes one by one would let a spread take only `maxSkew` pods of a service on each; deciding the shares
+//! first lets every node be filled with all of them. Answers to `getNextDomain` of Karpenter's `topologygroup.go`.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::topology::{DomainId, GroupId, HOSTNAME_KEY, KeyId, Membership, Rule};
+use super::vocabulary::SetId;
+use super::{Batch, Pending, Solver};
+use crate::requirements::Operator;
+
+/// Domains of one key that have rows for a pod, with a price to break ties.
+struct Feasible {
+    key: KeyId,
+    domains: Vec<(DomainId, f64)>,
+}
+
+impl Solver<'_> {
+    /// Splits pending pods into batches of settled domains; returns those for which no domain is left.
+    pub(super) fn assign_domains(&mut self, pending: Vec<Pending>) -> (Vec<Batch>, Vec<Pending>) {
+        let mut batches = Vec::new();
+        let mut left = Vec::new();
+        let mut staked = Vec::new();
+        for pending in pending {
+            let membership = &self.view_of(pending.group, pending.view).membership;
+            if self.topology.keys_of(membership).is_empty() {
+                let set = self.base_set(&pending);
+                batches.push(Batch {
+                    group: pending.group,
+                    view: pending.view,
+                    set,
+                    pins: Vec::new(),
+                    members: pending.members,
+                });
+            } else {
+                staked.push(pending);
+            }
+        }
+        // Those whom others look at go first, then affinity, then spreads that must end up level.
+        staked.sort_by_key(|p| self.rank_of_stake(p));
+        let mut is_retry = false;
+        while !staked.is_empty() {
+            let mut failed = Vec::new();
+            let mut has_moved = false;
+            for pending in staked {
+                let (made, rest) = self.assign(pending);
+                has_moved |= !made.is_empty();
+                batches.extend(made);
+                failed.extend(rest);
+            }
+            staked = Vec::new();
+            if has_moved && !is_retry {
+                is_retry = true;
+                staked = failed;
+            } else {
+                left.extend(failed);
+            }
+        }
+        (batches, left)
+    }
+
+    /// The view's requirements with the first volume alternative that has rows.
+    fn base_set(&mut self, pending: &Pending) -> SetId {
+        let view = self.view_of(pending.group, pending.view).set;
+        let alternatives = self.groups[pending.group].alternatives.clone();
+        for alternative in &alternatives {
+            let Some(set) = self.vocabulary.merge(view, *alternative) else {
+                continue;
+            };
+            let vocabulary = &self.vocabulary;
+            if self
+                .pools
+                .iter_mut()
+                .any(|p| !p.rows_of(set, vocabulary).is_empty())
+            {
+                return set;
+            }
+        }
+        let first = alternatives
+            .first()
+            .and_then(|a| self.vocabulary.merge(view, *a));
+        first.unwrap_or(view)
+    }
+
+    fn rank_of_stake(&self, pending: &Pending) -> u8 {
+        let membership = &self.view_of(pending.group, pending.view).membership;
+        let owns = |wanted: fn(&Rule) -> bool| {
+            membership.owned.iter().any(|o| {
+                let group = self.topology.group(o.group);
+                group.key != HOSTNAME_KEY && wanted(&group.rule)
+            })
+        };
+        if owns(|rule| matches!(rule, Rule::Affinity)) {
+            1
+        } else if owns(|rule| matches!(rule, Rule::Spread { .. } | Rule::AntiAffinity { .. })) {
+            2
+        } else {
+            0
+        }
+    }
+
+    fn assign(&mut self, pending: Pending) -> (Vec<Batch>, Option<Pending>) {
+        let membership = self.view_of(pending.group, pending.view).membership.clone();
+        let keys = self.topology.keys_of(&membership);
+        let base = self.base_set(&pending);
+        let feasible: Vec<Feasible> = keys
+            .iter()
+            .map(|key| self.feasible(base, *key, pending.group))
+            .collect();
+        let uncounted = self.uncounted(base, &membership);
+        let mut shares: BTreeMap<Vec<(KeyId, DomainId)>, Vec<usize>> = BTreeMap::new();
+        let mut members = pending.members.iter();
+        let mut rest = Vec::new();
+        for member in members.by_ref() {
+            let pins: Option<Vec<(KeyId, DomainId)>> = feasible
+                .iter()
+                .map(|f| Some((f.key, self.best_domain(&pending, &membership, f)?)))
+                .collect();
+            let Some(pins) = pins else {
+                rest.push(*member);
+                break;
+            };
+            for pin in &pins {
+                self.topology
+                    .record_domain(&membership, *pin, &uncounted, 1);
+            }
+            shares.entry(pins).or_default().push(*member);
+        }
+        rest.extend(members);
+        let mut batches = Vec::new();
+        for (pins, members) in shares {
+            match self.pinned(base, &pins) {
+                Some(set) => batches.push(Batch {
+                    group: pending.group,
+                    view: pending.view,
+                    set,
+                    pins,
+                    members,
+                }),
+                None => {
+                    let batch = Batch {
+                        set: base,
+                        group: pending.group,
+                        view: pending.view,
+                        pins,
+                        members,
+                    };
+                    self.unassign(&batch, batch.members.len());
+                    rest.extend(batch.members);
+                }
+            }
+        }
+        let rest = (!rest.is_empty()).then_some(Pending {
+            members: rest,
+            ..pending
+        });
+        (batches, rest)
+    }
+
+    fn pinned(&mut self, base: SetId, pins: &[(KeyId, DomainId)]) -> Option<SetId> {
+        let mut set = base;
+        for (key, domain) in pins {
+            let name = &self.topology.keys()[*key];
+            let value = &self.topology.domains(*key)[*domain];
+            set = self
+                .vocabulary
+                .with(set, super::views::exactly(name, value))?;
+        }
+        Some(set)
+    }
+
+    /// Takes back the counts of pods that found no claim after all.
+    pub(super) fn unassign(&mut self, batch: &Batch, pods: usize) {
+        let membership = self.view_of(batch.group, batch.view).membership.clone();
+        let uncounted = self.uncounted(batch.set, &membership);
+        let pods = i64::try_from(pods).unwrap_or(0);
+        for pin in &batch.pins {
+            self.topology
+                .record_domain(&membership, *pin, &uncounted, -pods);
+        }
+    }
+
+    /// Spreads that would not count a node with these requirements.
+    pub(super) fn uncounted(&mut self, set: SetId, membership: &Membership) -> Vec<GroupId> {
+        let is_outside = |id: &GroupId| {
+            let filter = &self.topology.group(*id).filter.requirements;
+            !filter.is_empty()
+                && !filter
+                    .iter()
+                    .any(|f| self.vocabulary.merge(set, *f).is_some())
+        };
+        membership
+            .selected
+            .iter()
+            .copied()
+            .filter(is_outside)
+            .collect()
+    }
+
+    fn feasible(&mut self, base: SetId, key: KeyId, group: usize) -> Feasible {
+        let name = self.topology.keys()[key].clone();
+        let mut best: BTreeMap<DomainId, f64> = BTreeMap::new();
+        for pool in 0..self.pools.len() {
+            if self.pools[pool].admits(base, &self.vocabulary).is_err() {
+                continue;
+            }
+            let table = &mut self.pools[pool];
+            let mut rows = table.rows_of(base, &self.vocabulary).as_ref().clone();
+            table.retain_fitting(&mut rows, &self.groups[group].requests);
+            if rows.is_empty() {
+                continue;
+            }
+            let required = self.vocabulary.get(base).get(&name);
+            for (value, of_domain) in table.domains(&name, &self.vocabulary) {
+                if !required.has(&value) || !rows.intersects(&of_domain) {
+                    continue;
+                }
+                let Some(domain) = self.topology.domain(key, &value) else {
+                    continue;
+                };
+                if best.contains_key(&domain) {
+                    continue;
+                }
+                let pin = super::views::exactly(&name, &value);
+                let price = match self.vocabulary.with(base, pin) {
+                    Some(set) => self.unit_price(pool, set).of(&self.groups[group].requests),
+                    None => f64::MAX,
+                };
+                best.insert(domain, price);
+            }
+            // A lighter pool only matters where a heavier one has nothing.
+        }
+        Feasible {
+            key,
+            domains: best.into_iter().collect(),
+        }
+    }
+
+    /// The domain with the fewest pods among those that every stake admits; ties go to the cheaper one.
+    fn best_domain(
+        &self,
+        pending: &Pending,
+        membership: &Membership,
+        feasible: &Feasible,
+    ) -> Option<DomainId> {
+        let strict = self.view_of(pending.group, pending.view).strict;
+        let owned: Vec<_> = membership
+            .owned
+            .iter()
+            .filter(|o| self.topology.group(o.group).key == feasible.key)
+            .map(|o| (o, self.allowed_domains(strict, o.group)))
+            .collect();
+        let selecting = || {
+            let of_key = |id: &&GroupId| self.topology.group(**id).key == feasible.key;
+            membership.selected.iter().filter(of_key)
+        };
+        let is_open = |domain: DomainId| {
+            owned
+                .iter()
+                .all(|(o, allowed)| self.topology.admits(o, domain, allowed))
+                && !selecting().any(|id| self.topology.is_kept_out(*id, domain))
+        };
+        let crowd = |domain: DomainId| -> (i64, i64) {
+            let count = |id: GroupId| match self.topology.group(id).rule {
+                Rule::Spread { .. } => self.topology.group(id).selected[domain],
+                Rule::Affinity | Rule::AntiAffinity { .. } => 0,
+            };
+            let own: i64 = owned.iter().map(|(o, _)| count(o.group)).sum();
+            (own, selecting().map(|id| count(*id)).sum())
+        };
+        feasible
+            .domains
+            .iter()
+            .filter(|(domain, _)| is_open(*domain))
+            .min_by(|(a, price_a), (b, price_b)| {
+                crowd(*a)
+                    .cmp(&crowd(*b))
+                    .then_with(|| price_a.total_cmp(price_b))
+                    .then(a.cmp(b))
+            })
+            .map(|(domain, _)| *domain)
+    }
+
+    /// The domains of a group's key that strict requirements (and taints, if the group honours them) allow.
+    pub(super) fn allowed_domains(&self, strict: SetId, id: GroupId) -> Arc<[bool]> {
+        let group = self.topology.group(id);
+        let name = &self.topology.keys()[group.key];
+        let requirement = self.vocabulary.get(strict).find(name);
+        let is_allowed = |value: &String| {
+            requirement.is_none_or(|r| r.operator() != Operator::DoesNotExist && r.has(value))
+        };
+        let mut allowed: Vec<bool> = self
+            .topology
+            .domains(group.key)
+            .iter()
+            .map(is_allowed)
+            .collect();
+        if let Some(reachable) = self.reachable.get(&id) {
+            for (allowed, reachable) in allowed.iter_mut().zip(reachable) {
+                *allowed &= reachable;
+            }
+        }
+        Arc::from(allowed)
+    }
+}

@@ -1,0 +1,133 @@
+//! Karpenter's own packing: largest pods first, onto the open claim with the fewest pods, else a new claim.
+//!
+//! Kept for those who want its few large nodes. Answers to `scheduling/scheduler.go`.
+
+use std::collections::BTreeMap;
+
+use super::bitset::BitSet;
+use super::claim::Claim;
+use super::topology::Place;
+use super::{Batch, Pending, Solver};
+use crate::interrupt::Interrupt;
+
+impl Solver<'_> {
+    /// Packs batches into claims; returns what found none.
+    pub(super) fn pack_first_fit(
+        &mut self,
+        batches: Vec<Batch>,
+        interrupt: &Interrupt,
+    ) -> Vec<Batch> {
+        let mut order: Vec<Batch> = batches;
+        order.sort_by(|a, b| {
+            let requests = |batch: &Batch| self.groups[batch.group].requests[..2].to_vec();
+            requests(b)
+                .cmp(&requests(a))
+                .then(a.group.cmp(&b.group))
+                .then(a.pins.cmp(&b.pins))
+        });
+        let mut failed = Vec::new();
+        for batch in order {
+            // Claims count the pods as they take them, so the share settled before is given back first.
+            self.unassign(&batch, batch.members.len());
+            let Batch {
+                group,
+                view,
+                set,
+                pins,
+                members,
+            } = batch;
+            let mut pending = Pending {
+                group,
+                view,
+                members,
+            };
+            while !pending.members.is_empty() && !interrupt.is_tripped() {
+                let before = pending.members.len();
+                self.place_on_claims(&mut pending, f64::INFINITY);
+                if pending.members.is_empty() {
+                    break;
+                }
+                let one = Batch {
+                    group,
+                    view,
+                    set,
+                    pins: pins.clone(),
+                    members: Vec::new(),
+                };
+                if !self.open_empty(&one) {
+                    break;
+                }
+                self.place_on_claims(&mut pending, f64::INFINITY);
+                if pending.members.len() == before {
+                    self.claims.pop();
+                    break;
+                }
+            }
+            if !pending.members.is_empty() {
+                let batch = Batch {
+                    group,
+                    view,
+                    set,
+                    pins,
+                    members: pending.members,
+                };
+                self.reassign(&batch);
+                failed.push(batch);
+            }
+        }
+        failed
+    }
+
+    /// Opens a claim without pods for a batch, in the first pool that suits.
+    fn open_empty(&mut self, batch: &Batch) -> bool {
+        for pool in 0..self.pools.len() {
+            if self.pools[pool].is_out_of_nodes() {
+                continue;
+            }
+            let Some(mut rows) = self.rows_for(pool, batch) else {
+                continue;
+            };
+            self.retain_buyable(pool, &mut rows);
+            let template = self.pools[pool].template;
+            let set = self.vocabulary.merge(template, batch.set);
+            let (Some(row), Some(set)) = (rows.first(), set) else {
+                continue;
+            };
+            if !self.keeps_min_values(pool, &rows) {
+                continue;
+            }
+            self.open_claim(pool, row, set, rows);
+            return true;
+        }
+        false
+    }
+
+    fn open_claim(&mut self, pool: usize, row: usize, set: usize, mut rows: BitSet) {
+        let reservation = self.take_slot(pool, row, &mut rows);
+        let relaxed = self.missed_min_values(pool, &rows).is_some();
+        self.claims.push(Claim {
+            pool,
+            rows,
+            set,
+            requests: self.dims.zero(),
+            members: Vec::new(),
+            place: Place::default(),
+            ports: Vec::new(),
+            volumes: BTreeMap::new(),
+            reservation,
+            are_min_values_relaxed: relaxed,
+        });
+        self.charge_limits(pool, row);
+    }
+
+    /// Counts the rest of a batch again, as its caller expects of a failed one.
+    fn reassign(&mut self, batch: &Batch) {
+        let membership = self.view_of(batch.group, batch.view).membership.clone();
+        let uncounted = self.uncounted(batch.set, &membership);
+        let pods = i64::try_from(batch.members.len()).unwrap_or(0);
+        for pin in &batch.pins {
+            self.topology
+                .record_domain(&membership, *pin, &uncounted, pods);
+        }
+    }
+}

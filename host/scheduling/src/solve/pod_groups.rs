@@ -1,0 +1,275 @@
+//! Pods that are equal for scheduling, placed together.
+//!
+//! Pods that differ only in name, or in labels nobody selects by, fall into one group. Order is total: CPU, memory,
+//! creation time, UID.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use apis::labels;
+
+use super::topology::{GroupId, HOSTNAME_KEY, Membership, NodeFilter, Owned, Rule, Topology};
+use super::views::{self, View};
+use super::vocabulary::{Amounts, Dimensions, SetId, Vocabulary};
+use crate::pod::{HostPort, Pod, PodShape, Toleration};
+use crate::problem::{PodVolumes, Problem};
+
+/// Demands of a group at one step of relaxation.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct GroupView {
+    pub(super) set: SetId,
+    pub(super) strict: SetId,
+    pub(super) tolerations: Vec<Toleration>,
+    pub(super) membership: Membership,
+}
+
+/// Equal pods.
+#[derive(Debug, Clone)]
+pub(super) struct PodGroup {
+    pub(super) requests: Amounts,
+    /// Strictest first; never empty.
+    pub(super) views: Vec<GroupView>,
+    pub(super) host_ports: Vec<HostPort>,
+    pub(super) volumes: Option<Arc<PodVolumes>>,
+    /// Requirement sets of the volume alternatives; empty means anything goes.
+    pub(super) alternatives: Vec<SetId>,
+    pub(super) is_candidate: bool,
+    /// Positions in the problem's pods.
+    pub(super) members: Vec<usize>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct Key {
+    requests: Amounts,
+    views: Vec<GroupView>,
+    host_ports: Vec<HostPort>,
+    volumes: Option<PodVolumes>,
+    is_candidate: bool,
+}
+
+/// Interns what shapes demand and gathers pods.
+pub(super) struct Grouper<'a> {
+    pub(super) problem: &'a Problem,
+    pub(super) vocabulary: &'a mut Vocabulary,
+    pub(super) topology: &'a mut Topology,
+    pub(super) dims: &'a Dimensions,
+    pub(super) has_preference_taints: bool,
+}
+
+/// A shape's demands before it is known which groups select it.
+struct Demands {
+    requests: Amounts,
+    views: Vec<(SetId, SetId, Vec<Toleration>, Vec<(GroupId, Option<i64>)>)>,
+}
+
+impl Grouper<'_> {
+    /// Groups the pods at these positions, greatest first.
+    pub(super) fn group(mut self, pods: &[usize]) -> Vec<PodGroup> {
+        let mut shapes: Vec<Arc<PodShape>> = Vec::new();
+        let mut known: BTreeMap<*const PodShape, usize> = BTreeMap::new();
+        let shape_of: Vec<usize> = pods
+            .iter()
+            .map(|pod| {
+                let shape = &self.problem.pods[*pod].shape;
+                *known.entry(Arc::as_ptr(shape)).or_insert_with(|| {
+                    shapes.push(Arc::clone(shape));
+                    shapes.len() - 1
+                })
+            })
+            .collect();
+        let demands: Vec<Demands> = shapes.iter().map(|shape| self.demands(shape)).collect();
+        // Only now are all groups known, so only now can it be said which of them select a shape.
+        let keys: Vec<Key> = shapes
+            .iter()
+            .zip(demands)
+            .map(|(shape, demands)| self.key(shape, demands))
+            .collect();
+        let mut groups: BTreeMap<Key, Vec<usize>> = BTreeMap::new();
+        let mut plain: Vec<Vec<usize>> = vec![Vec::new(); keys.len()];
+        for (pod, shape) in pods.iter().zip(shape_of) {
+            let key = &self.problem.pods[*pod].key;
+            let volumes = self.problem.volumes.get(key);
+            let is_candidate = self.problem.candidates.contains(key);
+            if volumes.is_none() && !is_candidate {
+                plain[shape].push(*pod);
+                continue;
+            }
+            let key = Key {
+                volumes: volumes.cloned(),
+                is_candidate,
+                ..keys[shape].clone()
+            };
+            groups.entry(key).or_default().push(*pod);
+        }
+        for (key, members) in keys.into_iter().zip(plain) {
+            if !members.is_empty() {
+                groups.entry(key).or_default().extend(members);
+            }
+        }
+        let mut groups: Vec<PodGroup> = groups
+            .into_iter()
+            .map(|(key, members)| self.finish(key, members))
+            .collect();
+        groups.sort_by(|a, b| {
+            let first = |g: &PodGroup| pod_order(&self.problem.pods[g.members[0]]);
+            b.requests[..2]
+                .cmp(&a.requests[..2])
+                .then_with(|| first(a).cmp(&first(b)))
+        });
+        groups
+    }
+
+    fn finish(&mut self, key: Key, mut members: Vec<usize>) -> PodGroup {
+        members.sort_by(|a, b| {
+            pod_order(&self.problem.pods[*a]).cmp(&pod_order(&self.problem.pods[*b]))
+        });
+        let alternatives = key.volumes.iter().flat_map(|v| &v.alternatives);
+        let alternatives = alternatives
+            .map(|r| self.vocabulary.set(r.clone()))
+            .collect();
+        PodGroup {
+            requests: key.requests,
+            views: key.views,
+            host_ports: key.host_ports,
+            volumes: key.volumes.map(Arc::new),
+            alternatives,
+            is_candidate: key.is_candidate,
+            members,
+        }
+    }
+
+    fn demands(&mut self, shape: &PodShape) -> Demands {
+        let policy = self.problem.options.preference_policy;
+        let views = views::views(shape, policy, self.has_preference_taints);
+        Demands {
+            requests: self.dims.amounts(&shape.requests),
+            views: views
+                .into_iter()
+                .map(|view| self.demands_of_view(shape, view))
+                .collect(),
+        }
+    }
+
+    fn demands_of_view(
+        &mut self,
+        shape: &PodShape,
+        view: View,
+    ) -> (SetId, SetId, Vec<Toleration>, Vec<(GroupId, Option<i64>)>) {
+        let mut owned = Vec::new();
+        let namespace = &shape.namespace;
+        for constraint in &view.spread {
+            let filter = NodeFilter {
+                requirements: if constraint.honors_node_affinity {
+                    let alternatives = views::strict_alternatives(shape).into_iter();
+                    alternatives
+                        .map(|r| self.vocabulary.set(r))
+                        .filter(|id| *id != 0)
+                        .collect()
+                } else {
+                    Vec::new()
+                },
+                tolerations: constraint
+                    .honors_node_taints
+                    .then(|| shape.tolerations.clone()),
+            };
+            let group = self.topology.spread(constraint, namespace, filter);
+            owned.push((group, constraint.min_domains.map(i64::from)));
+        }
+        let all = &self.problem.namespaces;
+        for term in &view.affinity {
+            owned.push((
+                self.topology.affinity(Rule::Affinity, term, namespace, all),
+                None,
+            ));
+        }
+        for (term, is_required) in &view.anti_affinity {
+            let rule = Rule::AntiAffinity {
+                is_required: *is_required,
+            };
+            owned.push((self.topology.affinity(rule, term, namespace, all), None));
+        }
+        owned.sort_unstable();
+        owned.dedup();
+        let strict = self.vocabulary.set(view.strict);
+        (
+            self.vocabulary.set(view.requirements),
+            strict,
+            view.tolerations,
+            owned,
+        )
+    }
+
+    fn key(&self, shape: &PodShape, demands: Demands) -> Key {
+        let selected = self.topology.selecting(&shape.namespace, &shape.labels);
+        let view = |(set, strict, tolerations, owned): (_, _, _, Vec<(GroupId, Option<i64>)>)| {
+            let owned = owned
+                .into_iter()
+                .map(|(group, min_domains)| Owned {
+                    group,
+                    is_self_selecting: selected.binary_search(&group).is_ok(),
+                    min_domains,
+                })
+                .collect();
+            let membership = Membership {
+                owned,
+                selected: selected.clone(),
+            };
+            GroupView {
+                set,
+                strict,
+                tolerations,
+                membership,
+            }
+        };
+        Key {
+            requests: demands.requests,
+            views: demands.views.into_iter().map(view).collect(),
+            host_ports: shape.host_ports.clone(),
+            volumes: None,
+            is_candidate: false,
+        }
+    }
+}
+
+/// The order among pods of equal size.
+fn pod_order(
+    pod: &Pod,
+) -> (
+    Reverse<bool>,
+    Option<jiff::Timestamp>,
+    &str,
+    &crate::pod::PodKey,
+) {
+    (
+        Reverse(pod.created_at.is_some()),
+        pod.created_at,
+        &pod.uid,
+        &pod.key,
+    )
+}
+
+/// How many pods of a group a node may hold because of host names; `None` when that does not limit it.
+pub(super) fn most_per_host(topology: &Topology, membership: &Membership) -> Option<i64> {
+    membership
+        .owned
+        .iter()
+        .filter(|o| o.is_self_selecting && topology.group(o.group).key == HOSTNAME_KEY)
+        .filter_map(|o| match topology.group(o.group).rule {
+            Rule::Spread { max_skew } => Some(max_skew),
+            Rule::AntiAffinity { .. } => Some(1),
+            Rule::Affinity => None,
+        })
+        .min()
+}
+
+/// Whether every pod of the group must share one host.
+pub(super) fn shares_one_host(topology: &Topology, membership: &Membership) -> bool {
+    membership.owned.iter().any(|o| {
+        let group = topology.group(o.group);
+        o.is_self_selecting && group.key == HOSTNAME_KEY && group.rule == Rule::Affinity
+    })
+}
+
+/// The zone key's name, the most common domain.
+pub(super) const ZONE: &str = labels::TOPOLOGY_ZONE;
