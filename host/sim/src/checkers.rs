@@ -1,0 +1,262 @@
+//! The invariants that the world's truth can judge, as functions that return violations.
+//!
+//! None reads a controller's cache. "Always" may be asked at any moment, "quiesce" once everything has settled.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+use jiff::SignedDuration;
+
+use crate::api_server::Resource;
+use crate::cluster::{Cluster, is_deleting, uid};
+use crate::ec2::Instance;
+use crate::statistics::leaked;
+use crate::world::World;
+
+/// How old an instance without a NodeClaim may get before it counts as leaked.
+const LEAK_GRACE: SignedDuration = SignedDuration::from_secs(150);
+
+/// The tag by which an instance names its NodeClaim.
+const CLAIM_TAG: &str = "karpenter.sh/nodeclaim";
+
+/// An invariant that does not hold.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Violation {
+    /// I01: a billed instance that no NodeClaim names, for too long.
+    LeakedInstance {
+        /// Its id.
+        instance: String,
+    },
+    /// I02: a NodeClaim with more than one living instance.
+    DoubleLaunch {
+        /// The claim's name.
+        node_claim: String,
+        /// The instances.
+        instances: Vec<String>,
+    },
+    /// I15: a NodeClaim went while its instance lived.
+    AliveWithoutFinalizer {
+        /// The instance.
+        instance: String,
+        /// The node that was left.
+        node: String,
+    },
+    /// I03: a pool holds more than its limit.
+    OverLimit {
+        /// The pool's name.
+        node_pool: String,
+        /// The resource, its use and its limit.
+        detail: String,
+    },
+    /// I23: a node whose instance is gone.
+    NodeWithoutInstance {
+        /// The node.
+        node: String,
+    },
+    /// A node holds pods beyond its allocatable.
+    Overcommitted {
+        /// The node.
+        node: String,
+    },
+    /// I14: an object has waited for its deletion when everything had settled.
+    StuckDeletion {
+        /// Kind and name.
+        object: String,
+    },
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::LeakedInstance { instance } => {
+                write!(f, "I01: instance {instance} has no NodeClaim")
+            }
+            Self::DoubleLaunch {
+                node_claim,
+                instances,
+            } => {
+                write!(
+                    f,
+                    "I02: NodeClaim {node_claim} has instances {}",
+                    instances.join(", ")
+                )
+            }
+            Self::AliveWithoutFinalizer { instance, node } => {
+                write!(f, "I15: node {node} went while instance {instance} ran")
+            }
+            Self::OverLimit { node_pool, detail } => {
+                write!(f, "I03: NodePool {node_pool} is over its limit: {detail}")
+            }
+            Self::NodeWithoutInstance { node } => write!(f, "I23: node {node} has no instance"),
+            Self::Overcommitted { node } => write!(f, "node {node} holds more than it can"),
+            Self::StuckDeletion { object } => write!(f, "I14: {object} is stuck in deletion"),
+        }
+    }
+}
+
+impl World {
+    /// Violations of what must hold at every moment.
+    pub fn check_always(&self) -> Vec<Violation> {
+        let cluster = self.cluster();
+        let mut violations = leaks(&cluster, LEAK_GRACE);
+        violations.extend(double_launches(&cluster));
+        violations.extend(over_limits(&cluster));
+        violations.extend(overcommitted(&cluster));
+        violations
+    }
+
+    /// Violations of what must hold once everything has settled, and of what must always hold.
+    pub fn check_settled(&self) -> Vec<Violation> {
+        let mut violations = self.check_always();
+        let cluster = self.cluster();
+        violations.extend(leaks(&cluster, SignedDuration::ZERO));
+        violations.extend(nodes_without_instance(&cluster));
+        violations.extend(alive_without_node(&cluster));
+        violations.extend(stuck(&cluster));
+        violations.sort();
+        violations.dedup();
+        violations
+    }
+}
+
+fn leaks(cluster: &Cluster, grace: SignedDuration) -> Vec<Violation> {
+    let now = cluster.clock.now();
+    let old = |instance: &Instance| now.duration_since(instance.launched_at) >= grace;
+    let leaked = leaked(cluster).into_iter().filter(old);
+    leaked
+        .map(|instance| Violation::LeakedInstance {
+            instance: instance.id,
+        })
+        .collect()
+}
+
+fn double_launches(cluster: &Cluster) -> Vec<Violation> {
+    let now = cluster.clock.now();
+    let mut by_claim: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for instance in cluster
+        .ec2
+        .instances()
+        .into_iter()
+        .filter(|instance| instance.is_billed(now))
+    {
+        if let Some(claim) = instance.tags.get(CLAIM_TAG) {
+            by_claim.entry(claim.clone()).or_default().push(instance.id);
+        }
+    }
+    let double = by_claim
+        .into_iter()
+        .filter(|(_, instances)| instances.len() > 1);
+    double
+        .map(|(node_claim, instances)| Violation::DoubleLaunch {
+            node_claim,
+            instances,
+        })
+        .collect()
+}
+
+fn over_limits(cluster: &Cluster) -> Vec<Violation> {
+    let claims = || {
+        cluster
+            .table(&Resource::NODE_CLAIMS)
+            .map(|(_, claim)| claim)
+    };
+    let pools = cluster.api.list(
+        &Resource::NODE_POOLS,
+        &crate::api_server::Selection::default(),
+    );
+    let mut violations = Vec::new();
+    for pool in pools {
+        let name = pool["metadata"]["name"].as_str().unwrap_or_default();
+        for (resource, limit) in pool["spec"]["limits"].as_object().into_iter().flatten() {
+            let millis = |value: &serde_json::Value| {
+                let text = value
+                    .as_str()
+                    .map_or_else(|| value.to_string(), ToOwned::to_owned);
+                apis::quantity::parse_millis(&text).unwrap_or_default()
+            };
+            let of_pool = claims().filter(|claim| {
+                claim["metadata"]["labels"]["karpenter.sh/nodepool"] == name && !is_deleting(claim)
+            });
+            let used: i64 = if resource == "nodes" {
+                i64::try_from(of_pool.count()).unwrap_or(i64::MAX / 1_000) * 1_000
+            } else {
+                of_pool
+                    .map(|claim| millis(&claim["status"]["capacity"][resource.as_str()]))
+                    .sum()
+            };
+            if used > millis(limit) {
+                let detail = format!("{resource} {used}m of {limit}");
+                violations.push(Violation::OverLimit {
+                    node_pool: name.to_owned(),
+                    detail,
+                });
+            }
+        }
+    }
+    violations
+}
+
+fn overcommitted(cluster: &Cluster) -> Vec<Violation> {
+    let over = cluster
+        .nodes
+        .values()
+        .filter(|node| node.free.cpu < 0 || node.free.memory < 0 || node.free.pods < 0);
+    over.map(|node| Violation::Overcommitted {
+        node: node.name.clone(),
+    })
+    .collect()
+}
+
+fn nodes_without_instance(cluster: &Cluster) -> Vec<Violation> {
+    let now = cluster.clock.now();
+    let gone = cluster.nodes.values().filter(|node| {
+        node.instance_id.as_ref().is_some_and(|id| {
+            id.starts_with("i-")
+                && cluster
+                    .ec2
+                    .instance(id)
+                    .is_none_or(|instance| !instance.is_billed(now))
+        })
+    });
+    gone.map(|node| Violation::NodeWithoutInstance {
+        node: node.name.clone(),
+    })
+    .collect()
+}
+
+/// A registered instance that runs must have its node: else a finalizer went too early.
+fn alive_without_node(cluster: &Cluster) -> Vec<Violation> {
+    let now = cluster.clock.now();
+    let nodes: BTreeSet<&String> = cluster
+        .nodes
+        .values()
+        .filter_map(|node| node.instance_id.as_ref())
+        .collect();
+    let alone = cluster.ec2.instances().into_iter().filter(|instance| {
+        instance.is_billed(now) && instance.ready_at < now && !nodes.contains(&instance.id)
+    });
+    alone
+        .map(|instance| Violation::AliveWithoutFinalizer {
+            node: instance.private_dns_name(&cluster.region),
+            instance: instance.id,
+        })
+        .collect()
+}
+
+fn stuck(cluster: &Cluster) -> Vec<Violation> {
+    let claims = cluster
+        .table(&Resource::NODE_CLAIMS)
+        .map(|(_, claim)| ("NodeClaim", claim));
+    let nodes = cluster.nodes.values().map(|node| ("Node", &node.object));
+    let stuck = claims
+        .chain(nodes)
+        .filter(|(_, object)| is_deleting(object) && !uid(object).is_empty());
+    stuck
+        .map(|(kind, object)| Violation::StuckDeletion {
+            object: format!(
+                "{kind} {}",
+                object["metadata"]["name"].as_str().unwrap_or_default()
+            ),
+        })
+        .collect()
+}

@@ -1,0 +1,359 @@
+//! What the in-process controllers know of the cluster: one typed view, fed by one watch.
+//!
+//! Pods and nodes are kept parsed, other kinds as the server's own shared values. Nothing here writes; the
+//! controllers do, each through `api`. Answers to the informer caches of kube-controller-manager.
+
+pub(crate) mod amounts;
+pub(crate) mod node;
+pub(crate) mod pod;
+pub(crate) mod shape;
+pub(crate) mod timers;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::api_server::{ApiServer, Change, ObjectKey, Resource, WatchEvent};
+use crate::clock::SimulatedClock;
+use crate::ec2::SimulatedEc2;
+
+pub(crate) use node::NodeRecord;
+pub(crate) use pod::{Phase, PodRecord};
+pub(crate) use shape::{PodShape, ShapeTable};
+pub(crate) use timers::{Timer, Timers};
+
+/// Kinds whose objects are kept, besides pods and nodes.
+pub(crate) const WATCHED: [&Resource; 14] = [
+    &Resource::PODS,
+    &Resource::NODES,
+    &Resource::DEPLOYMENTS,
+    &Resource::REPLICA_SETS,
+    &Resource::STATEFUL_SETS,
+    &Resource::DAEMON_SETS,
+    &Resource::JOBS,
+    &Resource::CRON_JOBS,
+    &Resource::POD_DISRUPTION_BUDGETS,
+    &Resource::PERSISTENT_VOLUME_CLAIMS,
+    &Resource::PERSISTENT_VOLUMES,
+    &Resource::STORAGE_CLASSES,
+    &Resource::NODE_CLAIMS,
+    &Resource::NAMESPACES,
+];
+
+/// The controllers' view, their to-do list and their handles.
+#[derive(Debug)]
+pub(crate) struct Cluster {
+    pub(crate) api: ApiServer,
+    pub(crate) clock: SimulatedClock,
+    pub(crate) ec2: SimulatedEc2,
+    pub(crate) seed: u64,
+    pub(crate) region: String,
+    pub(crate) pods: BTreeMap<ObjectKey, PodRecord>,
+    pub(crate) nodes: BTreeMap<String, NodeRecord>,
+    pub(crate) shapes: ShapeTable,
+    pub(crate) timers: Timers,
+    /// Pods by the UID of their controller.
+    owned: BTreeMap<String, BTreeSet<ObjectKey>>,
+    objects: BTreeMap<Resource, BTreeMap<ObjectKey, Arc<Value>>>,
+    /// Objects to reconcile, in the order in which kinds build on each other.
+    pub(crate) dirty: BTreeSet<(Work, ObjectKey)>,
+    /// Pods that wait for the scheduler.
+    pub(crate) queue: BTreeSet<ObjectKey>,
+    /// Pods that found no node; they wait for a change.
+    pub(crate) unschedulable: BTreeSet<ObjectKey>,
+    /// Nodes that became ready and whose pods have not been started.
+    pub(crate) ready: BTreeSet<String>,
+    /// Addresses given to pods so far.
+    pub(crate) pod_ips: u32,
+}
+
+/// What is to be done for an object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Work {
+    CronJob,
+    Deployment,
+    ReplicaSet,
+    StatefulSet,
+    DaemonSet,
+    Job,
+    Volume,
+    Budget,
+    /// Pods of a node that a NoExecute taint may drive away.
+    Taints,
+    /// Pods whose node is gone.
+    Orphans,
+}
+
+impl Cluster {
+    pub(crate) fn new(api: ApiServer, ec2: SimulatedEc2, clock: SimulatedClock, seed: u64) -> Self {
+        Self {
+            region: ec2.region(),
+            api,
+            clock,
+            ec2,
+            seed,
+            pods: BTreeMap::new(),
+            nodes: BTreeMap::new(),
+            shapes: ShapeTable::default(),
+            timers: Timers::default(),
+            owned: BTreeMap::new(),
+            objects: BTreeMap::new(),
+            dirty: BTreeSet::new(),
+            queue: BTreeSet::new(),
+            unschedulable: BTreeSet::new(),
+            ready: BTreeSet::new(),
+            pod_ips: 0,
+        }
+    }
+
+    /// Takes in one change, and notes who has to look at it.
+    pub(crate) fn apply(&mut self, event: WatchEvent) {
+        let key = ObjectKey::of(&event.object);
+        let gone = event.change == Change::Deleted;
+        if event.resource == Resource::PODS {
+            self.apply_pod(key, (!gone).then_some(event.object));
+        } else if event.resource == Resource::NODES {
+            self.apply_node(&key.name, (!gone).then_some(event.object));
+        } else {
+            self.apply_object(event.resource, key, &event.object, gone);
+        }
+    }
+
+    fn apply_object(
+        &mut self,
+        resource: Resource,
+        key: ObjectKey,
+        object: &Arc<Value>,
+        gone: bool,
+    ) {
+        if let Some(owner) = controller_of(object) {
+            self.mark_owner(&owner, &key.namespace);
+        }
+        if let Some(work) = work_of(&resource) {
+            self.dirty.insert((work, key.clone()));
+        }
+        if resource == Resource::PERSISTENT_VOLUME_CLAIMS || resource == Resource::STORAGE_CLASSES {
+            self.wake_unschedulable();
+        }
+        let table = self.objects.entry(resource).or_default();
+        if gone {
+            table.remove(&key);
+        } else {
+            table.insert(key, Arc::clone(object));
+        }
+    }
+
+    fn apply_pod(&mut self, key: ObjectKey, object: Option<Arc<Value>>) {
+        let old = self.pods.remove(&key);
+        let new = object.map(|object| PodRecord::parse(object, old.as_ref(), &mut self.shapes));
+        for record in old.iter().chain(&new) {
+            if let Some(owner) = &record.owner {
+                self.mark_owner(owner, &key.namespace);
+            }
+        }
+        self.mark_budgets(&key.namespace, old.as_ref(), new.as_ref());
+        self.move_pod(&key, old.as_ref(), new.as_ref());
+        match new {
+            Some(record) => {
+                if record.waits_for_scheduler() {
+                    if !self.unschedulable.contains(&key) {
+                        self.queue.insert(key.clone());
+                    }
+                } else {
+                    self.queue.remove(&key);
+                    self.unschedulable.remove(&key);
+                }
+                self.kubelet_sees(&key, &record, old.as_ref());
+                self.pods.insert(key, record);
+            }
+            None => {
+                self.queue.remove(&key);
+                self.unschedulable.remove(&key);
+            }
+        }
+    }
+
+    /// Keeps the indices by node and by owner.
+    fn move_pod(&mut self, key: &ObjectKey, old: Option<&PodRecord>, new: Option<&PodRecord>) {
+        let owner = |record: Option<&PodRecord>| {
+            record
+                .and_then(|r| r.owner.as_ref())
+                .map(|owner| owner.uid.clone())
+        };
+        let (before, after) = (owner(old), owner(new));
+        if before != after {
+            if let Some(pods) = before.and_then(|uid| self.owned.get_mut(&uid)) {
+                pods.remove(key);
+            }
+            if let Some(uid) = after {
+                self.owned.entry(uid).or_default().insert(key.clone());
+            }
+        }
+        let place = |record: Option<&PodRecord>| {
+            let record = record.filter(|record| record.phase.is_active());
+            record
+                .and_then(|r| r.node.clone())
+                .map(|node| (node, record.map(|r| Arc::clone(&r.shape))))
+        };
+        let (before, after) = (place(old), place(new));
+        if before.as_ref().map(|(node, _)| node) == after.as_ref().map(|(node, _)| node) {
+            return;
+        }
+        if let Some((name, Some(shape))) = before {
+            if let Some(node) = self.nodes.get_mut(&name) {
+                node.remove(key, &shape);
+            }
+            self.wake_unschedulable();
+        }
+        if let Some((name, Some(shape))) = after {
+            match self.nodes.get_mut(&name) {
+                Some(node) => node.add(key, &shape),
+                // A pod on a node that does not exist (any more).
+                None => drop(self.dirty.insert((Work::Orphans, ObjectKey::new("", name)))),
+            }
+        }
+    }
+
+    fn apply_node(&mut self, name: &str, object: Option<Arc<Value>>) {
+        let old = self.nodes.remove(name);
+        let key = ObjectKey::new("", name);
+        self.mark_daemon_sets();
+        let Some(object) = object else {
+            self.dirty.insert((Work::Orphans, key));
+            return;
+        };
+        let mut record = NodeRecord::parse(object);
+        match old {
+            Some(old) => record.take_pods(old),
+            None => {
+                let bound = self
+                    .pods
+                    .values()
+                    .filter(|pod| pod.phase.is_active() && pod.node.as_deref() == Some(name));
+                for pod in bound {
+                    record.add(&pod.key, &pod.shape);
+                }
+            }
+        }
+        if record.has_no_execute_taint() {
+            self.dirty.insert((Work::Taints, key));
+        }
+        self.nodes.insert(name.to_owned(), record);
+        self.wake_unschedulable();
+    }
+
+    /// Lets the scheduler try again what found no node.
+    pub(crate) fn wake_unschedulable(&mut self) {
+        self.queue.append(&mut self.unschedulable);
+    }
+
+    fn mark_owner(&mut self, owner: &Owner, namespace: &str) {
+        let work = match owner.kind.as_str() {
+            "Deployment" => Work::Deployment,
+            "ReplicaSet" => Work::ReplicaSet,
+            "StatefulSet" => Work::StatefulSet,
+            "DaemonSet" => Work::DaemonSet,
+            "Job" => Work::Job,
+            "CronJob" => Work::CronJob,
+            _ => return,
+        };
+        self.dirty
+            .insert((work, ObjectKey::new(namespace, owner.name.clone())));
+    }
+
+    fn mark_daemon_sets(&mut self) {
+        let keys: Vec<ObjectKey> = self
+            .table(&Resource::DAEMON_SETS)
+            .map(|(key, _)| key.clone())
+            .collect();
+        self.dirty
+            .extend(keys.into_iter().map(|key| (Work::DaemonSet, key)));
+    }
+
+    fn mark_budgets(&mut self, namespace: &str, old: Option<&PodRecord>, new: Option<&PodRecord>) {
+        let health =
+            |record: Option<&PodRecord>| record.map(|r| (r.ready, r.is_deleting(), r.phase));
+        if health(old) == health(new) {
+            return;
+        }
+        let keys: Vec<ObjectKey> = self
+            .table(&Resource::POD_DISRUPTION_BUDGETS)
+            .map(|(key, _)| key.clone())
+            .filter(|key| key.namespace == namespace)
+            .collect();
+        self.dirty
+            .extend(keys.into_iter().map(|key| (Work::Budget, key)));
+    }
+
+    /// Objects of a kind that is kept, in the order of their names.
+    pub(crate) fn table<'a>(
+        &'a self,
+        resource: &Resource,
+    ) -> impl Iterator<Item = (&'a ObjectKey, &'a Arc<Value>)> + use<'a> {
+        self.objects.get(resource).into_iter().flatten()
+    }
+
+    /// One object of a kind that is kept.
+    pub(crate) fn object(&self, resource: &Resource, key: &ObjectKey) -> Option<&Arc<Value>> {
+        self.objects.get(resource)?.get(key)
+    }
+
+    /// Pods that a controller owns, in the order of their names.
+    pub(crate) fn pods_of(&self, uid: &str) -> impl Iterator<Item = &PodRecord> {
+        self.owned
+            .get(uid)
+            .into_iter()
+            .flatten()
+            .filter_map(|key| self.pods.get(key))
+    }
+}
+
+/// A controlling owner reference.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Owner {
+    pub(crate) kind: String,
+    pub(crate) name: String,
+    pub(crate) uid: String,
+}
+
+/// The controller of an object.
+pub(crate) fn controller_of(object: &Value) -> Option<Owner> {
+    let references = object["metadata"]["ownerReferences"].as_array()?;
+    let reference = references
+        .iter()
+        .find(|reference| reference["controller"] == true)?;
+    let text = |field: &str| reference[field].as_str().unwrap_or_default().to_owned();
+    Some(Owner {
+        kind: text("kind"),
+        name: text("name"),
+        uid: text("uid"),
+    })
+}
+
+/// The UID of an object.
+pub(crate) fn uid(object: &Value) -> &str {
+    object["metadata"]["uid"].as_str().unwrap_or_default()
+}
+
+/// Whether someone deletes the object.
+pub(crate) fn is_deleting(object: &Value) -> bool {
+    object["metadata"]["deletionTimestamp"].is_string()
+}
+
+fn work_of(resource: &Resource) -> Option<Work> {
+    let works = [
+        (Resource::CRON_JOBS, Work::CronJob),
+        (Resource::DEPLOYMENTS, Work::Deployment),
+        (Resource::REPLICA_SETS, Work::ReplicaSet),
+        (Resource::STATEFUL_SETS, Work::StatefulSet),
+        (Resource::DAEMON_SETS, Work::DaemonSet),
+        (Resource::JOBS, Work::Job),
+        (Resource::PERSISTENT_VOLUME_CLAIMS, Work::Volume),
+        (Resource::POD_DISRUPTION_BUDGETS, Work::Budget),
+    ];
+    works
+        .into_iter()
+        .find(|(known, _)| known == resource)
+        .map(|(_, work)| work)
+}

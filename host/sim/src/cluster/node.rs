@@ -1,0 +1,127 @@
+//! A node as the scheduler and the controllers see it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use k8s_openapi::api::core::v1::{Taint, Toleration};
+use serde_json::Value;
+
+use super::amounts::Amounts;
+use super::shape::{PodShape, strings};
+use crate::api_server::ObjectKey;
+
+/// A node with the pods that hold its resources.
+#[derive(Debug)]
+pub(crate) struct NodeRecord {
+    pub(crate) name: String,
+    pub(crate) labels: BTreeMap<String, String>,
+    pub(crate) taints: Vec<Taint>,
+    pub(crate) unschedulable: bool,
+    pub(crate) ready: bool,
+    pub(crate) allocatable: Amounts,
+    pub(crate) free: Amounts,
+    pub(crate) pods: BTreeSet<ObjectKey>,
+    /// How often each host port is taken (more than once by pods that did not ask the scheduler).
+    pub(crate) host_ports: BTreeMap<(String, i32), u32>,
+    pub(crate) instance_id: Option<String>,
+    pub(crate) object: Arc<Value>,
+}
+
+impl NodeRecord {
+    pub(crate) fn parse(object: Arc<Value>) -> Self {
+        let (metadata, spec, status) = (&object["metadata"], &object["spec"], &object["status"]);
+        let allocatable = Amounts::from_value(&status["allocatable"]);
+        let conditions = status["conditions"].as_array().into_iter().flatten();
+        let ready = conditions
+            .clone()
+            .any(|c| c["type"] == "Ready" && c["status"] == "True");
+        let provider_id = spec["providerID"].as_str().unwrap_or_default();
+        Self {
+            name: metadata["name"].as_str().unwrap_or_default().to_owned(),
+            labels: strings(&metadata["labels"]),
+            taints: serde_json::from_value(spec["taints"].clone()).unwrap_or_default(),
+            unschedulable: spec["unschedulable"] == true,
+            ready,
+            free: allocatable.clone(),
+            allocatable,
+            pods: BTreeSet::new(),
+            host_ports: BTreeMap::new(),
+            instance_id: provider_id
+                .rsplit('/')
+                .next()
+                .filter(|id| !id.is_empty())
+                .map(ToOwned::to_owned),
+            object,
+        }
+    }
+
+    /// Carries the pods of the node's earlier version over.
+    pub(crate) fn take_pods(&mut self, old: Self) {
+        let mut used = old.allocatable;
+        used.subtract(&old.free);
+        self.free.subtract(&used);
+        self.pods = old.pods;
+        self.host_ports = old.host_ports;
+    }
+
+    pub(crate) fn add(&mut self, key: &ObjectKey, shape: &PodShape) {
+        if self.pods.insert(key.clone()) {
+            self.free.subtract(&shape.requests);
+            for port in &shape.host_ports {
+                *self.host_ports.entry(port.clone()).or_default() += 1;
+            }
+        }
+    }
+
+    pub(crate) fn remove(&mut self, key: &ObjectKey, shape: &PodShape) {
+        if self.pods.remove(key) {
+            self.free.add(&shape.requests);
+            for port in &shape.host_ports {
+                if let Some(count) = self.host_ports.get_mut(port) {
+                    *count = count.saturating_sub(1);
+                }
+            }
+        }
+    }
+
+    /// The node's first internal address.
+    pub(crate) fn address(&self) -> Option<String> {
+        let addresses = self.object["status"]["addresses"].as_array()?;
+        let internal = addresses
+            .iter()
+            .find(|address| address["type"] == "InternalIP")?;
+        internal["address"].as_str().map(ToOwned::to_owned)
+    }
+
+    pub(crate) fn has_no_execute_taint(&self) -> bool {
+        self.taints.iter().any(|taint| taint.effect == "NoExecute")
+    }
+
+    /// The first taint with one of these effects that nothing tolerates.
+    pub(crate) fn untolerated(
+        &self,
+        tolerations: &[Toleration],
+        effects: &[&str],
+    ) -> Option<&Taint> {
+        self.taints
+            .iter()
+            .filter(|taint| effects.contains(&taint.effect.as_str()))
+            .find(|taint| {
+                !tolerations
+                    .iter()
+                    .any(|toleration| tolerates(toleration, taint))
+            })
+    }
+}
+
+/// Whether a toleration covers a taint.
+pub(crate) fn tolerates(toleration: &Toleration, taint: &Taint) -> bool {
+    let effect = toleration.effect.as_deref().unwrap_or_default();
+    let key = toleration.key.as_deref().unwrap_or_default();
+    let exists = toleration.operator.as_deref() == Some("Exists");
+    (effect.is_empty() || effect == taint.effect)
+        && (key == taint.key || (key.is_empty() && exists))
+        && (exists
+            || toleration.value.as_deref().unwrap_or_default()
+                == taint.value.as_deref().unwrap_or_default())
+}

@@ -1,0 +1,120 @@
+//! A pod as the world's controllers see it.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use serde_json::Value;
+
+use super::shape::{PodShape, ShapeTable};
+use super::{Owner, controller_of};
+use crate::api_server::ObjectKey;
+
+/// Phases of a pod.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Phase {
+    Pending,
+    Running,
+    Succeeded,
+    Failed,
+}
+
+impl Phase {
+    /// Whether the pod holds its resources.
+    pub(crate) fn is_active(self) -> bool {
+        matches!(self, Self::Pending | Self::Running)
+    }
+}
+
+/// A pod.
+#[derive(Debug)]
+pub(crate) struct PodRecord {
+    pub(crate) key: ObjectKey,
+    pub(crate) uid: String,
+    pub(crate) owner: Option<Owner>,
+    pub(crate) shape: Arc<PodShape>,
+    pub(crate) node: Option<String>,
+    pub(crate) phase: Phase,
+    pub(crate) ready: bool,
+    pub(crate) gated: bool,
+    /// PodScheduled=False was written.
+    pub(crate) reported_unschedulable: bool,
+    pub(crate) deletion: Option<Timestamp>,
+    pub(crate) created_at: Timestamp,
+    pub(crate) object: Arc<Value>,
+}
+
+impl PodRecord {
+    pub(crate) fn parse(object: Arc<Value>, old: Option<&Self>, shapes: &mut ShapeTable) -> Self {
+        let (metadata, spec, status) = (&object["metadata"], &object["spec"], &object["status"]);
+        let uid = metadata["uid"].as_str().unwrap_or_default().to_owned();
+        let gated = spec["schedulingGates"]
+            .as_array()
+            .is_some_and(|gates| !gates.is_empty());
+        let labels_kept = |old: &&Self| old.object["metadata"]["labels"] == metadata["labels"];
+        // A pod's spec does not change in what the shape holds, but while it is gated.
+        let known = old
+            .filter(|old| old.uid == uid && !old.gated)
+            .filter(labels_kept);
+        let condition = |name: &str| {
+            let conditions = status["conditions"].as_array();
+            conditions
+                .into_iter()
+                .flatten()
+                .find(|c| c["type"] == name)
+                .map(|c| &c["status"])
+        };
+        Self {
+            shape: known.map_or_else(|| shapes.shape(&object), |old| Arc::clone(&old.shape)),
+            owner: known.map_or_else(|| controller_of(&object), |old| old.owner.clone()),
+            key: ObjectKey::of(&object),
+            node: spec["nodeName"]
+                .as_str()
+                .filter(|name| !name.is_empty())
+                .map(ToOwned::to_owned),
+            phase: match status["phase"].as_str() {
+                Some("Running") => Phase::Running,
+                Some("Succeeded") => Phase::Succeeded,
+                Some("Failed") => Phase::Failed,
+                _ => Phase::Pending,
+            },
+            ready: condition("Ready").is_some_and(|status| status == "True"),
+            reported_unschedulable: condition("PodScheduled")
+                .is_some_and(|status| status == "False"),
+            deletion: metadata["deletionTimestamp"]
+                .as_str()
+                .and_then(|text| text.parse().ok()),
+            created_at: metadata["creationTimestamp"]
+                .as_str()
+                .and_then(|text| text.parse().ok())
+                .unwrap_or_default(),
+            uid,
+            gated,
+            object,
+        }
+    }
+
+    pub(crate) fn is_deleting(&self) -> bool {
+        self.deletion.is_some()
+    }
+
+    /// Counts towards its controller's replicas.
+    pub(crate) fn is_live(&self) -> bool {
+        self.phase.is_active() && !self.is_deleting()
+    }
+
+    pub(crate) fn waits_for_scheduler(&self) -> bool {
+        self.node.is_none()
+            && self.phase == Phase::Pending
+            && !self.gated
+            && !self.is_deleting()
+            && matches!(
+                self.object["spec"]["schedulerName"].as_str(),
+                None | Some("" | "default-scheduler")
+            )
+    }
+
+    /// An annotation of the pod.
+    pub(crate) fn annotation(&self, name: &str) -> Option<&str> {
+        self.object["metadata"]["annotations"][name].as_str()
+    }
+}

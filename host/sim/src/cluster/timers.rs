@@ -1,0 +1,104 @@
+//! What happens later, in the order of time and of asking.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+
+use crate::api_server::ObjectKey;
+
+/// Timers fire on this grid, so that a thousand kubelets wake the world a few times a second, not a thousand.
+const GRID_MILLIS: i64 = 200;
+
+/// Something due at a moment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Timer {
+    /// An instance's kubelet registers its Node.
+    Register(String),
+    /// An instance's kubelet reports Ready.
+    Ready(String),
+    /// A node whose kubelet died is called unreachable.
+    NodeLost(String),
+    /// The Node of a terminated instance goes.
+    NodeGone(String),
+    /// Containers of a pod run; the pod by name and UID.
+    PodStarts(ObjectKey, String),
+    /// Containers of a pod have done their work.
+    PodCompletes(ObjectKey, String),
+    /// Containers of a pod have stopped.
+    PodStops(ObjectKey, String),
+    /// A toleration of a NoExecute taint ends.
+    TaintsAgain(String),
+    /// Pods of a node that is gone are collected.
+    CollectPods(String),
+    /// A schedule of a CronJob may be due.
+    CronJob(ObjectKey),
+    /// A finished Job's time to live is over.
+    JobExpires(ObjectKey),
+    /// Kubelets renew their leases.
+    Heartbeat,
+    /// EC2 has something to do.
+    Ec2,
+}
+
+impl Timer {
+    /// Whether the world is not settled while this waits.
+    pub(crate) fn is_work(&self) -> bool {
+        match self {
+            Self::Register(_)
+            | Self::Ready(_)
+            | Self::NodeLost(_)
+            | Self::NodeGone(_)
+            | Self::PodStarts(..)
+            | Self::PodStops(..)
+            | Self::CollectPods(_) => true,
+            // A running job is a steady state, like a running server.
+            Self::PodCompletes(..)
+            | Self::TaintsAgain(_)
+            | Self::CronJob(_)
+            | Self::JobExpires(_)
+            | Self::Heartbeat
+            | Self::Ec2 => false,
+        }
+    }
+}
+
+/// The timers that wait.
+#[derive(Debug, Default)]
+pub(crate) struct Timers {
+    waiting: BTreeMap<(Timestamp, u64), Timer>,
+    sequence: u64,
+    work: usize,
+}
+
+impl Timers {
+    /// Sets a timer, rounded up to the grid.
+    pub(crate) fn set(&mut self, at: Timestamp, timer: Timer) {
+        let millis = at.as_millisecond();
+        let rounded = millis + (GRID_MILLIS - millis.rem_euclid(GRID_MILLIS)) % GRID_MILLIS;
+        let at = Timestamp::from_millisecond(rounded).unwrap_or(at);
+        self.sequence += 1;
+        self.work += usize::from(timer.is_work());
+        self.waiting.insert((at, self.sequence), timer);
+    }
+
+    /// Takes the next timer that is due.
+    pub(crate) fn pop_due(&mut self, now: Timestamp) -> Option<Timer> {
+        let entry = self.waiting.first_entry()?;
+        if entry.key().0 > now {
+            return None;
+        }
+        let timer = entry.remove();
+        self.work -= usize::from(timer.is_work());
+        Some(timer)
+    }
+
+    /// When the next timer is due.
+    pub(crate) fn next(&self) -> Option<Timestamp> {
+        self.waiting.first_key_value().map(|((at, _), _)| *at)
+    }
+
+    /// Timers without which the world is settled.
+    pub(crate) fn work(&self) -> usize {
+        self.work
+    }
+}

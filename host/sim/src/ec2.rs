@@ -1,0 +1,382 @@
+//! EC2, SSM, Pricing and IAM of a simulated account in one region, behind the seam of `aws`.
+//!
+//! Everything answers from one state under one lock; chance comes from the seed and the names of things.
+//! It knows nothing of Kubernetes but what user data say, so it also serves a controller whose API server
+//! is real. Answers to the AWS services, not to a file of Karpenter.
+
+mod api;
+pub mod bootstrap;
+mod capacity;
+mod filters;
+mod fleet;
+mod iam;
+mod images;
+pub mod instance;
+mod instance_types;
+mod instances;
+mod launch_templates;
+mod market;
+mod network;
+mod prices;
+mod throttle;
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use aws::seam::{ApiError, ApiResult};
+use jiff::{SignedDuration, Timestamp};
+use tokio::sync::mpsc;
+
+use crate::catalogue::Catalogue;
+use crate::clock::SimulatedClock;
+use crate::random::{Random, hash};
+
+pub use bootstrap::Bootstrap;
+pub use capacity::{CapacityReservationSpec, PlacementGroupSpec};
+pub use instance::{CapacityType, Instance, InstanceEvent, InstanceState, TerminationReason};
+
+/// How long a terminated instance is still described.
+const TERMINATED_KEPT: SignedDuration = SignedDuration::from_hours(1);
+
+/// What the account and its region look like.
+#[derive(Debug, Clone)]
+pub struct Ec2Config {
+    /// Source of all chance.
+    pub seed: u64,
+    /// For example `us-east-1`.
+    pub region: String,
+    /// Zone names that have a subnet, for example `us-east-1a`.
+    pub zones: Vec<String>,
+    /// Cluster whose discovery tag the subnets and security groups carry.
+    pub cluster_name: String,
+    /// Kubernetes minor version for which images are published.
+    pub kubernetes_version: String,
+    /// Seconds from launch to the registration of the Node, at least and at most.
+    pub boot_seconds: (u64, u64),
+    /// Seconds that termination takes, at least and at most.
+    pub termination_seconds: (u64, u64),
+    /// Whether calls take time, as over a network.
+    pub latency: bool,
+    /// Free addresses of each subnet at the start.
+    pub addresses_per_subnet: i32,
+    /// Capacity reservations of the account.
+    pub capacity_reservations: Vec<CapacityReservationSpec>,
+    /// Placement groups of the account.
+    pub placement_groups: Vec<PlacementGroupSpec>,
+    /// What goes wrong.
+    pub faults: Ec2Faults,
+}
+
+impl Default for Ec2Config {
+    fn default() -> Self {
+        Self {
+            seed: 0,
+            region: "us-east-1".to_owned(),
+            zones: ["us-east-1a", "us-east-1b", "us-east-1c"]
+                .map(str::to_owned)
+                .to_vec(),
+            cluster_name: "mortise-demo".to_owned(),
+            kubernetes_version: "1.33".to_owned(),
+            boot_seconds: (20, 45),
+            termination_seconds: (15, 35),
+            latency: true,
+            addresses_per_subnet: 16_379,
+            capacity_reservations: Vec::new(),
+            placement_groups: Vec::new(),
+            faults: Ec2Faults::default(),
+        }
+    }
+}
+
+/// Faults of EC2 that can be switched on; by default only a few pools are dry, as on any day.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Ec2Faults {
+    /// Share of on-demand pools that are dry in any quarter of an hour.
+    pub on_demand_pools_dry: f64,
+    /// Share of spot pools that are dry in any quarter of an hour.
+    pub spot_pools_dry: f64,
+    /// Seconds, at most, until DescribeInstances knows a new instance.
+    pub visibility_delay_seconds_max: u64,
+    /// Chance of a spot instance to be taken back within an hour.
+    pub spot_interruptions_per_hour: f64,
+    /// Token buckets answer RequestLimitExceeded.
+    pub throttling: bool,
+    /// vCPU quota of running on-demand instances.
+    pub on_demand_vcpus_max: Option<u32>,
+    /// Chance of each call to fail with InternalError.
+    pub internal_error_chance: f64,
+    /// Chance of CreateFleet to answer with a time-out although it committed.
+    pub lost_answer_chance: f64,
+    /// Roles that IAM does not know.
+    pub missing_roles: Vec<String>,
+}
+
+impl Default for Ec2Faults {
+    fn default() -> Self {
+        Self {
+            on_demand_pools_dry: 0.01,
+            spot_pools_dry: 0.04,
+            visibility_delay_seconds_max: 2,
+            spot_interruptions_per_hour: 0.0,
+            throttling: false,
+            on_demand_vcpus_max: None,
+            internal_error_chance: 0.0,
+            lost_answer_chance: 0.0,
+            missing_roles: Vec::new(),
+        }
+    }
+}
+
+/// A simulated account in a simulated region; clones share it.
+#[derive(Debug, Clone)]
+pub struct SimulatedEc2 {
+    state: Arc<Mutex<State>>,
+    latency: bool,
+}
+
+/// Everything that exists in the account.
+#[derive(Debug)]
+struct State {
+    config: Ec2Config,
+    catalogue: &'static Catalogue,
+    clock: SimulatedClock,
+    ids: Random,
+    chance: Random,
+    instances: BTreeMap<String, Instance>,
+    subnets: Vec<network::SubnetRecord>,
+    security_groups: Vec<network::SecurityGroupRecord>,
+    launch_templates: BTreeMap<String, launch_templates::LaunchTemplateRecord>,
+    images: BTreeMap<String, images::ImageRecord>,
+    profiles: BTreeMap<String, iam::ProfileRecord>,
+    /// Instances taken from a pool, by pool.
+    used: BTreeMap<market::Pool, u32>,
+    /// Pools that were emptied by hand until a moment.
+    drained: BTreeMap<market::Pool, Timestamp>,
+    fleets: BTreeMap<String, fleet::FleetRecord>,
+    reservations: BTreeMap<String, capacity::ReservationRecord>,
+    buckets: throttle::Buckets,
+    calls: BTreeMap<&'static str, u64>,
+    subscribers: Vec<mpsc::UnboundedSender<InstanceEvent>>,
+    launches: u64,
+    terminations: u64,
+}
+
+impl SimulatedEc2 {
+    /// An account with subnets, security groups and images, and no instance.
+    pub fn new(config: Ec2Config, clock: SimulatedClock) -> Self {
+        let latency = config.latency;
+        let mut state = State {
+            catalogue: Catalogue::embedded(),
+            clock,
+            ids: Random::new(config.seed, "ec2-ids"),
+            chance: Random::new(config.seed, "ec2-chance"),
+            instances: BTreeMap::new(),
+            subnets: network::subnets(&config),
+            security_groups: network::security_groups(&config),
+            launch_templates: BTreeMap::new(),
+            images: BTreeMap::new(),
+            profiles: BTreeMap::new(),
+            used: BTreeMap::new(),
+            drained: BTreeMap::new(),
+            fleets: BTreeMap::new(),
+            reservations: capacity::reservations(&config),
+            buckets: throttle::Buckets::default(),
+            calls: BTreeMap::new(),
+            subscribers: Vec::new(),
+            launches: 0,
+            terminations: 0,
+            config,
+        };
+        state.publish_images();
+        Self {
+            state: Arc::new(Mutex::new(state)),
+            latency,
+        }
+    }
+
+    /// Changes of instances from now on. Events of the past are not told.
+    pub fn subscribe(&self) -> mpsc::UnboundedReceiver<InstanceEvent> {
+        let (sender, receiver) = mpsc::unbounded_channel();
+        self.state().subscribers.push(sender);
+        receiver
+    }
+
+    /// One instance as it is in truth, whatever DescribeInstances says by now.
+    pub fn instance(&self, id: &str) -> Option<Instance> {
+        self.state().instances.get(id).cloned()
+    }
+
+    /// All instances as they are in truth, in the order of their ids.
+    pub fn instances(&self) -> Vec<Instance> {
+        self.state().instances.values().cloned().collect()
+    }
+
+    /// Instances by state: (pending, running, shutting down, terminated).
+    pub fn count_by_state(&self) -> BTreeMap<InstanceState, usize> {
+        let state = self.state();
+        let now = state.clock.now();
+        let mut counts = BTreeMap::new();
+        for instance in state.instances.values() {
+            *counts.entry(instance.state(now)).or_default() += 1;
+        }
+        counts
+    }
+
+    /// What the instances that are billed cost.
+    pub fn price_per_hour(&self) -> f64 {
+        let state = self.state();
+        let now = state.clock.now();
+        let billed = state
+            .instances
+            .values()
+            .filter(|instance| instance.is_billed(now));
+        billed.map(|instance| instance.price_per_hour).sum()
+    }
+
+    /// Instances launched since the start.
+    pub fn launches(&self) -> u64 {
+        self.state().launches
+    }
+
+    /// Terminations begun since the start.
+    pub fn terminations(&self) -> u64 {
+        self.state().terminations
+    }
+
+    /// Calls by operation since the start.
+    pub fn calls(&self) -> BTreeMap<&'static str, u64> {
+        self.state().calls.clone()
+    }
+
+    /// The region that is simulated.
+    pub fn region(&self) -> String {
+        self.state().config.region.clone()
+    }
+
+    /// Takes all capacity of a pool away until `until`.
+    pub fn drain_pool(
+        &self,
+        instance_type: &str,
+        zone: &str,
+        capacity: CapacityType,
+        until: Timestamp,
+    ) {
+        let pool = market::Pool::new(instance_type, zone, capacity);
+        self.state().drained.insert(pool, until);
+    }
+
+    /// Gives the two-minute notice to a spot instance now; false if it is none or ends already.
+    pub fn interrupt_spot(&self, id: &str) -> bool {
+        self.state().interrupt(id)
+    }
+
+    /// Changes what goes wrong from now on.
+    pub fn set_faults(&self, faults: Ec2Faults) {
+        self.state().config.faults = faults;
+    }
+
+    /// The spot price of a type in a zone: fixed by seed, type and zone.
+    pub fn spot_price_per_hour(&self, instance_type: &str, zone: &str) -> Option<f64> {
+        self.state().spot_price(instance_type, zone)
+    }
+
+    /// Lets what is due happen: notices of interruption become terminations, old records go. Returns the
+    /// moment at which there is something to do again.
+    pub fn advance(&self) -> Option<Timestamp> {
+        self.state().advance()
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // A panic elsewhere left the state as consistent as any panic does; the world goes on.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What every call has in common: it takes time, is counted, may be throttled and may fail.
+    async fn call<T>(
+        &self,
+        operation: &'static str,
+        answer: impl FnOnce(&mut State) -> ApiResult<T>,
+    ) -> ApiResult<T> {
+        let delay = self.latency.then(|| self.state().latency(operation));
+        if let Some(delay) = delay {
+            tokio::time::sleep(delay).await;
+        }
+        let mut state = self.state();
+        *state.calls.entry(operation).or_default() += 1;
+        state.advance();
+        state.throttle(operation)?;
+        let chance = state.config.faults.internal_error_chance;
+        if chance > 0.0 && state.chance.next_unit() < chance {
+            return Err(ApiError::server(
+                "InternalError",
+                "An internal error has occurred",
+            ));
+        }
+        answer(&mut state)
+    }
+}
+
+impl State {
+    fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
+    /// A resource id such as `i-0…`: 17 hexadecimal digits.
+    fn new_id(&mut self, prefix: &str) -> String {
+        format!("{prefix}-0{:016x}", self.ids.next_u64())
+    }
+
+    fn latency(&mut self, operation: &str) -> Duration {
+        let (low, high) = match operation {
+            "CreateFleet" => (800, 1_600),
+            "CreateLaunchTemplate" | "TerminateInstances" => (150, 400),
+            _ => (20, 80),
+        };
+        Duration::from_millis(self.chance.between(low, high))
+    }
+
+    fn tell(&mut self, event: &InstanceEvent) {
+        self.subscribers
+            .retain(|subscriber| subscriber.send(event.clone()).is_ok());
+    }
+
+    fn advance(&mut self) -> Option<Timestamp> {
+        let now = self.now();
+        let due: Vec<String> = self
+            .instances
+            .values()
+            .filter(|i| {
+                i.shutting_down_at.is_none() && i.interruption_at.is_some_and(|at| at <= now)
+            })
+            .map(|instance| instance.id.clone())
+            .collect();
+        for id in due {
+            self.begin_termination(&id, TerminationReason::SpotInterruption);
+        }
+        let kept = |i: &Instance| {
+            i.terminated_at
+                .is_none_or(|at| now.duration_since(at) < TERMINATED_KEPT)
+        };
+        if self.instances.values().any(|instance| !kept(instance)) {
+            self.instances.retain(|_, instance| kept(instance));
+        }
+        let pending = self
+            .instances
+            .values()
+            .filter(|i| i.shutting_down_at.is_none());
+        pending
+            .filter_map(|instance| instance.interruption_at)
+            .min()
+    }
+}
+
+/// A stable id for something that exists from the start.
+fn stable_id(seed: u64, prefix: &str, words: &[&str]) -> String {
+    format!("{prefix}-0{:016x}", hash(seed, words))
+}
+
+/// A moment in the SDK's form.
+fn date_time(at: Timestamp) -> aws_smithy_types::DateTime {
+    aws_smithy_types::DateTime::from_secs(at.as_second())
+}

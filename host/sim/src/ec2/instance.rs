@@ -1,0 +1,178 @@
+//! An EC2 instance of the simulated region, and the moments of its life.
+//!
+//! All moments are settled at launch from the seed; state is a function of them and the clock, so nothing
+//! has to run for an instance to age.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+
+use crate::catalogue::InstanceType;
+use crate::ec2::bootstrap::Bootstrap;
+
+/// How an instance is bought.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum CapacityType {
+    /// At the list price.
+    OnDemand,
+    /// At the market's price, reclaimable.
+    Spot,
+    /// From a capacity reservation.
+    Reserved,
+}
+
+impl CapacityType {
+    /// The value of the label `karpenter.sh/capacity-type`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::OnDemand => "on-demand",
+            Self::Spot => "spot",
+            Self::Reserved => "reserved",
+        }
+    }
+}
+
+/// EC2's instance states that occur.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum InstanceState {
+    /// Being made.
+    Pending,
+    /// Its machine is on.
+    Running,
+    /// On its way out.
+    ShuttingDown,
+    /// Gone; described for an hour more.
+    Terminated,
+}
+
+impl InstanceState {
+    /// EC2's word.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Pending => "pending",
+            Self::Running => "running",
+            Self::ShuttingDown => "shutting-down",
+            Self::Terminated => "terminated",
+        }
+    }
+}
+
+/// Why an instance ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TerminationReason {
+    /// Someone called TerminateInstances.
+    User,
+    /// EC2 took its spot capacity back.
+    SpotInterruption,
+}
+
+/// One instance.
+#[derive(Debug, Clone)]
+pub struct Instance {
+    /// For example `i-0123456789abcdef0`.
+    pub id: String,
+    /// Its type.
+    pub instance_type: &'static InstanceType,
+    /// Zone name.
+    pub zone: String,
+    /// Zone id, which differs from the name.
+    pub zone_id: String,
+    /// Subnet of its first interface.
+    pub subnet_id: String,
+    /// How it is bought.
+    pub capacity_type: CapacityType,
+    /// What it costs.
+    pub price_per_hour: f64,
+    /// Image it booted.
+    pub image_id: String,
+    /// What its user data tell the kubelet.
+    pub bootstrap: Arc<Bootstrap>,
+    /// Size of the disk that holds pods' ephemeral storage.
+    pub ephemeral_storage_bytes: i64,
+    /// EFA interfaces that the launch asked for.
+    pub efa_interfaces: i64,
+    /// Security groups of its interfaces.
+    pub security_group_ids: Vec<String>,
+    /// Name of its instance profile.
+    pub instance_profile: Option<String>,
+    /// `default` or `dedicated`.
+    pub tenancy: String,
+    /// Reservation it runs in.
+    pub capacity_reservation_id: Option<String>,
+    /// Tags.
+    pub tags: BTreeMap<String, String>,
+    /// Fleet that made it.
+    pub fleet_id: String,
+    /// Spot request, for spot.
+    pub spot_request_id: Option<String>,
+    /// First address.
+    pub private_ip: String,
+    /// Addresses of the subnet that it holds.
+    pub addresses: i32,
+    /// When it was asked for.
+    pub launched_at: Timestamp,
+    /// When DescribeInstances begins to know it.
+    pub visible_at: Timestamp,
+    /// When its machine is on.
+    pub running_at: Timestamp,
+    /// When its kubelet creates the Node.
+    pub registers_at: Timestamp,
+    /// When its kubelet says Ready.
+    pub ready_at: Timestamp,
+    /// When termination began.
+    pub shutting_down_at: Option<Timestamp>,
+    /// When it is gone.
+    pub terminated_at: Option<Timestamp>,
+    /// Who ended it.
+    pub termination_reason: Option<TerminationReason>,
+    /// When EC2 will take it back, once the two-minute notice was given.
+    pub interruption_at: Option<Timestamp>,
+}
+
+impl Instance {
+    /// Its state at `now`.
+    pub fn state(&self, now: Timestamp) -> InstanceState {
+        match (self.terminated_at, self.shutting_down_at) {
+            (Some(at), _) if at <= now => InstanceState::Terminated,
+            (_, Some(at)) if at <= now => InstanceState::ShuttingDown,
+            _ if self.running_at <= now => InstanceState::Running,
+            _ => InstanceState::Pending,
+        }
+    }
+
+    /// Whether it costs money at `now`.
+    pub fn is_billed(&self, now: Timestamp) -> bool {
+        matches!(
+            self.state(now),
+            InstanceState::Pending | InstanceState::Running
+        )
+    }
+
+    /// The private DNS name, which is also its Node's name.
+    pub fn private_dns_name(&self, region: &str) -> String {
+        let host = self.private_ip.replace('.', "-");
+        // us-east-1 alone keeps the suffix from before regions had names.
+        if region == "us-east-1" {
+            format!("ip-{host}.ec2.internal")
+        } else {
+            format!("ip-{host}.{region}.compute.internal")
+        }
+    }
+
+    /// The id by which Kubernetes knows it.
+    pub fn provider_id(&self) -> String {
+        format!("aws:///{}/{}", self.zone, self.id)
+    }
+}
+
+/// A change in the fleet that the rest of the world reacts to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum InstanceEvent {
+    /// An instance was launched; its record says when it boots.
+    Launched(String),
+    /// Termination began; its record says when it is gone.
+    ShuttingDown(String),
+    /// EC2 gave notice that it takes a spot instance back.
+    SpotInterruptionWarning(String),
+}

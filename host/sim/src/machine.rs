@@ -1,0 +1,310 @@
+//! From instance to Node and back: registration, readiness, loss, removal; and what NoExecute taints drive away.
+//!
+//! Answers to the kubelet's registration, cloud-controller-manager's node lifecycle and kube-controller-manager's
+//! node-lifecycle and taint-eviction controllers.
+
+use jiff::{SignedDuration, Timestamp};
+use serde_json::{Value, json};
+
+use crate::api_server::{DeleteOptions, ObjectKey, Part, Resource};
+use crate::cluster::{Cluster, Timer};
+use crate::ec2::{Instance, InstanceEvent};
+use crate::node::{conditions, node_object};
+use crate::status::{event, set_condition, time_text};
+
+/// How long a silent kubelet is believed.
+const NODE_MONITOR_GRACE: SignedDuration = SignedDuration::from_secs(40);
+/// How soon the cloud's controller notices that an instance is gone.
+const CLOUD_NODE_SYNC: SignedDuration = SignedDuration::from_secs(5);
+/// How long pods of a node that is gone are kept.
+const ORPHAN_QUARANTINE: SignedDuration = SignedDuration::from_secs(5);
+/// How often kubelets renew their leases here: rarely, since nobody counts them.
+pub(crate) const HEARTBEAT: SignedDuration = SignedDuration::from_mins(5);
+
+const LEASE_NAMESPACE: &str = "kube-node-lease";
+/// EBS volumes that a node takes, as the CSI driver says it.
+const EBS_VOLUMES_MAX: i64 = 26;
+
+impl Cluster {
+    /// EC2 told of an instance.
+    pub(crate) fn apply_instance(&mut self, event: &InstanceEvent) {
+        match event {
+            InstanceEvent::Launched(id) => {
+                let Some(instance) = self.ec2.instance(id) else {
+                    return;
+                };
+                self.timers
+                    .set(instance.registers_at, Timer::Register(id.clone()));
+                if let Some(at) = instance.interruption_at {
+                    self.timers.set(at, Timer::Ec2);
+                }
+            }
+            InstanceEvent::ShuttingDown(id) => {
+                let Some(instance) = self.ec2.instance(id) else {
+                    return;
+                };
+                let now = self.clock.now();
+                self.timers
+                    .set(later(now, NODE_MONITOR_GRACE), Timer::NodeLost(id.clone()));
+                let gone = instance.terminated_at.unwrap_or(now);
+                self.timers
+                    .set(later(gone, CLOUD_NODE_SYNC), Timer::NodeGone(id.clone()));
+            }
+            InstanceEvent::SpotInterruptionWarning(id) => {
+                let at = self
+                    .ec2
+                    .instance(id)
+                    .and_then(|instance| instance.interruption_at);
+                if let Some(at) = at {
+                    self.timers.set(at, Timer::Ec2);
+                }
+            }
+        }
+    }
+
+    fn living(&self, id: &str) -> Option<Instance> {
+        self.ec2
+            .instance(id)
+            .filter(|instance| instance.shutting_down_at.is_none())
+    }
+
+    pub(crate) fn register_node(&mut self, id: &str) {
+        let Some(instance) = self.living(id) else {
+            return;
+        };
+        let node = node_object(&instance, &self.region, None);
+        let name = node.metadata.name.clone().unwrap_or_default();
+        let created = serde_json::to_value(&node).map(|mut node| {
+            // Nodes are cluster-wide and typed objects carry no kind here.
+            node["apiVersion"] = "v1".into();
+            node["kind"] = "Node".into();
+            self.api.create(&Resource::NODES, "", node)
+        });
+        match created {
+            Ok(Ok(node)) => {
+                let message = format!("Node {name} event: Registered Node {name} in Controller");
+                let now = self.clock.now_seconds();
+                event(
+                    &self.api,
+                    &node,
+                    ("Normal", "RegisteredNode"),
+                    &message,
+                    now,
+                );
+            }
+            Ok(Err(status)) => tracing::warn!(%name, %status, "a node was refused"),
+            Err(error) => tracing::warn!(%name, %error, "a node was not written"),
+        }
+        self.timers
+            .set(instance.ready_at, Timer::Ready(id.to_owned()));
+    }
+
+    pub(crate) fn ready_node(&mut self, id: &str) {
+        let Some(instance) = self.living(id) else {
+            return;
+        };
+        let name = instance.private_dns_name(&self.region);
+        let now = self.clock.now_seconds();
+        let ready = serde_json::to_value(conditions(true, now)).unwrap_or_default();
+        let change = |node: &mut Value| {
+            node["status"]["conditions"] = ready;
+            drop_taint(node, "node.kubernetes.io/not-ready");
+        };
+        let key = ObjectKey::new("", name.clone());
+        let Ok(node) = self
+            .api
+            .modify_part(&Resource::NODES, &key, Part::Whole, change)
+        else {
+            return;
+        };
+        let owner = json!([{ "apiVersion": "v1", "kind": "Node", "name": name, "uid": node["metadata"]["uid"] }]);
+        self.write_lease(&name, &owner, now);
+        let csi_node = json!({
+            "metadata": { "name": name, "ownerReferences": owner },
+            "spec": { "drivers": [{
+                "name": "ebs.csi.aws.com", "nodeID": id,
+                "topologyKeys": ["kubernetes.io/os", "topology.kubernetes.io/zone"],
+                "allocatable": { "count": EBS_VOLUMES_MAX },
+            }]},
+        });
+        let _ = self.api.create(&Resource::CSI_NODES, "", csi_node);
+        self.ready.insert(name);
+    }
+
+    /// Starts the pods of nodes that became ready, once the view knows that they are.
+    pub(crate) fn start_ready_nodes(&mut self) {
+        for name in std::mem::take(&mut self.ready) {
+            self.start_pods_of(&name);
+        }
+    }
+
+    fn write_lease(&self, name: &str, owner: &Value, now: Timestamp) {
+        let lease = json!({
+            "metadata": { "name": name, "namespace": LEASE_NAMESPACE, "ownerReferences": owner },
+            "spec": {
+                "holderIdentity": name,
+                "leaseDurationSeconds": HEARTBEAT.as_secs() * 2,
+                "renewTime": micro_time(now),
+            },
+        });
+        let _ = self.api.create(&Resource::LEASES, LEASE_NAMESPACE, lease);
+    }
+
+    /// Kubelets that live renew their leases.
+    pub(crate) fn heartbeat(&mut self) {
+        let now = self.clock.now_seconds();
+        for node in self.nodes.values().filter(|node| node.ready) {
+            let lives = node
+                .instance_id
+                .as_ref()
+                .is_some_and(|id| self.living(id).is_some());
+            if lives {
+                let key = ObjectKey::new(LEASE_NAMESPACE, node.name.clone());
+                let _ = self.api.modify(&Resource::LEASES, &key, |lease| {
+                    lease["spec"]["renewTime"] = micro_time(now).into();
+                });
+            }
+        }
+        self.timers.set(later(now, HEARTBEAT), Timer::Heartbeat);
+    }
+
+    /// A kubelet has been silent for too long.
+    pub(crate) fn lose_node(&mut self, id: &str) {
+        let Some(instance) = self.ec2.instance(id) else {
+            return;
+        };
+        let key = ObjectKey::new("", instance.private_dns_name(&self.region));
+        let now = self.clock.now_seconds();
+        let _ = self.api.modify_part(&Resource::NODES, &key, Part::Whole, |node| {
+            let condition = json!({
+                "type": "Ready", "status": "Unknown", "reason": "NodeStatusUnknown",
+                "message": "Kubelet stopped posting node status.",
+                "lastHeartbeatTime": time_text(now),
+            });
+            set_condition(&mut node["status"], condition, now);
+            for effect in ["NoSchedule", "NoExecute"] {
+                let taint = json!({
+                    "key": "node.kubernetes.io/unreachable", "effect": effect, "timeAdded": time_text(now),
+                });
+                match node["spec"]["taints"].as_array_mut() {
+                    Some(taints) => taints.push(taint),
+                    None => node["spec"]["taints"] = json!([taint]),
+                }
+            }
+        });
+        let Some(node) = self.nodes.get(&key.name) else {
+            return;
+        };
+        for pod in node.pods.clone() {
+            let _ = self.api.modify_status(&Resource::PODS, &pod, |pod| {
+                let condition =
+                    json!({ "type": "Ready", "status": "False", "reason": "NodeNotReady" });
+                set_condition(&mut pod["status"], condition, now);
+            });
+        }
+    }
+
+    /// The cloud says that the instance of a node is gone.
+    pub(crate) fn remove_node(&mut self, id: &str) {
+        let Some(instance) = self.ec2.instance(id) else {
+            return;
+        };
+        let name = instance.private_dns_name(&self.region);
+        if self
+            .nodes
+            .get(&name)
+            .and_then(|node| node.instance_id.as_deref())
+            == Some(id)
+        {
+            let _ = self
+                .api
+                .delete(&Resource::NODES, "", &name, &DeleteOptions::default());
+        }
+    }
+
+    /// Pods stand on a node that is not there.
+    pub(crate) fn reconcile_orphans(&mut self, node: &str) {
+        if !self.nodes.contains_key(node) {
+            let at = later(self.clock.now(), ORPHAN_QUARANTINE);
+            self.timers.set(at, Timer::CollectPods(node.to_owned()));
+        }
+    }
+
+    /// Deletes the pods of a node that do not, or no longer, tolerate its NoExecute taints.
+    pub(crate) fn reconcile_taints(&mut self, name: &str) {
+        let Some(node) = self.nodes.get(name) else {
+            return;
+        };
+        let now = self.clock.now();
+        let mut again: Option<Timestamp> = None;
+        let mut leaving = Vec::new();
+        for pod in node.pods.iter().filter_map(|key| self.pods.get(key)) {
+            if pod.is_deleting() {
+                continue;
+            }
+            match leave_time(node, &pod.shape.tolerations, now) {
+                Some(at) if at <= now => leaving.push((pod.key.clone(), pod.uid.clone())),
+                Some(at) => again = Some(again.map_or(at, |other| other.min(at))),
+                None => {}
+            }
+        }
+        for (key, uid) in leaving {
+            let _ = self.api.delete(
+                &Resource::PODS,
+                &key.namespace,
+                &key.name,
+                &DeleteOptions::of_uid(uid),
+            );
+        }
+        if let Some(at) = again {
+            self.timers.set(at, Timer::TaintsAgain(name.to_owned()));
+        }
+    }
+}
+
+/// When a pod has to leave a node: now, later, or never.
+fn leave_time(
+    node: &crate::cluster::NodeRecord,
+    tolerations: &[k8s_openapi::api::core::v1::Toleration],
+    now: Timestamp,
+) -> Option<Timestamp> {
+    let mut leave: Option<Timestamp> = None;
+    for taint in node
+        .taints
+        .iter()
+        .filter(|taint| taint.effect == "NoExecute")
+    {
+        let covering: Vec<_> = tolerations
+            .iter()
+            .filter(|t| crate::cluster::node::tolerates(t, taint))
+            .collect();
+        if covering.is_empty() {
+            return Some(now);
+        }
+        // The shortest of the tolerations decides, from the moment of the taint.
+        let seconds = covering
+            .iter()
+            .filter_map(|toleration| toleration.toleration_seconds)
+            .min();
+        if let Some(seconds) = seconds {
+            let since = taint.time_added.as_ref().map_or(now, |time| time.0);
+            let at = later(since, SignedDuration::from_secs(seconds.max(0)));
+            leave = Some(leave.map_or(at, |other| other.min(at)));
+        }
+    }
+    leave
+}
+
+fn drop_taint(node: &mut Value, key: &str) {
+    if let Some(taints) = node["spec"]["taints"].as_array_mut() {
+        taints.retain(|taint| taint["key"] != key);
+    }
+}
+
+pub(crate) fn later(at: Timestamp, by: SignedDuration) -> Timestamp {
+    at.checked_add(by).unwrap_or(at)
+}
+
+fn micro_time(at: Timestamp) -> String {
+    at.strftime("%Y-%m-%dT%H:%M:%S.000000Z").to_string()
+}

@@ -1,0 +1,142 @@
+//! Filters that judge one node for one shape of pod, and their words.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use k8s_openapi::api::core::v1::{NodeSelector, NodeSelectorRequirement, NodeSelectorTerm};
+
+use crate::cluster::{NodeRecord, PodShape};
+
+/// Why a node was turned down, in kube-scheduler's words.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Rejection {
+    Unschedulable,
+    Affinity,
+    HostPorts,
+    PodAffinity,
+    PodAntiAffinity,
+    ExistingAntiAffinity,
+    Spread,
+    SpreadMissingLabel,
+}
+
+impl fmt::Display for Rejection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Unschedulable => "node(s) were unschedulable",
+            Self::Affinity => "node(s) didn't match Pod's node affinity/selector",
+            Self::HostPorts => "node(s) didn't have free ports for the requested pod ports",
+            Self::PodAffinity => "node(s) didn't match pod affinity rules",
+            Self::PodAntiAffinity => "node(s) didn't match pod anti-affinity rules",
+            Self::ExistingAntiAffinity => {
+                "node(s) didn't satisfy existing pods anti-affinity rules"
+            }
+            Self::Spread => "node(s) didn't match pod topology spread constraints",
+            Self::SpreadMissingLabel => {
+                "node(s) didn't match pod topology spread constraints (missing required label)"
+            }
+        })
+    }
+}
+
+/// What does not depend on the pods that run already.
+pub(super) fn static_rejection(shape: &PodShape, node: &NodeRecord) -> Option<String> {
+    if node.unschedulable && !tolerates_unschedulable(shape) {
+        return Some(Rejection::Unschedulable.to_string());
+    }
+    if let Some(taint) = node.untolerated(&shape.tolerations, &["NoSchedule", "NoExecute"]) {
+        let value = taint.value.as_deref().unwrap_or_default();
+        return Some(format!(
+            "node(s) had untolerated taint {{{}: {value}}}",
+            taint.key
+        ));
+    }
+    (!matches_node(shape, node)).then(|| Rejection::Affinity.to_string())
+}
+
+/// Resources and ports.
+pub(super) fn resource_rejection(shape: &PodShape, node: &NodeRecord) -> Option<String> {
+    if !shape.requests.fits(&node.free) {
+        return shape.requests.shortage(&node.free);
+    }
+    let taken = |port: &(String, i32)| node.host_ports.get(port).is_some_and(|count| *count > 0);
+    shape
+        .host_ports
+        .iter()
+        .any(taken)
+        .then(|| Rejection::HostPorts.to_string())
+}
+
+/// Node selector and required node affinity.
+pub(crate) fn matches_node(shape: &PodShape, node: &NodeRecord) -> bool {
+    shape
+        .node_selector
+        .iter()
+        .all(|(key, value)| node.labels.get(key) == Some(value))
+        && shape
+            .node_affinity
+            .as_ref()
+            .is_none_or(|selector| matches_selector(selector, node))
+}
+
+/// Whether any term of a node selector holds.
+pub(crate) fn matches_selector(selector: &NodeSelector, node: &NodeRecord) -> bool {
+    selector
+        .node_selector_terms
+        .iter()
+        .any(|term| matches_term(term, node))
+}
+
+/// Whether a term holds; an empty one never does.
+pub(super) fn matches_term(term: &NodeSelectorTerm, node: &NodeRecord) -> bool {
+    let expressions = term.match_expressions.as_deref().unwrap_or_default();
+    let fields = term.match_fields.as_deref().unwrap_or_default();
+    let named = |field: &NodeSelectorRequirement| {
+        let names = BTreeMap::from([(field.key.clone(), node.name.clone())]);
+        field.key == "metadata.name" && holds(field, &names)
+    };
+    !(expressions.is_empty() && fields.is_empty())
+        && expressions
+            .iter()
+            .all(|expression| holds(expression, &node.labels))
+        && fields.iter().all(named)
+}
+
+fn holds(requirement: &NodeSelectorRequirement, labels: &BTreeMap<String, String>) -> bool {
+    let value = labels.get(&requirement.key);
+    let values = requirement.values.as_deref().unwrap_or_default();
+    let compare = |greater: bool| {
+        let number = |text: &String| text.parse::<i64>().ok();
+        match (value.and_then(number), values.first().and_then(number)) {
+            (Some(have), Some(bound)) => {
+                if greater {
+                    have > bound
+                } else {
+                    have < bound
+                }
+            }
+            _ => false,
+        }
+    };
+    match requirement.operator.as_str() {
+        "In" => value.is_some_and(|value| values.contains(value)),
+        "NotIn" => value.is_none_or(|value| !values.contains(value)),
+        "Exists" => value.is_some(),
+        "DoesNotExist" => value.is_none(),
+        "Gt" => compare(true),
+        "Lt" => compare(false),
+        _ => false,
+    }
+}
+
+fn tolerates_unschedulable(shape: &PodShape) -> bool {
+    let taint = k8s_openapi::api::core::v1::Taint {
+        key: "node.kubernetes.io/unschedulable".to_owned(),
+        effect: "NoSchedule".to_owned(),
+        ..Default::default()
+    };
+    shape
+        .tolerations
+        .iter()
+        .any(|toleration| crate::cluster::node::tolerates(toleration, &taint))
+}

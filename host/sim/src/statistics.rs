@@ -1,0 +1,98 @@
+//! The world in numbers, read from its truth and not from what a controller believes.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::api_server::Resource;
+use crate::cluster::{Cluster, Phase};
+use crate::ec2::{Instance, InstanceState};
+
+/// Numbers of a moment.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Statistics {
+    /// Instances by state.
+    pub instances: BTreeMap<&'static str, usize>,
+    /// Instances launched since the start.
+    pub launches: u64,
+    /// Terminations begun since the start.
+    pub terminations: u64,
+    /// Nodes, and those of them that are ready.
+    pub nodes: usize,
+    /// Nodes that report Ready.
+    pub nodes_ready: usize,
+    /// Pods that run.
+    pub pods_running: usize,
+    /// Pods that wait, bound or not.
+    pub pods_pending: usize,
+    /// Pods that wait and that the scheduler found no node for.
+    pub pods_unschedulable: usize,
+    /// Pods that ended, well or badly.
+    pub pods_finished: usize,
+    /// What the billed instances cost.
+    pub price_per_hour: f64,
+    /// Billed instances that no NodeClaim names.
+    pub leaked_instances: Vec<String>,
+    /// Calls to AWS by operation.
+    pub calls: BTreeMap<&'static str, u64>,
+}
+
+impl Statistics {
+    pub(crate) fn of(cluster: &Cluster) -> Self {
+        let states = cluster.ec2.count_by_state();
+        let pods = |phase: Phase| {
+            cluster
+                .pods
+                .values()
+                .filter(|pod| pod.phase == phase)
+                .count()
+        };
+        Self {
+            instances: states
+                .into_iter()
+                .map(|(state, count)| (state.as_str(), count))
+                .collect(),
+            launches: cluster.ec2.launches(),
+            terminations: cluster.ec2.terminations(),
+            nodes: cluster.nodes.len(),
+            nodes_ready: cluster.nodes.values().filter(|node| node.ready).count(),
+            pods_running: pods(Phase::Running),
+            pods_pending: pods(Phase::Pending),
+            pods_unschedulable: cluster.unschedulable.len(),
+            pods_finished: pods(Phase::Succeeded) + pods(Phase::Failed),
+            price_per_hour: cluster.ec2.price_per_hour(),
+            leaked_instances: leaked(cluster)
+                .into_iter()
+                .map(|instance| instance.id)
+                .collect(),
+            calls: cluster.ec2.calls(),
+        }
+    }
+}
+
+/// Billed instances that no NodeClaim names by its provider id.
+pub(crate) fn leaked(cluster: &Cluster) -> Vec<Instance> {
+    let now = cluster.clock.now();
+    let claimed: BTreeSet<String> = cluster
+        .table(&Resource::NODE_CLAIMS)
+        .filter_map(|(_, claim)| claim["status"]["providerID"].as_str())
+        .filter_map(|provider_id| provider_id.rsplit('/').next())
+        .map(ToOwned::to_owned)
+        .collect();
+    let instances = cluster.ec2.instances().into_iter();
+    instances
+        .filter(|instance| instance.is_billed(now) && !claimed.contains(&instance.id))
+        .collect()
+}
+
+/// Whether any instance is booting or on its way out.
+pub(crate) fn has_moving_instances(cluster: &Cluster) -> bool {
+    let now = cluster.clock.now();
+    cluster
+        .ec2
+        .instances()
+        .iter()
+        .any(|instance| match instance.state(now) {
+            InstanceState::Pending | InstanceState::ShuttingDown => true,
+            InstanceState::Running => instance.ready_at > now,
+            InstanceState::Terminated => false,
+        })
+}

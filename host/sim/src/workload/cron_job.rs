@@ -1,0 +1,142 @@
+//! CronJobs, for the schedules that simulations use: every so many minutes, or at a minute of each hour.
+//!
+//! Full cron syntax belongs to the scheduler of a real cluster; a schedule that is not understood makes no job
+//! and says so in an event.
+
+use jiff::{SignedDuration, Timestamp};
+use serde_json::{Value, json};
+
+use super::{job::finished, owner_reference};
+use crate::api_server::{ObjectKey, Resource};
+use crate::cluster::{Cluster, Timer, controller_of, is_deleting, uid};
+use crate::machine::later;
+use crate::status::{event, time_text};
+
+impl Cluster {
+    pub(super) fn reconcile_cron_job(&mut self, key: &ObjectKey) {
+        let Some(cron) = self.object(&Resource::CRON_JOBS, key).cloned() else {
+            return;
+        };
+        if is_deleting(&cron) || cron["spec"]["suspend"] == true {
+            return;
+        }
+        let now = self.clock.now();
+        let since = cron["status"]["lastScheduleTime"]
+            .as_str()
+            .or_else(|| cron["metadata"]["creationTimestamp"].as_str())
+            .and_then(|text| text.parse::<Timestamp>().ok())
+            .unwrap_or(now);
+        let schedule = cron["spec"]["schedule"].as_str().unwrap_or_default();
+        let Some(next) = next_run(schedule, since) else {
+            let message = format!("unparseable schedule \"{schedule}\"");
+            event(
+                &self.api,
+                &cron,
+                ("Warning", "UnparseableSchedule"),
+                &message,
+                self.clock.now_seconds(),
+            );
+            return;
+        };
+        if next > now {
+            self.timers.set(next, Timer::CronJob(key.clone()));
+            return;
+        }
+        let running = self.table(&Resource::JOBS).any(|(_, job)| {
+            finished(job).is_none()
+                && controller_of(job).is_some_and(|owner| owner.uid == uid(&cron))
+        });
+        if !(running && cron["spec"]["concurrencyPolicy"] == "Forbid") {
+            self.create_cron_run(key, &cron, next);
+        }
+        // The status brings the object back, and with it the next run.
+        self.write_status(
+            &Resource::CRON_JOBS,
+            key,
+            &json!({ "lastScheduleTime": time_text(now) }),
+        );
+    }
+
+    fn create_cron_run(&self, key: &ObjectKey, cron: &Value, at: Timestamp) {
+        let template = &cron["spec"]["jobTemplate"];
+        let job = json!({
+            "apiVersion": "batch/v1", "kind": "Job",
+            "metadata": {
+                "name": format!("{}-{}", key.name, at.as_second() / 60),
+                "namespace": key.namespace,
+                "labels": template["metadata"]["labels"],
+                "annotations": template["metadata"]["annotations"],
+                "ownerReferences": [owner_reference(cron)],
+            },
+            "spec": template["spec"],
+        });
+        if let Err(status) = self.api.create(&Resource::JOBS, &key.namespace, job) {
+            tracing::debug!(name = %key.name, %status, "a scheduled job was refused");
+        }
+    }
+}
+
+/// The first run after `since`.
+fn next_run(schedule: &str, since: Timestamp) -> Option<Timestamp> {
+    let schedule = match schedule {
+        "@hourly" => "0 * * * *",
+        "@daily" | "@midnight" => "0 0 * * *",
+        other => other,
+    };
+    let fields: Vec<&str> = schedule.split_whitespace().collect();
+    let [minute, hour, day, month, weekday] = fields[..] else {
+        return None;
+    };
+    if [day, month, weekday] != ["*", "*", "*"] {
+        return None;
+    }
+    let (minutes, hours) = (values(minute, 60)?, values(hour, 24)?);
+    let first = since.as_second().div_euclid(60) + 1;
+    let at = (first..first + 24 * 60 + 1).find(|at| {
+        minutes.contains(&at.rem_euclid(60)) && hours.contains(&at.div_euclid(60).rem_euclid(24))
+    })?;
+    Timestamp::from_second(at * 60)
+        .ok()
+        .map(|at| later(at, SignedDuration::ZERO))
+}
+
+/// The values of one field: `*`, `*/5`, `3`, `1,2,3`, `9-17`.
+fn values(field: &str, limit: i64) -> Option<Vec<i64>> {
+    let mut all = Vec::new();
+    for part in field.split(',') {
+        let (range, step) = part.split_once('/').unwrap_or((part, "1"));
+        let step: usize = step.parse().ok().filter(|step| *step > 0)?;
+        let (low, high) = match (range, range.split_once('-')) {
+            ("*", _) => (0, limit - 1),
+            (_, Some((low, high))) => (low.parse().ok()?, high.parse().ok()?),
+            (single, None) => (single.parse().ok()?, single.parse().ok()?),
+        };
+        all.extend(
+            (low..=high)
+                .step_by(step)
+                .filter(|value| (0..limit).contains(value)),
+        );
+    }
+    (!all.is_empty()).then_some(all)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn schedules_find_their_next_run() {
+        let since: Timestamp = "2026-01-01T00:07:30Z".parse().unwrap();
+        for (schedule, expected) in [
+            ("*/5 * * * *", Some("2026-01-01T00:10:00Z")),
+            ("0 * * * *", Some("2026-01-01T01:00:00Z")),
+            ("30 6 * * *", Some("2026-01-01T06:30:00Z")),
+            ("@daily", Some("2026-01-02T00:00:00Z")),
+            ("0 0 1 * *", None),
+            ("nonsense", None),
+        ] {
+            let expected = expected.map(|text| text.parse::<Timestamp>().unwrap());
+            assert_eq!(next_run(schedule, since), expected, "{schedule}");
+        }
+    }
+}

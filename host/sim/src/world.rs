@@ -1,0 +1,292 @@
+//! The world: API server, EC2, clock, and the one loop in which everything else of a cluster lives.
+//!
+//! The loop takes changes in, lets due timers fire, reconciles what is noted, schedules, and sleeps. It never
+//! looks at the machine's clock and has one order for everything, so a seed repeats a run.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use jiff::Timestamp;
+use serde_json::Value;
+use tokio::sync::Notify;
+use tokio::sync::mpsc::UnboundedReceiver;
+
+use crate::api_server::{ApiServer, Resource, Status, Watch};
+use crate::clock::SimulatedClock;
+use crate::cluster::{Cluster, Timer, WATCHED};
+use crate::ec2::{Ec2Config, InstanceEvent, SimulatedEc2};
+use crate::machine::{HEARTBEAT, later};
+use crate::statistics::Statistics;
+use crate::volumes::gp3;
+
+/// Rounds without a pause, after which the loop lets the others run.
+const ROUNDS_MAX: usize = 64;
+
+/// How often shapes that no pod has any more are forgotten, in rounds.
+const SWEEP_ROUNDS: u64 = 1_024;
+
+/// Where the world's time comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Time {
+    /// Starts at 2026-01-01T00:00:00Z and follows tokio's clock, which the caller pauses.
+    Virtual,
+    /// Starts at the moment given and runs with the real clock.
+    Real(Timestamp),
+}
+
+/// What a world is like.
+#[derive(Debug, Clone)]
+pub struct WorldConfig {
+    /// Source of all chance, also for EC2.
+    pub seed: u64,
+    /// Where time comes from.
+    pub time: Time,
+    /// The account and its region.
+    pub ec2: Ec2Config,
+}
+
+impl Default for WorldConfig {
+    fn default() -> Self {
+        Self {
+            seed: 1,
+            time: Time::Virtual,
+            ec2: Ec2Config::default(),
+        }
+    }
+}
+
+/// A simulated cluster in a simulated region.
+#[derive(Debug)]
+pub struct World {
+    api: ApiServer,
+    clock: SimulatedClock,
+    ec2: SimulatedEc2,
+    cluster: Mutex<Cluster>,
+    /// The loop's inputs, until `run` takes them.
+    inputs: Mutex<Option<Inputs>>,
+    /// Woken when the loop has nothing left to do but wait.
+    idle: Notify,
+}
+
+#[derive(Debug)]
+struct Inputs {
+    watch: Watch,
+    instances: UnboundedReceiver<InstanceEvent>,
+}
+
+impl World {
+    /// A world with an empty cluster. Nothing moves until `run` is polled.
+    pub fn new(config: WorldConfig) -> Arc<Self> {
+        let clock = match config.time {
+            Time::Virtual => SimulatedClock::virtual_time(),
+            Time::Real(start) => SimulatedClock::starting_at(start),
+        };
+        let api = ApiServer::new(config.seed, Arc::new(move || clock.now()));
+        let ec2 = SimulatedEc2::new(
+            Ec2Config {
+                seed: config.seed,
+                ..config.ec2
+            },
+            clock,
+        );
+        let inputs = Inputs {
+            watch: api.watch(&WATCHED),
+            instances: ec2.subscribe(),
+        };
+        let mut cluster = Cluster::new(api.clone(), ec2.clone(), clock, config.seed);
+        cluster
+            .timers
+            .set(later(clock.now(), HEARTBEAT), Timer::Heartbeat);
+        let world = Self {
+            api,
+            clock,
+            ec2,
+            cluster: Mutex::new(cluster),
+            inputs: Mutex::new(Some(inputs)),
+            idle: Notify::new(),
+        };
+        if let Err(status) = world.api.create(&Resource::STORAGE_CLASSES, "", gp3()) {
+            tracing::error!(%status, "the default storage class was refused");
+        }
+        Arc::new(world)
+    }
+
+    /// The API server.
+    pub fn api(&self) -> &ApiServer {
+        &self.api
+    }
+
+    /// The wall clock of the world.
+    pub fn clock(&self) -> SimulatedClock {
+        self.clock
+    }
+
+    /// EC2, SSM, Pricing and IAM.
+    pub fn ec2(&self) -> &SimulatedEc2 {
+        &self.ec2
+    }
+
+    /// Serves Karpenter's CustomResourceDefinitions.
+    pub fn install_crds(&self) -> Result<(), Status> {
+        for definition in apis::crd::all() {
+            self.api.install_crd(&definition)?;
+        }
+        Ok(())
+    }
+
+    /// Creates objects as `kubectl apply` would in an empty cluster: an object that exists is left as it is.
+    pub fn install(&self, resource: &Resource, object: Value) -> Result<Arc<Value>, Status> {
+        let namespace = object["metadata"]["namespace"]
+            .as_str()
+            .unwrap_or_default()
+            .to_owned();
+        let name = object["metadata"]["name"]
+            .as_str()
+            .unwrap_or_default()
+            .to_owned();
+        match self.api.create(resource, &namespace, object) {
+            Err(status) if status.is_already_exists() => self.api.get(resource, &namespace, &name),
+            other => other,
+        }
+    }
+
+    /// The world's life: scheduler, controllers, kubelets. Runs until dropped; only the first call does.
+    pub async fn run(self: Arc<Self>) {
+        let inputs = self
+            .inputs
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
+        let Some(mut inputs) = inputs else { return };
+        let mut rounds = 0_u64;
+        loop {
+            let mut busy = true;
+            for _ in 0..ROUNDS_MAX {
+                busy = self.round(&mut inputs);
+                rounds += 1;
+                if rounds.is_multiple_of(SWEEP_ROUNDS) {
+                    self.cluster().shapes.sweep();
+                }
+                if !busy {
+                    break;
+                }
+            }
+            if busy {
+                tokio::task::yield_now().await;
+                continue;
+            }
+            self.idle.notify_waiters();
+            self.wait(&mut inputs).await;
+        }
+    }
+
+    /// Takes in what happened and does what follows. False when there was nothing to do.
+    fn round(&self, inputs: &mut Inputs) -> bool {
+        let mut cluster = self.cluster();
+        let mut busy = false;
+        while let Some(event) = inputs.watch.try_next() {
+            cluster.apply(event);
+            busy = true;
+        }
+        while let Ok(event) = inputs.instances.try_recv() {
+            cluster.apply_instance(&event);
+            busy = true;
+        }
+        cluster.start_ready_nodes();
+        let now = cluster.clock.now();
+        while let Some(timer) = cluster.timers.pop_due(now) {
+            cluster.fire(timer);
+            busy = true;
+        }
+        if let Some((work, key)) = cluster.dirty.pop_first() {
+            // One kind at a time: what it writes is seen before the next kind acts on it.
+            cluster.reconcile(work, &key);
+            while cluster.dirty.first().is_some_and(|(next, _)| *next == work) {
+                if let Some((_, key)) = cluster.dirty.pop_first() {
+                    cluster.reconcile(work, &key);
+                }
+            }
+            return true;
+        }
+        if !cluster.queue.is_empty() {
+            return cluster.schedule() > 0 || busy;
+        }
+        busy
+    }
+
+    async fn wait(&self, inputs: &mut Inputs) {
+        let next = self.cluster().timers.next();
+        let until = next.map_or_else(
+            || tokio::time::Instant::now() + Duration::from_hours(1),
+            |at| self.clock.instant_at(at),
+        );
+        let event = tokio::select! {
+            biased;
+            event = inputs.watch.next() => event.map(Input::Object),
+            event = inputs.instances.recv() => event.map(Input::Instance),
+            () = tokio::time::sleep_until(until) => None,
+        };
+        let mut cluster = self.cluster();
+        match event {
+            Some(Input::Object(event)) => cluster.apply(event),
+            Some(Input::Instance(event)) => cluster.apply_instance(&event),
+            None => {}
+        }
+    }
+
+    /// What there is, in numbers.
+    pub fn statistics(&self) -> Statistics {
+        Statistics::of(&self.cluster())
+    }
+
+    /// Whether nothing is under way: no object to reconcile, no pod starting or stopping, no instance booting
+    /// or ending, no pod that the scheduler has not judged. Pods that nothing fits may remain.
+    pub fn is_settled(&self) -> bool {
+        let cluster = self.cluster();
+        let unread = cluster.is_idle();
+        unread && !crate::statistics::has_moving_instances(&cluster)
+    }
+
+    /// Waits until the loop next runs dry.
+    pub async fn idle(&self) {
+        self.idle.notified().await;
+    }
+
+    pub(crate) fn cluster(&self) -> MutexGuard<'_, Cluster> {
+        // As in EC2: a panic elsewhere must not end the world.
+        self.cluster.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+enum Input {
+    Object(crate::api_server::WatchEvent),
+    Instance(InstanceEvent),
+}
+
+impl Cluster {
+    fn fire(&mut self, timer: Timer) {
+        match timer {
+            Timer::Register(id) => self.register_node(&id),
+            Timer::Ready(id) => self.ready_node(&id),
+            Timer::NodeLost(id) => self.lose_node(&id),
+            Timer::NodeGone(id) => self.remove_node(&id),
+            Timer::PodStarts(key, uid) => self.pod_starts(&key, &uid),
+            Timer::PodCompletes(key, uid) => self.pod_completes(&key, &uid),
+            Timer::PodStops(key, uid) => self.pod_stops(&key, &uid),
+            Timer::TaintsAgain(node) => self.reconcile_taints(&node),
+            Timer::CollectPods(node) => self.collect_pods(&node),
+            Timer::CronJob(key) => drop(self.dirty.insert((crate::cluster::Work::CronJob, key))),
+            Timer::JobExpires(key) => self.expire_job(&key),
+            Timer::Heartbeat => self.heartbeat(),
+            Timer::Ec2 => {
+                if let Some(at) = self.ec2.advance() {
+                    self.timers.set(at, Timer::Ec2);
+                }
+            }
+        }
+    }
+
+    fn is_idle(&self) -> bool {
+        self.dirty.is_empty() && self.queue.is_empty() && self.timers.work() == 0
+    }
+}
