@@ -8,9 +8,10 @@ use serde_json::{Value, json};
 use super::super::garbage_collector::DeleteOptions;
 use super::super::kinds::{Kind, ScalePaths};
 use super::super::resource::Resource;
-use super::super::status::Status;
+use super::super::status::{FieldError, Status};
 use super::super::store::{ObjectKey, Store};
 use super::super::write::{Part, WriteOptions, time_text};
+use super::super::table::custom;
 use super::{Column, CustomVersion, Schema};
 
 fn texts(list: &Value) -> Vec<String> {
@@ -74,6 +75,11 @@ pub(in crate::api_server) fn unregister(store: &mut Store, definition: &Value) {
     store.kinds.unregister(&resource);
 }
 
+fn column(definition: &Value) -> Column {
+    let path = definition["jsonPath"].as_str().unwrap_or_default();
+    Column { steps: custom::parse(path), definition: definition.clone() }
+}
+
 fn stored_version(definition: &Value) -> String {
     let versions = definition["spec"]["versions"].as_array();
     let stored = versions.into_iter().flatten().find(|v| v["storage"].as_bool() == Some(true));
@@ -106,9 +112,16 @@ fn compile(definition: &Value) -> Result<Kind, Status> {
         }
         let columns = version["additionalPrinterColumns"].as_array();
         let columns =
-            columns.into_iter().flatten().map(|c| Column { definition: c.clone() }).collect();
+            columns.into_iter().flatten().map(column).collect();
         let source = version["schema"]["openAPIV3Schema"].clone();
-        custom.insert(name, Arc::new(CustomVersion { schema: Schema::default(), source, columns }));
+        let schema = Schema::compile(&source).map_err(|problem| {
+            let path = format!("spec.versions[{name}].schema.openAPIV3Schema");
+            let error = FieldError::invalid(path, &Value::Null, &problem);
+            let crd = text(&definition["metadata"]["name"]);
+            let group = "apiextensions.k8s.io";
+            Status::invalid(group, "CustomResourceDefinition", &crd, &[error])
+        })?;
+        custom.insert(name, Arc::new(CustomVersion { schema, source, columns }));
     }
     let or_lower = |given: &Value, suffix: &str| match given.as_str() {
         Some(given) if !given.is_empty() => given.to_owned(),

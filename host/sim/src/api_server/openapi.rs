@@ -1,0 +1,243 @@
+//! OpenAPI: schemas for `kubectl explain` and for clients that ask whether the server validates fields.
+//!
+//! Built-in schemas come from the typed API, custom ones from their definitions; documents are made on request.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use serde_json::{Map, Value, json};
+
+use super::builtin;
+use super::direct::ApiServer;
+use super::discovery;
+use super::kinds::{Kind, Kinds};
+use super::schema::Schema;
+use super::service::{Answer, answer_json};
+use super::status::Status;
+
+/// Answers a path under `/openapi/`.
+pub(super) fn answer(server: &ApiServer, path: &str) -> Result<Answer, Status> {
+    let kinds = server.with(|store| store.kinds.clone());
+    match path {
+        "/openapi/v2" => Ok(answer_json(200, &document_v2(&kinds))),
+        "/openapi/v3" => Ok(answer_json(200, &index(&kinds))),
+        _ => {
+            let steps: Vec<&str> = path.split('/').skip(3).collect();
+            let (group, version) = match steps.as_slice() {
+                ["api", version] => ("", *version),
+                ["apis", group, version] => (*group, *version),
+                _ => return Err(Status::no_such_resource()),
+            };
+            Ok(answer_json(200, &document(&kinds, group, version)))
+        }
+    }
+}
+
+fn root_of(group: &str, version: &str) -> String {
+    if group.is_empty() { format!("api/{version}") } else { format!("apis/{group}/{version}") }
+}
+
+fn index(kinds: &Kinds) -> Value {
+    let mut paths = Map::new();
+    for (group, versions) in discovery::groups(kinds) {
+        for version in versions {
+            let root = root_of(&group, &version);
+            let link = json!({"serverRelativeURL": format!("/openapi/v3/{root}")});
+            paths.insert(root, link);
+        }
+    }
+    json!({ "paths": paths })
+}
+
+/// Name of a kind's schema: the group reversed, as controller-gen and Kubernetes name them.
+fn schema_name(kind: &Kind, version: &str) -> String {
+    let mut parts: Vec<&str> = kind.group.split('.').collect();
+    parts.reverse();
+    format!("{}.{version}.{}", parts.join("."), kind.kind)
+}
+
+fn document(kinds: &Kinds, group: &str, version: &str) -> Value {
+    let mut generator = generator();
+    let mut schemas = BTreeMap::new();
+    let mut paths = Map::new();
+    for kind in kinds.iter() {
+        if kind.group != group || !kind.versions.iter().any(|v| v == version) {
+            continue;
+        }
+        let marker = json!({"group": group, "version": version, "kind": kind.kind});
+        let name = schema_name(kind, version);
+        if let Some(custom) = kind.custom.get(version) {
+            let mut schema = custom.source.clone();
+            schema["x-kubernetes-group-version-kind"] = json!([marker]);
+            complete_custom(&mut schema);
+            schemas.insert(name.clone(), schema);
+        } else if builtin::kinds::add_schema(group, &kind.kind, &mut generator).is_none() {
+            continue;
+        }
+        let root = root_of(group, version);
+        let plural = &kind.resource.plural;
+        let place = if kind.is_namespaced { "namespaces/{namespace}/" } else { "" };
+        paths.insert(
+            format!("/{root}/{place}{plural}/{{name}}"),
+            operations(&marker, &reference(kind, &name)),
+        );
+    }
+    for (name, schema) in generator.take_definitions(true) {
+        schemas.insert(name, schema);
+    }
+    mark_builtin(kinds, group, version, &mut schemas);
+    json!({
+        "openapi": "3.0.0",
+        "info": {"title": "Mortise's simulated Kubernetes", "version": "v1.33.0"},
+        "paths": paths,
+        "components": {"schemas": schemas},
+    })
+}
+
+/// Where the schema of a kind is: built-in ones are under the names the typed API gives them.
+fn reference(kind: &Kind, custom_name: &str) -> String {
+    if kind.is_custom() {
+        return format!("#/components/schemas/{custom_name}");
+    }
+    let mut generator = generator();
+    builtin::kinds::add_schema(&kind.group, &kind.kind, &mut generator)
+        .and_then(|schema| schema.get("$ref").and_then(Value::as_str).map(str::to_owned))
+        .unwrap_or_default()
+}
+
+fn operations(marker: &Value, reference: &str) -> Value {
+    let parameter = |name: &str| {
+        json!({"name": name, "in": "query", "schema": {"type": "string", "uniqueItems": true}})
+    };
+    let parameters = ["dryRun", "fieldManager", "fieldValidation"].map(parameter);
+    let content = json!({"application/json": {"schema": {"$ref": reference}}});
+    let operation = |action: &str| {
+        json!({
+            "x-kubernetes-action": action,
+            "x-kubernetes-group-version-kind": marker,
+            "parameters": parameters,
+            "responses": {"200": {"description": "OK", "content": content}},
+        })
+    };
+    let mut patch = operation("patch");
+    patch["parameters"] = json!([
+        parameter("dryRun"),
+        parameter("fieldManager"),
+        parameter("fieldValidation"),
+        parameter("force"),
+    ]);
+    // Strategic merge patch is left out on purpose: kubectl then takes the merge keys it has built in.
+    patch["requestBody"] = json!({"content": {
+        "application/apply-patch+yaml": {"schema": {"type": "object"}},
+        "application/json-patch+json": {"schema": {"type": "object"}},
+        "application/merge-patch+json": {"schema": {"type": "object"}},
+    }});
+    json!({
+        "get": operation("get"), "put": operation("put"), "patch": patch,
+        "delete": operation("delete"),
+    })
+}
+
+/// Custom schemas say little of the fields that every object has.
+fn complete_custom(schema: &mut Value) {
+    let text = |description: &str| json!({"type": "string", "description": description});
+    let fields = &mut schema["properties"];
+    for (name, description) in [
+        ("apiVersion", "Group and version of the object's schema."),
+        ("kind", "Kind of the object."),
+    ] {
+        if fields[name].is_null() {
+            fields[name] = text(description);
+        }
+    }
+    if fields["metadata"]["properties"].is_null() {
+        fields["metadata"] = json!({"type": "object", "description": "Standard object's metadata."});
+    }
+}
+
+/// Marks the built-in schemas with their group, version and kind, by which clients look them up.
+fn mark_builtin(kinds: &Kinds, group: &str, version: &str, schemas: &mut BTreeMap<String, Value>) {
+    for kind in kinds.iter().filter(|k| k.group == group && !k.is_custom()) {
+        let reference = reference(kind, "");
+        let Some(name) = reference.rsplit('/').next() else { continue };
+        if let Some(schema) = schemas.get_mut(name) {
+            schema["x-kubernetes-group-version-kind"] =
+                json!([{"group": group, "version": version, "kind": kind.kind}]);
+        }
+    }
+}
+
+fn generator() -> schemars::SchemaGenerator {
+    schemars::generate::SchemaSettings::openapi3().into_generator()
+}
+
+/// Version 2 knows our custom kinds only: clients of today ask for version 3.
+fn document_v2(kinds: &Kinds) -> Value {
+    let mut definitions = Map::new();
+    for kind in kinds.iter().filter(|k| k.is_custom()) {
+        for (version, custom) in &kind.custom {
+            let mut schema = custom.source.clone();
+            schema["x-kubernetes-group-version-kind"] =
+                json!([{"group": kind.group, "version": version, "kind": kind.kind}]);
+            definitions.insert(schema_name(kind, version), schema);
+        }
+    }
+    json!({
+        "swagger": "2.0",
+        "info": {"title": "Mortise's simulated Kubernetes", "version": "v1.33.0"},
+        "paths": {}, "definitions": definitions,
+    })
+}
+
+type Compiled = BTreeMap<(String, String), Option<Arc<Schema>>>;
+
+/// Compiled schemas of built-in kinds, made when first asked for.
+static COMPILED: Mutex<Compiled> = Mutex::new(BTreeMap::new());
+
+/// The compiled schema of a built-in kind.
+pub(super) fn builtin_schema(group: &str, kind: &str) -> Option<Arc<Schema>> {
+    let mut compiled = COMPILED.lock().unwrap_or_else(PoisonError::into_inner);
+    let key = (group.to_owned(), kind.to_owned());
+    compiled
+        .entry(key)
+        .or_insert_with(|| {
+            let mut generator = generator();
+            let root = builtin::kinds::add_schema(group, kind, &mut generator)?;
+            let definitions = generator.take_definitions(true);
+            let inlined = inline(&root.to_value(), &definitions, 0);
+            Schema::compile(&inlined).ok().map(Arc::new)
+        })
+        .clone()
+}
+
+/// Depth at which recursive schemas (JSONSchemaProps) are cut off.
+const DEPTH_MAX: usize = 24;
+
+fn inline(schema: &Value, definitions: &Map<String, Value>, depth: usize) -> Value {
+    if depth > DEPTH_MAX {
+        return json!({"x-kubernetes-preserve-unknown-fields": true});
+    }
+    match schema {
+        Value::Object(fields) => {
+            let target = fields
+                .get("$ref")
+                .and_then(Value::as_str)
+                .and_then(|reference| definitions.get(reference.rsplit('/').next()?));
+            if let Some(target) = target {
+                return inline(target, definitions, depth + 1);
+            }
+            // A reference with a description beside it comes wrapped.
+            if let Some([only]) = fields.get("allOf").and_then(Value::as_array).map(Vec::as_slice) {
+                return inline(only, definitions, depth + 1);
+            }
+            let entries = fields.iter().filter(|(name, _)| *name != "description");
+            Value::Object(
+                entries.map(|(n, v)| (n.clone(), inline(v, definitions, depth + 1))).collect(),
+            )
+        }
+        Value::Array(items) => {
+            items.iter().map(|item| inline(item, definitions, depth + 1)).collect()
+        }
+        other => other.clone(),
+    }
+}

@@ -1,0 +1,171 @@
+//! `x-kubernetes-validations`: rules in CEL over `self` and `oldSelf`.
+//!
+//! A rule is compiled once, when its definition is stored. Answers to apiextensions-apiserver's `schema/cel`.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Arc, LazyLock};
+
+use cel::extractors::This;
+use cel::objects::{Key, Map};
+use cel::{Context, Env, Program, Value as CelValue};
+use regex::Regex;
+use serde_json::Value;
+
+use super::super::status::FieldError;
+use super::{Additional, Schema, Type};
+
+/// The language as the API server offers it: CEL, its string and list libraries.
+static ENVIRONMENT: LazyLock<Arc<Env>> = LazyLock::new(|| {
+    let mut env = Env::stdlib();
+    for extension in [cel::extensions::strings, cel::extensions::lists] {
+        if let Err(error) = env.add_extension(extension) {
+            tracing::error!(%error, "a CEL library was refused");
+        }
+    }
+    Arc::new(env)
+});
+
+/// One compiled rule.
+#[derive(Clone)]
+pub(super) struct Rule {
+    source: String,
+    program: Arc<Program>,
+    message: Option<String>,
+    message_program: Option<Arc<Program>>,
+    field_path: Option<String>,
+    reason: &'static str,
+    /// Whether the rule speaks of the old state, and so of changes only.
+    is_transition: bool,
+    /// Whether a transition rule also runs where there is no old state.
+    has_optional_old: bool,
+}
+
+impl fmt::Debug for Rule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Rule").field(&self.source).finish()
+    }
+}
+
+fn compile(source: &str) -> Result<Arc<Program>, String> {
+    let program = ENVIRONMENT.compile(source);
+    program.map(Arc::new).map_err(|error| format!("compilation failed: {source}: {error}"))
+}
+
+impl Rule {
+    /// Compiles an entry of `x-kubernetes-validations`.
+    pub(super) fn compile(entry: &Value) -> Result<Self, String> {
+        let source = entry["rule"].as_str().unwrap_or_default().to_owned();
+        let message_program = entry["messageExpression"].as_str().map(compile).transpose()?;
+        Ok(Self {
+            program: compile(&source)?,
+            message: entry["message"].as_str().map(|m| m.trim().to_owned()),
+            message_program,
+            field_path: entry["fieldPath"].as_str().map(str::to_owned),
+            reason: match entry["reason"].as_str() {
+                Some("FieldValueRequired") => "FieldValueRequired",
+                Some("FieldValueForbidden") => "FieldValueForbidden",
+                Some("FieldValueDuplicate") => "FieldValueDuplicate",
+                _ => "FieldValueInvalid",
+            },
+            is_transition: source.contains("oldSelf"),
+            has_optional_old: entry["optionalOldSelf"].as_bool() == Some(true),
+            source,
+        })
+    }
+
+    fn refusal(&self, context: &Context<'_, '_>) -> String {
+        let computed = self.message_program.as_ref().and_then(|p| p.execute(context).ok());
+        if let Some(CelValue::String(text)) = computed {
+            return text.to_string();
+        }
+        self.message.clone().unwrap_or_else(|| format!("failed rule: {}", self.source))
+    }
+
+    fn error(&self, kind: Option<Type>, path: &str, detail: &str) -> FieldError {
+        let field = match &self.field_path {
+            Some(below) => format!("{path}{below}").trim_start_matches('.').to_owned(),
+            None => path.to_owned(),
+        };
+        let shown: Value = kind.map_or("object", Type::as_str).into();
+        match self.reason {
+            "FieldValueRequired" => FieldError::required(field, detail),
+            "FieldValueForbidden" => FieldError::forbidden(field, detail),
+            "FieldValueDuplicate" => FieldError::duplicate(field, &shown),
+            _ => FieldError::invalid(field, &shown, detail),
+        }
+    }
+}
+
+/// Runs the rules of a schema on a value.
+pub(super) fn run(
+    schema: &Schema,
+    value: &Value,
+    old: Option<&Value>,
+    path: &str,
+    errors: &mut Vec<FieldError>,
+) {
+    if schema.rules.is_empty() {
+        return;
+    }
+    let mut context = Context::with_env(ENVIRONMENT.clone());
+    let declared = context.add_function("find", find);
+    if let Err(error) = declared {
+        tracing::error!(%error, "a CEL function was refused");
+    }
+    context.add_variable_from_value("self", to_cel(Some(schema), value));
+    if let Some(old) = old {
+        context.add_variable_from_value("oldSelf", to_cel(Some(schema), old));
+    }
+    for rule in &schema.rules {
+        if rule.is_transition && old.is_none() && !rule.has_optional_old {
+            continue;
+        }
+        match rule.program.execute(&context) {
+            Ok(CelValue::Bool(true)) => {}
+            Ok(_) => errors.push(rule.error(schema.kind, path, &rule.refusal(&context))),
+            Err(error) => {
+                let detail = format!("rule evaluation error: {error}: {}", rule.source);
+                errors.push(rule.error(schema.kind, path, &detail));
+            }
+        }
+    }
+}
+
+/// `'abc 123'.find('[0-9]+')`: the first match, or the empty text.
+fn find(This(text): This<Arc<String>>, pattern: Arc<String>) -> CelValue {
+    let found = Regex::new(&pattern).ok().and_then(|r| r.find(&text).map(|m| m.as_str().to_owned()));
+    found.unwrap_or_default().into()
+}
+
+/// The value as CEL sees it; the schema tells integers from other numbers.
+fn to_cel(schema: Option<&Schema>, value: &Value) -> CelValue {
+    match value {
+        Value::Null => CelValue::Null,
+        Value::Bool(flag) => CelValue::Bool(*flag),
+        Value::String(text) => CelValue::String(Arc::new(text.clone())),
+        Value::Number(number) => {
+            let is_float = schema.is_some_and(|s| s.kind == Some(Type::Number));
+            match number.as_i64() {
+                Some(whole) if !is_float => CelValue::Int(whole),
+                _ => CelValue::Float(number.as_f64().unwrap_or_default()),
+            }
+        }
+        Value::Array(items) => {
+            let inner = schema.and_then(|s| s.items.as_deref());
+            CelValue::List(Arc::new(items.iter().map(|item| to_cel(inner, item)).collect()))
+        }
+        Value::Object(fields) => {
+            let entries = fields.iter().filter(|(_, value)| !value.is_null()).map(|(name, value)| {
+                let inner = schema.and_then(|s| {
+                    s.properties.get(name).or(match &s.additional {
+                        Some(Additional::Of(inner)) => Some(&**inner),
+                        Some(Additional::Any) | None => None,
+                    })
+                });
+                (Key::String(Arc::new(name.clone())), to_cel(inner, value))
+            });
+            CelValue::Map(Map { map: Arc::new(entries.collect::<HashMap<_, _>>()) })
+        }
+    }
+}

@@ -1,0 +1,45 @@
+//! Drops fields that the schema does not know.
+
+use serde_json::Value;
+
+use super::{Additional, Schema};
+
+/// Fields every object has whatever its schema says.
+const ALWAYS: [&str; 3] = ["apiVersion", "kind", "metadata"];
+
+/// Prunes a whole object.
+pub(super) fn root(schema: &Schema, object: &mut Value) {
+    prune(schema, object, true);
+}
+
+fn prune(schema: &Schema, value: &mut Value, is_resource: bool) {
+    match value {
+        Value::Object(fields) => {
+            let knows_all = schema.preserves_unknown || schema.additional.is_some();
+            if !knows_all {
+                fields.retain(|name, _| {
+                    schema.properties.contains_key(name)
+                        || (is_resource && ALWAYS.contains(&name.as_str()))
+                });
+            }
+            for (name, field) in fields.iter_mut() {
+                if is_resource && ALWAYS.contains(&name.as_str()) {
+                    continue;
+                }
+                if let Some(inner) = schema.properties.get(name) {
+                    prune(inner, field, inner.is_embedded);
+                } else if let Some(Additional::Of(inner)) = &schema.additional {
+                    prune(inner, field, inner.is_embedded);
+                }
+            }
+        }
+        Value::Array(items) => {
+            if let Some(inner) = schema.items.as_deref() {
+                for item in items {
+                    prune(inner, item, inner.is_embedded);
+                }
+            }
+        }
+        _ => {}
+    }
+}

@@ -1,0 +1,137 @@
+//! Columns of custom resources: JSONPath into the object, dates as ages.
+
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use super::super::schema::Column;
+use super::since;
+
+/// The columns as kubectl reads them; the name always comes first.
+pub(super) fn definitions(columns: &[Column]) -> Vec<Value> {
+    let mut definitions = vec![super::definition(&("Name", "string", 0))];
+    for column in columns {
+        let given = &column.definition;
+        definitions.push(json!({
+            "name": given["name"], "type": given["type"],
+            "format": given["format"].as_str().unwrap_or_default(),
+            "description": given["description"].as_str().unwrap_or_default(),
+            "priority": given["priority"].as_i64().unwrap_or(0),
+        }));
+    }
+    if columns.is_empty() {
+        definitions.push(super::definition(&("Age", "date", 0)));
+    }
+    definitions
+}
+
+/// The cells of one object.
+pub(super) fn cells(columns: &[Column], object: &Value, now: Timestamp) -> Vec<Value> {
+    let mut cells = vec![super::name(object)];
+    for column in columns {
+        let found = find(object, &column.steps);
+        cells.push(cell(&column.definition, &found, now));
+    }
+    if columns.is_empty() {
+        cells.push(super::age(object, now));
+    }
+    cells
+}
+
+fn cell(definition: &Value, found: &[&Value], now: Timestamp) -> Value {
+    let Some(first) = found.first() else { return Value::Null };
+    match definition["type"].as_str().unwrap_or_default() {
+        "date" => since(first, now),
+        "integer" | "number" | "boolean" if found.len() == 1 => (*first).clone(),
+        _ => {
+            let texts: Vec<String> = found
+                .iter()
+                .map(|value| match value {
+                    Value::String(text) => text.clone(),
+                    other => other.to_string(),
+                })
+                .collect();
+            texts.join(",").into()
+        }
+    }
+}
+
+/// One step of a JSONPath.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::api_server) enum Step {
+    /// A field.
+    Field(String),
+    /// An item by its place.
+    Index(usize),
+    /// All items.
+    All,
+    /// Items whose field equals a text.
+    Where(String, String),
+}
+
+/// Parses paths such as `.status.conditions[?(@.type=="Ready")].status`; `\.` is a dot within a name.
+pub(in crate::api_server) fn parse(path: &str) -> Vec<Step> {
+    let mut steps = Vec::new();
+    let mut name = String::new();
+    let mut letters = path.chars().peekable();
+    let flush = |name: &mut String, steps: &mut Vec<Step>| {
+        if !name.is_empty() {
+            steps.push(Step::Field(std::mem::take(name)));
+        }
+    };
+    while let Some(letter) = letters.next() {
+        match letter {
+            '\\' => name.extend(letters.next()),
+            '.' => flush(&mut name, &mut steps),
+            '[' => {
+                flush(&mut name, &mut steps);
+                let inner: String = letters.by_ref().take_while(|&c| c != ']').collect();
+                steps.extend(bracket(&inner));
+            }
+            '{' | '}' | '$' => {}
+            other => name.push(other),
+        }
+    }
+    flush(&mut name, &mut steps);
+    steps
+}
+
+fn bracket(inner: &str) -> Option<Step> {
+    if inner == "*" {
+        return Some(Step::All);
+    }
+    if let Ok(at) = inner.parse() {
+        return Some(Step::Index(at));
+    }
+    let unquote = |text: &str| text.trim().trim_matches(['"', '\'']).to_owned();
+    if let Some(test) = inner.strip_prefix("?(").and_then(|t| t.strip_suffix(')')) {
+        let (field, value) = test.split_once("==")?;
+        let field = field.trim().trim_start_matches("@.").to_owned();
+        return Some(Step::Where(field, unquote(value)));
+    }
+    Some(Step::Field(unquote(inner)))
+}
+
+fn find<'a>(object: &'a Value, steps: &[Step]) -> Vec<&'a Value> {
+    let mut at = vec![object];
+    for step in steps {
+        at = at
+            .into_iter()
+            .flat_map(|value| -> Vec<&'a Value> {
+                let items = || value.as_array().into_iter().flatten();
+                match step {
+                    Step::Field(name) => value.get(name).into_iter().collect(),
+                    Step::Index(index) => value.get(*index).into_iter().collect(),
+                    Step::All => match value {
+                        Value::Object(fields) => fields.values().collect(),
+                        _ => items().collect(),
+                    },
+                    Step::Where(field, wanted) => {
+                        items().filter(|i| i[field].as_str() == Some(wanted)).collect()
+                    }
+                }
+            })
+            .filter(|value| !value.is_null())
+            .collect();
+    }
+    at
+}
