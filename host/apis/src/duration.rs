@@ -345,3 +345,75 @@ impl JsonSchema for NillableDuration {
         json_schema!({"type": "string", "pattern": "^(([0-9]+(s|m|h))+|Never)$"})
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use rstest::rstest;
+
+    use super::{GoDuration, NillableDuration};
+
+    #[rstest]
+    #[case("0", 0, "0s")]
+    #[case("0s", 0, "0s")]
+    #[case("1h", 3_600_000_000_000, "1h0m0s")]
+    #[case("90m", 5_400_000_000_000, "1h30m0s")]
+    #[case("1h0m0s", 3_600_000_000_000, "1h0m0s")]
+    #[case("720h", 2_592_000_000_000_000, "720h0m0s")]
+    #[case("61s", 61_000_000_000, "1m1s")]
+    #[case("1.5s", 1_500_000_000, "1.5s")]
+    #[case(".5m", 30_000_000_000, "30s")]
+    #[case("-5m", -300_000_000_000, "-5m0s")]
+    #[case("+5m", 300_000_000_000, "5m0s")]
+    #[case("10ms", 10_000_000, "10ms")]
+    #[case("1500us", 1_500_000, "1.5ms")]
+    #[case("2µs", 2_000, "2µs")]
+    #[case("7ns", 7, "7ns")]
+    #[case("1m0.000000001s", 60_000_000_001, "1m0.000000001s")]
+    fn reads_and_writes(#[case] text: &str, #[case] nanos: i64, #[case] written: &str) {
+        let duration: GoDuration = text.parse().unwrap();
+        assert_eq!(duration.as_nanos(), nanos);
+        assert_eq!(duration.to_string(), written);
+    }
+
+    #[rstest]
+    #[case("", r#"invalid duration "": it is empty"#)]
+    #[case("10", r#"invalid duration "10": a number lacks its unit"#)]
+    #[case("1d", r#"invalid duration "1d": it has an unknown unit"#)]
+    #[case("h", r#"invalid duration "h": it has a malformed number"#)]
+    #[case("1..5s", r#"invalid duration "1..5s": it has a malformed number"#)]
+    #[case("9999999h", r#"invalid duration "9999999h": it is too long"#)]
+    fn refuses(#[case] text: &str, #[case] message: &str) {
+        assert_eq!(text.parse::<GoDuration>().unwrap_err().to_string(), message);
+    }
+
+    #[rstest]
+    #[case("\"Never\"", "\"Never\"", None)]
+    #[case("null", "\"Never\"", None)]
+    #[case("\"90m\"", "\"90m\"", Some(5400))]
+    #[case("\"1h30m\"", "\"1h30m\"", Some(5400))]
+    fn nillable_keeps_the_users_text(
+        #[case] json: &str,
+        #[case] written: &str,
+        #[case] seconds: Option<i64>,
+    ) {
+        let duration: NillableDuration = serde_json::from_str(json).unwrap();
+        assert_eq!(duration.as_seconds(), seconds);
+        assert_eq!(serde_json::to_string(&duration).unwrap(), written);
+    }
+
+    #[test]
+    fn nillables_compare_by_meaning() {
+        let parse = |text: &str| text.parse::<NillableDuration>().unwrap();
+        assert_eq!(parse("90m"), parse("1h30m"));
+        assert_ne!(parse("Never"), parse("0s"));
+    }
+
+    proptest! {
+        #[test]
+        fn written_durations_read_back(nanos in -i64::MAX..i64::MAX) {
+            let duration = GoDuration::from_nanos(nanos);
+            prop_assert_eq!(duration.to_string().parse(), Ok(duration));
+        }
+    }
+}

@@ -176,41 +176,46 @@ fn scale(suffix: &str) -> Option<(Scale, Format)> {
 
 /// Billionths, rounded up, capped at [`NANOS_MAX`].
 fn nanos(whole: &str, fraction: &str, scale: &Scale) -> i128 {
-    // digits × 10^exponent × 1024^power, kept as an integer until the last step.
-    let (mut exponent, power) = match *scale {
-        Scale::Decimal(exponent) => (exponent + 9, 0),
-        Scale::Binary(power) => (9, power),
+    let (exponent, multiplier) = match *scale {
+        Scale::Decimal(exponent) => (exponent, NANOS_PER_UNIT),
+        Scale::Binary(power) => (0, NANOS_PER_UNIT << (10 * power)),
     };
-    let mut digits: i128 = 0;
-    let mut sticky = false;
-    for (index, digit) in whole.bytes().chain(fraction.bytes()).enumerate() {
-        let in_fraction = index >= whole.len();
-        if digits > NANOS_MAX {
-            // More digits only matter to the exponent, or as something lost below.
-            exponent += i32::from(!in_fraction);
-            sticky |= digit != b'0';
-            continue;
+    // The exponent only moves the point among the digits; outside of them there are zeros.
+    let digits: Vec<u8> = whole
+        .bytes()
+        .chain(fraction.bytes())
+        .map(|digit| digit - b'0')
+        .collect();
+    let digit = |index: i64| {
+        usize::try_from(index)
+            .ok()
+            .and_then(|i| digits.get(i))
+            .map_or(0, |d| i128::from(*d))
+    };
+    let length = i64::try_from(digits.len()).unwrap_or(i64::MAX);
+    let point = i64::try_from(whole.len())
+        .unwrap_or(i64::MAX)
+        .saturating_add(exponent.into());
+
+    let mut units: i128 = 0;
+    for index in 0..point {
+        units = units * 10 + digit(index);
+        if units > NANOS_MAX {
+            return NANOS_MAX;
         }
-        digits = digits * 10 + i128::from(digit - b'0');
-        exponent -= i32::from(in_fraction);
     }
-    if digits == 0 {
-        return 0;
+    // From the last digit up: cutting off after each step gives what cutting off once at the end would.
+    let mut below: i128 = 0;
+    let mut is_inexact = false;
+    for index in (point..length).rev() {
+        let sum = below + digit(index) * multiplier;
+        is_inexact |= sum % 10 != 0;
+        below = sum / 10;
     }
-    let mut value = digits;
-    for _ in 0..power {
-        value = value.saturating_mul(1024);
-    }
-    while exponent > 0 && value <= NANOS_MAX {
-        value = value.saturating_mul(10);
-        exponent -= 1;
-    }
-    while exponent < 0 && value > 0 {
-        sticky |= value % 10 != 0;
-        value /= 10;
-        exponent += 1;
-    }
-    (value + i128::from(sticky)).min(NANOS_MAX)
+    units
+        .saturating_mul(multiplier)
+        .saturating_add(below + i128::from(is_inexact))
+        .min(NANOS_MAX)
 }
 
 impl fmt::Display for ParsedQuantity {
@@ -268,3 +273,6 @@ fn strip_thousands(nanos: i128) -> (i128, usize) {
 pub fn canonical(text: &str) -> Result<String, QuantityError> {
     Ok(text.parse::<ParsedQuantity>()?.to_string())
 }
+
+#[cfg(test)]
+mod tests;
