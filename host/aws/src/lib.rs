@@ -1,5 +1,38 @@
 //! The AWS provider: EC2NodeClass resolution, offerings, pricing and launches through one seam.
+//!
+//! Everything above [`seam`] runs alike on AWS and on the simulator. No Kubernetes client, no clock source:
+//! objects are handed in, and the time of day comes from the injected clock. Answers to the provider packages
+//! of Karpenter's AWS repository.
 
+mod ami_family;
+mod batcher;
+mod cache;
+mod drift;
+mod error;
+mod hash;
+mod kubelet;
+mod launch;
+mod node_class;
+mod offering;
+mod options;
+mod pages;
+mod provider;
+mod seed;
+mod tags;
+
+pub mod ami;
+pub mod capacity_reservation;
+pub mod instance;
+pub mod instance_profile;
+pub mod instance_type;
+pub mod launch_template;
+pub mod placement_group;
 pub mod pricing;
 pub mod sdk;
 pub mod seam;
+pub mod security_group;
+pub mod subnet;
+pub mod unavailable_offerings;
+
+pub use options::AwsOptions;
+pub use provider::{AwsApis, AwsProvider};

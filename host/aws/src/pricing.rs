@@ -1,4 +1,262 @@
-//! Prices of instance types: on-demand from the price list, spot from the price history.
+//! Prices of instance types: on demand from the price list, spot from the price history.
+//!
+//! Old prices outlive a failed refresh. Windows and licence prices are not modelled. Answers to
+//! Karpenter's `pkg/providers/pricing/pricing.go`.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+use aws_sdk_ec2::operation::describe_spot_price_history::DescribeSpotPriceHistoryInput;
+use aws_sdk_ec2::types::InstanceType as Ec2InstanceType;
+use aws_sdk_pricing::operation::get_products::GetProductsInput;
+use aws_sdk_pricing::types::{Filter, FilterType};
+use aws_smithy_types::DateTime;
+use cloudprovider::CloudProviderError;
+use jiff::Timestamp;
+
+use crate::cache::lock;
+use crate::error::{invalid, other};
+use crate::seam::{Ec2Api, PricingApi};
+use crate::seed;
+
+const SPOT_PRODUCTS: [&str; 2] = ["Linux/UNIX", "Linux/UNIX (Amazon VPC)"];
+const SPOT_PAGE: i32 = 2000;
+const ON_DEMAND_PAGE: i32 = 100;
+
+#[derive(Debug, Default)]
+struct Prices {
+    on_demand: BTreeMap<String, f64>,
+    /// By type, then zone; `None` before the first success.
+    spot: Option<BTreeMap<String, BTreeMap<String, f64>>>,
+    revision: u64,
+}
+
+/// The prices of one region.
+pub struct PricingProvider {
+    ec2: Arc<dyn Ec2Api>,
+    pricing: Arc<dyn PricingApi>,
+    region: String,
+    is_isolated: bool,
+    prices: Mutex<Prices>,
+}
+
+impl PricingProvider {
+    /// Starts with the prices built in.
+    pub fn new(
+        ec2: Arc<dyn Ec2Api>,
+        pricing: Arc<dyn PricingApi>,
+        region: &str,
+        is_isolated: bool,
+    ) -> Self {
+        let on_demand = seed::prices()
+            .map(|(name, price)| (name.to_owned(), price))
+            .collect();
+        let prices = Mutex::new(Prices {
+            on_demand,
+            spot: None,
+            revision: 0,
+        });
+        Self {
+            ec2,
+            pricing,
+            region: region.to_owned(),
+            is_isolated,
+            prices,
+        }
+    }
+
+    /// USD an hour on demand, if known.
+    pub fn on_demand_price_per_hour(&self, instance_type: &str) -> Option<f64> {
+        lock(&self.prices).on_demand.get(instance_type).copied()
+    }
+
+    /// USD an hour on spot, if known; until spot prices have been read, the on-demand price.
+    pub fn spot_price_per_hour(&self, instance_type: &str, zone: &str) -> Option<f64> {
+        let prices = lock(&self.prices);
+        match &prices.spot {
+            Some(spot) => spot.get(instance_type)?.get(zone).copied(),
+            None => prices.on_demand.get(instance_type).copied(),
+        }
+    }
+
+    /// Changes whenever a price has changed.
+    pub(crate) fn revision(&self) -> u64 {
+        lock(&self.prices).revision
+    }
+
+    /// Reads both kinds of prices; what could be read is kept even if the other failed.
+    pub async fn refresh(&self, now: Timestamp) -> Result<(), CloudProviderError> {
+        let (on_demand, spot) = futures::join!(self.refresh_on_demand(), self.refresh_spot(now));
+        on_demand.and(spot)
+    }
+
+    async fn refresh_on_demand(&self) -> Result<(), CloudProviderError> {
+        // Neither has a Pricing endpoint to ask.
+        if self.is_isolated || self.region.starts_with("us-gov") {
+            return Ok(());
+        }
+        let (shared, metal) = futures::join!(
+            self.products("Shared", "Compute Instance"),
+            self.products("Dedicated", "Compute Instance (bare metal)"),
+        );
+        let (shared, metal) = (shared?, metal?);
+        if shared.is_empty() || metal.is_empty() {
+            return Err(CloudProviderError::Other(
+                "the price list is empty".to_owned(),
+            ));
+        }
+        let mut prices = lock(&self.prices);
+        for (name, price) in shared.into_iter().chain(metal) {
+            let is_new = prices
+                .on_demand
+                .get(&name)
+                .is_none_or(|old| old.to_bits() != price.to_bits());
+            if is_new {
+                prices.on_demand.insert(name, price);
+                prices.revision += 1;
+            }
+        }
+        Ok(())
+    }
+
+    async fn products(
+        &self,
+        tenancy: &str,
+        family: &str,
+    ) -> Result<BTreeMap<String, f64>, CloudProviderError> {
+        let filters = product_filters(&self.region, tenancy, family)?;
+        let mut prices = BTreeMap::new();
+        let mut next_token = None;
+        loop {
+            let input = GetProductsInput::builder()
+                .service_code("AmazonEC2")
+                .set_filters(Some(filters.clone()))
+                .max_results(ON_DEMAND_PAGE)
+                .set_next_token(next_token)
+                .build()
+                .map_err(invalid)?;
+            let page = self
+                .pricing
+                .get_products(input)
+                .await
+                .map_err(|e| other("getting products", &e))?;
+            prices.extend(
+                page.price_list()
+                    .iter()
+                    .filter_map(|document| product_price(document)),
+            );
+            next_token = page.next_token.filter(|token| !token.is_empty());
+            if next_token.is_none() {
+                return Ok(prices);
+            }
+        }
+    }
+
+    async fn refresh_spot(&self, now: Timestamp) -> Result<(), CloudProviderError> {
+        let mut spot: BTreeMap<String, BTreeMap<String, f64>> = BTreeMap::new();
+        let mut next_token = None;
+        loop {
+            let input = DescribeSpotPriceHistoryInput::builder()
+                .set_product_descriptions(Some(SPOT_PRODUCTS.map(str::to_owned).to_vec()))
+                .start_time(DateTime::from_secs(now.as_second()))
+                .max_results(SPOT_PAGE)
+                .set_next_token(next_token)
+                .build()
+                .map_err(invalid)?;
+            let page = self.ec2.describe_spot_price_history(input).await;
+            let page = page.map_err(|e| other("describing spot prices", &e))?;
+            for entry in page.spot_price_history() {
+                let name = entry.instance_type().map(Ec2InstanceType::as_str);
+                let price = entry
+                    .spot_price()
+                    .and_then(|price| price.parse::<f64>().ok());
+                let (Some(name), Some(zone), Some(price)) =
+                    (name, entry.availability_zone(), price)
+                else {
+                    continue;
+                };
+                spot.entry(name.to_owned())
+                    .or_default()
+                    .insert(zone.to_owned(), price);
+            }
+            next_token = page.next_token.filter(|token| !token.is_empty());
+            if next_token.is_none() {
+                break;
+            }
+        }
+        self.accept_spot(spot)
+    }
+
+    fn accept_spot(
+        &self,
+        spot: BTreeMap<String, BTreeMap<String, f64>>,
+    ) -> Result<(), CloudProviderError> {
+        if spot.is_empty() {
+            return Err(CloudProviderError::Other(
+                "the spot price history is empty".to_owned(),
+            ));
+        }
+        let mut prices = lock(&self.prices);
+        let mut merged = prices.spot.take().unwrap_or_default();
+        let was_loaded = !merged.is_empty();
+        let mut has_changed = !was_loaded;
+        for (name, zones) in spot {
+            has_changed |= merged.get(&name) != Some(&zones);
+            merged.insert(name, zones);
+        }
+        prices.spot = Some(merged);
+        prices.revision += u64::from(has_changed);
+        Ok(())
+    }
+}
+
+fn product_filters(
+    region: &str,
+    tenancy: &str,
+    family: &str,
+) -> Result<Vec<Filter>, CloudProviderError> {
+    let terms = [
+        ("regionCode", region),
+        ("serviceCode", "AmazonEC2"),
+        ("preInstalledSw", "NA"),
+        ("operatingSystem", "Linux"),
+        ("capacitystatus", "Used"),
+        ("marketoption", "OnDemand"),
+        ("tenancy", tenancy),
+        ("productFamily", family),
+    ];
+    let filter = |(field, value): (&str, &str)| {
+        Filter::builder()
+            .r#type(FilterType::TermMatch)
+            .field(field)
+            .value(value)
+            .build()
+    };
+    let filters: Result<Vec<_>, _> = terms.into_iter().map(filter).collect();
+    filters.map_err(invalid)
+}
+
+/// Type and hourly price of one document of the price list.
+fn product_price(document: &str) -> Option<(String, f64)> {
+    let document: serde_json::Value = serde_json::from_str(document).ok()?;
+    let name = document
+        .pointer("/product/attributes/instanceType")?
+        .as_str()?;
+    let terms = document.pointer("/terms/OnDemand")?.as_object()?;
+    let dimensions = terms
+        .values()
+        .filter_map(|term| term.get("priceDimensions")?.as_object());
+    let mut amounts = dimensions
+        .flat_map(|dimensions| dimensions.values())
+        .filter_map(|dimension| {
+            let units = dimension.get("pricePerUnit")?;
+            let text = units.get("USD").or_else(|| units.get("CNY"))?.as_str()?;
+            text.parse::<f64>().ok()
+        });
+    amounts
+        .find(|price| *price > 0.0)
+        .map(|price| (name.to_owned(), price))
+}
 
 /// Region whose Pricing endpoint answers for `region`; the service runs in few of them.
 pub fn pricing_endpoint_region(region: &str) -> &'static str {
@@ -7,5 +265,35 @@ pub fn pricing_endpoint_region(region: &str) -> &'static str {
         "cn" => "cn-northwest-1",
         "eu" => "eu-central-1",
         _ => "us-east-1",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_price_that_is_not_zero_counts() {
+        let document = r#"{"product": {"attributes": {"instanceType": "m5.large"}},
+            "terms": {"OnDemand": {"T": {"priceDimensions": {
+                "A": {"pricePerUnit": {"USD": "0.0000000000"}},
+                "B": {"pricePerUnit": {"USD": "0.0960000000"}}}}}}}"#;
+        assert_eq!(
+            product_price(document),
+            Some(("m5.large".to_owned(), 0.096))
+        );
+        assert_eq!(product_price("{}"), None);
+    }
+
+    #[test]
+    fn pricing_is_asked_of_a_region_that_has_it() {
+        let cases = [
+            ("eu-west-1", "eu-central-1"),
+            ("ap-east-1", "ap-south-1"),
+            ("us-west-2", "us-east-1"),
+        ];
+        for (region, want) in cases {
+            assert_eq!(pricing_endpoint_region(region), want);
+        }
     }
 }

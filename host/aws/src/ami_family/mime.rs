@@ -1,0 +1,139 @@
+//! MIME archives, by which cloud-init and nodeadm take several documents at once.
+//!
+//! Reads just what users put into `spec.userData`; it is no mail parser. Answers to Karpenter's
+//! `pkg/providers/amifamily/bootstrap/mime`.
+
+use super::BootstrapError;
+
+/// Boundary of the archives written here.
+const BOUNDARY: &str = "//";
+
+/// One document of an archive.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Part {
+    pub(super) headers: Vec<(String, String)>,
+    pub(super) body: String,
+}
+
+impl Part {
+    pub(super) fn new(content_type: &str, body: impl Into<String>) -> Self {
+        Self {
+            headers: vec![("Content-Type".to_owned(), content_type.to_owned())],
+            body: body.into(),
+        }
+    }
+}
+
+/// Whether a text is an archive already.
+pub(super) fn is_archive(text: &str) -> bool {
+    let text = text.trim_start();
+    text.starts_with("MIME-Version:") || text.starts_with("Content-Type:")
+}
+
+/// The documents of an archive.
+pub(super) fn parse(text: &str) -> Result<Vec<Part>, BootstrapError> {
+    let text = text.replace('\r', "");
+    let (headers, body) = split_headers(text.trim_start());
+    let content_type = header(&headers, "Content-Type").unwrap_or_default();
+    if !content_type.starts_with("multipart/") {
+        return Err(BootstrapError::Custom(
+            "the MIME document is not a multipart one".to_owned(),
+        ));
+    }
+    let boundary = content_type
+        .split(';')
+        .find_map(|parameter| parameter.trim().strip_prefix("boundary="));
+    let Some(boundary) = boundary.map(|boundary| boundary.trim_matches('"')) else {
+        return Err(BootstrapError::Custom(
+            "the MIME document has no boundary".to_owned(),
+        ));
+    };
+    let opening = format!("--{boundary}");
+    let mut parts = Vec::new();
+    let mut current: Option<Vec<&str>> = None;
+    for line in body.lines() {
+        let Some(rest) = line
+            .strip_prefix(&opening)
+            .filter(|rest| matches!(rest.trim(), "" | "--"))
+        else {
+            if let Some(lines) = current.as_mut() {
+                lines.push(line);
+            }
+            continue;
+        };
+        if let Some(lines) = current.take() {
+            let (headers, body) = split_headers(&lines.join("\n"));
+            parts.push(Part { headers, body });
+        }
+        if rest.trim() == "--" {
+            break;
+        }
+        current = Some(Vec::new());
+    }
+    Ok(parts)
+}
+
+/// An archive of the documents.
+pub(super) fn render(parts: &[Part]) -> String {
+    let mut text =
+        format!("MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=\"{BOUNDARY}\"\n\n");
+    for part in parts {
+        text.push_str(&format!("--{BOUNDARY}\n"));
+        for (name, value) in &part.headers {
+            text.push_str(&format!("{name}: {value}\n"));
+        }
+        text.push_str(&format!("\n{}\n", part.body.trim_end_matches('\n')));
+    }
+    text.push_str(&format!("--{BOUNDARY}--\n"));
+    text
+}
+
+fn split_headers(text: &str) -> (Vec<(String, String)>, String) {
+    let (head, body) = match text.strip_prefix('\n') {
+        Some(body) => ("", body),
+        None => text.split_once("\n\n").unwrap_or((text, "")),
+    };
+    let mut headers: Vec<(String, String)> = Vec::new();
+    for line in head.lines() {
+        // A header may run on in lines that begin with space.
+        if line.starts_with([' ', '\t'])
+            && let Some((_, value)) = headers.last_mut()
+        {
+            value.push(' ');
+            value.push_str(line.trim());
+        } else if let Some((name, value)) = line.split_once(':') {
+            headers.push((name.trim().to_owned(), value.trim().to_owned()));
+        }
+    }
+    (headers, body.to_owned())
+}
+
+fn header<'a>(headers: &'a [(String, String)], name: &str) -> Option<&'a str> {
+    headers
+        .iter()
+        .find(|(key, _)| key.eq_ignore_ascii_case(name))
+        .map(|(_, value)| value.as_str())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_archive_survives_the_way_through_text() {
+        let parts = vec![Part::new(
+            "text/x-shellscript; charset=\"us-ascii\"",
+            "#!/bin/sh\necho a\n\necho b",
+        )];
+        let text = render(&parts);
+        assert!(is_archive(&text));
+        assert_eq!(parse(&text).unwrap(), parts);
+        assert_eq!(parse(&text.replace('\n', "\r\n")).unwrap(), parts);
+    }
+
+    #[test]
+    fn a_document_of_one_part_is_refused() {
+        assert!(parse("Content-Type: text/plain\n\nhello").is_err());
+        assert!(!is_archive("#!/bin/sh"));
+    }
+}

@@ -1,0 +1,182 @@
+//! Merges requests that arrive close together into one AWS call.
+//!
+//! Windows run on tokio's timers, so they also run in virtual time. It knows nothing about what it
+//! merges. Answers to Karpenter's `pkg/batcher/batcher.go`.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use tokio::sync::{Notify, oneshot};
+use tokio::time::Instant;
+
+use crate::cache::lock;
+
+/// When a window closes.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Window {
+    /// After this long without a new request.
+    pub(crate) idle: Duration,
+    /// After this long in any case.
+    pub(crate) max: Duration,
+    /// When it holds this many requests.
+    pub(crate) items_max: usize,
+}
+
+/// The call behind a batcher.
+#[async_trait]
+pub(crate) trait BatchCall: Send + Sync + 'static {
+    type In: Send + 'static;
+    type Out: Send + 'static;
+
+    /// Requests of one bucket go into one call.
+    fn bucket(&self, request: &Self::In) -> String;
+
+    /// Answers every request, in order.
+    async fn call(&self, requests: Vec<Self::In>) -> Vec<Self::Out>;
+}
+
+type Waiting<C> = (<C as BatchCall>::In, oneshot::Sender<<C as BatchCall>::Out>);
+
+/// Collects requests for one call.
+pub(crate) struct Batcher<C: BatchCall> {
+    shared: Arc<Shared<C>>,
+}
+
+struct Shared<C: BatchCall> {
+    call: Arc<C>,
+    window: Window,
+    waiting: Mutex<Vec<Waiting<C>>>,
+    arrived: Notify,
+}
+
+impl<C: BatchCall> Batcher<C> {
+    pub(crate) fn new(call: Arc<C>, window: Window) -> Self {
+        let waiting = Mutex::new(Vec::new());
+        Self {
+            shared: Arc::new(Shared {
+                call,
+                window,
+                waiting,
+                arrived: Notify::new(),
+            }),
+        }
+    }
+
+    /// Joins the open window, or opens one, and waits for the answer; `None` if the call died.
+    pub(crate) async fn submit(&self, request: C::In) -> Option<C::Out> {
+        let (sender, receiver) = oneshot::channel();
+        let is_first = {
+            let mut waiting = lock(&self.shared.waiting);
+            waiting.push((request, sender));
+            waiting.len() == 1
+        };
+        if is_first {
+            // The window must outlive the caller that happened to open it.
+            tokio::spawn(Shared::run_window(Arc::clone(&self.shared)));
+        } else {
+            self.shared.arrived.notify_one();
+        }
+        receiver.await.ok()
+    }
+}
+
+impl<C: BatchCall> Shared<C> {
+    async fn run_window(self: Arc<Self>) {
+        let closes = Instant::now() + self.window.max;
+        while lock(&self.waiting).len() < self.window.items_max {
+            let idle_ends = (Instant::now() + self.window.idle).min(closes);
+            if tokio::time::timeout_at(idle_ends, self.arrived.notified())
+                .await
+                .is_err()
+            {
+                break;
+            }
+        }
+        let waiting = std::mem::take(&mut *lock(&self.waiting));
+        let mut buckets: BTreeMap<String, Vec<Waiting<C>>> = BTreeMap::new();
+        for (request, sender) in waiting {
+            let bucket = self.call.bucket(&request);
+            buckets.entry(bucket).or_default().push((request, sender));
+        }
+        let calls = buckets
+            .into_values()
+            .map(|members| self.run_bucket(members));
+        futures::future::join_all(calls).await;
+    }
+
+    async fn run_bucket(&self, members: Vec<Waiting<C>>) {
+        let (requests, senders): (Vec<_>, Vec<_>) = members.into_iter().unzip();
+        let answers = self.call.call(requests).await;
+        for (sender, answer) in senders.into_iter().zip(answers) {
+            // A caller that gave up needs no answer.
+            drop(sender.send(answer));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Recorder(Mutex<Vec<Vec<u32>>>);
+
+    #[async_trait]
+    impl BatchCall for Recorder {
+        type In = u32;
+        type Out = u32;
+
+        fn bucket(&self, request: &u32) -> String {
+            (request % 2).to_string()
+        }
+
+        async fn call(&self, requests: Vec<u32>) -> Vec<u32> {
+            lock(&self.0).push(requests.clone());
+            requests.into_iter().map(|request| request * 10).collect()
+        }
+    }
+
+    fn batcher(items_max: usize) -> (Arc<Recorder>, Batcher<Recorder>) {
+        let call = Arc::new(Recorder(Mutex::new(Vec::new())));
+        let window = Window {
+            idle: Duration::from_millis(35),
+            max: Duration::from_secs(1),
+            items_max,
+        };
+        (Arc::clone(&call), Batcher::new(call, window))
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn requests_of_one_window_share_a_call_per_bucket() {
+        let (call, batcher) = batcher(1000);
+        let answers = futures::future::join_all((0..5).map(|n| batcher.submit(n))).await;
+        assert_eq!(answers, [0, 10, 20, 30, 40].map(Some));
+        assert_eq!(*lock(&call.0), vec![vec![0, 2, 4], vec![1, 3]]);
+        assert_eq!(batcher.submit(7).await, Some(70));
+        assert_eq!(lock(&call.0).len(), 3);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_full_window_closes_at_once() {
+        let (call, batcher) = batcher(2);
+        let started = Instant::now();
+        futures::future::join_all([0, 2].map(|n| batcher.submit(n))).await;
+        assert!(started.elapsed() < Duration::from_millis(35));
+        assert_eq!(*lock(&call.0), vec![vec![0, 2]]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_steady_stream_is_cut_at_the_maximum() {
+        let (call, batcher) = batcher(1000);
+        let stream = (0..60).map(|n| {
+            let batcher = &batcher;
+            async move {
+                tokio::time::sleep(Duration::from_millis(u64::from(n) * 30)).await;
+                batcher.submit(n * 2).await
+            }
+        });
+        futures::future::join_all(stream).await;
+        assert_eq!(lock(&call.0).len(), 2);
+    }
+}

@@ -1,0 +1,131 @@
+//! Whether a running instance still is what its class asks for.
+//!
+//! Pure: judges values handed in, in the original's order; the first reason wins. Answers to Karpenter's
+//! `pkg/cloudprovider/drift.go` of the AWS provider.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use apis::{Ec2NodeClass, NodeClaim, labels};
+use cloudprovider::CloudProviderError;
+use scheduling::instance_type::InstanceType;
+
+use crate::ami::ami_for;
+use crate::instance::Instance;
+use crate::placement_group::PlacementGroup;
+
+/// The class was changed.
+pub(crate) const NODE_CLASS_DRIFT: &str = "NodeClassDrift";
+/// The class now boots another image.
+pub(crate) const AMI_DRIFT: &str = "AMIDrift";
+/// The class now has other security groups.
+pub(crate) const SECURITY_GROUP_DRIFT: &str = "SecurityGroupDrift";
+/// The class no longer has the instance's subnet.
+pub(crate) const SUBNET_DRIFT: &str = "SubnetDrift";
+/// The class no longer has the instance's reservation.
+pub(crate) const CAPACITY_RESERVATION_DRIFT: &str = "CapacityReservationDrift";
+/// The class now has another placement group.
+pub(crate) const PLACEMENT_GROUP_DRIFT: &str = "PlacementGroupDrift";
+
+/// Whether the class was changed since the claim was made. Silent unless both hashes are of one version.
+pub(crate) fn static_drift(claim: &NodeClaim, class: &Ec2NodeClass) -> Option<&'static str> {
+    let of = |annotations: Option<&BTreeMap<String, String>>, key: &str| {
+        annotations
+            .and_then(|annotations| annotations.get(key))
+            .cloned()
+    };
+    let (claim, class) = (
+        claim.metadata.annotations.as_ref(),
+        class.metadata.annotations.as_ref(),
+    );
+    let hashes = (
+        of(claim, labels::EC2_NODE_CLASS_HASH_ANNOTATION)?,
+        of(class, labels::EC2_NODE_CLASS_HASH_ANNOTATION)?,
+    );
+    let versions = (
+        of(claim, labels::EC2_NODE_CLASS_HASH_VERSION_ANNOTATION)?,
+        of(class, labels::EC2_NODE_CLASS_HASH_VERSION_ANNOTATION)?,
+    );
+    (versions.0 == versions.1 && hashes.0 != hashes.1).then_some(NODE_CLASS_DRIFT)
+}
+
+/// Whether the claim's type would now boot another image.
+pub(crate) fn ami_drift(
+    claim: &NodeClaim,
+    class: &Ec2NodeClass,
+    instance_type: &InstanceType,
+) -> Result<Option<&'static str>, CloudProviderError> {
+    let amis = class
+        .status
+        .as_ref()
+        .map(|status| status.amis.as_slice())
+        .unwrap_or_default();
+    if amis.is_empty() {
+        return Err(CloudProviderError::Other(
+            "the class has no images yet".to_owned(),
+        ));
+    }
+    let current = claim
+        .status
+        .as_ref()
+        .and_then(|status| status.image_id.as_deref());
+    let chosen = ami_for(amis, instance_type).map(|ami| ami.id.as_str());
+    Ok((chosen != current).then_some(AMI_DRIFT))
+}
+
+/// Whether the instance lies outside of what the class now resolves to.
+pub(crate) fn instance_drift(
+    claim: &NodeClaim,
+    class: &Ec2NodeClass,
+    instance: &Instance,
+    placement_group: Option<&PlacementGroup>,
+) -> Result<Option<&'static str>, CloudProviderError> {
+    let Some(status) = &class.status else {
+        return Err(CloudProviderError::Other(
+            "the class has no status yet".to_owned(),
+        ));
+    };
+    if status.security_groups.is_empty() || status.subnets.is_empty() {
+        return Err(CloudProviderError::Other(
+            "the class has no subnets or security groups yet".to_owned(),
+        ));
+    }
+    let wanted: BTreeSet<&str> = status
+        .security_groups
+        .iter()
+        .map(|group| group.id.as_str())
+        .collect();
+    let actual: BTreeSet<&str> = instance
+        .security_group_ids
+        .iter()
+        .map(String::as_str)
+        .collect();
+    if wanted != actual {
+        return Ok(Some(SECURITY_GROUP_DRIFT));
+    }
+    if !status
+        .subnets
+        .iter()
+        .any(|subnet| Some(&subnet.id) == instance.subnet_id.as_ref())
+    {
+        return Ok(Some(SUBNET_DRIFT));
+    }
+    if instance.capacity_type == labels::CAPACITY_TYPE_RESERVED {
+        let id = instance.capacity_reservation_id.as_deref();
+        if !status
+            .capacity_reservations
+            .iter()
+            .any(|reservation| Some(reservation.id.as_str()) == id)
+        {
+            return Ok(Some(CAPACITY_RESERVATION_DRIFT));
+        }
+    }
+    let label = claim
+        .metadata
+        .labels
+        .as_ref()
+        .and_then(|labels| labels.get(labels::PLACEMENT_GROUP_ID));
+    if label.map(String::as_str) != placement_group.map(|group| group.id.as_str()) {
+        return Ok(Some(PLACEMENT_GROUP_DRIFT));
+    }
+    Ok(None)
+}

@@ -1,0 +1,243 @@
+//! What AWS' error codes mean to the provider.
+//!
+//! Decides reactions from codes and texts; calls nothing. Answers to Karpenter's `pkg/errors/errors.go`
+//! and `pkg/cloudprovider/cloudprovider.go` (reasons of failed launches).
+
+use aws_smithy_types::error::operation::BuildError;
+use cloudprovider::CloudProviderError;
+
+use crate::seam::{ApiError, Fault};
+
+const NOT_FOUND: [&str; 7] = [
+    "InvalidCapacityReservationId.NotFound",
+    "InvalidInstanceID.NotFound",
+    "InvalidLaunchTemplateName.NotFoundException",
+    "InvalidLaunchTemplateId.NotFound",
+    "QueueDoesNotExist",
+    "NoSuchEntity",
+    "ParameterNotFound",
+];
+
+const UNFULFILLABLE: [&str; 8] = [
+    "InsufficientInstanceCapacity",
+    "MaxSpotInstanceCountExceeded",
+    "VcpuLimitExceeded",
+    "UnfulfillableCapacity",
+    "Unsupported",
+    SUBNET_FULL,
+    "MaxFleetCountExceeded",
+    "ReservationCapacityExceeded",
+];
+
+/// The subnet of the launch has no free address left.
+pub(crate) const SUBNET_FULL: &str = "InsufficientFreeAddressesInSubnet";
+/// The account lacks the service-linked role of spot.
+pub(crate) const SPOT_ROLE_MISSING: &str = "AuthFailure.ServiceLinkedRoleCreationNotPermitted";
+/// The fleet named a launch template that is gone.
+pub(crate) const LAUNCH_TEMPLATE_NAME_NOT_FOUND: &str =
+    "InvalidLaunchTemplateName.NotFoundException";
+/// The token was used before with another request.
+pub(crate) const TOKEN_REUSED: &str = "IdempotentParameterMismatch";
+
+/// Whether the object asked for does not exist.
+pub(crate) fn is_not_found(error: &ApiError) -> bool {
+    NOT_FOUND.contains(&error.code.as_str())
+}
+
+/// Whether the object to be made exists already.
+pub(crate) fn is_already_exists(error: &ApiError) -> bool {
+    error.code == "EntityAlreadyExists"
+}
+
+/// Whether a dry run went well, which EC2 tells by an error.
+pub(crate) fn is_dry_run_success(error: &ApiError) -> bool {
+    error.code == "DryRunOperation"
+}
+
+/// Whether the request was refused for its caller, not its content.
+pub(crate) fn is_unauthorized(error: &ApiError) -> bool {
+    error.code == "UnauthorizedOperation" || error.code == "AccessDenied"
+}
+
+/// Whether asking again later may help.
+pub(crate) fn is_retryable(error: &ApiError) -> bool {
+    error.code == "RequestLimitExceeded" || error.fault != Fault::Client
+}
+
+/// Whether a fleet error says that this offering cannot be had now.
+pub(crate) fn is_unfulfillable(code: &str) -> bool {
+    UNFULFILLABLE.contains(&code)
+}
+
+/// The failure of anything but a launch.
+pub(crate) fn other(context: &str, error: &ApiError) -> CloudProviderError {
+    if is_not_found(error) {
+        CloudProviderError::NotFound(format!("{context}, {error}"))
+    } else {
+        CloudProviderError::Other(format!("{context}, {error}"))
+    }
+}
+
+/// A request that the SDK refuses to build.
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "the shape that map_err wants"
+)]
+pub(crate) fn invalid(error: BuildError) -> CloudProviderError {
+    CloudProviderError::Other(error.to_string())
+}
+
+/// The failure of a launch, with the reason that its condition shows.
+pub(crate) fn launch_failure(text: &str) -> CloudProviderError {
+    let (reason, message) = classify(text);
+    CloudProviderError::Create {
+        reason: reason.to_owned(),
+        message: format!("{message}, {text}"),
+    }
+}
+
+/// Reason and sentence for a failed launch. The order matters: the first rule that fits wins.
+fn classify(text: &str) -> (&'static str, &'static str) {
+    let has = |needle: &str| text.contains(needle);
+    if has(SPOT_ROLE_MISSING) {
+        return (
+            "SpotSLRCreationFailed",
+            "the account has no service-linked role for spot and may not create it",
+        );
+    }
+    if has("UnauthorizedOperation") || has("AccessDenied") || has("AuthFailure") {
+        return unauthorized(text);
+    }
+    if has("InvalidParameter") && has("belong to different networks") {
+        return (
+            "SecurityGroupSubnetVPCMismatch",
+            "security groups and subnets lie in different VPCs",
+        );
+    }
+    let rules = [
+        (
+            "iamInstanceProfile.name is invalid",
+            "InstanceProfileNameInvalid",
+            "the instance profile name is invalid",
+        ),
+        (
+            "InvalidLaunchTemplateId.NotFound",
+            "LaunchTemplateNotFound",
+            "the launch template is gone",
+        ),
+        (
+            "User data is limited to",
+            "UserDataSizeLimitExceeded",
+            "the user data is too large",
+        ),
+        (
+            "InvalidAMIID.Malformed",
+            "InvalidAMIID",
+            "the image id is malformed",
+        ),
+        (
+            "InvalidAMIID.NotFound",
+            "AMINotFound",
+            "the image does not exist",
+        ),
+        (
+            "RequestLimitExceeded",
+            "RequestLimitExceeded",
+            "EC2 throttles requests",
+        ),
+        ("InternalError", "InternalError", "EC2 failed internally"),
+        (
+            "not eligible for Free Tier",
+            "FreeTierIneligible",
+            "the type is not eligible for the free tier",
+        ),
+        (
+            "MaxFleetCountExceeded",
+            "FleetQuotaExceeded",
+            "the quota of fleets is used up",
+        ),
+        (
+            "PendingVerification",
+            "AccountPendingVerification",
+            "the account awaits verification",
+        ),
+        (
+            "MaxSpotInstanceCountExceeded",
+            "SpotQuotaExceeded",
+            "the quota of spot instances is used up",
+        ),
+        (
+            "VcpuLimitExceeded",
+            "VCPULimitExceeded",
+            "the quota of vCPUs is used up",
+        ),
+        (SUBNET_FULL, SUBNET_FULL, "the subnet has no free addresses"),
+    ];
+    let rule = rules.into_iter().find(|(needle, ..)| has(needle));
+    rule.map_or(
+        ("LaunchFailed", "the launch failed"),
+        |(_, reason, message)| (reason, message),
+    )
+}
+
+fn unauthorized(text: &str) -> (&'static str, &'static str) {
+    if text.contains("Not authorized for images") {
+        return (
+            "AMIAuthorizationFailure",
+            "the account may not use the image",
+        );
+    }
+    if text.contains("permissions boundary") || text.contains("permission boundary") {
+        return ("Unauthorized", "a permissions boundary forbids the launch");
+    }
+    if text.contains("service control policy") {
+        return (
+            "Unauthorized",
+            "a service control policy forbids the launch",
+        );
+    }
+    ("Unauthorized", "the controller is not allowed to launch")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn launch_failures_get_the_reason_of_the_first_fitting_rule() {
+        let cases = [
+            (
+                "AuthFailure.ServiceLinkedRoleCreationNotPermitted: x",
+                "SpotSLRCreationFailed",
+            ),
+            ("UnauthorizedOperation: you are not", "Unauthorized"),
+            (
+                "AuthFailure: Not authorized for images: [ami-1]",
+                "AMIAuthorizationFailure",
+            ),
+            (
+                "InvalidParameter: sg and subnet belong to different networks.",
+                "SecurityGroupSubnetVPCMismatch",
+            ),
+            (
+                "InvalidLaunchTemplateId.NotFound: lt-1",
+                "LaunchTemplateNotFound",
+            ),
+            ("InvalidAMIID.NotFound: ami-1", "AMINotFound"),
+            ("VcpuLimitExceeded: more vCPU", "VCPULimitExceeded"),
+            ("something new", "LaunchFailed"),
+        ];
+        for (text, want) in cases {
+            assert_eq!(classify(text).0, want, "{text}");
+        }
+    }
+
+    #[test]
+    fn not_found_codes_are_told_from_other_refusals() {
+        let gone = ApiError::client("InvalidInstanceID.NotFound", "i-1");
+        assert!(other("terminating", &gone).is_not_found());
+        let refused = ApiError::client("UnauthorizedOperation", "no");
+        assert!(!other("terminating", &refused).is_not_found() && is_unauthorized(&refused));
+        assert!(is_retryable(&ApiError::server("InternalError", "")));
+    }
+}

@@ -1,0 +1,274 @@
+//! Instances of the cluster: looking them up, ending them, tagging them.
+//!
+//! Launching is [`crate::launch`]'s. Only instances that carry this cluster's tags are ever listed. Answers to
+//! Karpenter's `pkg/providers/instance/instance.go` and `types.go`.
+
+mod describe;
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use apis::labels;
+use aws_sdk_ec2::operation::create_tags::CreateTagsInput;
+use aws_sdk_ec2::operation::describe_instances::DescribeInstancesInput;
+use aws_sdk_ec2::types::{
+    CapacityReservationPreference, Filter, Instance as Ec2Instance, InstanceLifecycleType,
+    InstanceStateName,
+};
+use cloudprovider::CloudProviderError;
+use jiff::Timestamp;
+
+use crate::batcher::{Batcher, Window};
+use crate::cache::lock;
+use crate::error::{invalid, other};
+use crate::pages::all_pages;
+use crate::seam::Ec2Api;
+use crate::tags::{Tags, filter, tag_value, to_ec2};
+
+use describe::{DescribeCall, TerminateCall};
+
+const PAGE: i32 = 1000;
+const WINDOW: Window = Window {
+    idle: Duration::from_millis(100),
+    max: Duration::from_secs(1),
+    items_max: 500,
+};
+const LIVE_STATES: [&str; 5] = ["pending", "running", "stopping", "stopped", "shutting-down"];
+
+/// What EC2 tells of an instance.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Instance {
+    /// Such as `i-0123`.
+    pub id: String,
+    /// Such as `m7i.large`.
+    pub instance_type: String,
+    /// Zone name.
+    pub zone: String,
+    /// Image it booted.
+    pub image_id: String,
+    /// `spot`, `on-demand` or `reserved`.
+    pub capacity_type: &'static str,
+    /// Reservation it runs in.
+    pub capacity_reservation_id: Option<String>,
+    /// Whether it is shutting down or gone.
+    pub is_terminating: bool,
+    /// When it was launched.
+    pub launched_at: Option<Timestamp>,
+    /// Subnet of its first interface.
+    pub subnet_id: Option<String>,
+    /// Groups of its interfaces.
+    pub security_group_ids: Vec<String>,
+    /// Placement group.
+    pub placement_group_id: Option<String>,
+    /// Its tags.
+    pub tags: Tags,
+}
+
+impl Instance {
+    /// Such as `aws:///us-east-1a/i-0123`.
+    pub fn provider_id(&self) -> String {
+        provider_id(&self.zone, &self.id)
+    }
+
+    fn from_ec2(instance: &Ec2Instance, is_reserved_enabled: bool) -> Option<Self> {
+        let state = instance.state().and_then(|state| state.name());
+        let tags = instance.tags();
+        let placement = instance.placement();
+        let groups = instance
+            .security_groups()
+            .iter()
+            .filter_map(|group| group.group_id());
+        Some(Self {
+            id: instance.instance_id()?.to_owned(),
+            instance_type: instance.instance_type()?.as_str().to_owned(),
+            zone: placement?.availability_zone()?.to_owned(),
+            image_id: instance.image_id().unwrap_or_default().to_owned(),
+            capacity_type: capacity_type(instance, is_reserved_enabled),
+            capacity_reservation_id: instance.capacity_reservation_id().map(str::to_owned),
+            is_terminating: matches!(
+                state,
+                Some(InstanceStateName::ShuttingDown | InstanceStateName::Terminated)
+            ),
+            launched_at: instance
+                .launch_time()
+                .and_then(|time| Timestamp::from_second(time.secs()).ok()),
+            subnet_id: instance.subnet_id().map(str::to_owned),
+            security_group_ids: groups.map(str::to_owned).collect(),
+            placement_group_id: placement?.group_id().map(str::to_owned),
+            tags: tags
+                .iter()
+                .filter_map(|tag| {
+                    Some((
+                        tag.key()?.to_owned(),
+                        tag_value(tags, tag.key()?)?.to_owned(),
+                    ))
+                })
+                .collect(),
+        })
+    }
+}
+
+fn capacity_type(instance: &Ec2Instance, is_reserved_enabled: bool) -> &'static str {
+    if instance.spot_instance_request_id().is_some()
+        || instance.instance_lifecycle() == Some(&InstanceLifecycleType::Spot)
+    {
+        return labels::CAPACITY_TYPE_SPOT;
+    }
+    let specification = instance.capacity_reservation_specification();
+    let preference =
+        specification.and_then(|specification| specification.capacity_reservation_preference());
+    let is_reserved = instance.capacity_reservation_id().is_some()
+        && preference == Some(&CapacityReservationPreference::CapacityReservationsOnly);
+    if is_reserved_enabled && is_reserved {
+        labels::CAPACITY_TYPE_RESERVED
+    } else {
+        labels::CAPACITY_TYPE_ON_DEMAND
+    }
+}
+
+/// The provider id of an instance.
+pub(crate) fn provider_id(zone: &str, instance_id: &str) -> String {
+    format!("aws:///{zone}/{instance_id}")
+}
+
+/// The instance id in a provider id.
+pub(crate) fn parse_provider_id(provider_id: &str) -> Result<&str, CloudProviderError> {
+    let parsed = provider_id
+        .split_once(":///")
+        .and_then(|(_, path)| path.rsplit_once('/'));
+    let id = parsed.map(|(_, id)| id).filter(|id| !id.is_empty());
+    id.ok_or_else(|| {
+        CloudProviderError::Other(format!("{provider_id:?} is no provider id of an instance"))
+    })
+}
+
+/// Looks up and ends instances.
+pub struct InstanceProvider {
+    ec2: Arc<dyn Ec2Api>,
+    cluster_name: String,
+    is_reserved_enabled: bool,
+    describe: Batcher<DescribeCall>,
+    terminate: Batcher<TerminateCall>,
+    /// As last seen; drift reads it rather than asking EC2 about every node.
+    seen: Mutex<BTreeMap<String, Instance>>,
+}
+
+impl InstanceProvider {
+    /// With nothing seen yet.
+    pub fn new(ec2: Arc<dyn Ec2Api>, cluster_name: &str, is_reserved_enabled: bool) -> Self {
+        let describe = Batcher::new(Arc::new(DescribeCall::new(Arc::clone(&ec2))), WINDOW);
+        let terminate = Batcher::new(Arc::new(TerminateCall::new(Arc::clone(&ec2))), WINDOW);
+        let seen = Mutex::default();
+        Self {
+            ec2,
+            cluster_name: cluster_name.to_owned(),
+            is_reserved_enabled,
+            describe,
+            terminate,
+            seen,
+        }
+    }
+
+    /// The instance as EC2 tells it now.
+    pub async fn get(&self, id: &str) -> Result<Instance, CloudProviderError> {
+        let answer = self.describe.submit(id.to_owned()).await;
+        let answer = answer.ok_or_else(|| {
+            CloudProviderError::Other("describing instances was cut off".to_owned())
+        })?;
+        let found = answer.map_err(|error| other("describing an instance", &error))?;
+        let instance =
+            found.and_then(|instance| Instance::from_ec2(&instance, self.is_reserved_enabled));
+        let Some(instance) = instance else {
+            lock(&self.seen).remove(id);
+            return Err(CloudProviderError::NotFound(format!("instance {id}")));
+        };
+        lock(&self.seen).insert(id.to_owned(), instance.clone());
+        Ok(instance)
+    }
+
+    /// The instance as last seen, or else as EC2 tells it now.
+    pub async fn get_seen(&self, id: &str) -> Result<Instance, CloudProviderError> {
+        let seen = lock(&self.seen).get(id).cloned();
+        match seen {
+            Some(instance) => Ok(instance),
+            None => self.get(id).await,
+        }
+    }
+
+    /// All instances of the cluster, by id.
+    pub async fn list(&self) -> Result<Vec<Instance>, CloudProviderError> {
+        let cluster = format!("tag:{}", labels::EKS_CLUSTER_NAME_TAG);
+        let filters = vec![
+            filter("tag-key", [labels::NODEPOOL]),
+            filter("tag-key", [labels::EC2_NODE_CLASS]),
+            filter(&cluster, [self.cluster_name.as_str()]),
+            live_states(),
+        ];
+        let input = || {
+            DescribeInstancesInput::builder()
+                .set_filters(Some(filters.clone()))
+                .max_results(PAGE)
+        };
+        let reservations = all_pages!(
+            self.ec2,
+            describe_instances,
+            "describing instances",
+            reservations,
+            input()
+        )?;
+        let instances: BTreeMap<String, Instance> = reservations
+            .iter()
+            .flat_map(|reservation| reservation.instances())
+            .filter_map(|instance| Instance::from_ec2(instance, self.is_reserved_enabled))
+            .map(|instance| (instance.id.clone(), instance))
+            .collect();
+        lock(&self.seen).clone_from(&instances);
+        Ok(instances.into_values().collect())
+    }
+
+    /// Starts to terminate an instance.
+    pub async fn terminate(&self, id: &str) -> Result<(), CloudProviderError> {
+        let answer = self.terminate.submit(id.to_owned()).await;
+        let answer = answer.ok_or_else(|| {
+            CloudProviderError::Other("terminating instances was cut off".to_owned())
+        })?;
+        lock(&self.seen).remove(id);
+        answer.map_err(|error| other("terminating an instance", &error))
+    }
+
+    /// Adds tags to an instance.
+    pub async fn create_tags(&self, id: &str, tags: &Tags) -> Result<(), CloudProviderError> {
+        let input = CreateTagsInput::builder()
+            .resources(id)
+            .set_tags(Some(to_ec2(tags)))
+            .build()
+            .map_err(invalid)?;
+        self.ec2
+            .create_tags(input)
+            .await
+            .map_err(|error| other("tagging an instance", &error))?;
+        if let Some(seen) = lock(&self.seen).get_mut(id) {
+            seen.tags.extend(tags.clone());
+        }
+        Ok(())
+    }
+}
+
+fn live_states() -> Filter {
+    filter("instance-state-name", LIVE_STATES)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn provider_ids_name_zone_and_instance() {
+        assert_eq!(provider_id("us-east-1a", "i-1"), "aws:///us-east-1a/i-1");
+        assert_eq!(parse_provider_id("aws:///us-east-1a/i-1"), Ok("i-1"));
+        for wrong in ["", "i-1", "aws:///us-east-1a/", "kind://a/b"] {
+            assert!(parse_provider_id(wrong).is_err(), "{wrong}");
+        }
+    }
+}

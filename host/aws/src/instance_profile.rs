@@ -1,0 +1,250 @@
+//! The instance profile of a class: the one it names, or one made for its role.
+//!
+//! A profile made here is named after the class and the role, so that making it twice makes one. Answers to
+//! Karpenter's `pkg/providers/instanceprofile/instanceprofile.go`.
+
+use std::sync::Arc;
+
+use apis::Ec2NodeClass;
+use aws_sdk_iam::operation::add_role_to_instance_profile::AddRoleToInstanceProfileInput;
+use aws_sdk_iam::operation::create_instance_profile::CreateInstanceProfileInput;
+use aws_sdk_iam::operation::delete_instance_profile::DeleteInstanceProfileInput;
+use aws_sdk_iam::operation::get_instance_profile::GetInstanceProfileInput;
+use aws_sdk_iam::operation::list_instance_profiles::ListInstanceProfilesInput;
+use aws_sdk_iam::operation::remove_role_from_instance_profile::RemoveRoleFromInstanceProfileInput;
+use aws_sdk_iam::types::Tag;
+use cloudprovider::CloudProviderError;
+use jiff::{SignedDuration, Timestamp};
+
+use crate::cache::{DEFAULT_TTL, TtlCache, fingerprint};
+use crate::error::{invalid, is_already_exists, is_not_found, other};
+use crate::options::AwsOptions;
+use crate::seam::IamApi;
+use crate::tags::{Tags, profile_tags};
+
+const PROFILE_TTL: SignedDuration = SignedDuration::from_mins(15);
+
+/// Makes, finds and deletes instance profiles.
+pub struct InstanceProfileProvider {
+    iam: Arc<dyn IamApi>,
+    /// Role of a profile (empty if none) by profile name.
+    profiles: TtlCache<String, String>,
+    missing_roles: TtlCache<String, String>,
+}
+
+impl InstanceProfileProvider {
+    /// With empty caches.
+    pub fn new(iam: Arc<dyn IamApi>) -> Self {
+        Self {
+            iam,
+            profiles: TtlCache::new(PROFILE_TTL),
+            missing_roles: TtlCache::new(DEFAULT_TTL),
+        }
+    }
+
+    /// Name of the profile that instances of the class get.
+    pub async fn resolve(
+        &self,
+        node_class: &Ec2NodeClass,
+        options: &AwsOptions,
+        now: Timestamp,
+    ) -> Result<String, CloudProviderError> {
+        if let Some(profile) = &node_class.spec.instance_profile {
+            return Ok(profile.clone());
+        }
+        let Some(role) = node_class.spec.role.as_deref() else {
+            return Err(CloudProviderError::Other(
+                "neither spec.role nor spec.instanceProfile is set".to_owned(),
+            ));
+        };
+        // IAM knows roles by name; a path before it is for people.
+        let role = role.rsplit('/').next().unwrap_or(role);
+        if let Some(message) = self.missing_roles.get(&role.to_owned(), now) {
+            return Err(CloudProviderError::Other(message));
+        }
+        let name = profile_name(node_class, options, role);
+        if self.role_of(&name, now).await?.as_deref() == Some(role) {
+            return Ok(name);
+        }
+        let path = profile_path(node_class, options);
+        let tags = profile_tags(node_class, &options.cluster_name, &options.region);
+        self.create(&name, &path, &tags).await?;
+        self.attach(&name, role, now).await?;
+        self.profiles.insert(name.clone(), role.to_owned(), now);
+        Ok(name)
+    }
+
+    /// Deletes every profile made for the class.
+    pub async fn release(
+        &self,
+        node_class: &Ec2NodeClass,
+        options: &AwsOptions,
+    ) -> Result<(), CloudProviderError> {
+        let path = profile_path(node_class, options);
+        let mut marker = None;
+        let mut names = Vec::new();
+        loop {
+            let input = ListInstanceProfilesInput::builder()
+                .path_prefix(&path)
+                .set_marker(marker)
+                .build()
+                .map_err(invalid)?;
+            let page = self.iam.list_instance_profiles(input).await;
+            let page = page.map_err(|e| other("listing instance profiles", &e))?;
+            names.extend(
+                page.instance_profiles
+                    .into_iter()
+                    .map(|profile| profile.instance_profile_name),
+            );
+            marker = page.marker;
+            if !page.is_truncated || marker.is_none() {
+                break;
+            }
+        }
+        for name in names {
+            self.delete(&name).await?;
+        }
+        Ok(())
+    }
+
+    async fn role_of(
+        &self,
+        name: &str,
+        now: Timestamp,
+    ) -> Result<Option<String>, CloudProviderError> {
+        if let Some(role) = self.profiles.get(&name.to_owned(), now) {
+            return Ok(Some(role));
+        }
+        let role = self.fetch_role(name).await?;
+        if let Some(role) = &role
+            && !role.is_empty()
+        {
+            self.profiles.insert(name.to_owned(), role.clone(), now);
+        }
+        Ok(role)
+    }
+
+    /// `None` if there is no such profile, an empty name if it has no role.
+    async fn fetch_role(&self, name: &str) -> Result<Option<String>, CloudProviderError> {
+        let input = GetInstanceProfileInput::builder()
+            .instance_profile_name(name)
+            .build()
+            .map_err(invalid)?;
+        match self.iam.get_instance_profile(input).await {
+            Err(error) if is_not_found(&error) => Ok(None),
+            Err(error) => Err(other("getting the instance profile", &error)),
+            Ok(answer) => {
+                let roles = answer
+                    .instance_profile
+                    .map(|profile| profile.roles)
+                    .unwrap_or_default();
+                Ok(Some(
+                    roles
+                        .into_iter()
+                        .next()
+                        .map(|role| role.role_name)
+                        .unwrap_or_default(),
+                ))
+            }
+        }
+    }
+
+    async fn create(&self, name: &str, path: &str, tags: &Tags) -> Result<(), CloudProviderError> {
+        let tags: Result<Vec<Tag>, _> = tags
+            .iter()
+            .map(|(key, value)| Tag::builder().key(key).value(value).build())
+            .collect();
+        let input = CreateInstanceProfileInput::builder()
+            .instance_profile_name(name)
+            .path(path)
+            .set_tags(Some(tags.map_err(invalid)?))
+            .build()
+            .map_err(invalid)?;
+        match self.iam.create_instance_profile(input).await {
+            Err(error) if !is_already_exists(&error) => {
+                Err(other("creating the instance profile", &error))
+            }
+            Ok(_) | Err(_) => Ok(()),
+        }
+    }
+
+    async fn attach(
+        &self,
+        name: &str,
+        role: &str,
+        now: Timestamp,
+    ) -> Result<(), CloudProviderError> {
+        match self.fetch_role(name).await?.as_deref() {
+            Some(current) if current == role => return Ok(()),
+            Some("") | None => {}
+            Some(current) => self.detach(name, current).await?,
+        }
+        let input = AddRoleToInstanceProfileInput::builder()
+            .instance_profile_name(name)
+            .role_name(role)
+            .build()
+            .map_err(invalid)?;
+        let Err(error) = self.iam.add_role_to_instance_profile(input).await else {
+            return Ok(());
+        };
+        if is_not_found(&error) {
+            let message = format!("the role {role} does not exist, {error}");
+            self.missing_roles
+                .insert(role.to_owned(), message.clone(), now);
+            // A profile without a role would only be in the way of the next attempt's tags.
+            if let Err(error) = self.delete(name).await {
+                tracing::warn!(profile = name, %error, "could not delete a profile without a role");
+            }
+            return Err(CloudProviderError::Other(message));
+        }
+        Err(other("adding the role to the instance profile", &error))
+    }
+
+    async fn detach(&self, name: &str, role: &str) -> Result<(), CloudProviderError> {
+        let input = RemoveRoleFromInstanceProfileInput::builder()
+            .instance_profile_name(name)
+            .role_name(role)
+            .build()
+            .map_err(invalid)?;
+        match self.iam.remove_role_from_instance_profile(input).await {
+            Err(error) if !is_not_found(&error) => {
+                Err(other("removing the role from the instance profile", &error))
+            }
+            Ok(_) | Err(_) => Ok(()),
+        }
+    }
+
+    async fn delete(&self, name: &str) -> Result<(), CloudProviderError> {
+        self.profiles.remove(&name.to_owned());
+        match self.fetch_role(name).await?.as_deref() {
+            None => return Ok(()),
+            Some("") => {}
+            Some(role) => self.detach(name, role).await?,
+        }
+        let input = DeleteInstanceProfileInput::builder()
+            .instance_profile_name(name)
+            .build()
+            .map_err(invalid)?;
+        match self.iam.delete_instance_profile(input).await {
+            Err(error) if !is_not_found(&error) => {
+                Err(other("deleting the instance profile", &error))
+            }
+            Ok(_) | Err(_) => Ok(()),
+        }
+    }
+}
+
+fn profile_name(node_class: &Ec2NodeClass, options: &AwsOptions, role: &str) -> String {
+    let uid = node_class.metadata.uid.as_deref().unwrap_or_default();
+    let class = node_class.metadata.name.as_deref().unwrap_or_default();
+    let hash = fingerprint([options.region.as_str(), class, uid, role]);
+    format!("{}_{hash}", options.cluster_name)
+}
+
+fn profile_path(node_class: &Ec2NodeClass, options: &AwsOptions) -> String {
+    let uid = node_class.metadata.uid.as_deref().unwrap_or_default();
+    format!(
+        "/karpenter/{}/{}/{uid}/",
+        options.region, options.cluster_name
+    )
+}

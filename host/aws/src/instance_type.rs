@@ -1,0 +1,313 @@
+//! Instance types as a class sees them: what EC2 tells, shaped by kubelet, volumes, zones and reservations.
+//!
+//! Built once per shape of class and shared; when only availability has changed, only the types concerned are
+//! built again. Answers to Karpenter's `pkg/providers/instancetype/instancetype.go`.
+
+mod capacity;
+mod compatibility;
+mod requirements;
+mod shape;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex};
+
+use apis::Ec2NodeClass;
+use aws_sdk_ec2::operation::describe_instance_type_offerings::DescribeInstanceTypeOfferingsInput;
+use aws_sdk_ec2::operation::describe_instance_types::DescribeInstanceTypesInput;
+use aws_sdk_ec2::types::{InstanceTypeInfo, LocationType};
+use cloudprovider::CloudProviderError;
+use jiff::{SignedDuration, Timestamp};
+use scheduling::instance_type::InstanceType;
+
+use crate::cache::lock;
+use crate::offering::{OfferingSources, offerings};
+use crate::options::AwsOptions;
+use crate::pages::all_pages;
+use crate::placement_group::PlacementGroup;
+use crate::seam::Ec2Api;
+use crate::tags::filter;
+use crate::unavailable_offerings::Stamp;
+
+pub(crate) use capacity::{efa_count, eni_limited_pods};
+pub(crate) use compatibility::incompatibility;
+pub(crate) use shape::ClassShape;
+
+const TYPES_PAGE: i32 = 100;
+const OFFERINGS_PAGE: i32 = 1000;
+/// How long the types of a shape that nobody asks for are kept.
+const SHAPE_TTL: SignedDuration = SignedDuration::from_mins(5);
+
+/// What EC2 tells of the types of a region.
+#[derive(Debug, Default)]
+pub(crate) struct Catalogue {
+    /// By name.
+    pub(crate) types: BTreeMap<String, InstanceTypeInfo>,
+    /// Zones that offer a type, by its name.
+    pub(crate) zones: BTreeMap<String, BTreeSet<String>>,
+    /// Changes whenever the content has changed.
+    revision: u64,
+}
+
+/// What of a type does not depend on availability.
+#[derive(Debug)]
+pub(crate) struct Base {
+    pub(crate) instance_type: InstanceType,
+    /// Zones where it is sold and the class has a subnet.
+    pub(crate) zones: Vec<String>,
+    pub(crate) capacity_types: Vec<&'static str>,
+    pub(crate) is_compatible: bool,
+}
+
+/// What a built list depends on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Revision {
+    catalogue: u64,
+    prices: u64,
+    reservations: u64,
+    unavailable: (u64, i64),
+}
+
+#[derive(Debug)]
+struct Entry {
+    revision: Revision,
+    base: Arc<[Base]>,
+    stamps: Vec<Stamp>,
+    built: Arc<[Arc<InstanceType>]>,
+    used_at: Timestamp,
+}
+
+/// Discovers instance types and keeps them built.
+pub struct InstanceTypeProvider {
+    ec2: Arc<dyn Ec2Api>,
+    catalogue: Mutex<Option<Arc<Catalogue>>>,
+    loading: tokio::sync::Mutex<()>,
+    entries: Mutex<BTreeMap<u64, Entry>>,
+}
+
+impl InstanceTypeProvider {
+    /// Knows nothing until first asked.
+    pub fn new(ec2: Arc<dyn Ec2Api>) -> Self {
+        Self {
+            ec2,
+            catalogue: Mutex::default(),
+            loading: tokio::sync::Mutex::default(),
+            entries: Mutex::default(),
+        }
+    }
+
+    /// Asks EC2 for types and zones; lists are built again only if something has changed.
+    pub async fn refresh(&self) -> Result<(), CloudProviderError> {
+        let (types, zones) = futures::join!(self.describe_types(), self.describe_zones());
+        let (types, zones) = (types?, zones?);
+        if types.is_empty() || zones.is_empty() {
+            return Err(CloudProviderError::Other(
+                "EC2 offers no instance types here".to_owned(),
+            ));
+        }
+        let mut current = lock(&self.catalogue);
+        let revision = match current.as_ref() {
+            Some(old) if old.types == types && old.zones == zones => return Ok(()),
+            Some(old) => old.revision + 1,
+            None => 1,
+        };
+        *current = Some(Arc::new(Catalogue {
+            types,
+            zones,
+            revision,
+        }));
+        Ok(())
+    }
+
+    /// What EC2 tells of all types, asked for when first needed.
+    pub(crate) async fn catalogue(&self) -> Result<Arc<Catalogue>, CloudProviderError> {
+        let known = || lock(&self.catalogue).clone();
+        if let Some(catalogue) = known() {
+            return Ok(catalogue);
+        }
+        let _one_at_a_time = self.loading.lock().await;
+        if known().is_none() {
+            self.refresh().await?;
+        }
+        known().ok_or_else(|| CloudProviderError::Other("no instance types are known".to_owned()))
+    }
+
+    async fn describe_types(
+        &self,
+    ) -> Result<BTreeMap<String, InstanceTypeInfo>, CloudProviderError> {
+        let input = || {
+            DescribeInstanceTypesInput::builder()
+                .filters(filter("supported-virtualization-type", ["hvm"]))
+                .filters(filter(
+                    "processor-info.supported-architecture",
+                    ["x86_64", "arm64"],
+                ))
+                .max_results(TYPES_PAGE)
+        };
+        let types = all_pages!(
+            self.ec2,
+            describe_instance_types,
+            "describing instance types",
+            instance_types,
+            input()
+        )?;
+        Ok(types
+            .into_iter()
+            .filter_map(|info| Some((info.instance_type.as_ref()?.as_str().to_owned(), info)))
+            .collect())
+    }
+
+    async fn describe_zones(
+        &self,
+    ) -> Result<BTreeMap<String, BTreeSet<String>>, CloudProviderError> {
+        let input = || {
+            DescribeInstanceTypeOfferingsInput::builder()
+                .location_type(LocationType::AvailabilityZone)
+                .max_results(OFFERINGS_PAGE)
+        };
+        let found = all_pages!(
+            self.ec2,
+            describe_instance_type_offerings,
+            "describing instance type offerings",
+            instance_type_offerings,
+            input()
+        )?;
+        let mut zones: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+        for offering in found {
+            if let (Some(instance_type), Some(zone)) = (offering.instance_type, offering.location) {
+                zones
+                    .entry(instance_type.as_str().to_owned())
+                    .or_default()
+                    .insert(zone);
+            }
+        }
+        Ok(zones)
+    }
+
+    /// The types of a class with their offerings. The same list as before if nothing has changed.
+    pub(crate) async fn list(
+        &self,
+        node_class: &Ec2NodeClass,
+        placement_group: Option<&PlacementGroup>,
+        options: &AwsOptions,
+        sources: &OfferingSources<'_>,
+    ) -> Result<Arc<[Arc<InstanceType>]>, CloudProviderError> {
+        let shape = ClassShape::of(node_class, placement_group, options);
+        if shape.zones.is_empty() {
+            return Err(CloudProviderError::Other(
+                "the class has no subnets yet".to_owned(),
+            ));
+        }
+        let catalogue = self.catalogue().await?;
+        let key = shape.key();
+        let revision = Revision {
+            catalogue: catalogue.revision,
+            prices: sources.pricing.revision(),
+            reservations: sources.reservations.revision(),
+            unavailable: sources.unavailable.revision(sources.now),
+        };
+        let mut entries = lock(&self.entries);
+        if let Some(entry) = entries.get_mut(&key)
+            && entry.revision == revision
+        {
+            entry.used_at = sources.now;
+            return Ok(Arc::clone(&entry.built));
+        }
+        entries.retain(|_, entry| sources.now.duration_since(entry.used_at) < SHAPE_TTL);
+        let previous = entries.remove(&key);
+        let entry = build(&catalogue, &shape, sources, revision, previous);
+        let built = Arc::clone(&entry.built);
+        entries.insert(key, entry);
+        Ok(built)
+    }
+}
+
+fn build(
+    catalogue: &Catalogue,
+    shape: &ClassShape,
+    sources: &OfferingSources<'_>,
+    revision: Revision,
+    previous: Option<Entry>,
+) -> Entry {
+    let previous = previous.filter(|entry| entry.revision.catalogue == revision.catalogue);
+    let base = match &previous {
+        Some(entry) => Arc::clone(&entry.base),
+        None => bases(catalogue, shape),
+    };
+    // A new price or reservation may touch any type; a mark touches those whose stamp has moved.
+    let reusable = previous.filter(|entry| {
+        entry.revision.prices == revision.prices
+            && entry.revision.reservations == revision.reservations
+    });
+    let stamps: Vec<Stamp> = base
+        .iter()
+        .map(|base| {
+            sources
+                .unavailable
+                .stamp(&base.instance_type.name, sources.now)
+        })
+        .collect();
+    let built = base
+        .iter()
+        .zip(&stamps)
+        .enumerate()
+        .map(|(index, (base, stamp))| {
+            let old = reusable
+                .as_ref()
+                .filter(|entry| entry.stamps.get(index) == Some(stamp));
+            let old = old.and_then(|entry| entry.built.get(index));
+            old.map_or_else(|| with_offerings(base, shape, sources), Arc::clone)
+        })
+        .collect();
+    Entry {
+        revision,
+        base,
+        stamps,
+        built,
+        used_at: sources.now,
+    }
+}
+
+fn bases(catalogue: &Catalogue, shape: &ClassShape) -> Arc<[Base]> {
+    let nowhere = BTreeSet::new();
+    catalogue
+        .types
+        .iter()
+        .map(|(name, info)| {
+            let sold_in = catalogue.zones.get(name).unwrap_or(&nowhere);
+            let zones: Vec<String> = sold_in
+                .iter()
+                .filter(|zone| shape.zones.contains_key(*zone))
+                .cloned()
+                .collect();
+            base(name, info, zones, shape)
+        })
+        .collect()
+}
+
+fn base(name: &str, info: &InstanceTypeInfo, zones: Vec<String>, shape: &ClassShape) -> Base {
+    let capacity_types = requirements::capacity_types(name, info, shape);
+    let (capacity, overhead) = capacity::capacity_and_overhead(name, info, shape);
+    Base {
+        instance_type: InstanceType {
+            name: name.to_owned(),
+            requirements: requirements::requirements(name, info, &zones, &capacity_types, shape),
+            offerings: Vec::new(),
+            capacity,
+            overhead,
+            volume_attachment_limits: BTreeMap::new(),
+        },
+        zones,
+        capacity_types,
+        is_compatible: incompatibility(name, info, shape).is_none(),
+    }
+}
+
+fn with_offerings(
+    base: &Base,
+    shape: &ClassShape,
+    sources: &OfferingSources<'_>,
+) -> Arc<InstanceType> {
+    let mut instance_type = base.instance_type.clone();
+    instance_type.offerings = offerings(base, shape, sources);
+    Arc::new(instance_type)
+}

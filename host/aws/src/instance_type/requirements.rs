@@ -1,0 +1,336 @@
+//! The labels of an instance type, as requirements.
+//!
+//! A label that a type lacks is stated as `DoesNotExist`, so that asking for it fails. Answers to Karpenter's
+//! `pkg/providers/instancetype/types.go` (computeRequirements).
+
+use apis::labels;
+use aws_sdk_ec2::types::{
+    EbsOptimizedSupport, EphemeralNvmeSupport, InstanceTypeInfo, NitroEnclavesSupport,
+    UsageClassType,
+};
+use scheduling::requirements::{Operator, Requirement, Requirements};
+
+use super::shape::ClassShape;
+use crate::ami_family::{features, windows_build};
+use crate::seed::seed;
+
+struct Labels(Vec<Requirement>);
+
+impl Labels {
+    fn one(&mut self, key: &str, value: impl AsRef<str>) {
+        self.0
+            .push(Requirement::new(key, Operator::In, [value.as_ref()]));
+    }
+
+    fn many<'a>(&mut self, key: &str, values: impl IntoIterator<Item = &'a str>) {
+        self.0.push(Requirement::new(key, Operator::In, values));
+    }
+
+    fn maybe(&mut self, key: &str, value: Option<impl AsRef<str>>) {
+        match value {
+            Some(value) => self.one(key, value),
+            None => self
+                .0
+                .push(Requirement::new(key, Operator::DoesNotExist, [])),
+        }
+    }
+}
+
+/// How a type can be bought at all.
+pub(super) fn capacity_types(
+    name: &str,
+    info: &InstanceTypeInfo,
+    shape: &ClassShape,
+) -> Vec<&'static str> {
+    let mut types: Vec<&'static str> = info
+        .supported_usage_classes()
+        .iter()
+        .filter_map(|class| match class {
+            UsageClassType::OnDemand => Some(labels::CAPACITY_TYPE_ON_DEMAND),
+            UsageClassType::Spot => Some(labels::CAPACITY_TYPE_SPOT),
+            _ => None,
+        })
+        .collect();
+    types.sort_unstable();
+    if shape
+        .reservations
+        .iter()
+        .any(|reservation| reservation.instance_type == name)
+    {
+        types.push(labels::CAPACITY_TYPE_RESERVED);
+    }
+    types
+}
+
+/// `amd64` or `arm64`.
+pub(super) fn architecture(info: &InstanceTypeInfo) -> Option<&'static str> {
+    let processor = info.processor_info()?;
+    processor
+        .supported_architectures()
+        .iter()
+        .find_map(|architecture| match architecture.as_str() {
+            "x86_64" => Some(labels::ARCH_AMD64),
+            "arm64" => Some(labels::ARCH_ARM64),
+            _ => None,
+        })
+}
+
+/// All labels.
+pub(super) fn requirements(
+    name: &str,
+    info: &InstanceTypeInfo,
+    zones: &[String],
+    capacity_types: &[&str],
+    shape: &ClassShape,
+) -> Requirements {
+    let mut labels = Labels(Vec::with_capacity(40));
+    let architecture = architecture(info);
+    labels.one(labels::INSTANCE_TYPE, name);
+    labels.maybe(labels::ARCH, architecture);
+    let os = match (features(shape.family).is_windows, architecture) {
+        (false, _) => Some(labels::OS_LINUX),
+        (true, Some(labels::ARCH_AMD64)) => Some(labels::OS_WINDOWS),
+        (true, _) => None,
+    };
+    labels.maybe(labels::OS, os);
+    labels.maybe(labels::WINDOWS_BUILD, windows_build(shape.family));
+    labels.one(labels::TOPOLOGY_REGION, &shape.region);
+    labels.many(labels::TOPOLOGY_ZONE, zones.iter().map(String::as_str));
+    let zone_ids = zones
+        .iter()
+        .filter_map(|zone| shape.zones.get(zone)?.zone_id.as_deref());
+    labels.many(labels::TOPOLOGY_ZONE_ID, zone_ids);
+    labels.many(labels::CAPACITY_TYPE, capacity_types.iter().copied());
+    labels.many(labels::INSTANCE_TENANCY, ["default", "dedicated"]);
+    name_labels(&mut labels, name);
+    machine_labels(&mut labels, name, info);
+    accelerator_labels(&mut labels, info);
+    reservation_labels(&mut labels, name, shape);
+    let placement_group = shape
+        .placement_group
+        .as_ref()
+        .map(|group| group.id.as_str());
+    labels.maybe(labels::PLACEMENT_GROUP_ID, placement_group);
+    labels.maybe(labels::PLACEMENT_GROUP_PARTITION, None::<&str>);
+    labels.0.into_iter().collect()
+}
+
+fn name_labels(labels: &mut Labels, name: &str) {
+    let (family, size) = match name.split_once('.') {
+        Some((family, size)) => (Some(family), Some(size)),
+        None => (None, None),
+    };
+    let scheme = family.and_then(naming_scheme);
+    labels.maybe(
+        labels::INSTANCE_CATEGORY,
+        scheme.map(|(category, _)| category),
+    );
+    labels.maybe(
+        labels::INSTANCE_GENERATION,
+        scheme.map(|(_, generation)| generation),
+    );
+    labels.maybe(labels::INSTANCE_FAMILY, family);
+    labels.maybe(labels::INSTANCE_SIZE, size);
+    let is_flex = family.is_some_and(|family| family.contains("-flex"));
+    labels.one(labels::INSTANCE_CAPABILITY_FLEX, is_flex.to_string());
+}
+
+/// Category and generation of a family: `m` and `7` of `m7i-flex`, `u` and `1` of `u-6tb1`.
+fn naming_scheme(family: &str) -> Option<(&str, &str)> {
+    let letters = family.find(|c: char| !c.is_ascii_lowercase())?;
+    let (category, mut rest) = family
+        .split_at_checked(letters)
+        .filter(|(category, _)| !category.is_empty())?;
+    // Memory-sized families put their terabytes between category and generation.
+    if let Some(sized) = rest.strip_prefix('-') {
+        rest = sized
+            .trim_start_matches(|c: char| c.is_ascii_digit())
+            .strip_prefix("tb")?;
+    }
+    let digits = rest
+        .find(|c: char| !c.is_ascii_digit())
+        .unwrap_or(rest.len());
+    rest.get(..digits)
+        .filter(|generation| !generation.is_empty())
+        .map(|generation| (category, generation))
+}
+
+fn machine_labels(labels: &mut Labels, name: &str, info: &InstanceTypeInfo) {
+    let network = info.network_info();
+    let processor = info.processor_info();
+    labels.one(
+        labels::INSTANCE_HYPERVISOR,
+        info.hypervisor()
+            .map_or("", |hypervisor| hypervisor.as_str()),
+    );
+    let encrypts = network
+        .and_then(|network| network.encryption_in_transit_supported())
+        .unwrap_or(false);
+    labels.one(
+        labels::INSTANCE_ENCRYPTION_IN_TRANSIT_SUPPORTED,
+        encrypts.to_string(),
+    );
+    let enclaves = info.nitro_enclaves_support() == Some(&NitroEnclavesSupport::Supported);
+    labels.one(labels::NITRO_SANDBOX, enclaves.to_string());
+    let nvme = info.instance_storage_info().filter(|storage| {
+        storage
+            .nvme_support()
+            .is_some_and(|support| *support != EphemeralNvmeSupport::Unsupported)
+    });
+    let nvme_gb = nvme.and_then(|storage| storage.total_size_in_gb());
+    labels.maybe(
+        labels::INSTANCE_LOCAL_NVME,
+        nvme_gb.map(|gb| gb.to_string()),
+    );
+    let vcpus = info.v_cpu_info().and_then(|cpu| cpu.default_v_cpus());
+    labels.maybe(labels::INSTANCE_CPU, vcpus.map(|vcpus| vcpus.to_string()));
+    let maker = processor
+        .and_then(|processor| processor.manufacturer())
+        .map(kebab);
+    labels.maybe(labels::INSTANCE_CPU_MANUFACTURER, maker);
+    let ghz = processor.and_then(|processor| processor.sustained_clock_speed_in_ghz());
+    let mhz = ghz
+        .filter(|ghz| *ghz > 0.0)
+        .map(|ghz| format!("{:.0}", ghz * 1000.0));
+    labels.maybe(labels::INSTANCE_CPU_SUSTAINED_CLOCK_SPEED_MHZ, mhz);
+    let memory_mib = info.memory_info().and_then(|memory| memory.size_in_mib());
+    labels.maybe(
+        labels::INSTANCE_MEMORY,
+        memory_mib.map(|mib| mib.to_string()),
+    );
+    let ebs = info
+        .ebs_info()
+        .filter(|ebs| ebs.ebs_optimized_support() == Some(&EbsOptimizedSupport::Default));
+    let ebs_mbps = ebs
+        .and_then(|ebs| ebs.ebs_optimized_info())
+        .and_then(|info| info.maximum_bandwidth_in_mbps());
+    labels.maybe(
+        labels::INSTANCE_EBS_BANDWIDTH,
+        ebs_mbps.map(|mbps| mbps.to_string()),
+    );
+    let network_mbps = seed(name)
+        .map(|seed| seed.network_mbps)
+        .filter(|mbps| *mbps > 0);
+    labels.maybe(
+        labels::INSTANCE_NETWORK_BANDWIDTH,
+        network_mbps.map(|mbps| mbps.to_string()),
+    );
+}
+
+fn accelerator_labels(labels: &mut Labels, info: &InstanceTypeInfo) {
+    // More than one kind of GPU in a type cannot be told by single labels.
+    let gpu = match info.gpu_info().map(|info| info.gpus()) {
+        Some([gpu]) => Some(gpu),
+        _ => None,
+    };
+    labels.maybe(
+        labels::INSTANCE_GPU_NAME,
+        gpu.and_then(|gpu| gpu.name()).map(kebab),
+    );
+    labels.maybe(
+        labels::INSTANCE_GPU_MANUFACTURER,
+        gpu.and_then(|gpu| gpu.manufacturer()).map(kebab),
+    );
+    labels.maybe(
+        labels::INSTANCE_GPU_COUNT,
+        gpu.map(|gpu| gpu.count().unwrap_or(0).to_string()),
+    );
+    let gpu_mib = gpu
+        .and_then(|gpu| gpu.memory_info())
+        .and_then(|memory| memory.size_in_mib());
+    labels.maybe(
+        labels::INSTANCE_GPU_MEMORY,
+        gpu_mib.map(|mib| mib.to_string()),
+    );
+    let accelerator = accelerator(info);
+    labels.maybe(
+        labels::INSTANCE_ACCELERATOR_NAME,
+        accelerator.as_ref().map(|a| &a.0),
+    );
+    labels.maybe(
+        labels::INSTANCE_ACCELERATOR_MANUFACTURER,
+        accelerator.as_ref().map(|a| &a.1),
+    );
+    labels.maybe(
+        labels::INSTANCE_ACCELERATOR_COUNT,
+        accelerator.as_ref().map(|a| &a.2),
+    );
+}
+
+/// Name, maker and count of the one kind of accelerator.
+fn accelerator(info: &InstanceTypeInfo) -> Option<(String, String, String)> {
+    if let Some(neuron) = info.neuron_info() {
+        let [device] = neuron.neuron_devices() else {
+            return None;
+        };
+        let name = kebab(device.name().unwrap_or_default());
+        return Some((
+            name,
+            "aws".to_owned(),
+            device.count().unwrap_or(0).to_string(),
+        ));
+    }
+    let [device] = info.inference_accelerator_info()?.accelerators() else {
+        return None;
+    };
+    let name = kebab(device.name().unwrap_or_default());
+    Some((
+        name,
+        kebab(device.manufacturer().unwrap_or_default()),
+        device.count().unwrap_or(0).to_string(),
+    ))
+}
+
+fn reservation_labels(labels: &mut Labels, name: &str, shape: &ClassShape) {
+    let mine = || {
+        shape
+            .reservations
+            .iter()
+            .filter(|reservation| reservation.instance_type == name)
+    };
+    if mine().next().is_none() {
+        labels.maybe(labels::CAPACITY_RESERVATION_ID, None::<&str>);
+        labels.maybe(labels::CAPACITY_RESERVATION_TYPE, None::<&str>);
+        labels.maybe(labels::CAPACITY_RESERVATION_INTERRUPTIBLE, None::<&str>);
+        return;
+    }
+    labels.many(
+        labels::CAPACITY_RESERVATION_ID,
+        mine().map(|reservation| reservation.id.as_str()),
+    );
+    let kinds = mine().map(|reservation| reservation.reservation_type.as_str());
+    labels.many(labels::CAPACITY_RESERVATION_TYPE, kinds);
+    let interruptible = mine().map(|reservation| {
+        if reservation.interruptible {
+            "true"
+        } else {
+            "false"
+        }
+    });
+    labels.many(labels::CAPACITY_RESERVATION_INTERRUPTIBLE, interruptible);
+}
+
+fn kebab(text: &str) -> String {
+    text.to_lowercase().replace(' ', "-")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::naming_scheme;
+
+    #[test]
+    fn families_are_read_by_their_naming_scheme() {
+        let cases = [
+            ("m7i-flex", Some(("m", "7"))),
+            ("c5", Some(("c", "5"))),
+            ("u-6tb1", Some(("u", "1"))),
+            ("u7i-12tb", Some(("u", "7"))),
+            ("p6-b200", Some(("p", "6"))),
+            ("trn1n", Some(("trn", "1"))),
+            ("mac", None),
+        ];
+        for (family, want) in cases {
+            assert_eq!(naming_scheme(family), want, "{family}");
+        }
+    }
+}

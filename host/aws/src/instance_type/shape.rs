@@ -1,0 +1,112 @@
+//! What of a class shapes its instance types; classes of one shape share one list.
+//!
+//! Answers to the cache key of Karpenter's `pkg/providers/instancetype/instancetype.go`, with the fields the
+//! original forgets (family, CPU options).
+
+use std::collections::BTreeMap;
+
+use apis::ec2nodeclass::{
+    BlockDeviceMapping, CapacityReservation, InstanceStorePolicy, InterfaceType, NetworkInterface,
+};
+use apis::{AmiFamily, Ec2NodeClass};
+
+use crate::ami_family::default_block_device_mappings;
+use crate::cache::fingerprint;
+use crate::kubelet::Kubelet;
+use crate::options::AwsOptions;
+use crate::placement_group::PlacementGroup;
+
+/// A zone in which a class has subnets.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct ClassZone {
+    pub(crate) zone_id: Option<String>,
+    pub(crate) subnet_ids: Vec<String>,
+}
+
+/// What of a class, and of the settings, shapes its instance types.
+#[derive(Debug, Clone)]
+pub(crate) struct ClassShape {
+    pub(crate) family: AmiFamily,
+    pub(crate) region: String,
+    pub(crate) zones: BTreeMap<String, ClassZone>,
+    pub(crate) kubelet: Kubelet,
+    pub(crate) block_device_mappings: Vec<BlockDeviceMapping>,
+    pub(crate) is_raid0: bool,
+    pub(crate) network_interfaces: Vec<NetworkInterface>,
+    pub(crate) ip_prefix_count: Option<i32>,
+    pub(crate) wants_nested_virtualization: bool,
+    pub(crate) wants_connection_tracking: bool,
+    pub(crate) placement_group: Option<PlacementGroup>,
+    pub(crate) reservations: Vec<CapacityReservation>,
+    pub(crate) vm_memory_overhead_percent: f64,
+    pub(crate) reserved_enis: i64,
+}
+
+impl ClassShape {
+    pub(crate) fn of(
+        node_class: &Ec2NodeClass,
+        placement_group: Option<&PlacementGroup>,
+        options: &AwsOptions,
+    ) -> Self {
+        let spec = &node_class.spec;
+        let family = node_class.ami_family();
+        let block_device_mappings = if spec.block_device_mappings.is_empty() {
+            default_block_device_mappings(family)
+        } else {
+            spec.block_device_mappings.clone()
+        };
+        let nested = spec
+            .cpu_options
+            .as_ref()
+            .and_then(|cpu| cpu.nested_virtualization.as_deref());
+        let reservations = node_class
+            .status
+            .as_ref()
+            .map(|status| status.capacity_reservations.clone());
+        Self {
+            family,
+            region: options.region.clone(),
+            zones: zones(node_class),
+            kubelet: Kubelet::parse(&spec.kubelet).0,
+            block_device_mappings,
+            is_raid0: spec.instance_store_policy == Some(InstanceStorePolicy::Raid0),
+            network_interfaces: spec.network_interfaces.clone(),
+            ip_prefix_count: spec.ip_prefix_count,
+            wants_nested_virtualization: nested == Some("enabled"),
+            wants_connection_tracking: spec.connection_tracking.is_some(),
+            placement_group: placement_group.cloned(),
+            reservations: reservations
+                .filter(|_| options.reserved_capacity)
+                .unwrap_or_default(),
+            vm_memory_overhead_percent: options.vm_memory_overhead_percent,
+            reserved_enis: i64::from(options.reserved_enis),
+        }
+    }
+
+    /// Equal for shapes that are equal.
+    pub(crate) fn key(&self) -> u64 {
+        // Debug text names every field, so a new one cannot be forgotten here.
+        fingerprint([format!("{self:?}").as_str()])
+    }
+
+    /// Interfaces that carry EFA traffic only, on the given card or on any.
+    pub(crate) fn efa_only_count(&self, card: Option<i32>) -> i64 {
+        let matches = |nic: &&NetworkInterface| {
+            nic.interface_type == InterfaceType::EfaOnly
+                && card.is_none_or(|card| nic.network_card_index == card)
+        };
+        i64::try_from(self.network_interfaces.iter().filter(matches).count()).unwrap_or(i64::MAX)
+    }
+}
+
+fn zones(node_class: &Ec2NodeClass) -> BTreeMap<String, ClassZone> {
+    let mut zones: BTreeMap<String, ClassZone> = BTreeMap::new();
+    for subnet in node_class.status.iter().flat_map(|status| &status.subnets) {
+        let zone = zones.entry(subnet.zone.clone()).or_default();
+        zone.zone_id = zone.zone_id.take().or_else(|| subnet.zone_id.clone());
+        zone.subnet_ids.push(subnet.id.clone());
+        // The status orders subnets by free addresses, which must not make a new shape.
+        zone.subnet_ids.sort();
+    }
+    zones
+}

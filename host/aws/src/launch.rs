@@ -1,0 +1,356 @@
+//! One launch: from ranked offerings to a running instance.
+//!
+//! The order is the caller's; this module narrows it as EC2 needs, sends one fleet request, and tells
+//! everybody what EC2 refused. Answers to Karpenter's `pkg/providers/instance/instance.go` (Create).
+
+mod filter;
+mod fleet;
+mod plan;
+mod reserved;
+mod template;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use apis::conditions::{self, READY, Status, reason};
+use apis::{Ec2NodeClass, labels};
+use cloudprovider::{CloudProviderError, LaunchRequest, Launched};
+use jiff::{SignedDuration, Timestamp};
+
+use crate::batcher::{Batcher, Window};
+use crate::cache::TtlCache;
+use crate::capacity_reservation::CapacityReservationProvider;
+use crate::error::{
+    SPOT_ROLE_MISSING, SUBNET_FULL, TOKEN_REUSED, is_unfulfillable, launch_failure,
+};
+use crate::launch_template::{LaunchTemplateProvider, is_template_missing};
+use crate::options::AwsOptions;
+use crate::placement_group::PlacementGroup;
+use crate::seam::{Ec2Api, Fault};
+use crate::subnet::{SubnetProvider, ZonalSubnets};
+use crate::tags::restricted_tag;
+use crate::unavailable_offerings::{Offered, UnavailableOfferings};
+
+use fleet::{FleetCall, FleetError, FleetInstance, FleetOutcome, FleetRequest};
+use plan::Plan;
+pub(crate) use plan::single_labels;
+
+const WINDOW: Window = Window {
+    idle: Duration::from_millis(35),
+    max: Duration::from_secs(1),
+    items_max: 1000,
+};
+/// How long a token keeps its meaning for a claim; EC2 forgets tokens later than that.
+const ATTEMPT_TTL: SignedDuration = SignedDuration::from_hours(6);
+/// A launch is repeated at once only for errors that its repetition mends.
+const TRIES_MAX: u32 = 2;
+const SPREAD_LIMIT: &str = "limit of instances in this spread placement group";
+
+/// Launches instances.
+pub(crate) struct Launcher {
+    fleets: Batcher<FleetCall>,
+    /// How many times a claim's launch has ended without an instance, by UID.
+    attempts: TtlCache<String, u32>,
+}
+
+/// Who takes part in a launch.
+pub(crate) struct LaunchContext<'a> {
+    pub(crate) options: &'a AwsOptions,
+    pub(crate) subnets: &'a SubnetProvider,
+    pub(crate) templates: &'a LaunchTemplateProvider,
+    pub(crate) reservations: &'a CapacityReservationProvider,
+    pub(crate) unavailable: &'a UnavailableOfferings,
+    pub(crate) placement_group: Option<PlacementGroup>,
+    pub(crate) now: Timestamp,
+}
+
+enum Attempt {
+    Launched(Box<Launched>),
+    Failed {
+        error: CloudProviderError,
+        can_repeat: bool,
+    },
+}
+
+impl Launcher {
+    pub(crate) fn new(ec2: Arc<dyn Ec2Api>) -> Self {
+        let fleets = Batcher::new(Arc::new(FleetCall::new(ec2)), WINDOW);
+        Self {
+            fleets,
+            attempts: TtlCache::new(ATTEMPT_TTL),
+        }
+    }
+
+    /// Launches one instance for the request's claim.
+    pub(crate) async fn launch(
+        &self,
+        request: &LaunchRequest,
+        context: &LaunchContext<'_>,
+    ) -> Result<Launched, CloudProviderError> {
+        check_class(&request.node_class)?;
+        let mut tries = 1;
+        loop {
+            match self.attempt(request, context).await? {
+                Attempt::Launched(launched) => return Ok(*launched),
+                Attempt::Failed {
+                    can_repeat: true, ..
+                } if tries < TRIES_MAX => tries += 1,
+                Attempt::Failed { error, .. } => return Err(error),
+            }
+        }
+    }
+
+    async fn attempt(
+        &self,
+        request: &LaunchRequest,
+        context: &LaunchContext<'_>,
+    ) -> Result<Attempt, CloudProviderError> {
+        let plan = Plan::of(request, context.placement_group.as_ref(), context.options)?;
+        let subnets = request
+            .node_class
+            .status
+            .as_ref()
+            .map(|status| status.subnets.as_slice());
+        let zonal = context
+            .subnets
+            .zonal_for_launch(subnets.unwrap_or_default(), &plan.pods_by_zone());
+        let sent = self.send(&plan, request, context, &zonal).await;
+        let (answer, names) = match sent {
+            Ok(sent) => sent,
+            Err(error) => {
+                context.subnets.settle(&zonal, &[]);
+                return Err(error);
+            }
+        };
+        match answer {
+            Ok(outcome) => Ok(self.conclude(&plan, request, context, &zonal, (outcome, names))),
+            Err(error) => {
+                context.subnets.settle(&zonal, &[]);
+                if error.fault == Fault::Client {
+                    self.count_attempt(request, context.now);
+                }
+                let can_repeat = error.code == TOKEN_REUSED;
+                Ok(Attempt::Failed {
+                    error: launch_failure(&error.to_string()),
+                    can_repeat,
+                })
+            }
+        }
+    }
+
+    async fn send(
+        &self,
+        plan: &Plan,
+        request: &LaunchRequest,
+        context: &LaunchContext<'_>,
+        zonal: &ZonalSubnets,
+    ) -> Result<(fleet::FleetAnswer, Vec<String>), CloudProviderError> {
+        let templates = plan.templates(request, context)?;
+        let mut configs = Vec::new();
+        for template in &templates {
+            let overrides = plan.overrides(template, zonal);
+            if overrides.is_empty() {
+                continue;
+            }
+            let name = context
+                .templates
+                .ensure(&template.parameters, context.now)
+                .await?;
+            configs.push((name, overrides));
+        }
+        if configs.is_empty() {
+            return Err(launch_failure(
+                "no offering of the claim lies in a subnet of its class",
+            ));
+        }
+        let names = configs.iter().map(|(name, _)| name.clone()).collect();
+        let input = plan.fleet_input(request, context.options, configs)?;
+        let token = self.token(request, context.now);
+        let answer = self.fleets.submit(FleetRequest { input, token }).await;
+        let answer = answer
+            .ok_or_else(|| CloudProviderError::Other("the fleet request was cut off".to_owned()))?;
+        Ok((answer, names))
+    }
+
+    fn conclude(
+        &self,
+        plan: &Plan,
+        request: &LaunchRequest,
+        context: &LaunchContext<'_>,
+        zonal: &ZonalSubnets,
+        (outcome, template_names): (FleetOutcome, Vec<String>),
+    ) -> Attempt {
+        if outcome.is_first {
+            note_errors(plan, context, zonal, &outcome.errors);
+        }
+        let zone = outcome
+            .instance
+            .as_ref()
+            .and_then(|instance| zone_of(instance, zonal));
+        let used: Vec<&str> = zone.as_deref().into_iter().collect();
+        context.subnets.settle(zonal, &used);
+        let launched = outcome
+            .instance
+            .as_ref()
+            .zip(zone.as_deref())
+            .and_then(|(instance, zone)| plan.launched(request, context, instance, zone));
+        if let Some(launched) = launched {
+            return Attempt::Launched(Box::new(launched));
+        }
+        self.count_attempt(request, context.now);
+        let can_repeat = outcome
+            .errors
+            .iter()
+            .any(|error| is_template_missing(&error.code));
+        if can_repeat {
+            context.templates.invalidate(template_names);
+        }
+        Attempt::Failed {
+            error: combined(&outcome.errors),
+            can_repeat,
+        }
+    }
+
+    /// The same for every repetition of a launch of which nobody knows how it ended.
+    fn token(&self, request: &LaunchRequest, now: Timestamp) -> String {
+        let uid = claim_uid(request);
+        let attempt = self.attempts.get(&uid, now).unwrap_or(0);
+        format!("{uid}-{attempt}")
+    }
+
+    fn count_attempt(&self, request: &LaunchRequest, now: Timestamp) {
+        let uid = claim_uid(request);
+        let attempt = self.attempts.get(&uid, now).unwrap_or(0);
+        self.attempts.sweep(now);
+        self.attempts.insert(uid, attempt + 1, now);
+    }
+}
+
+fn claim_uid(request: &LaunchRequest) -> String {
+    let meta = &request.node_claim.metadata;
+    meta.uid
+        .as_ref()
+        .or(meta.name.as_ref())
+        .cloned()
+        .unwrap_or_default()
+}
+
+/// Whether nodes may be made from the class now.
+fn check_class(node_class: &Ec2NodeClass) -> Result<(), CloudProviderError> {
+    let name = node_class.metadata.name.as_deref().unwrap_or_default();
+    if node_class.metadata.deletion_timestamp.is_some() {
+        return Err(CloudProviderError::NodeClassNotReady(format!(
+            "{name} is being deleted"
+        )));
+    }
+    if let Some(key) = restricted_tag(&node_class.spec.tags) {
+        return Err(CloudProviderError::NodeClassNotReady(format!(
+            "{name} sets the reserved tag {key:?}"
+        )));
+    }
+    let conditions = node_class
+        .status
+        .as_ref()
+        .map(|status| status.conditions.as_slice());
+    let ready = conditions::get(conditions.unwrap_or_default(), READY);
+    let is_current = ready.is_some_and(|ready| {
+        ready
+            .observed_generation
+            .is_none_or(|seen| Some(seen) == node_class.metadata.generation)
+    });
+    match ready {
+        Some(ready) if is_current && ready.status == Status::True.as_str() => Ok(()),
+        Some(ready) if is_current && ready.status == Status::False.as_str() => Err(
+            CloudProviderError::NodeClassNotReady(format!("{name}: {}", ready.message)),
+        ),
+        _ => Err(CloudProviderError::Create {
+            reason: reason::NODE_CLASS_READINESS_UNKNOWN.to_owned(),
+            message: format!("whether {name} is ready is not known yet"),
+        }),
+    }
+}
+
+fn zone_of(instance: &FleetInstance, zonal: &ZonalSubnets) -> Option<String> {
+    let by_subnet = || Some(zonal.zone_of(instance.subnet_id.as_deref()?)?.zone.clone());
+    instance.zone.clone().or_else(by_subnet)
+}
+
+/// Hides from the next solve what EC2 has just refused.
+fn note_errors(
+    plan: &Plan,
+    context: &LaunchContext<'_>,
+    zonal: &ZonalSubnets,
+    errors: &[FleetError],
+) {
+    let placement_group = context
+        .placement_group
+        .as_ref()
+        .map(|group| group.id.as_str());
+    for error in errors {
+        if error.code == SPOT_ROLE_MISSING {
+            context
+                .unavailable
+                .mark_capacity_type(labels::CAPACITY_TYPE_SPOT, context.now);
+            continue;
+        }
+        let by_subnet = || Some(zonal.zone_of(error.subnet_id.as_deref()?)?.zone.clone());
+        let zone = error.zone.clone().or_else(by_subnet).unwrap_or_default();
+        let mark = |instance_type: &str| {
+            let offered = Offered {
+                instance_type,
+                zone: &zone,
+                capacity_type: plan.capacity_type,
+            };
+            context
+                .unavailable
+                .mark(offered, placement_group, context.now);
+        };
+        if placement_group.is_some() && error.message.contains(SPREAD_LIMIT) {
+            plan.instance_type_names().for_each(mark);
+        }
+        if !is_unfulfillable(&error.code) {
+            continue;
+        }
+        match (
+            plan.reservation_of(error.instance_type.as_deref(), &zone),
+            error.instance_type.as_deref(),
+        ) {
+            (Some(reservation_id), _) => context.reservations.set(reservation_id, 0),
+            (None, Some(instance_type)) => mark(instance_type),
+            (None, None) => {}
+        }
+        if let Some(subnet_id) = error
+            .subnet_id
+            .as_deref()
+            .filter(|_| error.code == SUBNET_FULL)
+        {
+            context.unavailable.mark_subnet(subnet_id, context.now);
+            context.subnets.mark_full(subnet_id);
+        }
+    }
+}
+
+/// One error out of those of a fleet.
+fn combined(errors: &[FleetError]) -> CloudProviderError {
+    let distinct: BTreeMap<(&str, &str), ()> = errors
+        .iter()
+        .map(|error| ((error.code.as_str(), error.message.as_str()), ()))
+        .collect();
+    let texts: Vec<String> = distinct
+        .keys()
+        .map(|(code, message)| format!("{code}: {message}"))
+        .collect();
+    let text = texts.join("; ");
+    let is_capacity =
+        |error: &FleetError| is_unfulfillable(&error.code) || error.code == SPOT_ROLE_MISSING;
+    if errors.iter().all(is_capacity) {
+        let text = if text.is_empty() {
+            "EC2 launched fewer instances than asked".to_owned()
+        } else {
+            text
+        };
+        return CloudProviderError::InsufficientCapacity(text);
+    }
+    launch_failure(&text)
+}

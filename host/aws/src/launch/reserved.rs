@@ -1,0 +1,134 @@
+//! Which capacity reservations a launch may run in.
+//!
+//! Pure. Kinds of reservation cannot be mixed in one fleet. Answers to the reservation filters of Karpenter's
+//! `pkg/providers/instance/filter/filter.go`.
+
+use std::collections::BTreeMap;
+
+use apis::ec2nodeclass::CapacityReservationType;
+use apis::{NodeClaim, labels};
+use scheduling::instance_type::Offering;
+use scheduling::requirements::{AllowUndefined, Requirements};
+
+use super::filter::{Candidate, keep_offerings};
+
+/// A reservation chosen for a type and zone.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Reservation {
+    pub(super) id: String,
+    pub(super) kind: CapacityReservationType,
+    pub(super) is_interruptible: bool,
+    pub(super) free: u32,
+}
+
+type ByOffering = BTreeMap<(String, String), Reservation>;
+
+/// Keeps the reserved offerings of one kind, the cheapest; for each type and zone the reservation with the most
+/// free slots.
+pub(super) fn reserve(
+    candidates: Vec<Candidate>,
+    claim: &NodeClaim,
+) -> (Vec<Candidate>, ByOffering) {
+    let requirements = Requirements::from_node_selector_requirements(&claim.spec.requirements);
+    let kinds = [
+        (CapacityReservationType::Default, false),
+        (CapacityReservationType::CapacityBlock, false),
+        (CapacityReservationType::Default, true),
+    ];
+    let mut best: Option<(f64, ByOffering)> = None;
+    for kind in kinds {
+        let (price, reservations) = of_kind(&candidates, &requirements, kind);
+        let is_better = best.as_ref().is_none_or(|(cheapest, _)| price < *cheapest);
+        if !reservations.is_empty() && is_better {
+            best = Some((price, reservations));
+        }
+    }
+    let mut reservations = best
+        .map(|(_, reservations)| reservations)
+        .unwrap_or_default();
+    keep_one_block(&mut reservations, &candidates);
+    let is_kept = |offering: &scheduling::ranking::RankedOffering| {
+        let key = (offering.instance_type.clone(), offering.zone.clone());
+        offering.capacity_type == labels::CAPACITY_TYPE_RESERVED && reservations.contains_key(&key)
+    };
+    (keep_offerings(candidates, is_kept), reservations)
+}
+
+fn of_kind(
+    candidates: &[Candidate],
+    requirements: &Requirements,
+    kind: (CapacityReservationType, bool),
+) -> (f64, ByOffering) {
+    let mut cheapest = f64::INFINITY;
+    let mut reservations = ByOffering::new();
+    for candidate in candidates {
+        for offering in candidate
+            .instance_type
+            .offerings
+            .iter()
+            .filter(|o| o.is_reserved() && o.is_launchable())
+        {
+            let is_compatible = requirements
+                .compatible(&offering.requirements, AllowUndefined::WellKnown)
+                .is_ok();
+            let is_ranked = candidate.offerings.iter().any(|ranked| {
+                ranked.capacity_type == labels::CAPACITY_TYPE_RESERVED
+                    && ranked.zone == offering.zone()
+            });
+            let reservation = reservation(offering);
+            if !is_compatible
+                || !is_ranked
+                || (reservation.kind, reservation.is_interruptible) != kind
+            {
+                continue;
+            }
+            cheapest = cheapest.min(offering.price_per_hour);
+            let key = (
+                candidate.instance_type.name.clone(),
+                offering.zone().to_owned(),
+            );
+            let has_more = reservations
+                .get(&key)
+                .is_none_or(|other| reservation.free > other.free);
+            if has_more {
+                reservations.insert(key, reservation);
+            }
+        }
+    }
+    (cheapest, reservations)
+}
+
+/// A fleet takes a single block: that of the best candidate.
+fn keep_one_block(reservations: &mut ByOffering, candidates: &[Candidate]) {
+    let is_block =
+        |reservation: &Reservation| reservation.kind == CapacityReservationType::CapacityBlock;
+    if !reservations.values().any(is_block) {
+        return;
+    }
+    let offered = candidates.iter().flat_map(|candidate| &candidate.offerings);
+    let mut keys = offered.map(|offering| (offering.instance_type.clone(), offering.zone.clone()));
+    let first = keys.find(|key| reservations.contains_key(key));
+    reservations.retain(|key, _| Some(key) == first.as_ref());
+}
+
+fn reservation(offering: &Offering) -> Reservation {
+    let value = |key: &str| {
+        let requirement = offering.requirements.find(key);
+        requirement
+            .and_then(|requirement| requirement.values().next())
+            .unwrap_or_default()
+            .to_owned()
+    };
+    let is_block =
+        value(labels::CAPACITY_RESERVATION_TYPE) == CapacityReservationType::CapacityBlock.as_str();
+    Reservation {
+        id: offering.reservation_id().to_owned(),
+        kind: if is_block {
+            CapacityReservationType::CapacityBlock
+        } else {
+            CapacityReservationType::Default
+        },
+        is_interruptible: value(labels::CAPACITY_RESERVATION_INTERRUPTIBLE) == "true",
+        free: offering.reservation_capacity,
+    }
+}

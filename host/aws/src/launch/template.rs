@@ -1,0 +1,244 @@
+//! The launch templates of a launch: types that boot alike share one.
+//!
+//! Pure. Answers to Karpenter's `pkg/providers/amifamily/resolver.go` (Resolve) and
+//! `pkg/providers/launchtemplate/launchtemplate.go` (createAMIOptions).
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use apis::ec2nodeclass::{Ami, InstanceStorePolicy};
+use apis::{AmiFamily, Ec2NodeClass, labels};
+use cloudprovider::{CloudProviderError, LaunchRequest};
+
+use super::LaunchContext;
+use super::plan::{Plan, asks_for, node_pool};
+use crate::ami::ami_for;
+use crate::ami_family::{
+    Bootstrap, BootstrapError, boot_taints, default_block_device_mappings, kubelet_labels,
+    user_data,
+};
+use crate::kubelet::Kubelet;
+use crate::launch_template::{NetworkPlan, ReservationPlan, TemplateParameters};
+use crate::tags::launch_tags;
+
+/// A launch template and the types it is for.
+#[derive(Debug)]
+pub(super) struct Template {
+    pub(super) parameters: TemplateParameters,
+    pub(super) instance_types: BTreeSet<String>,
+    pub(super) reservation_id: Option<String>,
+}
+
+/// What types of one template have in common.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Kind {
+    image_id: String,
+    efa_count: i64,
+    max_pods: i64,
+    reservation: ReservationPlan,
+}
+
+/// All templates that the plan's offerings need.
+pub(super) fn templates(
+    plan: &Plan,
+    request: &LaunchRequest,
+    context: &LaunchContext<'_>,
+) -> Result<Vec<Template>, CloudProviderError> {
+    let class = &request.node_class;
+    let amis = class
+        .status
+        .as_ref()
+        .map(|status| status.amis.as_slice())
+        .unwrap_or_default();
+    let mut kinds: BTreeMap<Kind, BTreeSet<String>> = BTreeMap::new();
+    for (kind, name) in kinds_of(plan, request, context, amis) {
+        kinds.entry(kind).or_default().insert(name);
+    }
+    if kinds.is_empty() {
+        return Err(CloudProviderError::InsufficientCapacity(
+            "no image of the class boots any of the claim's instance types".to_owned(),
+        ));
+    }
+    let kubelet = Kubelet::parse(&class.spec.kubelet).0;
+    kinds
+        .into_iter()
+        .map(|(kind, instance_types)| {
+            let reservation_id = match &kind.reservation {
+                ReservationPlan::Target { id, .. } => Some(id.clone()),
+                ReservationPlan::Unmanaged | ReservationPlan::Avoid => None,
+            };
+            let parameters = parameters(plan, request, context, (kind, &kubelet))?;
+            Ok(Template {
+                parameters,
+                instance_types,
+                reservation_id,
+            })
+        })
+        .collect()
+}
+
+fn kinds_of(
+    plan: &Plan,
+    request: &LaunchRequest,
+    context: &LaunchContext<'_>,
+    amis: &[Ami],
+) -> Vec<(Kind, String)> {
+    let wants_efa = asks_for(&request.node_claim, labels::RESOURCE_EFA);
+    let mut kinds = Vec::new();
+    for candidate in &plan.candidates {
+        let instance_type = &candidate.instance_type;
+        let Some(ami) = ami_for(amis, instance_type) else {
+            continue;
+        };
+        for offering in &candidate.offerings {
+            let key = (instance_type.name.clone(), offering.zone.clone());
+            let reservation = match plan.reservations.get(&key) {
+                Some(reservation) => ReservationPlan::Target {
+                    id: reservation.id.clone(),
+                    kind: reservation.kind,
+                    is_interruptible: reservation.is_interruptible,
+                },
+                None if context.options.reserved_capacity => ReservationPlan::Avoid,
+                None => ReservationPlan::Unmanaged,
+            };
+            let efa_count = instance_type.capacity.get(labels::RESOURCE_EFA) / 1000;
+            let kind = Kind {
+                image_id: ami.id.clone(),
+                efa_count: if wants_efa { efa_count } else { 0 },
+                max_pods: instance_type.capacity.get(labels::RESOURCE_PODS) / 1000,
+                reservation,
+            };
+            kinds.push((kind, instance_type.name.clone()));
+        }
+    }
+    kinds
+}
+
+fn parameters(
+    plan: &Plan,
+    request: &LaunchRequest,
+    context: &LaunchContext<'_>,
+    (kind, kubelet): (Kind, &Kubelet),
+) -> Result<TemplateParameters, CloudProviderError> {
+    let options = context.options;
+    let class = &request.node_class;
+    let spec = &class.spec;
+    let claim = &request.node_claim;
+    let family = class.ami_family();
+    let status = class.status.clone().unwrap_or_default();
+    let block_device_mappings = if spec.block_device_mappings.is_empty() {
+        default_block_device_mappings(family)
+    } else {
+        spec.block_device_mappings.clone()
+    };
+    let nested = spec
+        .cpu_options
+        .as_ref()
+        .and_then(|cpu| cpu.nested_virtualization.clone());
+    Ok(TemplateParameters {
+        user_data: render(plan, request, context, (kind.max_pods, kubelet))?,
+        image_id: kind.image_id,
+        instance_profile: status.instance_profile,
+        block_device_mappings,
+        metadata_options: spec.metadata_options.clone(),
+        nested_virtualization: nested,
+        detailed_monitoring: spec.detailed_monitoring.unwrap_or(false),
+        network: NetworkPlan {
+            interfaces: spec.network_interfaces.clone(),
+            efa_count: kind.efa_count,
+            security_group_ids: status
+                .security_groups
+                .into_iter()
+                .map(|group| group.id)
+                .collect(),
+            associate_public_ip_address: spec.associate_public_ip_address,
+            ip_prefix_count: spec.ip_prefix_count,
+            connection_tracking: spec.connection_tracking.clone(),
+        },
+        has_enclave: asks_for(claim, labels::RESOURCE_NITRO_SANDBOX),
+        tenancy: plan.tenancy.to_owned(),
+        placement_group_id: context
+            .placement_group
+            .as_ref()
+            .map(|group| group.id.clone()),
+        reservation: kind.reservation,
+        is_spot: plan.capacity_type == labels::CAPACITY_TYPE_SPOT,
+        is_ipv6: options.is_ipv6(),
+        region: options.region.clone(),
+        tags: launch_tags(class, &options.cluster_name, node_pool(claim)),
+    })
+}
+
+fn render(
+    plan: &Plan,
+    request: &LaunchRequest,
+    context: &LaunchContext<'_>,
+    (max_pods, kubelet): (i64, &Kubelet),
+) -> Result<String, CloudProviderError> {
+    let options = context.options;
+    let class = &request.node_class;
+    let claim = &request.node_claim;
+    let family = class.ami_family();
+    let mut node_labels = claim.metadata.labels.clone().unwrap_or_default();
+    node_labels.insert(
+        labels::CAPACITY_TYPE.to_owned(),
+        plan.capacity_type.to_owned(),
+    );
+    if family != AmiFamily::Custom {
+        node_labels.insert(labels::DO_NOT_SYNC_TAINTS.to_owned(), "true".to_owned());
+    }
+    let cluster_dns = if kubelet.cluster_dns.is_empty() {
+        options
+            .kube_dns_ip
+            .map(|address| address.to_string())
+            .into_iter()
+            .collect()
+    } else {
+        kubelet.cluster_dns.clone()
+    };
+    let bootstrap = Bootstrap {
+        cluster_name: &options.cluster_name,
+        cluster_endpoint: &options.cluster_endpoint,
+        cluster_ca_bundle: options.cluster_ca_bundle.as_deref(),
+        cluster_cidr: options.cluster_cidr.as_deref(),
+        labels: kubelet_labels(&node_labels),
+        taints: boot_taints(&claim.spec.taints, &claim.spec.startup_taints),
+        kubelet,
+        cluster_dns,
+        max_pods,
+        is_raid0: class.spec.instance_store_policy == Some(InstanceStorePolicy::Raid0),
+        custom: class.spec.user_data.as_deref(),
+        bottlerocket_version: bottlerocket_version(class),
+    };
+    user_data(family, &bootstrap).map_err(|error| match error {
+        BootstrapError::NoClusterCidr => CloudProviderError::NodeClassNotReady(error.to_string()),
+        BootstrapError::Custom(_) => CloudProviderError::Create {
+            reason: "UserDataInvalid".to_owned(),
+            message: error.to_string(),
+        },
+    })
+}
+
+/// The version that the class asks for, or else the one in the name of an image it found.
+fn bottlerocket_version(class: &Ec2NodeClass) -> Option<String> {
+    if let Some(alias) = class.alias() {
+        return Some(alias.version);
+    }
+    let from_name = |name: &str| {
+        let is_version = |segment: &&str| {
+            segment
+                .strip_prefix('v')
+                .is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
+        };
+        name.split('-').find(is_version).map(str::to_owned)
+    };
+    let asked = class
+        .spec
+        .ami_selector_terms
+        .iter()
+        .find_map(|term| from_name(term.name.as_deref()?));
+    let status = class.status.iter().flat_map(|status| &status.amis);
+    let mut names = status
+        .filter_map(|ami| ami.name.as_deref())
+        .filter(|name| name.contains("bottlerocket"));
+    asked.or_else(|| names.find_map(from_name))
+}

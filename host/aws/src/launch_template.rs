@@ -1,0 +1,219 @@
+//! Launch templates: made when a launch needs them, named after their content, deleted when unused.
+//!
+//! Two launches of equal content share a template. Nothing chooses instances here. Answers to Karpenter's
+//! `pkg/providers/launchtemplate/launchtemplate.go`.
+
+mod data;
+
+use std::sync::Arc;
+
+use apis::{Ec2NodeClass, labels};
+use aws_sdk_ec2::operation::create_launch_template::CreateLaunchTemplateInput;
+use aws_sdk_ec2::operation::delete_launch_template::DeleteLaunchTemplateInput;
+use aws_sdk_ec2::operation::describe_launch_templates::DescribeLaunchTemplatesInput;
+use aws_sdk_ec2::types::{Filter, ResourceType};
+use cloudprovider::CloudProviderError;
+use jiff::Timestamp;
+
+pub(crate) use data::{NetworkPlan, ReservationPlan, TemplateParameters};
+
+use crate::cache::{DEFAULT_TTL, TtlCache, fingerprint};
+use crate::error::{LAUNCH_TEMPLATE_NAME_NOT_FOUND, invalid, is_not_found, launch_failure, other};
+use crate::pages::all_pages;
+use crate::seam::Ec2Api;
+use crate::tags::{filter, specification};
+
+const NAME_PREFIX: &str = "karpenter.k8s.aws/";
+const PAGE: i32 = 200;
+
+/// Makes and deletes launch templates.
+pub struct LaunchTemplateProvider {
+    ec2: Arc<dyn Ec2Api>,
+    /// Ids by name; using a template keeps it.
+    templates: TtlCache<String, String>,
+    /// Two launches must not make the same template at once.
+    making: tokio::sync::Mutex<()>,
+}
+
+impl LaunchTemplateProvider {
+    /// With no template known.
+    pub fn new(ec2: Arc<dyn Ec2Api>) -> Self {
+        Self {
+            ec2,
+            templates: TtlCache::new(DEFAULT_TTL),
+            making: tokio::sync::Mutex::default(),
+        }
+    }
+
+    /// The name of a template with this content, made if need be.
+    pub(crate) async fn ensure(
+        &self,
+        parameters: &TemplateParameters,
+        now: Timestamp,
+    ) -> Result<String, CloudProviderError> {
+        let name = template_name(parameters);
+        let _one_at_a_time = self.making.lock().await;
+        if let Some(id) = self.templates.get(&name, now) {
+            self.templates.insert(name.clone(), id, now);
+            return Ok(name);
+        }
+        let id = match self.find(&name).await? {
+            Some(id) => id,
+            None => self.create(&name, parameters).await?,
+        };
+        self.templates.insert(name.clone(), id, now);
+        Ok(name)
+    }
+
+    async fn find(&self, name: &str) -> Result<Option<String>, CloudProviderError> {
+        let input = DescribeLaunchTemplatesInput::builder()
+            .launch_template_names(name)
+            .build()
+            .map_err(invalid)?;
+        match self.ec2.describe_launch_templates(input).await {
+            Err(error) if is_not_found(&error) => Ok(None),
+            Err(error) => Err(launch_failure(&error.to_string())),
+            Ok(answer) => {
+                let ids: Vec<_> = answer
+                    .launch_templates()
+                    .iter()
+                    .filter_map(|template| template.launch_template_id())
+                    .collect();
+                match ids.as_slice() {
+                    [] => Ok(None),
+                    [id] => Ok(Some((*id).to_owned())),
+                    _ => Err(CloudProviderError::Other(format!(
+                        "more than one launch template is named {name}"
+                    ))),
+                }
+            }
+        }
+    }
+
+    async fn create(
+        &self,
+        name: &str,
+        parameters: &TemplateParameters,
+    ) -> Result<String, CloudProviderError> {
+        let input = CreateLaunchTemplateInput::builder()
+            .launch_template_name(name)
+            .launch_template_data(data::template_data(parameters))
+            .tag_specifications(specification(
+                ResourceType::LaunchTemplate,
+                &parameters.tags,
+            ))
+            .build()
+            .map_err(invalid)?;
+        let answer = self.ec2.create_launch_template(input).await;
+        let answer = answer.map_err(|error| launch_failure(&error.to_string()))?;
+        let id = answer
+            .launch_template
+            .and_then(|template| template.launch_template_id);
+        id.ok_or_else(|| {
+            CloudProviderError::Other(format!("EC2 told no id of launch template {name}"))
+        })
+    }
+
+    /// Forgets templates that a fleet could not find, so that the next launch makes them again.
+    pub(crate) fn invalidate(&self, names: impl IntoIterator<Item = String>) {
+        for name in names {
+            self.templates.remove(&name);
+        }
+    }
+
+    /// Takes in the cluster's templates of earlier runs, so that unused ones get deleted.
+    pub(crate) async fn hydrate(
+        &self,
+        cluster_name: &str,
+        now: Timestamp,
+    ) -> Result<(), CloudProviderError> {
+        let tag = filter(
+            &format!("tag:{}", labels::EKS_CLUSTER_NAME_TAG),
+            [cluster_name],
+        );
+        for (name, id) in self.describe(vec![tag]).await? {
+            self.templates.insert(name, id, now);
+        }
+        Ok(())
+    }
+
+    /// Deletes templates that have not been used for a while.
+    pub(crate) async fn sweep(&self, now: Timestamp) {
+        let _one_at_a_time = self.making.lock().await;
+        for (name, id) in self.templates.sweep(now) {
+            if let Err(error) = self.delete(&id).await {
+                tracing::warn!(launch_template = name, %error, "could not delete an unused launch template");
+            }
+        }
+    }
+
+    /// Deletes all templates of a class.
+    pub(crate) async fn release(
+        &self,
+        node_class: &Ec2NodeClass,
+        cluster_name: &str,
+    ) -> Result<(), CloudProviderError> {
+        let class = node_class.metadata.name.as_deref().unwrap_or_default();
+        let filters = vec![
+            filter(
+                &format!("tag:{}", labels::EKS_CLUSTER_NAME_TAG),
+                [cluster_name],
+            ),
+            filter(&format!("tag:{}", labels::EC2_NODE_CLASS), [class]),
+        ];
+        for (name, id) in self.describe(filters).await? {
+            self.templates.remove(&name);
+            self.delete(&id).await?;
+        }
+        Ok(())
+    }
+
+    async fn describe(
+        &self,
+        filters: Vec<Filter>,
+    ) -> Result<Vec<(String, String)>, CloudProviderError> {
+        let input = || {
+            DescribeLaunchTemplatesInput::builder()
+                .set_filters(Some(filters.clone()))
+                .max_results(PAGE)
+        };
+        let templates = all_pages!(
+            self.ec2,
+            describe_launch_templates,
+            "describing launch templates",
+            launch_templates,
+            input()
+        )?;
+        Ok(templates
+            .into_iter()
+            .filter_map(|template| {
+                Some((template.launch_template_name?, template.launch_template_id?))
+            })
+            .filter(|(name, _)| name.starts_with(NAME_PREFIX))
+            .collect())
+    }
+
+    async fn delete(&self, id: &str) -> Result<(), CloudProviderError> {
+        let input = DeleteLaunchTemplateInput::builder()
+            .launch_template_id(id)
+            .build()
+            .map_err(invalid)?;
+        match self.ec2.delete_launch_template(input).await {
+            Err(error) if !is_not_found(&error) => Err(other("deleting a launch template", &error)),
+            Ok(_) | Err(_) => Ok(()),
+        }
+    }
+}
+
+/// Whether a fleet error says that its template is gone.
+pub(crate) fn is_template_missing(code: &str) -> bool {
+    code == LAUNCH_TEMPLATE_NAME_NOT_FOUND
+}
+
+fn template_name(parameters: &TemplateParameters) -> String {
+    // Debug text names every field, so a new one cannot be forgotten here.
+    format!(
+        "{NAME_PREFIX}{}",
+        fingerprint([format!("{parameters:?}").as_str()])
+    )
+}

@@ -1,0 +1,314 @@
+//! The status of an EC2NodeClass: what its selectors resolve to, and whether nodes can be made from it.
+//!
+//! A query that fails leaves its part of the status as it was and has the class looked at again soon. Nothing is
+//! written here. Answers to Karpenter's `pkg/controllers/nodeclass` of the AWS provider.
+
+mod validation;
+
+use apis::conditions::{
+    AMIS_READY, CAPACITY_RESERVATIONS_READY, ConditionEditor, EC2_NODE_CLASS,
+    EC2_NODE_CLASS_RESERVED_CAPACITY, INSTANCE_PROFILE_READY, PLACEMENT_GROUP_READY,
+    SECURITY_GROUPS_READY, SUBNETS_READY, Status, VALIDATION_SUCCEEDED, reason,
+};
+use apis::{Ec2NodeClass, Ec2NodeClassStatus};
+use cloudprovider::{CloudProviderError, NodeClassStatus};
+use jiff::Timestamp;
+
+use crate::ami::{self, AmiProvider, unsupported_alias};
+use crate::capacity_reservation::CapacityReservationProvider;
+use crate::hash::hash_annotations;
+use crate::instance_profile::InstanceProfileProvider;
+use crate::options::AwsOptions;
+use crate::placement_group::PlacementGroupProvider;
+use crate::security_group::SecurityGroupProvider;
+use crate::subnet::{self, SubnetProvider};
+
+/// Reason when EC2 could not be asked for the placement group.
+const PLACEMENT_GROUP_RESOLUTION_FAILED: &str = "PlacementGroupResolutionFailed";
+const MINUTE_SECONDS: u64 = 60;
+const FAILED_SECONDS: u64 = 10;
+
+/// Names one revision of a class, for caches of what it was resolved to.
+pub(crate) fn revision_key(node_class: &Ec2NodeClass) -> String {
+    let uid = node_class
+        .metadata
+        .uid
+        .as_deref()
+        .or(node_class.metadata.name.as_deref());
+    format!(
+        "{}-{}",
+        uid.unwrap_or_default(),
+        node_class.metadata.generation.unwrap_or(0)
+    )
+}
+
+/// Who resolves the parts of a class.
+pub(crate) struct Resolvers<'a> {
+    pub(crate) subnets: &'a SubnetProvider,
+    pub(crate) security_groups: &'a SecurityGroupProvider,
+    pub(crate) amis: &'a AmiProvider,
+    pub(crate) profiles: &'a InstanceProfileProvider,
+    pub(crate) reservations: &'a CapacityReservationProvider,
+    pub(crate) placement_groups: &'a PlacementGroupProvider,
+    pub(crate) options: &'a AwsOptions,
+}
+
+/// What resolving one part came to.
+#[derive(Debug)]
+struct Outcome {
+    verdict: Verdict,
+    requeue_after_seconds: u64,
+}
+
+/// The condition of one part.
+#[derive(Debug)]
+enum Verdict {
+    True,
+    False {
+        reason: &'static str,
+        message: String,
+    },
+    Unknown {
+        reason: &'static str,
+        message: String,
+    },
+    /// Nobody could be asked: the condition stays as it is.
+    Unasked(CloudProviderError),
+}
+
+impl Outcome {
+    fn ready(requeue_after_seconds: u64) -> Self {
+        Self {
+            verdict: Verdict::True,
+            requeue_after_seconds,
+        }
+    }
+
+    fn not_ready(
+        reason: &'static str,
+        message: impl Into<String>,
+        requeue_after_seconds: u64,
+    ) -> Self {
+        Self {
+            verdict: Verdict::False {
+                reason,
+                message: message.into(),
+            },
+            requeue_after_seconds,
+        }
+    }
+
+    fn unasked(error: CloudProviderError) -> Self {
+        Self {
+            verdict: Verdict::Unasked(error),
+            requeue_after_seconds: FAILED_SECONDS,
+        }
+    }
+}
+
+impl Resolvers<'_> {
+    /// The whole status of a class at `now`.
+    pub(crate) async fn resolve(
+        &self,
+        node_class: &Ec2NodeClass,
+        now: Timestamp,
+    ) -> NodeClassStatus {
+        let mut status = node_class.status.clone().unwrap_or_default();
+        let mut conditions = std::mem::take(&mut status.conditions);
+        let set = if self.options.reserved_capacity {
+            EC2_NODE_CLASS_RESERVED_CAPACITY
+        } else {
+            EC2_NODE_CLASS
+        };
+        let mut parts = vec![(AMIS_READY, self.amis(node_class, &mut status, now).await)];
+        if self.options.reserved_capacity {
+            let outcome = self.reservations(node_class, &mut status, now).await;
+            parts.push((CAPACITY_RESERVATIONS_READY, outcome));
+        }
+        parts.push((
+            PLACEMENT_GROUP_READY,
+            self.placement_group(node_class, now).await,
+        ));
+        parts.push((
+            SUBNETS_READY,
+            self.subnets(node_class, &mut status, now).await,
+        ));
+        parts.push((
+            SECURITY_GROUPS_READY,
+            self.security_groups(node_class, &mut status, now).await,
+        ));
+        parts.push((
+            INSTANCE_PROFILE_READY,
+            self.instance_profile(node_class, &mut status, now).await,
+        ));
+        let mut requeue_after_seconds = u64::MAX;
+        for (condition_type, outcome) in parts {
+            requeue_after_seconds = requeue_after_seconds.min(outcome.requeue_after_seconds);
+            let mut editor = set.edit(&node_class.metadata, &mut conditions, now);
+            apply(&mut editor, node_class, condition_type, outcome.verdict);
+        }
+        let outcome = validation::validate(node_class, &conditions, self.options);
+        requeue_after_seconds = requeue_after_seconds.min(outcome.requeue_after_seconds);
+        let mut editor = set.edit(&node_class.metadata, &mut conditions, now);
+        apply(
+            &mut editor,
+            node_class,
+            VALIDATION_SUCCEEDED,
+            outcome.verdict,
+        );
+        status.conditions = conditions;
+        NodeClassStatus {
+            status,
+            annotations: hash_annotations(node_class, self.options),
+            requeue_after_seconds,
+        }
+    }
+
+    async fn amis(
+        &self,
+        node_class: &Ec2NodeClass,
+        status: &mut Ec2NodeClassStatus,
+        now: Timestamp,
+    ) -> Outcome {
+        let alias = node_class.alias();
+        if let Some(text) =
+            alias.and_then(|alias| unsupported_alias(&alias, self.options.kubernetes_minor()))
+        {
+            return Outcome::not_ready(reason::UNSUPPORTED_ALIAS, text, u64::MAX);
+        }
+        match self.amis.list(node_class, self.options, now).await {
+            Err(error) => Outcome::unasked(error),
+            Ok(images) => {
+                status.amis = ami::to_status(&images);
+                if images.is_empty() {
+                    let message = "spec.amiSelectorTerms matches no image";
+                    return Outcome::not_ready(reason::AMI_NOT_FOUND, message, MINUTE_SECONDS);
+                }
+                Outcome::ready(5 * MINUTE_SECONDS)
+            }
+        }
+    }
+
+    async fn subnets(
+        &self,
+        node_class: &Ec2NodeClass,
+        status: &mut Ec2NodeClassStatus,
+        now: Timestamp,
+    ) -> Outcome {
+        match self.subnets.list(node_class, now).await {
+            Err(error) => Outcome::unasked(error),
+            Ok(subnets) => {
+                status.subnets = subnet::to_status(&subnets);
+                if subnets.is_empty() {
+                    let message = "spec.subnetSelectorTerms matches no subnet";
+                    return Outcome::not_ready(reason::SUBNETS_NOT_FOUND, message, MINUTE_SECONDS);
+                }
+                Outcome::ready(MINUTE_SECONDS)
+            }
+        }
+    }
+
+    async fn security_groups(
+        &self,
+        node_class: &Ec2NodeClass,
+        status: &mut Ec2NodeClassStatus,
+        now: Timestamp,
+    ) -> Outcome {
+        match self.security_groups.list(node_class, now).await {
+            Err(error) => Outcome::unasked(error),
+            Ok(groups) => {
+                let is_empty = groups.is_empty();
+                status.security_groups = groups;
+                if is_empty {
+                    let message = "spec.securityGroupSelectorTerms matches no security group";
+                    return Outcome::not_ready(
+                        reason::SECURITY_GROUPS_NOT_FOUND,
+                        message,
+                        MINUTE_SECONDS,
+                    );
+                }
+                Outcome::ready(5 * MINUTE_SECONDS)
+            }
+        }
+    }
+
+    async fn instance_profile(
+        &self,
+        node_class: &Ec2NodeClass,
+        status: &mut Ec2NodeClassStatus,
+        now: Timestamp,
+    ) -> Outcome {
+        match self.profiles.resolve(node_class, self.options, now).await {
+            Err(error) => Outcome::unasked(error),
+            Ok(profile) => {
+                status.instance_profile = Some(profile);
+                Outcome::ready(u64::MAX)
+            }
+        }
+    }
+
+    async fn reservations(
+        &self,
+        node_class: &Ec2NodeClass,
+        status: &mut Ec2NodeClassStatus,
+        now: Timestamp,
+    ) -> Outcome {
+        match self.reservations.list(node_class, now).await {
+            Err(error) => Outcome::unasked(error),
+            Ok(reservations) => {
+                let ends = reservations
+                    .iter()
+                    .filter_map(|reservation| reservation.end_time.as_ref());
+                let next_end = ends
+                    .map(|end| end.0.duration_since(now).as_secs().max(1))
+                    .min();
+                let next_end = next_end
+                    .and_then(|seconds| u64::try_from(seconds).ok())
+                    .unwrap_or(u64::MAX);
+                status.capacity_reservations = reservations;
+                Outcome::ready(next_end.min(MINUTE_SECONDS))
+            }
+        }
+    }
+
+    async fn placement_group(&self, node_class: &Ec2NodeClass, now: Timestamp) -> Outcome {
+        if node_class.spec.placement_group_selector.is_none() {
+            return Outcome::ready(u64::MAX);
+        }
+        match self.placement_groups.get(node_class, now).await {
+            Ok(Some(_)) => Outcome::ready(MINUTE_SECONDS),
+            Ok(None) => {
+                let message = "spec.placementGroupSelector matches no available placement group";
+                Outcome::not_ready(reason::PLACEMENT_GROUP_NOT_FOUND, message, MINUTE_SECONDS)
+            }
+            Err(error) => Outcome::not_ready(
+                PLACEMENT_GROUP_RESOLUTION_FAILED,
+                error.to_string(),
+                FAILED_SECONDS,
+            ),
+        }
+    }
+}
+
+fn apply(
+    editor: &mut ConditionEditor<'_>,
+    node_class: &Ec2NodeClass,
+    condition_type: &str,
+    verdict: Verdict,
+) {
+    match verdict {
+        Verdict::True => {
+            editor.set_true(condition_type);
+        }
+        Verdict::False { reason, message } => {
+            editor.set(condition_type, Status::False, reason, &message);
+        }
+        Verdict::Unknown { reason, message } => {
+            editor.set(condition_type, Status::Unknown, reason, &message);
+        }
+        Verdict::Unasked(error) => {
+            let name = node_class.metadata.name.as_deref().unwrap_or_default();
+            tracing::warn!(ec2nodeclass = name, condition = condition_type, %error, "could not resolve");
+        }
+    }
+}

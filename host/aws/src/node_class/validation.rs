@@ -1,0 +1,139 @@
+//! Whether a class makes sense, beyond what its schema checks.
+//!
+//! Pure: judges the object and the conditions of its parts. Answers to Karpenter's
+//! `pkg/controllers/nodeclass/validation.go`.
+
+use apis::conditions::{
+    AMIS_READY, INSTANCE_PROFILE_READY, SECURITY_GROUPS_READY, SUBNETS_READY, is_false, is_true,
+    reason,
+};
+use apis::{AmiFamily, Ec2NodeClass, Ec2NodeClassSpec};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+
+use super::{Outcome, Verdict};
+use crate::ami_family::features;
+use crate::kubelet::Kubelet;
+use crate::options::AwsOptions;
+use crate::tags::restricted_tag;
+
+/// Reason when AL2023 nodes cannot be told the service CIDR.
+const CLUSTER_CIDR_RESOLUTION_FAILED: &str = "ClusterCIDRResolutionFailed";
+/// Reason when kubelet values are expressions and those are switched off.
+const KUBELET_EXPRESSIONS_DISABLED: &str = "KubeletExpressionsDisabled";
+const DEPENDENCIES_SECONDS: u64 = 600;
+/// Parts without which a validation says nothing.
+const DEPENDENCIES: [&str; 4] = [
+    AMIS_READY,
+    INSTANCE_PROFILE_READY,
+    SECURITY_GROUPS_READY,
+    SUBNETS_READY,
+];
+
+/// The first thing that is wrong, if anything is.
+pub(super) fn validate(
+    node_class: &Ec2NodeClass,
+    conditions: &[Condition],
+    options: &AwsOptions,
+) -> Outcome {
+    let family = node_class.ami_family();
+    if family == AmiFamily::Al2023 && options.cluster_cidr.is_none() {
+        let message = "the service CIDR of the cluster is not known, and AL2023 needs it";
+        return Outcome::not_ready(
+            CLUSTER_CIDR_RESOLUTION_FAILED,
+            message,
+            DEPENDENCIES_SECONDS,
+        );
+    }
+    if let Some(outcome) = kubelet(&node_class.spec, family) {
+        return outcome;
+    }
+    if let Some(message) = block_devices(&node_class.spec) {
+        return Outcome::not_ready("InvalidBlockDeviceMapping", message, u64::MAX);
+    }
+    if let Some(outcome) = dependencies(conditions) {
+        return outcome;
+    }
+    if let Some(key) = restricted_tag(&node_class.spec.tags) {
+        let message = format!("spec.tags: the key {key:?} is reserved");
+        return Outcome::not_ready(reason::TAG_VALIDATION_FAILED, message, u64::MAX);
+    }
+    Outcome::ready(u64::MAX)
+}
+
+fn kubelet(spec: &Ec2NodeClassSpec, family: AmiFamily) -> Option<Outcome> {
+    let (kubelet, errors) = Kubelet::parse(&spec.kubelet);
+    if !errors.is_empty() {
+        let message = errors.join("; ");
+        return Some(Outcome::not_ready(
+            reason::INVALID_KUBELET_CONFIGURATION,
+            message,
+            u64::MAX,
+        ));
+    }
+    if !kubelet.expressions.is_empty() {
+        let message = format!(
+            "spec.kubelet: {} hold expressions, which need the feature gate NodeClassCEL",
+            kubelet.expressions.join(", ")
+        );
+        return Some(Outcome::not_ready(
+            KUBELET_EXPRESSIONS_DISABLED,
+            message,
+            u64::MAX,
+        ));
+    }
+    let unsupported = kubelet.unsupported(features(family));
+    if unsupported.is_empty() {
+        return None;
+    }
+    let message = format!(
+        "spec.kubelet: {} cannot apply {}",
+        family.as_str(),
+        unsupported.join(", ")
+    );
+    Some(Outcome::not_ready(
+        reason::UNSUPPORTED_KUBELET_CONFIGURATION,
+        message,
+        u64::MAX,
+    ))
+}
+
+/// The schema lets mappings through that no launch template can carry.
+fn block_devices(spec: &Ec2NodeClassSpec) -> Option<String> {
+    spec.block_device_mappings
+        .iter()
+        .enumerate()
+        .find_map(|(index, mapping)| {
+            let missing = match (&mapping.device_name, &mapping.ebs) {
+                (None, _) => "deviceName",
+                (Some(_), None) => "ebs",
+                (Some(_), Some(_)) => return None,
+            };
+            Some(format!(
+                "spec.blockDeviceMappings[{index}]: {missing} is missing"
+            ))
+        })
+}
+
+fn dependencies(conditions: &[Condition]) -> Option<Outcome> {
+    let not_ready: Vec<&str> = DEPENDENCIES
+        .into_iter()
+        .filter(|dependency| !is_true(conditions, dependency))
+        .collect();
+    if not_ready.is_empty() {
+        return None;
+    }
+    let message = format!("awaiting {}", not_ready.join(", "));
+    let reason = reason::DEPENDENCIES_NOT_READY;
+    let has_failed = not_ready
+        .iter()
+        .any(|dependency| is_false(conditions, dependency));
+    let verdict = if has_failed {
+        Verdict::False { reason, message }
+    } else {
+        Verdict::Unknown { reason, message }
+    };
+    Some(Outcome {
+        verdict,
+        requeue_after_seconds: DEPENDENCIES_SECONDS,
+    })
+}

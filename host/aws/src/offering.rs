@@ -1,0 +1,166 @@
+//! The offerings of an instance type: where and how it can be bought, at what price, and whether now.
+//!
+//! Availability is a conjunction of facts told by others; nothing is decided here. Answers to Karpenter's
+//! `pkg/providers/instancetype/offering/provider.go`.
+
+use apis::ec2nodeclass::{CapacityReservation, CapacityReservationState};
+use apis::labels;
+use jiff::Timestamp;
+use scheduling::instance_type::Offering;
+use scheduling::requirements::{Operator, Requirement, Requirements};
+
+use crate::capacity_reservation::CapacityReservationProvider;
+use crate::instance_type::{Base, ClassShape};
+use crate::pricing::PricingProvider;
+use crate::unavailable_offerings::{Offered, UnavailableOfferings};
+
+/// A reserved slot is paid for already; this keeps dearer types dearer.
+const RESERVED_PRICE_DIVISOR: f64 = 10_000_000.0;
+
+/// Who knows what makes an offering available.
+pub(crate) struct OfferingSources<'a> {
+    pub(crate) pricing: &'a PricingProvider,
+    pub(crate) unavailable: &'a UnavailableOfferings,
+    pub(crate) reservations: &'a CapacityReservationProvider,
+    pub(crate) now: Timestamp,
+}
+
+/// All offerings of a type in the zones of a class.
+pub(crate) fn offerings(
+    base: &Base,
+    shape: &ClassShape,
+    sources: &OfferingSources<'_>,
+) -> Vec<Offering> {
+    let market = [labels::CAPACITY_TYPE_ON_DEMAND, labels::CAPACITY_TYPE_SPOT];
+    let mut offerings = Vec::with_capacity(base.zones.len() * market.len());
+    for zone in &base.zones {
+        for capacity_type in market
+            .iter()
+            .filter(|kind| base.capacity_types.contains(*kind))
+        {
+            offerings.push(market_offering(base, shape, sources, (zone, capacity_type)));
+        }
+    }
+    let mine =
+        |reservation: &&CapacityReservation| reservation.instance_type == base.instance_type.name;
+    for reservation in shape.reservations.iter().filter(mine) {
+        offerings.push(reserved_offering(base, shape, sources, reservation));
+    }
+    offerings
+}
+
+fn market_offering(
+    base: &Base,
+    shape: &ClassShape,
+    sources: &OfferingSources<'_>,
+    (zone, capacity_type): (&str, &str),
+) -> Offering {
+    let name = base.instance_type.name.as_str();
+    let offered = Offered {
+        instance_type: name,
+        zone,
+        capacity_type,
+    };
+    let on_demand = sources.pricing.on_demand_price_per_hour(name);
+    let price = if capacity_type == labels::CAPACITY_TYPE_SPOT {
+        sources.pricing.spot_price_per_hour(name, zone)
+    } else {
+        on_demand
+    };
+    let placement_group = shape
+        .placement_group
+        .as_ref()
+        .map(|group| group.id.as_str());
+    let subnets = shape
+        .zones
+        .get(zone)
+        .map(|zone| zone.subnet_ids.as_slice())
+        .unwrap_or_default();
+    let is_marked = sources
+        .unavailable
+        .is_unavailable(offered, placement_group, subnets);
+    let history = sources.unavailable.history(offered, sources.now);
+    let mut requirements = place(shape, zone, capacity_type);
+    for key in [
+        labels::CAPACITY_RESERVATION_ID,
+        labels::CAPACITY_RESERVATION_TYPE,
+        labels::CAPACITY_RESERVATION_INTERRUPTIBLE,
+    ] {
+        requirements.add(Requirement::new(key, Operator::DoesNotExist, []));
+    }
+    Offering {
+        requirements,
+        price_per_hour: price.unwrap_or(0.0),
+        on_demand_price_per_hour: on_demand,
+        available: base.is_compatible && price.is_some() && !is_marked,
+        reservation_capacity: 0,
+        ice_count: history.count,
+        ice_age_seconds: history.age_seconds,
+    }
+}
+
+fn reserved_offering(
+    base: &Base,
+    shape: &ClassShape,
+    sources: &OfferingSources<'_>,
+    reservation: &CapacityReservation,
+) -> Offering {
+    let on_demand = sources
+        .pricing
+        .on_demand_price_per_hour(&base.instance_type.name);
+    let zone = &reservation.availability_zone;
+    let mut requirements = place(shape, zone, labels::CAPACITY_TYPE_RESERVED);
+    let interruptible = if reservation.interruptible {
+        "true"
+    } else {
+        "false"
+    };
+    let own = [
+        (labels::CAPACITY_RESERVATION_ID, reservation.id.as_str()),
+        (
+            labels::CAPACITY_RESERVATION_TYPE,
+            reservation.reservation_type.as_str(),
+        ),
+        (labels::CAPACITY_RESERVATION_INTERRUPTIBLE, interruptible),
+    ];
+    for (key, value) in own {
+        requirements.add(Requirement::new(key, Operator::In, [value]));
+    }
+    let is_expiring = reservation.state == CapacityReservationState::Expiring;
+    Offering {
+        requirements,
+        price_per_hour: on_demand.unwrap_or(0.0) / RESERVED_PRICE_DIVISOR,
+        on_demand_price_per_hour: on_demand,
+        // A full reservation stays available: a slot may be free again when a pod comes.
+        available: base.is_compatible && base.zones.contains(zone) && !is_expiring,
+        reservation_capacity: sources.reservations.available(&reservation.id),
+        ice_count: 0,
+        ice_age_seconds: None,
+    }
+}
+
+fn place(shape: &ClassShape, zone: &str, capacity_type: &str) -> Requirements {
+    let mut requirements = Requirements::new();
+    requirements.add(Requirement::new(
+        labels::TOPOLOGY_ZONE,
+        Operator::In,
+        [zone],
+    ));
+    requirements.add(Requirement::new(
+        labels::CAPACITY_TYPE,
+        Operator::In,
+        [capacity_type],
+    ));
+    if let Some(zone_id) = shape
+        .zones
+        .get(zone)
+        .and_then(|zone| zone.zone_id.as_deref())
+    {
+        requirements.add(Requirement::new(
+            labels::TOPOLOGY_ZONE_ID,
+            Operator::In,
+            [zone_id],
+        ));
+    }
+    requirements
+}

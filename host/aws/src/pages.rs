@@ -1,0 +1,32 @@
+//! Reads every page of a listing.
+//!
+//! A macro, because the SDK gives each listing its own input type. Answers to the paginators of the AWS SDK
+//! for Go that Karpenter uses.
+
+/// Evaluates to `Result<Vec<Item>, CloudProviderError>`: the items of all pages of one operation.
+macro_rules! all_pages {
+    ($api:expr, $operation:ident, $what:literal, $items:ident, $input:expr) => {{
+        let mut items = Vec::new();
+        let mut next_token: Option<String> = None;
+        loop {
+            let builder = $input.set_next_token(next_token);
+            let input = builder.build().map_err($crate::error::invalid);
+            let page = match input {
+                Err(error) => break Err(error),
+                Ok(input) => $api.$operation(input).await,
+            };
+            match page {
+                Err(error) => break Err($crate::error::other($what, &error)),
+                Ok(page) => {
+                    items.extend(page.$items.unwrap_or_default());
+                    next_token = page.next_token.filter(|token| !token.is_empty());
+                    if next_token.is_none() {
+                        break Ok(items);
+                    }
+                }
+            }
+        }
+    }};
+}
+
+pub(crate) use all_pages;

@@ -1,0 +1,69 @@
+//! The placement group that a class names.
+//!
+//! Answers to Karpenter's `pkg/providers/placementgroup/provider.go`.
+
+use std::sync::Arc;
+
+use apis::Ec2NodeClass;
+use aws_sdk_ec2::operation::describe_placement_groups::DescribePlacementGroupsInput;
+use jiff::Timestamp;
+
+use crate::cache::{DEFAULT_TTL, TtlCache};
+use crate::node_class::revision_key;
+use crate::seam::{ApiError, Ec2Api};
+use crate::tags::filter;
+
+/// A placement group of EC2.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PlacementGroup {
+    /// Such as `pg-0123`.
+    pub id: String,
+    /// `cluster`, `partition` or `spread`.
+    pub strategy: String,
+}
+
+/// Finds placement groups.
+pub struct PlacementGroupProvider {
+    ec2: Arc<dyn Ec2Api>,
+    cache: TtlCache<String, Option<PlacementGroup>>,
+}
+
+impl PlacementGroupProvider {
+    /// With an empty cache.
+    pub fn new(ec2: Arc<dyn Ec2Api>) -> Self {
+        Self {
+            ec2,
+            cache: TtlCache::new(DEFAULT_TTL),
+        }
+    }
+
+    /// The group of a class; `None` if it names none or there is none by that name.
+    pub async fn get(
+        &self,
+        node_class: &Ec2NodeClass,
+        now: Timestamp,
+    ) -> Result<Option<PlacementGroup>, ApiError> {
+        let Some(selector) = &node_class.spec.placement_group_selector else {
+            return Ok(None);
+        };
+        let key = revision_key(node_class);
+        if let Some(group) = self.cache.get(&key, now) {
+            return Ok(group);
+        }
+        let input = DescribePlacementGroupsInput::builder()
+            .set_group_ids(selector.id.clone().map(|id| vec![id]))
+            .set_group_names(selector.name.clone().map(|name| vec![name]))
+            .filters(filter("state", ["available"]))
+            .build()
+            .map_err(|error| ApiError::client("ValidationError", error.to_string()))?;
+        let answer = self.ec2.describe_placement_groups(input).await?;
+        let group = answer.placement_groups().first().and_then(|group| {
+            Some(PlacementGroup {
+                id: group.group_id()?.to_owned(),
+                strategy: group.strategy()?.as_str().to_owned(),
+            })
+        });
+        self.cache.insert(key, group.clone(), now);
+        Ok(group)
+    }
+}

@@ -1,0 +1,403 @@
+//! [`AwsProvider`]: the port to EC2, put together from the providers of its parts.
+//!
+//! Each method gathers, asks one part to decide, and returns; no rule lives here. Answers to Karpenter's
+//! `pkg/cloudprovider/cloudprovider.go` of the AWS provider.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use apis::resources::Resources;
+use apis::{Ec2NodeClass, NodeClaim, NodePool, labels};
+use async_trait::async_trait;
+use cloudprovider::{
+    Clock, CloudProvider, CloudProviderError, LaunchRequest, Launched, NodeClassStatus,
+    RepairPolicy,
+};
+use jiff::Timestamp;
+use scheduling::instance_type::InstanceType;
+
+use crate::ami::AmiProvider;
+use crate::capacity_reservation::CapacityReservationProvider;
+use crate::drift::{ami_drift, instance_drift, static_drift};
+use crate::error::other;
+use crate::instance::{Instance, InstanceProvider, parse_provider_id};
+use crate::instance_profile::InstanceProfileProvider;
+use crate::instance_type::InstanceTypeProvider;
+use crate::launch::{LaunchContext, Launcher};
+use crate::launch_template::LaunchTemplateProvider;
+use crate::node_class::Resolvers;
+use crate::offering::OfferingSources;
+use crate::options::AwsOptions;
+use crate::placement_group::{PlacementGroup, PlacementGroupProvider};
+use crate::pricing::PricingProvider;
+use crate::seam::{Ec2Api, IamApi, PricingApi, SsmApi};
+use crate::security_group::SecurityGroupProvider;
+use crate::subnet::SubnetProvider;
+use crate::unavailable_offerings::UnavailableOfferings;
+
+/// The services behind the seam.
+#[derive(Clone)]
+pub struct AwsApis {
+    /// EC2.
+    pub ec2: Arc<dyn Ec2Api>,
+    /// IAM.
+    pub iam: Arc<dyn IamApi>,
+    /// SSM.
+    pub ssm: Arc<dyn SsmApi>,
+    /// Pricing.
+    pub pricing: Arc<dyn PricingApi>,
+}
+
+impl AwsApis {
+    /// One implementor of all services.
+    pub fn of<T: Ec2Api + IamApi + SsmApi + PricingApi + 'static>(services: Arc<T>) -> Self {
+        Self {
+            ec2: Arc::<T>::clone(&services) as _,
+            iam: Arc::<T>::clone(&services) as _,
+            ssm: Arc::<T>::clone(&services) as _,
+            pricing: services,
+        }
+    }
+}
+
+/// The AWS provider.
+pub struct AwsProvider {
+    options: AwsOptions,
+    clock: Arc<dyn Clock>,
+    subnets: SubnetProvider,
+    security_groups: SecurityGroupProvider,
+    amis: AmiProvider,
+    profiles: InstanceProfileProvider,
+    reservations: CapacityReservationProvider,
+    placement_groups: PlacementGroupProvider,
+    instance_types: InstanceTypeProvider,
+    pricing: PricingProvider,
+    unavailable: UnavailableOfferings,
+    templates: LaunchTemplateProvider,
+    instances: InstanceProvider,
+    launcher: Launcher,
+}
+
+impl AwsProvider {
+    /// Asks nothing of AWS until it is used.
+    pub fn new(options: AwsOptions, apis: &AwsApis, clock: Arc<dyn Clock>) -> Self {
+        let AwsApis {
+            ec2,
+            iam,
+            ssm,
+            pricing,
+        } = apis;
+        let ec2 = || Arc::clone(ec2);
+        Self {
+            subnets: SubnetProvider::new(ec2(), options.subnet_refresh_interval),
+            security_groups: SecurityGroupProvider::new(ec2()),
+            amis: AmiProvider::new(ec2(), Arc::clone(ssm), options.ami_refresh_interval),
+            profiles: InstanceProfileProvider::new(Arc::clone(iam)),
+            reservations: CapacityReservationProvider::new(ec2()),
+            placement_groups: PlacementGroupProvider::new(ec2()),
+            instance_types: InstanceTypeProvider::new(ec2()),
+            pricing: PricingProvider::new(
+                ec2(),
+                Arc::clone(pricing),
+                &options.region,
+                options.isolated_vpc,
+            ),
+            unavailable: UnavailableOfferings::default(),
+            templates: LaunchTemplateProvider::new(ec2()),
+            instances: InstanceProvider::new(
+                ec2(),
+                &options.cluster_name,
+                options.reserved_capacity,
+            ),
+            launcher: Launcher::new(ec2()),
+            options,
+            clock,
+        }
+    }
+
+    /// Loads what a controller needs before its first decision: types (required), prices and the cluster's
+    /// launch templates (advisable).
+    pub async fn hydrate(&self) -> Result<(), CloudProviderError> {
+        self.instance_types.refresh().await?;
+        if let Err(error) = self.refresh_prices().await {
+            tracing::warn!(%error, "could not read all prices; the built-in ones are used");
+        }
+        if let Err(error) = self
+            .templates
+            .hydrate(&self.options.cluster_name, self.clock.now())
+            .await
+        {
+            tracing::warn!(%error, "could not list the cluster's launch templates");
+        }
+        Ok(())
+    }
+
+    /// Reads prices anew; old ones stay where that fails. Called every 12 hours.
+    pub async fn refresh_prices(&self) -> Result<(), CloudProviderError> {
+        self.pricing.refresh(self.clock.now()).await
+    }
+
+    /// Reads types and their zones anew. Called every 12 hours.
+    pub async fn refresh_instance_types(&self) -> Result<(), CloudProviderError> {
+        self.instance_types.refresh().await
+    }
+
+    /// Deletes launch templates that no launch has used for a minute. Called every minute.
+    pub async fn sweep_launch_templates(&self) {
+        self.templates.sweep(self.clock.now()).await;
+    }
+
+    /// Marks that others, such as interruption notices, add to.
+    pub fn unavailable_offerings(&self) -> &UnavailableOfferings {
+        &self.unavailable
+    }
+
+    /// The prices in use.
+    pub fn pricing(&self) -> &PricingProvider {
+        &self.pricing
+    }
+
+    /// The settings in use.
+    pub fn options(&self) -> &AwsOptions {
+        &self.options
+    }
+
+    async fn placement_group(
+        &self,
+        node_class: &Ec2NodeClass,
+        now: Timestamp,
+    ) -> Result<Option<PlacementGroup>, CloudProviderError> {
+        let group = self.placement_groups.get(node_class, now).await;
+        group.map_err(|error| other("describing the placement group", &error))
+    }
+
+    async fn types_of(
+        &self,
+        node_class: &Ec2NodeClass,
+    ) -> Result<Arc<[Arc<InstanceType>]>, CloudProviderError> {
+        let now = self.clock.now();
+        let placement_group = self.placement_group(node_class, now).await?;
+        let sources = OfferingSources {
+            pricing: &self.pricing,
+            unavailable: &self.unavailable,
+            reservations: &self.reservations,
+            now,
+        };
+        self.instance_types
+            .list(
+                node_class,
+                placement_group.as_ref(),
+                &self.options,
+                &sources,
+            )
+            .await
+    }
+
+    async fn instance_type_of(
+        &self,
+        claim: &NodeClaim,
+        node_class: &Ec2NodeClass,
+    ) -> Result<Arc<InstanceType>, CloudProviderError> {
+        let labels = claim.metadata.labels.as_ref();
+        let name = labels
+            .and_then(|labels| labels.get(labels::INSTANCE_TYPE))
+            .map_or("", String::as_str);
+        let types = self.types_of(node_class).await?;
+        let found = types.binary_search_by(|instance_type| instance_type.name.as_str().cmp(name));
+        let found = found
+            .ok()
+            .and_then(|index| types.get(index))
+            .map(Arc::clone);
+        found.ok_or_else(|| {
+            CloudProviderError::Other(format!("the claim's instance type {name:?} is not known"))
+        })
+    }
+}
+
+#[async_trait]
+impl CloudProvider for AwsProvider {
+    async fn create(&self, request: LaunchRequest) -> Result<Launched, CloudProviderError> {
+        let now = self.clock.now();
+        let context = LaunchContext {
+            options: &self.options,
+            subnets: &self.subnets,
+            templates: &self.templates,
+            reservations: &self.reservations,
+            unavailable: &self.unavailable,
+            placement_group: self.placement_group(&request.node_class, now).await?,
+            now,
+        };
+        self.launcher.launch(&request, &context).await
+    }
+
+    async fn delete(&self, provider_id: &str) -> Result<(), CloudProviderError> {
+        let id = parse_provider_id(provider_id)?;
+        let instance = self.instances.get(id).await?;
+        if instance.is_terminating {
+            return Ok(());
+        }
+        self.instances.terminate(id).await?;
+        if let Some(reservation) = &instance.capacity_reservation_id {
+            self.reservations.give_back(reservation);
+        }
+        Ok(())
+    }
+
+    async fn get(&self, provider_id: &str) -> Result<Launched, CloudProviderError> {
+        let instance = self.instances.get(parse_provider_id(provider_id)?).await?;
+        Ok(described(&instance))
+    }
+
+    async fn list(&self) -> Result<Vec<Launched>, CloudProviderError> {
+        Ok(self.instances.list().await?.iter().map(described).collect())
+    }
+
+    async fn instance_types(
+        &self,
+        _node_pool: &NodePool,
+        node_class: &Ec2NodeClass,
+    ) -> Result<Arc<[Arc<InstanceType>]>, CloudProviderError> {
+        self.types_of(node_class).await
+    }
+
+    async fn is_drifted(
+        &self,
+        node_claim: &NodeClaim,
+        node_class: &Ec2NodeClass,
+    ) -> Result<Option<String>, CloudProviderError> {
+        if let Some(reason) = static_drift(node_claim, node_class) {
+            return Ok(Some(reason.to_owned()));
+        }
+        let instance_type = self.instance_type_of(node_claim, node_class).await?;
+        if let Some(reason) = ami_drift(node_claim, node_class, &instance_type)? {
+            return Ok(Some(reason.to_owned()));
+        }
+        let provider_id = node_claim
+            .status
+            .as_ref()
+            .and_then(|status| status.provider_id.as_deref());
+        let instance = self
+            .instances
+            .get_seen(parse_provider_id(provider_id.unwrap_or_default())?)
+            .await?;
+        let placement_group = self.placement_group(node_class, self.clock.now()).await?;
+        let reason = instance_drift(node_claim, node_class, &instance, placement_group.as_ref())?;
+        Ok(reason.map(str::to_owned))
+    }
+
+    async fn resolve_node_class(
+        &self,
+        node_class: &Ec2NodeClass,
+    ) -> Result<NodeClassStatus, CloudProviderError> {
+        let resolvers = Resolvers {
+            subnets: &self.subnets,
+            security_groups: &self.security_groups,
+            amis: &self.amis,
+            profiles: &self.profiles,
+            reservations: &self.reservations,
+            placement_groups: &self.placement_groups,
+            options: &self.options,
+        };
+        Ok(resolvers.resolve(node_class, self.clock.now()).await)
+    }
+
+    async fn release_node_class(
+        &self,
+        node_class: &Ec2NodeClass,
+    ) -> Result<(), CloudProviderError> {
+        if !self.options.isolated_vpc {
+            self.profiles.release(node_class, &self.options).await?;
+        }
+        self.templates
+            .release(node_class, &self.options.cluster_name)
+            .await
+    }
+
+    async fn tag(&self, node_claim: &NodeClaim) -> Result<(), CloudProviderError> {
+        let status = node_claim.status.as_ref();
+        let provider_id = status
+            .and_then(|status| status.provider_id.as_deref())
+            .unwrap_or_default();
+        let instance = self.instances.get(parse_provider_id(provider_id)?).await?;
+        let node_name = status.and_then(|status| status.node_name.clone());
+        let mut tags = BTreeMap::from([
+            (
+                labels::NODECLAIM_TAG.to_owned(),
+                node_claim.metadata.name.clone().unwrap_or_default(),
+            ),
+            (
+                labels::EKS_CLUSTER_NAME_TAG.to_owned(),
+                self.options.cluster_name.clone(),
+            ),
+        ]);
+        tags.extend(node_name.map(|name| ("Name".to_owned(), name)));
+        tags.retain(|key, _| !instance.tags.contains_key(key));
+        if tags.is_empty() {
+            return Ok(());
+        }
+        self.instances.create_tags(&instance.id, &tags).await
+    }
+
+    fn repair_policies(&self) -> Vec<RepairPolicy> {
+        let minutes = |condition_type: &str, status: &str, minutes: u64| RepairPolicy {
+            condition_type: condition_type.to_owned(),
+            condition_status: status.to_owned(),
+            toleration_seconds: minutes * 60,
+        };
+        vec![
+            minutes("Ready", "False", 30),
+            minutes("Ready", "Unknown", 30),
+            minutes("AcceleratedHardwareReady", "False", 10),
+            minutes("StorageReady", "False", 30),
+            minutes("NetworkingReady", "False", 30),
+            minutes("KernelReady", "False", 30),
+            minutes("ContainerRuntimeReady", "False", 30),
+        ]
+    }
+
+    fn name(&self) -> &'static str {
+        "aws"
+    }
+}
+
+/// An instance as far as EC2 alone can tell.
+fn described(instance: &Instance) -> Launched {
+    let tag = |key: &str| instance.tags.get(key).cloned();
+    let mut node_labels = BTreeMap::from([
+        (
+            labels::INSTANCE_TYPE.to_owned(),
+            instance.instance_type.clone(),
+        ),
+        (labels::TOPOLOGY_ZONE.to_owned(), instance.zone.clone()),
+        (
+            labels::CAPACITY_TYPE.to_owned(),
+            instance.capacity_type.to_owned(),
+        ),
+    ]);
+    let carried = [labels::NODEPOOL, labels::EC2_NODE_CLASS];
+    node_labels.extend(
+        carried
+            .into_iter()
+            .filter_map(|key| Some((key.to_owned(), tag(key)?))),
+    );
+    if let Some(id) = &instance.placement_group_id {
+        node_labels.insert(labels::PLACEMENT_GROUP_ID.to_owned(), id.clone());
+    }
+    if instance.capacity_type == labels::CAPACITY_TYPE_RESERVED
+        && let Some(id) = &instance.capacity_reservation_id
+    {
+        node_labels.insert(labels::CAPACITY_RESERVATION_ID.to_owned(), id.clone());
+    }
+    Launched {
+        provider_id: instance.provider_id(),
+        image_id: instance.image_id.clone(),
+        node_claim_name: tag(labels::NODECLAIM_TAG),
+        node_pool_name: tag(labels::NODEPOOL),
+        labels: node_labels,
+        annotations: BTreeMap::new(),
+        capacity: Resources::new(),
+        allocatable: Resources::new(),
+        launched_at: instance.launched_at,
+        is_terminating: instance.is_terminating,
+    }
+}

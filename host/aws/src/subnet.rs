@@ -1,0 +1,252 @@
+//! Subnets: which ones a class selects, and which one a launch uses in each zone.
+//!
+//! Only EC2 knows how many addresses are free; between its answers this module counts what its own launches
+//! may take. Answers to Karpenter's `pkg/providers/subnet/subnet.go`.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+use apis::Ec2NodeClass;
+use apis::ec2nodeclass::{Subnet, SubnetSelectorTerm};
+use aws_sdk_ec2::operation::describe_subnets::DescribeSubnetsInput;
+use aws_sdk_ec2::types::Filter;
+use cloudprovider::CloudProviderError;
+use jiff::{SignedDuration, Timestamp};
+
+use crate::cache::{TtlCache, lock};
+use crate::node_class::revision_key;
+use crate::pages::all_pages;
+use crate::seam::Ec2Api;
+use crate::tags::{filter, tag_filters};
+
+const PAGE: i32 = 500;
+
+/// What EC2 tells of a subnet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SubnetInfo {
+    /// Such as `subnet-0a1b`.
+    pub id: String,
+    /// Zone name.
+    pub zone: String,
+    /// Zone id.
+    pub zone_id: Option<String>,
+    /// Free addresses when asked.
+    pub free_addresses: i64,
+}
+
+#[derive(Debug, Default)]
+struct Addresses {
+    /// As EC2 last told.
+    free: BTreeMap<String, i64>,
+    /// Less what launches since then may have taken.
+    in_flight: BTreeMap<String, i64>,
+}
+
+/// The subnets a launch was given, with what it owes back.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct ZonalSubnets {
+    by_zone: BTreeMap<String, Debit>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Debit {
+    subnet: Subnet,
+    pods: i64,
+    free_then: Option<i64>,
+}
+
+impl ZonalSubnets {
+    /// The subnet of a zone.
+    pub(crate) fn get(&self, zone: &str) -> Option<&Subnet> {
+        self.by_zone.get(zone).map(|debit| &debit.subnet)
+    }
+
+    /// The zone of a chosen subnet.
+    pub(crate) fn zone_of(&self, subnet_id: &str) -> Option<&Subnet> {
+        self.by_zone
+            .values()
+            .map(|debit| &debit.subnet)
+            .find(|subnet| subnet.id == subnet_id)
+    }
+}
+
+/// Finds subnets and keeps count of their addresses.
+pub struct SubnetProvider {
+    ec2: Arc<dyn Ec2Api>,
+    cache: TtlCache<String, Arc<[SubnetInfo]>>,
+    addresses: Mutex<Addresses>,
+}
+
+impl SubnetProvider {
+    /// Believes a listing for `refresh_interval`.
+    pub fn new(ec2: Arc<dyn Ec2Api>, refresh_interval: SignedDuration) -> Self {
+        Self {
+            ec2,
+            cache: TtlCache::new(refresh_interval),
+            addresses: Mutex::default(),
+        }
+    }
+
+    /// The subnets a class selects, the emptiest first.
+    pub async fn list(
+        &self,
+        node_class: &Ec2NodeClass,
+        now: Timestamp,
+    ) -> Result<Arc<[SubnetInfo]>, CloudProviderError> {
+        let key = revision_key(node_class);
+        if let Some(subnets) = self.cache.get(&key, now) {
+            return Ok(subnets);
+        }
+        let mut found = BTreeMap::new();
+        for filters in selector_filters(&node_class.spec.subnet_selector_terms) {
+            for subnet in self.describe(filters).await? {
+                found.insert(subnet.id.clone(), subnet);
+            }
+        }
+        let mut subnets: Vec<_> = found.into_values().collect();
+        subnets.sort_by(|a, b| {
+            b.free_addresses
+                .cmp(&a.free_addresses)
+                .then_with(|| a.id.cmp(&b.id))
+        });
+        self.note_free(&subnets);
+        let subnets: Arc<[SubnetInfo]> = subnets.into();
+        if !subnets.is_empty() {
+            self.cache.insert(key, Arc::clone(&subnets), now);
+        }
+        Ok(subnets)
+    }
+
+    async fn describe(&self, filters: Vec<Filter>) -> Result<Vec<SubnetInfo>, CloudProviderError> {
+        let input = || {
+            DescribeSubnetsInput::builder()
+                .set_filters(Some(filters.clone()))
+                .max_results(PAGE)
+        };
+        let subnets = all_pages!(
+            self.ec2,
+            describe_subnets,
+            "describing subnets",
+            subnets,
+            input()
+        )?;
+        Ok(subnets
+            .into_iter()
+            .filter_map(|subnet| {
+                Some(SubnetInfo {
+                    id: subnet.subnet_id?,
+                    zone: subnet.availability_zone?,
+                    zone_id: subnet.availability_zone_id,
+                    free_addresses: i64::from(subnet.available_ip_address_count.unwrap_or(0)),
+                })
+            })
+            .collect())
+    }
+
+    fn note_free(&self, subnets: &[SubnetInfo]) {
+        let mut addresses = lock(&self.addresses);
+        for subnet in subnets {
+            addresses
+                .free
+                .insert(subnet.id.clone(), subnet.free_addresses);
+            addresses.in_flight.remove(&subnet.id);
+        }
+    }
+
+    /// Picks the emptiest subnet of each zone and debits it by the fewest pods that may land there.
+    pub(crate) fn zonal_for_launch(
+        &self,
+        subnets: &[Subnet],
+        pods_by_zone: &BTreeMap<String, i64>,
+    ) -> ZonalSubnets {
+        let mut addresses = lock(&self.addresses);
+        let mut chosen: BTreeMap<String, (i64, &Subnet)> = BTreeMap::new();
+        for subnet in subnets {
+            let free = addresses.remaining(&subnet.id);
+            let is_better = chosen
+                .get(&subnet.zone)
+                .is_none_or(|(best, _)| free > *best);
+            if is_better {
+                chosen.insert(subnet.zone.clone(), (free, subnet));
+            }
+        }
+        let mut by_zone = BTreeMap::new();
+        for (zone, (free, subnet)) in chosen {
+            let pods = pods_by_zone.get(&zone).copied().unwrap_or(0);
+            addresses.in_flight.insert(subnet.id.clone(), free - pods);
+            let free_then = addresses.free.get(&subnet.id).copied();
+            by_zone.insert(
+                zone,
+                Debit {
+                    subnet: subnet.clone(),
+                    pods,
+                    free_then,
+                },
+            );
+        }
+        ZonalSubnets { by_zone }
+    }
+
+    /// Gives back what a launch did not take: every zone but those of the instances.
+    pub(crate) fn settle(&self, debits: &ZonalSubnets, used_zones: &[&str]) {
+        let mut addresses = lock(&self.addresses);
+        for (zone, debit) in &debits.by_zone {
+            let Debit {
+                subnet,
+                pods,
+                free_then,
+            } = debit;
+            // A newer listing has already replaced the count that was debited.
+            let is_current = addresses.free.get(&subnet.id).copied() == *free_then;
+            if !used_zones.contains(&zone.as_str())
+                && is_current
+                && let Some(in_flight) = addresses.in_flight.get_mut(&subnet.id)
+            {
+                *in_flight += pods;
+            }
+        }
+    }
+
+    /// Notes that EC2 found a subnet full.
+    pub(crate) fn mark_full(&self, subnet_id: &str) {
+        let mut addresses = lock(&self.addresses);
+        addresses.free.insert(subnet_id.to_owned(), 0);
+        addresses.in_flight.remove(subnet_id);
+    }
+}
+
+impl Addresses {
+    fn remaining(&self, subnet_id: &str) -> i64 {
+        let known = self
+            .in_flight
+            .get(subnet_id)
+            .or_else(|| self.free.get(subnet_id));
+        known.copied().unwrap_or(0)
+    }
+}
+
+/// One query for all ids, one for each term of tags.
+fn selector_filters(terms: &[SubnetSelectorTerm]) -> Vec<Vec<Filter>> {
+    let ids: Vec<&str> = terms.iter().filter_map(|term| term.id.as_deref()).collect();
+    let mut queries: Vec<Vec<Filter>> = terms
+        .iter()
+        .filter(|term| term.id.is_none())
+        .map(|term| tag_filters(&term.tags))
+        .collect();
+    if !ids.is_empty() {
+        queries.insert(0, vec![filter("subnet-id", ids)]);
+    }
+    queries
+}
+
+/// The form of a class' status.
+pub(crate) fn to_status(subnets: &[SubnetInfo]) -> Vec<Subnet> {
+    subnets
+        .iter()
+        .map(|subnet| Subnet {
+            id: subnet.id.clone(),
+            zone: subnet.zone.clone(),
+            zone_id: subnet.zone_id.clone(),
+        })
+        .collect()
+}
