@@ -1,1 +1,35 @@
-//! Watches become state events; every controller observes, decides and applies.
+//! The shells: watches become facts of the cluster model, and every controller observes, decides and applies.
+//!
+//! Answers to Karpenter's `pkg/controllers`. Depends on no cloud and no policy engine; both come in through ports.
+//! Time comes from the injected clock and from `tokio::time` only, so that all of it runs in simulated time as well.
+
+mod controllers;
+mod error;
+mod feed;
+mod measured_provider;
+mod metrics;
+mod node;
+mod node_claim;
+mod node_class;
+mod node_pool;
+mod patching;
+mod pod_ledger;
+mod policy_binding;
+mod provisioning;
+mod recorder;
+mod runtime;
+mod settings;
+mod shell;
+mod voluntary_disruption;
+mod watches;
+mod work_queue;
+
+pub use controllers::{Activity, Controllers, ControllersConfig, Hooks};
+pub use feed::{DecisionFeed, FeedLine};
+pub use metrics::{Labels, Metrics};
+pub use policy_binding::{
+    BindingReport, BindingSource, BindingState, NoPolicies, POLICY_LABEL, PolicyRegistry,
+    STATUS_ANNOTATION,
+};
+pub use settings::{FeatureGates, MinValuesPolicy, PreferencePolicy, Settings, SolvePlacement};
+pub use shell::SharedLedger;

@@ -1,0 +1,446 @@
+//! Puts the controllers together and runs them; what the binary sees of them.
+//!
+//! A list, no decisions. Answers to `pkg/controllers/controllers.go`.
+
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, RwLock};
+use std::time::Duration;
+
+use cloudprovider::{Clock, CloudProvider};
+use disruption::hooks::{BudgetsHook, ConsolidationHook};
+use futures::future::FutureExt;
+use kube::Client;
+use scheduling::ranking::RankHook;
+use state::{Cluster, Snapshot};
+use tokio::task::JoinSet;
+
+use crate::feed::DecisionFeed;
+use crate::measured_provider::MeasuredProvider;
+use crate::metrics::Metrics;
+use crate::node::eviction::{EvictionKey, EvictionQueue};
+use crate::node::termination::Termination;
+use crate::node_claim::finalize::Finalizer;
+use crate::node_claim::launch::Launcher;
+use crate::node_claim::lifecycle::Lifecycle;
+use crate::node_claim::{
+    consistency, disruption as markers, expiration, garbage_collection, hydration, pod_events,
+    tagging,
+};
+use crate::node_class::NodeClassController;
+use crate::node_pool::registration_health::RegistrationHealth;
+use crate::node_pool::{counter, hash, readiness, validation};
+use crate::pod_ledger::PodLedger;
+use crate::policy_binding::{PolicyBinding, PolicyRegistry};
+use crate::provisioning::Provisioner;
+use crate::provisioning::batcher::Batcher;
+use crate::provisioning::trigger::{NodeTrigger, PodTrigger};
+use crate::recorder::{Publisher, Recorder};
+use crate::runtime::{Profile, Reconciler, run};
+use crate::settings::Settings;
+use crate::shell::{Objects, SharedLedger, Shell};
+use crate::voluntary_disruption::VoluntaryDisruption;
+use crate::watches::{self, Progress, Queues, Router};
+use crate::work_queue::{BackOff, WorkQueue};
+
+/// The policies that judge.
+#[derive(Clone)]
+pub struct Hooks {
+    /// Which offering is worth what.
+    pub rank: Arc<dyn RankHook>,
+    /// Which consolidation is worth its while.
+    pub consolidation: Arc<dyn ConsolidationHook>,
+    /// How many nodes may be disrupted now.
+    pub budgets: Arc<dyn BudgetsHook>,
+}
+
+/// Everything the controllers need from outside.
+pub struct ControllersConfig {
+    /// Client of the API server.
+    pub client: Client,
+    /// The cloud.
+    pub provider: Arc<dyn CloudProvider>,
+    /// The policies.
+    pub hooks: Hooks,
+    /// Tells the time of day.
+    pub clock: Arc<dyn Clock>,
+    /// Settings.
+    pub settings: Settings,
+    /// Where decisions are recorded.
+    pub ledger: SharedLedger,
+    /// Metrics; the caller registers and serves them.
+    pub metrics: Arc<Metrics>,
+    /// Takes policy bindings.
+    pub policies: Arc<dyn PolicyRegistry>,
+}
+
+/// How busy the controllers are.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Activity {
+    /// Keys waiting or at work, periodic chores left out.
+    pub queued: usize,
+    /// Keys that failed and wait for another try.
+    pub failing: usize,
+    /// Keys that will be worked on within seconds.
+    pub due_soon: usize,
+    /// Whether a batch of pods is being collected or solved.
+    pub is_provisioning: bool,
+    /// Disruption commands under way.
+    pub commands: usize,
+    /// Whether the model is synced: every kind listed, no claim without instance.
+    pub is_synced: bool,
+}
+
+impl Activity {
+    /// Whether nothing is being done and nothing is about to be done.
+    pub fn is_idle(&self) -> bool {
+        let Self {
+            queued,
+            failing,
+            due_soon,
+            is_provisioning,
+            commands,
+            is_synced,
+        } = *self;
+        queued == 0
+            && failing == 0
+            && due_soon == 0
+            && !is_provisioning
+            && commands == 0
+            && is_synced
+    }
+}
+
+/// The controllers, ready to run. Clones share everything.
+#[derive(Clone)]
+pub struct Controllers {
+    parts: Arc<Parts>,
+}
+
+struct Parts {
+    shell: Arc<Shell>,
+    queues: Queues,
+    evictions: Arc<WorkQueue<EvictionKey>>,
+    provisioner: Arc<Provisioner>,
+    disruption: Arc<VoluntaryDisruption>,
+    batcher: Arc<Batcher>,
+    provider: Arc<dyn CloudProvider>,
+    policies: Arc<dyn PolicyRegistry>,
+    publisher: Mutex<Option<Publisher>>,
+}
+
+type Task = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+/// A delayed key counts as activity when it comes due within this time.
+const SOON: Duration = Duration::from_secs(6);
+
+impl Controllers {
+    /// Puts them together; nothing happens before [`Self::run`].
+    pub fn new(config: ControllersConfig) -> Self {
+        let ControllersConfig {
+            client,
+            provider,
+            hooks,
+            clock,
+            settings,
+            ledger,
+            metrics,
+            policies,
+        } = config;
+        let (events, publisher) = Recorder::new(client.clone(), Arc::clone(&clock));
+        let batcher = Arc::new(Batcher::new(settings.batch_idle, settings.batch_max));
+        let shell = Arc::new(Shell {
+            client,
+            clock,
+            settings,
+            events,
+            metrics: Arc::clone(&metrics),
+            ledger,
+            feed: Arc::new(DecisionFeed::default()),
+            rank: hooks.rank,
+            cluster: RwLock::new(Cluster::new()),
+            objects: Mutex::new(Objects::default()),
+            progress: Mutex::new(Progress::default()),
+            pod_ledger: Mutex::new(PodLedger::default()),
+            registration_health: Mutex::new(RegistrationHealth::default()),
+        });
+        let measured = |controller| measured(&provider, &metrics, controller);
+        let provisioner = Provisioner::new(
+            Arc::clone(&shell),
+            measured("provisioner"),
+            Arc::clone(&batcher),
+        );
+        let disruption = VoluntaryDisruption::new(
+            Arc::clone(&shell),
+            measured("disruption"),
+            hooks.consolidation,
+            hooks.budgets,
+        );
+        let eviction_back_off = BackOff {
+            first: Duration::from_millis(100),
+            longest: Duration::from_secs(10),
+        };
+        Self {
+            parts: Arc::new(Parts {
+                shell,
+                queues: Queues::new(),
+                evictions: Arc::new(WorkQueue::new(eviction_back_off)),
+                provisioner: Arc::new(provisioner),
+                disruption: Arc::new(disruption),
+                batcher,
+                provider,
+                policies,
+                publisher: Mutex::new(Some(publisher)),
+            }),
+        }
+    }
+
+    /// Runs everything until the future is dropped, or until one of the loops dies of a bug. Call it once.
+    pub async fn run(&self) {
+        let mut tasks = JoinSet::new();
+        for task in self
+            .parts
+            .loops()
+            .into_iter()
+            .chain(self.parts.claim_tasks())
+            .chain(self.parts.pool_tasks())
+        {
+            tasks.spawn(task);
+        }
+        // None of them ends by itself. Dropping the set ends all.
+        tasks.join_next().await;
+    }
+
+    /// The model of the cluster as it is now.
+    pub fn snapshot(&self) -> Snapshot {
+        self.parts.shell.snapshot()
+    }
+
+    /// The record of decisions.
+    pub fn ledger(&self) -> SharedLedger {
+        Arc::clone(&self.parts.shell.ledger)
+    }
+
+    /// The latest decisions, as lines.
+    pub fn feed(&self) -> Arc<DecisionFeed> {
+        Arc::clone(&self.parts.shell.feed)
+    }
+
+    /// Whether every kind was listed once; for readiness probes.
+    pub fn is_started(&self) -> bool {
+        self.parts.shell.progress().is_complete()
+    }
+
+    /// How busy the controllers are.
+    pub fn activity(&self) -> Activity {
+        self.parts.activity()
+    }
+
+    /// Whether nothing is being done and nothing is about to be done.
+    pub fn is_idle(&self) -> bool {
+        self.activity().is_idle()
+    }
+}
+
+impl Parts {
+    fn activity(&self) -> Activity {
+        let queues = &self.queues;
+        let working = [
+            &queues.lifecycle,
+            &queues.node_termination,
+            &queues.node_class,
+            &queues.pool_readiness,
+            &queues.pool_validation,
+            &queues.pool_hash,
+            &queues.pod_events,
+        ];
+        let mut activity = Activity {
+            is_provisioning: self.provisioner.is_busy(),
+            commands: self.disruption.commands(),
+            is_synced: self.shell.is_synced(),
+            ..Activity::default()
+        };
+        for state in working
+            .map(|queue| queue.state(SOON))
+            .into_iter()
+            .chain([self.evictions.state(SOON)])
+        {
+            activity.queued += state.ready + state.processing;
+            activity.failing += state.failing;
+            activity.due_soon += state.due_soon;
+        }
+        activity
+    }
+
+    fn spawn<R: Reconciler>(
+        &self,
+        profile: (&'static str, usize, usize),
+        queue: &Arc<WorkQueue<R::Key>>,
+        reconciler: R,
+    ) -> Task {
+        let (name, min, max) = profile;
+        let concurrency = self.shell.settings.concurrency(min, max);
+        let metrics = Arc::clone(&self.shell.metrics);
+        run(
+            Profile { name, concurrency },
+            Arc::clone(queue),
+            Arc::new(reconciler),
+            metrics,
+        )
+        .boxed()
+    }
+
+    fn measured(&self, controller: &'static str) -> Arc<dyn CloudProvider> {
+        measured(&self.provider, &self.shell.metrics, controller)
+    }
+
+    fn claim_tasks(&self) -> Vec<Task> {
+        let (shell, queues) = (|| Arc::clone(&self.shell), &self.queues);
+        let lifecycle = self.measured("nodeclaim.lifecycle");
+        let launcher = Launcher::new(shell(), Arc::clone(&lifecycle));
+        let lifecycle = Lifecycle::new(shell(), launcher, Finalizer::new(shell(), lifecycle));
+        let termination = Termination::new(
+            shell(),
+            self.measured("node.termination"),
+            Arc::clone(&self.evictions),
+        );
+        let markers = markers::Markers::new(shell(), self.measured("nodeclaim.disruption"));
+        let tagging = tagging::Tagging {
+            shell: shell(),
+            provider: self.measured("nodeclaim.tagging"),
+        };
+        vec![
+            self.spawn(
+                ("nodeclaim.lifecycle", 1000, 5000),
+                &queues.lifecycle,
+                lifecycle,
+            ),
+            self.spawn(
+                ("node.termination", 100, 5000),
+                &queues.node_termination,
+                termination,
+            ),
+            self.spawn(
+                ("eviction-queue", 100, 5000),
+                &self.evictions,
+                EvictionQueue::new(shell()),
+            ),
+            self.spawn(
+                ("nodeclaim.disruption", 10, 1000),
+                &queues.claim_disruption,
+                markers,
+            ),
+            self.spawn(
+                ("nodeclaim.expiration", 10, 1000),
+                &queues.expiration,
+                expiration::Expiration { shell: shell() },
+            ),
+            self.spawn(
+                ("nodeclaim.consistency", 10, 1000),
+                &queues.consistency,
+                consistency::Consistency { shell: shell() },
+            ),
+            self.spawn(
+                ("nodeclaim.hydration", 1000, 5000),
+                &queues.claim_hydration,
+                hydration::Hydration { shell: shell() },
+            ),
+            self.spawn(
+                ("node.hydration", 1000, 5000),
+                &queues.node_hydration,
+                crate::node::hydration::Hydration { shell: shell() },
+            ),
+            self.spawn(("nodeclaim.tagging", 10, 1000), &queues.tagging, tagging),
+            self.spawn(
+                ("nodeclaim.podevents", 10, 1000),
+                &queues.pod_events,
+                pod_events::PodEvents { shell: shell() },
+            ),
+        ]
+    }
+
+    fn pool_tasks(&self) -> Vec<Task> {
+        let (shell, queues) = (|| Arc::clone(&self.shell), &self.queues);
+        let node_class = NodeClassController {
+            shell: shell(),
+            provider: self.measured("nodeclass"),
+        };
+        let pods = PodTrigger {
+            shell: shell(),
+            batcher: Arc::clone(&self.batcher),
+        };
+        let nodes = NodeTrigger {
+            shell: shell(),
+            batcher: Arc::clone(&self.batcher),
+        };
+        let policies = PolicyBinding::new(shell(), Arc::clone(&self.policies));
+        vec![
+            self.spawn(
+                ("nodepool.hash", 10, 1000),
+                &queues.pool_hash,
+                hash::Hash { shell: shell() },
+            ),
+            self.spawn(
+                ("nodepool.readiness", 10, 1000),
+                &queues.pool_readiness,
+                readiness::Readiness { shell: shell() },
+            ),
+            self.spawn(
+                ("nodepool.validation", 10, 1000),
+                &queues.pool_validation,
+                validation::Validation { shell: shell() },
+            ),
+            self.spawn(
+                ("nodepool.counter", 10, 1000),
+                &queues.pool_counter,
+                counter::Counter { shell: shell() },
+            ),
+            self.spawn(("nodeclass", 10, 10), &queues.node_class, node_class),
+            self.spawn(
+                ("provisioner.trigger.pod", 10, 1000),
+                &queues.pod_trigger,
+                pods,
+            ),
+            self.spawn(
+                ("provisioner.trigger.node", 10, 1000),
+                &queues.node_trigger,
+                nodes,
+            ),
+            self.spawn(("policy.binding", 2, 2), &queues.policies, policies),
+        ]
+    }
+
+    fn loops(&self) -> Vec<Task> {
+        let shell = || Arc::clone(&self.shell);
+        let router = Router::new(shell(), self.queues.clone());
+        let (provisioner, disruption) =
+            (Arc::clone(&self.provisioner), Arc::clone(&self.disruption));
+        let collection = garbage_collection::GarbageCollection {
+            shell: shell(),
+            provider: self.measured("nodeclaim.garbagecollection"),
+        };
+        let mut tasks = vec![
+            watches::run(shell(), router).boxed(),
+            async move { provisioner.run().await }.boxed(),
+            async move { disruption.run().await }.boxed(),
+            async move { collection.run().await }.boxed(),
+        ];
+        let mut publisher = self
+            .publisher
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        tasks.extend(publisher.take().map(|publisher| publisher.run().boxed()));
+        tasks
+    }
+}
+
+fn measured(
+    provider: &Arc<dyn CloudProvider>,
+    metrics: &Arc<Metrics>,
+    controller: &'static str,
+) -> Arc<dyn CloudProvider> {
+    Arc::new(MeasuredProvider::new(
+        Arc::clone(provider),
+        Arc::clone(metrics),
+        controller,
+    ))
+}

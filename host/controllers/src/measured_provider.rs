@@ -1,0 +1,136 @@
+//! A cloud provider that measures the calls of one controller and otherwise passes them on.
+//!
+//! Answers to `pkg/cloudprovider/metrics/cloudprovider.go`.
+
+use std::sync::Arc;
+
+use apis::{Ec2NodeClass, NodeClaim, NodePool};
+use cloudprovider::{
+    CloudProvider, CloudProviderError, LaunchRequest, Launched, NodeClassStatus, RepairPolicy,
+};
+use scheduling::instance_type::InstanceType;
+use tokio::time::Instant;
+
+use crate::metrics::Metrics;
+
+/// The provider as one controller calls it.
+pub(crate) struct MeasuredProvider {
+    inner: Arc<dyn CloudProvider>,
+    metrics: Arc<Metrics>,
+    controller: &'static str,
+}
+
+impl MeasuredProvider {
+    pub(crate) fn new(
+        inner: Arc<dyn CloudProvider>,
+        metrics: Arc<Metrics>,
+        controller: &'static str,
+    ) -> Self {
+        Self {
+            inner,
+            metrics,
+            controller,
+        }
+    }
+
+    fn measure<T>(
+        &self,
+        method: &'static str,
+        started: Instant,
+        result: Result<T, CloudProviderError>,
+    ) -> Result<T, CloudProviderError> {
+        let mut labels = vec![
+            ("controller", self.controller.to_owned()),
+            ("method", method.to_owned()),
+            ("provider", self.inner.name().to_owned()),
+        ];
+        let seconds = started.elapsed().as_secs_f64();
+        self.metrics
+            .cloud_seconds
+            .get_or_create(&labels)
+            .observe(seconds);
+        if let Err(error) = &result {
+            labels.push(("error", kind_of(error).to_owned()));
+            self.metrics.cloud_errors.get_or_create(&labels).inc();
+        }
+        result
+    }
+}
+
+fn kind_of(error: &CloudProviderError) -> &'static str {
+    match error {
+        CloudProviderError::InsufficientCapacity(_) => "InsufficientCapacityError",
+        CloudProviderError::NodeClassNotReady(_) => "NodeClassNotReadyError",
+        CloudProviderError::NotFound(_) => "NodeClaimNotFoundError",
+        CloudProviderError::Create { .. } | CloudProviderError::Other(_) => "",
+    }
+}
+
+#[async_trait::async_trait]
+impl CloudProvider for MeasuredProvider {
+    async fn create(&self, request: LaunchRequest) -> Result<Launched, CloudProviderError> {
+        let started = Instant::now();
+        self.measure("Create", started, self.inner.create(request).await)
+    }
+
+    async fn delete(&self, provider_id: &str) -> Result<(), CloudProviderError> {
+        let started = Instant::now();
+        self.measure("Delete", started, self.inner.delete(provider_id).await)
+    }
+
+    async fn get(&self, provider_id: &str) -> Result<Launched, CloudProviderError> {
+        let started = Instant::now();
+        self.measure("Get", started, self.inner.get(provider_id).await)
+    }
+
+    async fn list(&self) -> Result<Vec<Launched>, CloudProviderError> {
+        let started = Instant::now();
+        self.measure("List", started, self.inner.list().await)
+    }
+
+    async fn instance_types(
+        &self,
+        node_pool: &NodePool,
+        node_class: &Ec2NodeClass,
+    ) -> Result<Arc<[Arc<InstanceType>]>, CloudProviderError> {
+        let started = Instant::now();
+        let types = self.inner.instance_types(node_pool, node_class).await;
+        self.measure("GetInstanceTypes", started, types)
+    }
+
+    async fn is_drifted(
+        &self,
+        node_claim: &NodeClaim,
+        node_class: &Ec2NodeClass,
+    ) -> Result<Option<String>, CloudProviderError> {
+        let started = Instant::now();
+        let drifted = self.inner.is_drifted(node_claim, node_class).await;
+        self.measure("IsDrifted", started, drifted)
+    }
+
+    async fn resolve_node_class(
+        &self,
+        node_class: &Ec2NodeClass,
+    ) -> Result<NodeClassStatus, CloudProviderError> {
+        self.inner.resolve_node_class(node_class).await
+    }
+
+    async fn release_node_class(
+        &self,
+        node_class: &Ec2NodeClass,
+    ) -> Result<(), CloudProviderError> {
+        self.inner.release_node_class(node_class).await
+    }
+
+    async fn tag(&self, node_claim: &NodeClaim) -> Result<(), CloudProviderError> {
+        self.inner.tag(node_claim).await
+    }
+
+    fn repair_policies(&self) -> Vec<RepairPolicy> {
+        self.inner.repair_policies()
+    }
+
+    fn name(&self) -> &'static str {
+        self.inner.name()
+    }
+}

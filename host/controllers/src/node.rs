@@ -1,0 +1,8 @@
+//! The controllers of Nodes: their way out, and labels that older nodes lack.
+//!
+//! Answers to `pkg/controllers/node`.
+
+pub(crate) mod events;
+pub(crate) mod eviction;
+pub(crate) mod hydration;
+pub(crate) mod termination;

@@ -1,0 +1,240 @@
+//! Asks pods of draining nodes to leave, through the Eviction API, with back-off when a budget refuses; deletes
+//! those that would outlive their node's deadline.
+//!
+//! Answers to `pkg/controllers/node/termination/terminator/eviction.go`.
+
+use std::sync::Arc;
+
+use apis::NodeClaim;
+use disruption::drain::{DrainInput, drain_step};
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1;
+use kube::api::{Api, DeleteParams, EvictParams, Preconditions};
+use scheduling::pod::{Pod, PodKey};
+use state::ledger::{OutcomeId, Record, TerminationRecord};
+use tracing::debug;
+
+use crate::error::ReconcileError;
+use crate::node::events;
+use crate::node_claim::{NodeClaimExt, drain_reason};
+use crate::runtime::{Action, Reconciler};
+use crate::shell::Shell;
+
+/// A pod on its way out, and the node it leaves.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct EvictionKey {
+    pub(crate) node: String,
+    pub(crate) pod: PodKey,
+    pub(crate) uid: String,
+}
+
+/// The controller.
+pub(crate) struct EvictionQueue {
+    shell: Arc<Shell>,
+}
+
+struct Observed {
+    pod: Arc<Pod>,
+    claim: Option<Arc<NodeClaim>>,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Step {
+    /// It is gone, or may stay.
+    Leave,
+    Evict,
+    Delete {
+        grace_seconds: u32,
+    },
+}
+
+impl EvictionQueue {
+    pub(crate) fn new(shell: Arc<Shell>) -> Self {
+        Self { shell }
+    }
+
+    async fn observe(&self, key: &EvictionKey) -> Result<Option<Observed>, ReconcileError> {
+        let Some(pod) = self.shell.pod(&key.pod).filter(|pod| pod.uid == key.uid) else {
+            return Ok(None);
+        };
+        let claim = match self.shell.claim_name_of_node(&key.node) {
+            Some(name) => self.shell.node_claim(&name).await?,
+            None => None,
+        };
+        Ok(Some(Observed { pod, claim }))
+    }
+
+    async fn apply(
+        &self,
+        key: &EvictionKey,
+        observed: &Observed,
+        step: Step,
+    ) -> Result<Action, ReconcileError> {
+        match step {
+            Step::Leave => Ok(Action::Await),
+            Step::Evict => self.evict(key, observed).await,
+            Step::Delete { grace_seconds } => self.delete(key, observed, grace_seconds).await,
+        }
+    }
+
+    async fn evict(
+        &self,
+        key: &EvictionKey,
+        observed: &Observed,
+    ) -> Result<Action, ReconcileError> {
+        let params = EvictParams {
+            delete_options: Some(this_very_pod(key, None)),
+            ..EvictParams::default()
+        };
+        let answer = self.pods(key).evict(&key.pod.name, &params).await;
+        let code = match &answer {
+            Ok(_) => 200,
+            Err(kube::Error::Api(status)) => status.code,
+            Err(_) => 500,
+        };
+        self.shell
+            .metrics
+            .eviction_requests
+            .get_or_create(&vec![("code", code.to_string())])
+            .inc();
+        match answer {
+            Ok(_) => {
+                let reason = drain_reason(observed.claim.as_deref());
+                self.shell
+                    .events
+                    .publish(events::evicted(&observed.pod, &reason));
+                self.left(key, observed, OutcomeId::PodEvicted, &reason);
+                Ok(Action::Await)
+            }
+            // Gone already, or another pod by that name.
+            Err(_) if code == 404 || code == 409 => Ok(Action::Await),
+            Err(error) => {
+                if code == 429 || is_many_budgets(&error) {
+                    let why = format!("failed to evict pod {}: {}", key.pod, message_of(&error));
+                    self.shell
+                        .events
+                        .publish(events::failed_draining(&key.node, &why));
+                    debug!(Node = %key.node, pod = %key.pod, "eviction refused by a budget");
+                    return Err(ReconcileError::Refused(why));
+                }
+                Err(error.into())
+            }
+        }
+    }
+
+    async fn delete(
+        &self,
+        key: &EvictionKey,
+        observed: &Observed,
+        grace_seconds: u32,
+    ) -> Result<Action, ReconcileError> {
+        let params = this_very_pod(key, Some(grace_seconds));
+        match self.pods(key).delete(&key.pod.name, &params).await {
+            Ok(_) => {}
+            Err(kube::Error::Api(status)) if status.code == 404 || status.code == 409 => {
+                return Ok(Action::Await);
+            }
+            Err(error) => return Err(error.into()),
+        }
+        let deadline = observed
+            .claim
+            .as_ref()
+            .and_then(|claim| claim.termination_deadline());
+        let deadline = deadline.map(|at| at.to_string()).unwrap_or_default();
+        self.shell.events.publish(events::force_deleted(
+            &observed.pod,
+            grace_seconds,
+            &deadline,
+        ));
+        self.left(key, observed, OutcomeId::PodForceDeleted, &deadline);
+        Ok(Action::Await)
+    }
+
+    fn left(&self, key: &EvictionKey, observed: &Observed, outcome: OutcomeId, reason: &str) {
+        let drained = drain_reason(observed.claim.as_deref());
+        self.shell
+            .metrics
+            .pods_drained
+            .get_or_create(&vec![("reason", drained)])
+            .inc();
+        let claim = observed.claim.as_deref();
+        self.shell.record(Record::Termination(TerminationRecord {
+            at: self.shell.now(),
+            node: key.node.clone(),
+            claim: claim
+                .and_then(|claim| claim.metadata.name.clone())
+                .unwrap_or_default(),
+            pool: claim
+                .map(|claim| claim.pool_name().to_owned())
+                .unwrap_or_default(),
+            outcome,
+            pods: vec![key.pod.to_string()],
+            reason: reason.to_owned(),
+        }));
+    }
+
+    fn pods(&self, key: &EvictionKey) -> Api<v1::Pod> {
+        Api::namespaced(self.shell.client.clone(), &key.pod.namespace)
+    }
+}
+
+#[async_trait::async_trait]
+impl Reconciler for EvictionQueue {
+    type Key = EvictionKey;
+
+    async fn reconcile(&self, key: &EvictionKey) -> Result<Action, ReconcileError> {
+        let Some(observed) = self.observe(key).await? else {
+            return Ok(Action::Await);
+        };
+        let deadline = observed
+            .claim
+            .as_ref()
+            .and_then(|claim| claim.termination_deadline());
+        let step = decide(&observed.pod, &key.node, deadline, self.shell.now());
+        self.apply(key, &observed, step).await
+    }
+}
+
+fn decide(pod: &Arc<Pod>, node: &str, deadline: Option<Timestamp>, now: Timestamp) -> Step {
+    if pod.node_name.as_deref() != Some(node) || pod.is_terminal() {
+        return Step::Leave;
+    }
+    let pods = std::slice::from_ref(pod);
+    let step = drain_step(&DrainInput {
+        pods,
+        deadline,
+        draining_since: now,
+        now,
+    });
+    match (step.delete.first(), step.evict.first()) {
+        (Some(forced), _) => Step::Delete {
+            grace_seconds: u32::try_from(forced.grace_period_seconds).unwrap_or(u32::MAX),
+        },
+        (None, Some(_)) => Step::Evict,
+        (None, None) => Step::Leave,
+    }
+}
+
+fn this_very_pod(key: &EvictionKey, grace_period_seconds: Option<u32>) -> DeleteParams {
+    DeleteParams {
+        grace_period_seconds,
+        preconditions: Some(Preconditions {
+            uid: Some(key.uid.clone()),
+            resource_version: None,
+        }),
+        ..DeleteParams::default()
+    }
+}
+
+/// The API server answers 500 for a pod that several budgets select.
+fn is_many_budgets(error: &kube::Error) -> bool {
+    matches!(error, kube::Error::Api(status)
+        if status.code == 500 && status.message.contains("more than one PodDisruptionBudget"))
+}
+
+fn message_of(error: &kube::Error) -> String {
+    match error {
+        kube::Error::Api(status) => status.message.clone(),
+        other => other.to_string(),
+    }
+}

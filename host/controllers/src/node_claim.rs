@@ -1,0 +1,172 @@
+//! The controllers of NodeClaims.
+//!
+//! What several of them ask of a claim stands here; each concept has its own file. Answers to
+//! `pkg/controllers/nodeclaim`.
+
+pub(crate) mod consistency;
+pub(crate) mod disruption;
+pub(crate) mod drift;
+pub(crate) mod events;
+pub(crate) mod expiration;
+pub(crate) mod finalize;
+pub(crate) mod garbage_collection;
+pub(crate) mod hydration;
+pub(crate) mod initialization;
+pub(crate) mod launch;
+pub(crate) mod lifecycle;
+pub(crate) mod pod_events;
+pub(crate) mod registration;
+pub(crate) mod tagging;
+
+use std::time::Duration;
+
+use apis::conditions::{self, Conditioned, Status};
+use apis::{NodeClaim, labels};
+use jiff::Timestamp;
+use kube::ResourceExt;
+
+use crate::metrics::Metrics;
+
+/// Questions that several controllers ask of a claim.
+pub(crate) trait NodeClaimExt {
+    /// The cloud's id of its instance.
+    fn provider_id(&self) -> Option<&str>;
+    /// Its NodePool, or the empty string.
+    fn pool_name(&self) -> &str;
+    /// A label, or the empty string.
+    fn label(&self, key: &str) -> &str;
+    /// Such as `m7i.large spot us-east-1a`.
+    fn instance_text(&self) -> String;
+    /// Whether the condition is True.
+    fn is_true(&self, condition_type: &str) -> bool;
+    /// When the condition got its status; a condition never written counts from the object's creation.
+    fn condition_since(&self, condition_type: &str) -> Timestamp;
+    /// By when the node must be gone, once that is decided.
+    fn termination_deadline(&self) -> Option<Timestamp>;
+    /// A copy with the condition set.
+    fn with_condition(
+        &self,
+        condition_type: &str,
+        told: (Status, &str, &str),
+        now: Timestamp,
+    ) -> NodeClaim;
+    /// A copy with the condition True.
+    fn with_true(&self, condition_type: &str, now: Timestamp) -> NodeClaim;
+    /// A copy without the condition.
+    fn without(&self, condition_type: &str, now: Timestamp) -> NodeClaim;
+}
+
+impl NodeClaimExt for NodeClaim {
+    fn provider_id(&self) -> Option<&str> {
+        let id = self.status.as_ref()?.provider_id.as_deref()?;
+        (!id.is_empty()).then_some(id)
+    }
+
+    fn pool_name(&self) -> &str {
+        self.label(labels::NODEPOOL)
+    }
+
+    fn label(&self, key: &str) -> &str {
+        self.labels().get(key).map_or("", String::as_str)
+    }
+
+    fn instance_text(&self) -> String {
+        let keys = [
+            labels::INSTANCE_TYPE,
+            labels::CAPACITY_TYPE,
+            labels::TOPOLOGY_ZONE,
+        ];
+        keys.map(|key| self.label(key)).join(" ").trim().to_owned()
+    }
+
+    fn is_true(&self, condition_type: &str) -> bool {
+        self.is_condition_true(condition_type)
+    }
+
+    fn condition_since(&self, condition_type: &str) -> Timestamp {
+        let written = self
+            .condition(condition_type)
+            .map(|known| known.last_transition_time.0);
+        let created = self.metadata.creation_timestamp.as_ref().map(|time| time.0);
+        written.or(created).unwrap_or(Timestamp::UNIX_EPOCH)
+    }
+
+    fn termination_deadline(&self) -> Option<Timestamp> {
+        self.annotations()
+            .get(labels::NODECLAIM_TERMINATION_TIMESTAMP_ANNOTATION)
+            .and_then(|text| text.parse().ok())
+    }
+
+    fn with_condition(
+        &self,
+        condition_type: &str,
+        (status, reason, message): (Status, &str, &str),
+        now: Timestamp,
+    ) -> NodeClaim {
+        let mut after = self.clone();
+        after.edit_conditions(now, |conditions| {
+            conditions.set(condition_type, status, reason, message);
+        });
+        after
+    }
+
+    fn with_true(&self, condition_type: &str, now: Timestamp) -> NodeClaim {
+        self.with_condition(condition_type, (Status::True, condition_type, ""), now)
+    }
+
+    fn without(&self, condition_type: &str, now: Timestamp) -> NodeClaim {
+        let mut after = self.clone();
+        if after.condition(condition_type).is_some() {
+            after.edit_conditions(now, |conditions| {
+                conditions.clear(condition_type);
+            });
+        }
+        after
+    }
+}
+
+/// What is left of `limit` since `since`; zero once it is over.
+pub(crate) fn remaining(since: Timestamp, limit: Duration, now: Timestamp) -> Duration {
+    let elapsed = Duration::try_from(now.duration_since(since)).unwrap_or_default();
+    limit.saturating_sub(elapsed)
+}
+
+/// Counts a claim that is deleted for a reason other than a person's wish.
+pub(crate) fn disrupted(metrics: &Metrics, claim: &NodeClaim, reason: &str) {
+    disrupted_with(metrics, claim, reason, "");
+}
+
+/// The same for a consolidation, which names the pool's policy.
+pub(crate) fn disrupted_with(metrics: &Metrics, claim: &NodeClaim, reason: &str, policy: &str) {
+    let labels = vec![
+        ("reason", reason.to_owned()),
+        ("nodepool", claim.pool_name().to_owned()),
+        (
+            "capacity_type",
+            claim.label(labels::CAPACITY_TYPE).to_owned(),
+        ),
+        ("consolidation_policy", policy.to_owned()),
+        ("termination_mode", termination_mode(claim).to_owned()),
+    ];
+    metrics.node_claims_disrupted.get_or_create(&labels).inc();
+}
+
+/// How hard the end of the claim will be.
+pub(crate) fn termination_mode(claim: &NodeClaim) -> &'static str {
+    match claim.spec.termination_grace_period {
+        None => "graceful",
+        Some(period) if period > apis::GoDuration::ZERO => "eventual",
+        Some(_) => "forceful",
+    }
+}
+
+/// The disruption reason of a claim in a running command, or the words for everything else.
+pub(crate) fn drain_reason(claim: Option<&NodeClaim>) -> String {
+    claim
+        .and_then(|claim| claim.condition(conditions::DISRUPTION_REASON))
+        .filter(|condition| condition.status == Status::True.as_str())
+        .map_or_else(
+            || "Forceful Termination".to_owned(),
+            |condition| condition.reason.clone(),
+        )
+}

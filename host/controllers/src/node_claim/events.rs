@@ -1,0 +1,71 @@
+//! The events of NodeClaims. Answers to `pkg/controllers/nodeclaim/lifecycle/events.go` and its neighbours.
+
+use apis::NodeClaim;
+use k8s_openapi::api::core::v1::ObjectReference;
+use kube::{Resource, ResourceExt};
+
+use crate::recorder::{EventType, Notice, shorten};
+
+fn reference(claim: &NodeClaim) -> ObjectReference {
+    claim.object_ref(&())
+}
+
+pub(crate) fn insufficient_capacity(claim: &NodeClaim, error: &str) -> Notice {
+    let message = format!(
+        "NodeClaim {} event: {}",
+        claim.name_any(),
+        shorten(error, 300)
+    );
+    Notice::new(
+        reference(claim),
+        EventType::Warning,
+        "InsufficientCapacityError",
+        message,
+    )
+}
+
+/// For the pods that the failed claim was made for.
+pub(crate) fn insufficient_capacity_for_pod(
+    pod: ObjectReference,
+    claim: &str,
+    error: &str,
+) -> Notice {
+    let message = format!("NodeClaim {claim} event: {}", shorten(error, 300));
+    Notice::new(
+        pod,
+        EventType::Warning,
+        "InsufficientCapacityError",
+        message,
+    )
+}
+
+pub(crate) fn unregistered_taint_missing(claim: &NodeClaim) -> Notice {
+    let message = "Missing karpenter.sh/unregistered taint which prevents registration related race \
+                   conditions on Karpenter-managed nodes";
+    Notice::new(
+        reference(claim),
+        EventType::Warning,
+        "UnregisteredTaintMissing",
+        message,
+    )
+}
+
+pub(crate) fn grace_period_expiring(claim: &NodeClaim, deadline: &str) -> Notice {
+    let message = format!("All pods will be deleted by {deadline}");
+    Notice::new(
+        reference(claim),
+        EventType::Warning,
+        "TerminationGracePeriodExpiring",
+        message,
+    )
+}
+
+pub(crate) fn failed_consistency_check(claim: &NodeClaim, message: &str) -> Notice {
+    Notice::new(
+        reference(claim),
+        EventType::Warning,
+        "FailedConsistencyCheck",
+        message,
+    )
+    .distinct_by(message)
+}

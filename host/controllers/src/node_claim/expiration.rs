@@ -1,0 +1,96 @@
+//! Deletes NodeClaims at the end of their life. Forceful: no budget is asked and nothing is launched beforehand.
+//!
+//! Answers to `pkg/controllers/nodeclaim/expiration/controller.go`.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use kube::ResourceExt;
+use state::facts::ClaimFacts;
+use state::ledger::OutcomeId;
+use tracing::info;
+
+use crate::error::{ReconcileError, ignore_not_found};
+use crate::node_claim::{disrupted, remaining};
+use crate::runtime::{Action, ObjectKey, Reconciler};
+use crate::shell::Shell;
+
+/// The controller.
+pub(crate) struct Expiration {
+    pub(crate) shell: Arc<Shell>,
+}
+
+/// How long the claim has left; nothing for those that live for ever or are going already.
+fn decide(claim: &ClaimFacts, now: Timestamp) -> Option<Duration> {
+    if claim.deleted_at.is_some() {
+        return None;
+    }
+    Some(remaining(
+        claim.created_at?,
+        claim.expire_after?.to_std(),
+        now,
+    ))
+}
+
+#[async_trait::async_trait]
+impl Reconciler for Expiration {
+    type Key = ObjectKey;
+
+    async fn reconcile(&self, key: &ObjectKey) -> Result<Action, ReconcileError> {
+        let observed = self
+            .shell
+            .snapshot()
+            .node_of_claim(&key.name)
+            .and_then(|it| it.claim.clone());
+        let Some(facts) = observed else {
+            return Ok(Action::Await);
+        };
+        match decide(&facts, self.shell.now()) {
+            None => Ok(Action::Await),
+            Some(left) if !left.is_zero() => Ok(Action::RequeueAfter(left)),
+            Some(_) => self.apply(key).await,
+        }
+    }
+}
+
+impl Expiration {
+    async fn apply(&self, key: &ObjectKey) -> Result<Action, ReconcileError> {
+        let Some(claim) = self.shell.node_claim(&key.name).await? else {
+            return Ok(Action::Await);
+        };
+        ignore_not_found(self.shell.delete(claim.as_ref()).await)?;
+        info!(NodeClaim = %claim.name_any(), "expired nodeclaim");
+        disrupted(&self.shell.metrics, &claim, "expired");
+        self.shell.record_claim(&claim, OutcomeId::ClaimExpired, "");
+        self.shell
+            .say(format!("{} reached its expiry", claim.name_any()));
+        Ok(Action::Await)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use apis::NodeClaim;
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_claim_lives_until_its_expiry_and_never_means_for_ever() {
+        let claim = |expire_after: &str| {
+            let object: NodeClaim = serde_json::from_value(json!({
+                "apiVersion": "karpenter.sh/v1", "kind": "NodeClaim",
+                "metadata": {"name": "c", "creationTimestamp": "1970-01-01T00:00:00Z"},
+                "spec": {"requirements": [], "expireAfter": expire_after,
+                    "nodeClassRef": {"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": "default"}},
+            }))
+            .unwrap();
+            ClaimFacts::parse(&object)
+        };
+        let at = |second| Timestamp::from_second(second).unwrap();
+        assert_eq!(decide(&claim("1h"), at(600)), Some(Duration::from_mins(50)));
+        assert_eq!(decide(&claim("1h"), at(3600)), Some(Duration::ZERO));
+        assert_eq!(decide(&claim("Never"), at(1 << 40)), None);
+    }
+}

@@ -1,0 +1,238 @@
+//! Takes a deleted NodeClaim away: first its nodes, then its instance, then our finalizer.
+//!
+//! The finalizer never goes while the instance lives. Answers to the `finalize` half of
+//! `pkg/controllers/nodeclaim/lifecycle/controller.go`.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use apis::{NodeClaim, conditions, labels};
+use cloudprovider::{CloudProvider, CloudProviderError};
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::Node;
+use kube::ResourceExt;
+use tracing::info;
+
+use crate::error::{ReconcileError, ignore_not_found};
+use crate::node_claim::{NodeClaimExt, events};
+use crate::runtime::Action;
+use crate::shell::Shell;
+
+const INSTANCE_POLL: Duration = Duration::from_secs(5);
+const NODE_POLL: Duration = Duration::from_secs(5);
+
+/// The deleting part of the lifecycle controller.
+pub(crate) struct Finalizer {
+    shell: Arc<Shell>,
+    provider: Arc<dyn CloudProvider>,
+}
+
+#[derive(Debug, PartialEq)]
+enum Step {
+    /// Our finalizer is gone: somebody else holds the object.
+    Leave,
+    /// State by when the node must be gone.
+    SetDeadline(Timestamp),
+    /// Delete these nodes, and wait until they are gone.
+    DeleteNodes(Vec<Arc<Node>>),
+    /// Ask the cloud to take the instance away, until it says that it is gone.
+    Terminate(String),
+    /// The instance is gone, or there never was one.
+    Release,
+}
+
+impl Finalizer {
+    pub(crate) fn new(shell: Arc<Shell>, provider: Arc<dyn CloudProvider>) -> Self {
+        Self { shell, provider }
+    }
+
+    pub(crate) async fn finalize(&self, claim: Arc<NodeClaim>) -> Result<Action, ReconcileError> {
+        let nodes = match claim.provider_id() {
+            Some(id) => self.shell.nodes_of(id).await?,
+            None => Vec::new(),
+        };
+        let step = decide(&claim, nodes);
+        self.apply(&claim, step).await
+    }
+
+    async fn apply(&self, claim: &NodeClaim, step: Step) -> Result<Action, ReconcileError> {
+        match step {
+            Step::Leave => Ok(Action::Await),
+            Step::SetDeadline(deadline) => {
+                let text = deadline.strftime("%FT%TZ").to_string();
+                let mut after = claim.clone();
+                after.annotations_mut().insert(
+                    labels::NODECLAIM_TERMINATION_TIMESTAMP_ANNOTATION.to_owned(),
+                    text.clone(),
+                );
+                self.shell.write_claim(claim, &after).await?;
+                info!(NodeClaim = %claim.name_any(), deadline = %text, "annotated nodeclaim");
+                self.shell
+                    .events
+                    .publish(events::grace_period_expiring(claim, &text));
+                Ok(Action::RequeueAfter(Duration::ZERO))
+            }
+            Step::DeleteNodes(nodes) => {
+                for node in nodes
+                    .iter()
+                    .filter(|node| node.metadata.deletion_timestamp.is_none())
+                {
+                    ignore_not_found(self.shell.delete(node.as_ref()).await)?;
+                }
+                Ok(Action::RequeueAfter(NODE_POLL))
+            }
+            Step::Terminate(provider_id) => self.terminate(claim, &provider_id).await,
+            Step::Release => self.release(claim).await,
+        }
+    }
+
+    async fn terminate(
+        &self,
+        claim: &NodeClaim,
+        provider_id: &str,
+    ) -> Result<Action, ReconcileError> {
+        let now = self.shell.now();
+        match self.provider.delete(provider_id).await {
+            Ok(()) => {
+                let after = claim.with_true(conditions::INSTANCE_TERMINATING, now);
+                self.shell.write_claim_status(claim, &after).await?;
+                Ok(Action::RequeueAfter(INSTANCE_POLL))
+            }
+            Err(CloudProviderError::NotFound(_)) => {
+                if claim.is_true(conditions::INSTANCE_TERMINATING) {
+                    let since = claim.condition_since(conditions::INSTANCE_TERMINATING);
+                    self.shell
+                        .metrics
+                        .instance_termination_seconds
+                        .get_or_create(&vec![("nodepool", claim.pool_name().to_owned())])
+                        .observe(now.duration_since(since).as_secs_f64());
+                }
+                self.release(claim).await
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    async fn release(&self, claim: &NodeClaim) -> Result<Action, ReconcileError> {
+        let mut after = claim.clone();
+        after
+            .finalizers_mut()
+            .retain(|name| name != labels::TERMINATION_FINALIZER);
+        self.shell.write_claim(claim, &after).await?;
+        let pool = ("nodepool", claim.pool_name().to_owned());
+        if let Some(deleted_at) = &claim.metadata.deletion_timestamp {
+            let took = self.shell.now().duration_since(deleted_at.0);
+            self.shell
+                .metrics
+                .node_claim_termination_seconds
+                .get_or_create(&vec![pool.clone()])
+                .observe(took.as_secs_f64());
+        }
+        let terminated = vec![
+            pool,
+            (
+                "capacity_type",
+                claim.label(labels::CAPACITY_TYPE).to_owned(),
+            ),
+            ("zone", claim.label(labels::TOPOLOGY_ZONE).to_owned()),
+        ];
+        self.shell
+            .metrics
+            .node_claims_terminated
+            .get_or_create(&terminated)
+            .inc();
+        info!(NodeClaim = %claim.name_any(), provider_id = claim.provider_id(), "deleted nodeclaim");
+        Ok(Action::Await)
+    }
+}
+
+fn decide(claim: &NodeClaim, nodes: Vec<Arc<Node>>) -> Step {
+    if !claim
+        .finalizers()
+        .iter()
+        .any(|name| name == labels::TERMINATION_FINALIZER)
+    {
+        return Step::Leave;
+    }
+    let deleted_at = claim
+        .metadata
+        .deletion_timestamp
+        .as_ref()
+        .map(|time| time.0);
+    let period = claim.spec.termination_grace_period;
+    if let (Some(deleted_at), Some(period), None) =
+        (deleted_at, period, claim.termination_deadline())
+        && let Ok(deadline) = deleted_at.checked_add(period.to_signed_duration())
+    {
+        return Step::SetDeadline(deadline);
+    }
+    if claim.is_true(conditions::REGISTERED) && !nodes.is_empty() {
+        return Step::DeleteNodes(nodes);
+    }
+    match claim.provider_id() {
+        Some(provider_id) => Step::Terminate(provider_id.to_owned()),
+        None => Step::Release,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn claim(extra: &Value) -> NodeClaim {
+        let mut object = json!({
+            "apiVersion": "karpenter.sh/v1", "kind": "NodeClaim",
+            "metadata": {"name": "c", "deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": ["karpenter.sh/termination"]},
+            "spec": {"requirements": [], "nodeClassRef": {"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": "default"}},
+            "status": {"providerID": "aws:///a/i-1"},
+        });
+        for (path, value) in extra.as_object().unwrap() {
+            *object
+                .pointer_mut(path.rsplit_once('/').unwrap().0)
+                .unwrap()
+                .as_object_mut()
+                .unwrap()
+                .entry(path.rsplit_once('/').unwrap().1)
+                .or_insert(Value::Null) = value.clone();
+        }
+        serde_json::from_value(object).unwrap()
+    }
+
+    #[test]
+    fn deadline_then_nodes_then_instance_then_finalizer() {
+        let node: Arc<Node> =
+            Arc::new(serde_json::from_value(json!({"metadata": {"name": "n"}})).unwrap());
+        let registered = json!([{"type": "Registered", "status": "True", "reason": "Registered", "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z"}]);
+        let deadline = "2026-01-01T00:30:00Z".parse().unwrap();
+        let terminate = Step::Terminate("aws:///a/i-1".to_owned());
+        let cases = [
+            (json!({"/metadata/finalizers": []}), vec![], Step::Leave),
+            (
+                json!({"/spec/terminationGracePeriod": "30m"}),
+                vec![],
+                Step::SetDeadline(deadline),
+            ),
+            (
+                json!({"/spec/terminationGracePeriod": "30m", "/metadata/annotations": {"karpenter.sh/nodeclaim-termination-timestamp": "2026-01-01T00:30:00Z"}}),
+                vec![],
+                terminate,
+            ),
+            (
+                json!({"/status/conditions": registered}),
+                vec![Arc::clone(&node)],
+                Step::DeleteNodes(vec![Arc::clone(&node)]),
+            ),
+            (
+                json!({}),
+                vec![node],
+                Step::Terminate("aws:///a/i-1".to_owned()),
+            ),
+            (json!({"/status/providerID": ""}), vec![], Step::Release),
+        ];
+        for (extra, nodes, expected) in cases {
+            assert_eq!(decide(&claim(&extra), nodes), expected, "{extra}");
+        }
+    }
+}

@@ -1,0 +1,210 @@
+//! Deletes claims whose instance is gone, and terminates instances that belong to no claim.
+//!
+//! Every two minutes, against the cloud's own list. Answers to
+//! `pkg/controllers/nodeclaim/garbagecollection/controller.go` and the AWS provider's namesake.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use apis::{NodeClaim, conditions};
+use cloudprovider::{CloudProvider, CloudProviderError, Launched};
+use futures::stream::{self, StreamExt};
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::Node;
+use kube::ResourceExt;
+use kube::api::ListParams;
+use state::ledger::{LaunchRecord, OutcomeId, Record};
+use tracing::{error, info, warn};
+
+use crate::error::{ReconcileError, ignore_not_found};
+use crate::node_claim::initialization::is_ready;
+use crate::node_claim::{NodeClaimExt, disrupted, remaining};
+use crate::shell::Shell;
+
+pub(crate) const PERIOD: Duration = Duration::from_mins(2);
+/// An instance this young may belong to a claim whose status is still being written.
+const YOUNG: Duration = Duration::from_secs(30);
+const AT_ONCE: usize = 20;
+
+/// The controller.
+pub(crate) struct GarbageCollection {
+    pub(crate) shell: Arc<Shell>,
+    pub(crate) provider: Arc<dyn CloudProvider>,
+}
+
+struct Observed {
+    claims: Vec<NodeClaim>,
+    /// Taken before the claims were listed.
+    instances: Vec<Launched>,
+    /// Provider ids of nodes that are Ready.
+    ready: BTreeSet<String>,
+}
+
+#[derive(Debug, Default)]
+struct Decided {
+    claims: Vec<NodeClaim>,
+    instances: Vec<Launched>,
+}
+
+impl GarbageCollection {
+    pub(crate) async fn run(&self) {
+        loop {
+            tokio::time::sleep(PERIOD).await;
+            match self.observe().await {
+                Ok(observed) => self.apply(decide(observed, self.shell.now())).await,
+                Err(error) => error!(%error, "listing for garbage collection"),
+            }
+        }
+    }
+
+    async fn observe(&self) -> Result<Observed, ReconcileError> {
+        // First the cloud, then the API: what the list holds too much is young, not leaked.
+        let instances = self.provider.list().await?;
+        let claims = self
+            .shell
+            .cluster_api::<NodeClaim>()
+            .list(&ListParams::default())
+            .await?;
+        let nodes = self
+            .shell
+            .cluster_api::<Node>()
+            .list(&ListParams::default())
+            .await?;
+        let ready = nodes
+            .items
+            .iter()
+            .filter(|node| is_ready(node))
+            .filter_map(|node| node.spec.as_ref()?.provider_id.clone())
+            .collect();
+        Ok(Observed {
+            claims: claims.items,
+            instances,
+            ready,
+        })
+    }
+
+    async fn apply(&self, decided: Decided) {
+        let Decided { claims, instances } = decided;
+        let deletes: Vec<_> = claims
+            .iter()
+            .map(|claim| self.delete_claim(claim))
+            .collect();
+        stream::iter(deletes)
+            .buffered(AT_ONCE)
+            .for_each(|()| async {})
+            .await;
+        let terminations: Vec<_> = instances.iter().map(|it| self.terminate(it)).collect();
+        stream::iter(terminations)
+            .buffered(AT_ONCE)
+            .for_each(|()| async {})
+            .await;
+    }
+
+    async fn delete_claim(&self, claim: &NodeClaim) {
+        if let Err(error) = ignore_not_found(self.shell.delete(claim).await) {
+            error!(NodeClaim = %claim.name_any(), %error, "garbage collecting nodeclaim");
+            return;
+        }
+        info!(NodeClaim = %claim.name_any(), provider_id = claim.provider_id(), "garbage collecting nodeclaim with no cloudprovider representation");
+        disrupted(&self.shell.metrics, claim, "garbage_collected");
+        self.shell
+            .record_claim(claim, OutcomeId::ClaimGarbageCollected, "");
+        self.shell
+            .say(format!("{} has lost its instance", claim.name_any()));
+    }
+
+    async fn terminate(&self, instance: &Launched) {
+        let id = &instance.provider_id;
+        match self.provider.delete(id).await {
+            Ok(()) | Err(CloudProviderError::NotFound(_)) => {}
+            Err(error) => {
+                error!(provider_id = %id, %error, "garbage collecting instance");
+                return;
+            }
+        }
+        warn!(provider_id = %id, "garbage collected cloudprovider instance");
+        self.shell
+            .say(format!("terminated {id}, which belongs to no claim"));
+        let label = |key: &str| instance.labels.get(key).cloned().unwrap_or_default();
+        self.shell.record(Record::Launch(LaunchRecord {
+            at: self.shell.now(),
+            claim: instance.node_claim_name.clone().unwrap_or_default(),
+            pool: instance.node_pool_name.clone().unwrap_or_default(),
+            node: String::new(),
+            outcome: OutcomeId::InstanceGarbageCollected,
+            instance_type: label(apis::labels::INSTANCE_TYPE),
+            zone: label(apis::labels::TOPOLOGY_ZONE),
+            capacity_type: label(apis::labels::CAPACITY_TYPE),
+            price_per_hour: 0.0,
+            reason: id.clone(),
+            policies: Vec::new(),
+        }));
+        match self.shell.nodes_of(id).await {
+            Ok(nodes) => {
+                for node in nodes {
+                    if let Err(error) = ignore_not_found(self.shell.delete(node.as_ref()).await) {
+                        error!(Node = %node.name_any(), %error, "garbage collecting node");
+                    }
+                }
+            }
+            Err(error) => error!(provider_id = %id, %error, "finding nodes of the instance"),
+        }
+    }
+}
+
+fn decide(observed: Observed, now: Timestamp) -> Decided {
+    let Observed {
+        claims,
+        instances,
+        ready,
+    } = observed;
+    let alive: BTreeSet<&str> = instances
+        .iter()
+        .filter(|instance| !instance.is_terminating)
+        .map(|instance| instance.provider_id.as_str())
+        .collect();
+    let owned: BTreeSet<&str> = claims
+        .iter()
+        .filter_map(|claim| claim.provider_id())
+        .collect();
+    // A claim that is still launching has no provider id yet; its instance already carries its name.
+    let launching: BTreeSet<String> = claims
+        .iter()
+        .filter(|claim| claim.provider_id().is_none())
+        .map(ResourceExt::name_any)
+        .collect();
+    let lost: Vec<NodeClaim> = claims
+        .iter()
+        .filter(|claim| claim.metadata.deletion_timestamp.is_none())
+        .filter(|claim| claim.is_true(conditions::REGISTERED))
+        .filter(|claim| {
+            claim
+                .provider_id()
+                .is_some_and(|id| !alive.contains(id) && !ready.contains(id))
+        })
+        .cloned()
+        .collect();
+    let leaked: Vec<Launched> = instances
+        .iter()
+        .filter(|instance| {
+            !instance.is_terminating && !owned.contains(instance.provider_id.as_str())
+        })
+        .filter(|instance| {
+            !instance
+                .node_claim_name
+                .as_ref()
+                .is_some_and(|name| launching.contains(name))
+        })
+        .filter(|instance| {
+            instance
+                .launched_at
+                .is_some_and(|at| remaining(at, YOUNG, now).is_zero())
+        })
+        .cloned()
+        .collect();
+    Decided {
+        claims: lost,
+        instances: leaked,
+    }
+}

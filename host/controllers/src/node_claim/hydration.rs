@@ -1,0 +1,44 @@
+//! Gives claims made by older releases the NodeClass label.
+//!
+//! Answers to `pkg/controllers/nodeclaim/hydration/controller.go`.
+
+use std::sync::Arc;
+
+use apis::labels;
+use kube::ResourceExt;
+
+use crate::error::ReconcileError;
+use crate::runtime::{Action, ObjectKey, Reconciler};
+use crate::shell::Shell;
+
+/// The controller.
+pub(crate) struct Hydration {
+    pub(crate) shell: Arc<Shell>,
+}
+
+#[async_trait::async_trait]
+impl Reconciler for Hydration {
+    type Key = ObjectKey;
+
+    async fn reconcile(&self, key: &ObjectKey) -> Result<Action, ReconcileError> {
+        let facts = self
+            .shell
+            .snapshot()
+            .node_of_claim(&key.name)
+            .and_then(|it| it.claim.clone());
+        let is_lacking =
+            facts.is_some_and(|claim| !claim.labels.contains_key(labels::EC2_NODE_CLASS));
+        if !is_lacking {
+            return Ok(Action::Await);
+        }
+        let Some(claim) = self.shell.node_claim(&key.name).await? else {
+            return Ok(Action::Await);
+        };
+        let class = &claim.spec.node_class_ref;
+        let label = labels::node_class_label(&class.group, &class.kind);
+        let mut after = claim.as_ref().clone();
+        after.labels_mut().insert(label, class.name.clone());
+        self.shell.write_claim(&claim, &after).await?;
+        Ok(Action::Await)
+    }
+}

@@ -1,0 +1,139 @@
+//! Whether a registered node is ready for pods, and if not, why.
+//!
+//! Pure. Answers to `pkg/controllers/nodeclaim/lifecycle/initialization.go`.
+
+use apis::NodeClaim;
+use apis::labels;
+use apis::resources::Resources;
+use k8s_openapi::api::core::v1::{Node, Taint};
+
+/// What a node still lacks: a condition reason and a message.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Lack {
+    pub(crate) reason: &'static str,
+    pub(crate) message: String,
+}
+
+/// The first thing the node lacks, if it lacks anything.
+pub(crate) fn lack(claim: &NodeClaim, node: &Node) -> Option<Lack> {
+    let lack = |reason, message: String| Some(Lack { reason, message });
+    if !is_ready(node) {
+        return lack("NodeNotReady", "Node status is NotReady".to_owned());
+    }
+    let taints = taints(node);
+    let startup = claim.spec.startup_taints.iter().find(|startup| {
+        taints
+            .iter()
+            .any(|taint| taint.key == startup.key && taint.effect == startup.effect)
+    });
+    if let Some(taint) = startup {
+        return lack(
+            "StartupTaintsExist",
+            format!("StartupTaint \"{}\" still exists", show(taint)),
+        );
+    }
+    if let Some(taint) = taints
+        .iter()
+        .find(|taint| labels::is_known_ephemeral_taint(taint))
+    {
+        let message = format!("KnownEphemeralTaint \"{}\" still exists", show(taint));
+        return lack("KnownEphemeralTaintsExist", message);
+    }
+    let requested = Resources::from_list(&claim.spec.resources.requests);
+    let allocatable = node
+        .status
+        .as_ref()
+        .and_then(|status| status.allocatable.as_ref())
+        .map(Resources::from_list)
+        .unwrap_or_default();
+    let missing = requested
+        .iter()
+        .find(|(name, amount)| *amount > 0 && allocatable.get(name) == 0)
+        .map(|(name, _)| name.to_owned());
+    missing.and_then(|name| {
+        lack(
+            "ResourceNotRegistered",
+            format!("Resource \"{name}\" was requested but not registered"),
+        )
+    })
+}
+
+/// Whether the node's condition Ready is True.
+pub(crate) fn is_ready(node: &Node) -> bool {
+    let conditions = node
+        .status
+        .iter()
+        .flat_map(|status| status.conditions.iter().flatten());
+    conditions
+        .into_iter()
+        .any(|condition| condition.type_ == "Ready" && condition.status == "True")
+}
+
+/// The node's taints.
+pub(crate) fn taints(node: &Node) -> &[Taint] {
+    node.spec
+        .as_ref()
+        .and_then(|spec| spec.taints.as_deref())
+        .unwrap_or_default()
+}
+
+fn show(taint: &Taint) -> String {
+    match taint.value.as_deref() {
+        Some(value) if !value.is_empty() => format!("{}={value}:{}", taint.key, taint.effect),
+        Some(_) | None => format!("{}:{}", taint.key, taint.effect),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn check(claim: Value, node: Value) -> Option<&'static str> {
+        let claim: NodeClaim = serde_json::from_value(json!({
+            "apiVersion": "karpenter.sh/v1", "kind": "NodeClaim", "metadata": {"name": "c"}, "spec": claim,
+        }))
+        .unwrap();
+        lack(&claim, &serde_json::from_value(node).unwrap()).map(|lack| lack.reason)
+    }
+
+    #[test]
+    fn a_node_initializes_when_nothing_is_lacking_in_this_order() {
+        let class =
+            json!({"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": "default"});
+        let claim = json!({
+            "requirements": [],
+            "nodeClassRef": class,
+            "startupTaints": [{"key": "init", "effect": "NoSchedule"}],
+            "resources": {"requests": {"nvidia.com/gpu": "1", "cpu": "0"}},
+        });
+        let ready = json!([{"type": "Ready", "status": "True"}]);
+        let cases = [
+            (json!({"status": {}}), Some("NodeNotReady")),
+            (
+                json!({"spec": {"taints": [{"key": "init", "effect": "NoSchedule"}]}, "status": {"conditions": ready}}),
+                Some("StartupTaintsExist"),
+            ),
+            (
+                json!({"spec": {"taints": [{"key": "readiness.k8s.io/x", "effect": "NoSchedule"}]}, "status": {"conditions": ready}}),
+                Some("KnownEphemeralTaintsExist"),
+            ),
+            (
+                json!({"status": {"conditions": ready}}),
+                Some("ResourceNotRegistered"),
+            ),
+            (
+                json!({"status": {"conditions": ready, "allocatable": {"nvidia.com/gpu": "0"}}}),
+                Some("ResourceNotRegistered"),
+            ),
+            (
+                json!({"status": {"conditions": ready, "allocatable": {"nvidia.com/gpu": "1"}}}),
+                None,
+            ),
+        ];
+        for (node, expected) in cases {
+            assert_eq!(check(claim.clone(), node.clone()), expected, "{node}");
+        }
+    }
+}

@@ -1,0 +1,241 @@
+//! Launches the instance of a claim: asks the ranking policy for the order of offerings, then the provider.
+//!
+//! Answers to `pkg/controllers/nodeclaim/lifecycle/launch.go`.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use apis::conditions::{self, Status};
+use apis::{NodeClaim, NodePool};
+use cloudprovider::{CloudProvider, CloudProviderError, LaunchRequest, Launched};
+use jiff::Timestamp;
+use kube::ResourceExt;
+use scheduling::ranking::RankedLaunch;
+use state::ledger::OutcomeId;
+use tracing::{error, info};
+
+use crate::error::{ReconcileError, ignore_not_found};
+use crate::node_claim::lifecycle::LAUNCH_TIMEOUT;
+use crate::node_claim::{NodeClaimExt, disrupted, events, remaining};
+use crate::recorder::shorten;
+use crate::runtime::Action;
+use crate::shell::Shell;
+
+/// A condition message of a failed launch is cut here.
+const MESSAGE_BYTES_MAX: usize = 300;
+
+/// The launching part of the lifecycle controller.
+pub(crate) struct Launcher {
+    shell: Arc<Shell>,
+    provider: Arc<dyn CloudProvider>,
+}
+
+/// What the answer of the provider means for the claim.
+#[derive(Debug, PartialEq)]
+enum Verdict {
+    /// The instance runs.
+    Launched(Box<Launched>),
+    /// The claim cannot be launched: it is deleted and its pods are solved again.
+    Delete {
+        metric_reason: &'static str,
+        outcome: OutcomeId,
+        message: String,
+    },
+    /// The launch is tried again.
+    Retry {
+        reason: String,
+        message: String,
+        error: CloudProviderError,
+    },
+}
+
+impl Launcher {
+    pub(crate) fn new(shell: Arc<Shell>, provider: Arc<dyn CloudProvider>) -> Self {
+        Self { shell, provider }
+    }
+
+    pub(crate) async fn launch(&self, claim: &Arc<NodeClaim>) -> Result<Action, ReconcileError> {
+        let (answer, ranked) = self.ask(claim).await;
+        let verdict = decide(answer);
+        self.apply(claim, verdict, &ranked).await
+    }
+
+    /// Never waits longer than the claim may still take to launch; the launch itself is idempotent.
+    async fn ask(
+        &self,
+        claim: &Arc<NodeClaim>,
+    ) -> (Result<Launched, CloudProviderError>, RankedLaunch) {
+        let (request, ranked) = match self.request(claim).await {
+            Ok(found) => found,
+            Err(error) => return (Err(error), RankedLaunch::default()),
+        };
+        let since = claim.condition_since(conditions::LAUNCHED);
+        let limit = remaining(since, LAUNCH_TIMEOUT, self.shell.now());
+        let limit = limit.max(Duration::from_secs(1));
+        let answer = tokio::time::timeout(limit, self.provider.create(request)).await;
+        let slow = || {
+            Err(CloudProviderError::Other(
+                "the cloud did not answer in time".to_owned(),
+            ))
+        };
+        (answer.unwrap_or_else(|_| slow()), ranked)
+    }
+
+    async fn request(
+        &self,
+        claim: &Arc<NodeClaim>,
+    ) -> Result<(LaunchRequest, RankedLaunch), CloudProviderError> {
+        let name = &claim.spec.node_class_ref.name;
+        let node_class = self
+            .shell
+            .node_class(name)
+            .filter(|class| class.metadata.deletion_timestamp.is_none())
+            .ok_or_else(|| {
+                CloudProviderError::NodeClassNotReady(format!("{name} does not exist"))
+            })?;
+        if !crate::node_class::is_ready(&node_class) {
+            return Err(CloudProviderError::NodeClassNotReady(format!(
+                "{name} is not ready"
+            )));
+        }
+        let pool = self.shell.node_pool(claim.pool_name());
+        let pool = pool.unwrap_or_else(|| Arc::new(pool_of_standalone(claim)));
+        let instance_types = self.provider.instance_types(&pool, &node_class).await?;
+        let ranked = self.shell.rank_for_launch(claim, &instance_types).await;
+        if ranked.offerings.is_empty() {
+            let message = "all requested instance types were unavailable during launch";
+            return Err(CloudProviderError::InsufficientCapacity(message.to_owned()));
+        }
+        let request = LaunchRequest {
+            node_claim: Arc::clone(claim),
+            node_class,
+            offerings: ranked.offerings.clone(),
+            order_differs_from_price: ranked.order_differs_from_price,
+            instance_types,
+        };
+        Ok((request, ranked))
+    }
+
+    async fn apply(
+        &self,
+        claim: &NodeClaim,
+        verdict: Verdict,
+        ranked: &RankedLaunch,
+    ) -> Result<Action, ReconcileError> {
+        match verdict {
+            Verdict::Launched(launched) => {
+                let hydrated = with_metadata(claim, &launched);
+                let written = self.shell.write_claim(claim, &hydrated).await?;
+                let after = with_status(&written, &launched, self.shell.now());
+                self.shell.write_claim_status(&written, &after).await?;
+                info!(
+                    NodeClaim = %claim.name_any(),
+                    provider_id = %launched.provider_id,
+                    instance_type = after.label(apis::labels::INSTANCE_TYPE),
+                    zone = after.label(apis::labels::TOPOLOGY_ZONE),
+                    capacity_type = after.label(apis::labels::CAPACITY_TYPE),
+                    "launched nodeclaim"
+                );
+                self.shell
+                    .record_launch(&after, OutcomeId::ClaimLaunched, "", ranked);
+                self.shell.say(format!(
+                    "launched {} for {}",
+                    after.instance_text(),
+                    claim.name_any()
+                ));
+                Ok(Action::RequeueAfter(Duration::ZERO))
+            }
+            Verdict::Delete {
+                metric_reason,
+                outcome,
+                message,
+            } => {
+                if outcome == OutcomeId::ClaimInsufficientCapacity {
+                    self.shell
+                        .events
+                        .publish(events::insufficient_capacity(claim, &message));
+                    self.shell.tell_pods_of(claim, &message);
+                }
+                error!(NodeClaim = %claim.name_any(), error = %message, "failed launching nodeclaim");
+                ignore_not_found(self.shell.delete(claim).await)?;
+                disrupted(&self.shell.metrics, claim, metric_reason);
+                self.shell.record_launch(claim, outcome, &message, ranked);
+                self.shell
+                    .say(format!("could not launch {}: {message}", claim.name_any()));
+                Ok(Action::Await)
+            }
+            Verdict::Retry {
+                reason,
+                message,
+                error,
+            } => {
+                let now = self.shell.now();
+                let told = (Status::Unknown, reason.as_str(), message.as_str());
+                let after = claim.with_condition(conditions::LAUNCHED, told, now);
+                self.shell.write_claim_status(claim, &after).await?;
+                self.shell
+                    .record_launch(claim, OutcomeId::ClaimLaunchFailed, &message, ranked);
+                Err(error.into())
+            }
+        }
+    }
+}
+
+fn decide(answer: Result<Launched, CloudProviderError>) -> Verdict {
+    match answer {
+        Ok(launched) => Verdict::Launched(Box::new(launched)),
+        Err(CloudProviderError::InsufficientCapacity(message)) => Verdict::Delete {
+            metric_reason: "insufficient_capacity",
+            outcome: OutcomeId::ClaimInsufficientCapacity,
+            message,
+        },
+        Err(CloudProviderError::NodeClassNotReady(message)) => Verdict::Delete {
+            metric_reason: "nodeclass_not_ready",
+            outcome: OutcomeId::ClaimNodeClassNotReady,
+            message,
+        },
+        Err(error) => {
+            let reason = match &error {
+                CloudProviderError::Create { reason, .. } => reason.clone(),
+                _ => "LaunchFailed".to_owned(),
+            };
+            let message = shorten(&error.to_string(), MESSAGE_BYTES_MAX);
+            Verdict::Retry {
+                reason,
+                message,
+                error,
+            }
+        }
+    }
+}
+
+/// Labels of the claim win over the provider's, annotations of the provider over the claim's.
+fn with_metadata(claim: &NodeClaim, launched: &Launched) -> NodeClaim {
+    let mut after = claim.clone();
+    let own = std::mem::take(after.labels_mut());
+    let labels = after.labels_mut();
+    labels.extend(launched.labels.clone());
+    labels.extend(own);
+    after.annotations_mut().extend(launched.annotations.clone());
+    after
+}
+
+fn with_status(claim: &NodeClaim, launched: &Launched, now: Timestamp) -> NodeClaim {
+    let mut after = claim.with_true(conditions::LAUNCHED, now);
+    let status = after.status.get_or_insert_default();
+    status.provider_id = Some(launched.provider_id.clone());
+    status.image_id = Some(launched.image_id.clone());
+    status.capacity = launched.capacity.to_list();
+    status.allocatable = launched.allocatable.to_list();
+    after
+}
+
+/// A claim that no pool made may buy whatever its own requirements allow.
+fn pool_of_standalone(claim: &NodeClaim) -> NodePool {
+    let mut pool = NodePool::default();
+    let template = &mut pool.spec.template.spec;
+    template.requirements.clone_from(&claim.spec.requirements);
+    template.node_class_ref = claim.spec.node_class_ref.clone();
+    template.taints.clone_from(&claim.spec.taints);
+    pool
+}

@@ -1,0 +1,309 @@
+//! Takes a NodeClaim from its creation to an initialized node, and through its deletion.
+//!
+//! One step a reconcile; each is decided from the objects alone, so a restart in the middle changes nothing.
+//! Answers to `pkg/controllers/nodeclaim/lifecycle/controller.go` and `liveness.go`.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use apis::conditions::{self, Conditioned, Status};
+use apis::{NodeClaim, labels};
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::Node;
+use kube::ResourceExt;
+use state::ledger::OutcomeId;
+use tracing::{error, info};
+
+use crate::error::{ReconcileError, ignore_not_found};
+use crate::node_claim::finalize::Finalizer;
+use crate::node_claim::initialization::{self, Lack};
+use crate::node_claim::launch::Launcher;
+use crate::node_claim::{NodeClaimExt, disrupted, remaining};
+use crate::node_claim::{events, registration};
+use crate::runtime::{Action, ObjectKey, Reconciler};
+use crate::shell::{Registration, Shell};
+
+/// A claim that did not launch within this time is deleted.
+pub(crate) const LAUNCH_TIMEOUT: Duration = Duration::from_mins(5);
+/// A claim whose node did not register within this time is deleted.
+pub(crate) const REGISTRATION_TIMEOUT: Duration = Duration::from_mins(15);
+
+/// The controller.
+pub(crate) struct Lifecycle {
+    shell: Arc<Shell>,
+    launcher: Launcher,
+    finalizer: Finalizer,
+}
+
+struct Observed {
+    claim: Arc<NodeClaim>,
+    /// Nodes with the claim's provider id; one, when all is well.
+    nodes: Vec<Arc<Node>>,
+}
+
+/// The next step of a claim.
+#[derive(Debug, PartialEq)]
+enum Step {
+    /// It is being deleted.
+    Finalize,
+    /// It is not protected by our finalizer yet.
+    AddFinalizer,
+    /// It has no instance yet.
+    Launch,
+    /// Its node is not there, or not the only one.
+    AwaitNode {
+        is_false: bool,
+        reason: &'static str,
+        message: String,
+    },
+    /// Its node is there.
+    Register(Arc<Node>),
+    /// Its node is not ready for pods.
+    AwaitInitialization(Lack),
+    /// Its node is ready for pods.
+    Initialize(Arc<Node>),
+    /// It took too long.
+    GiveUp(GaveUp),
+    /// Nothing is left to do.
+    Rest,
+}
+
+/// What took too long.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum GaveUp {
+    Launching,
+    Registering,
+}
+
+impl Lifecycle {
+    pub(crate) fn new(shell: Arc<Shell>, launcher: Launcher, finalizer: Finalizer) -> Self {
+        Self {
+            shell,
+            launcher,
+            finalizer,
+        }
+    }
+
+    async fn observe(&self, key: &ObjectKey) -> Result<Option<Observed>, ReconcileError> {
+        let Some(claim) = self.shell.node_claim(&key.name).await? else {
+            return Ok(None);
+        };
+        let nodes = match claim.provider_id() {
+            Some(id) => self.shell.nodes_of(id).await?,
+            None => Vec::new(),
+        };
+        Ok(Some(Observed { claim, nodes }))
+    }
+
+    async fn apply(&self, claim: Arc<NodeClaim>, step: Step) -> Result<Action, ReconcileError> {
+        match step {
+            Step::Finalize => self.finalizer.finalize(claim).await,
+            Step::AddFinalizer => self.add_finalizer(&claim).await,
+            Step::Launch => self.launcher.launch(&claim).await,
+            Step::AwaitNode {
+                is_false,
+                reason,
+                message,
+            } => {
+                let status = if is_false {
+                    Status::False
+                } else {
+                    Status::Unknown
+                };
+                self.await_registration(&claim, (status, reason, &message))
+                    .await
+            }
+            Step::Register(node) => self.register(&claim, &node).await,
+            Step::AwaitInitialization(Lack { reason, message }) => {
+                let told = (Status::Unknown, reason, message.as_str());
+                let now = self.shell.now();
+                let after = claim.with_condition(conditions::INITIALIZED, told, now);
+                self.shell.write_claim_status(&claim, &after).await?;
+                Ok(Action::Await)
+            }
+            Step::Initialize(node) => self.initialize(&claim, &node).await,
+            Step::GiveUp(what) => self.give_up(&claim, what).await,
+            Step::Rest => Ok(Action::Await),
+        }
+    }
+
+    async fn add_finalizer(&self, claim: &NodeClaim) -> Result<Action, ReconcileError> {
+        let mut after = claim.clone();
+        after
+            .finalizers_mut()
+            .push(labels::TERMINATION_FINALIZER.to_owned());
+        self.shell.write_claim(claim, &after).await?;
+        Ok(Action::RequeueAfter(Duration::ZERO))
+    }
+
+    async fn await_registration(
+        &self,
+        claim: &NodeClaim,
+        told: (Status, &str, &str),
+    ) -> Result<Action, ReconcileError> {
+        let now = self.shell.now();
+        let after = claim.with_condition(conditions::REGISTERED, told, now);
+        self.shell.write_claim_status(claim, &after).await?;
+        let since = claim.condition_since(conditions::REGISTERED);
+        Ok(Action::RequeueAfter(remaining(
+            since,
+            REGISTRATION_TIMEOUT,
+            now,
+        )))
+    }
+
+    async fn register(&self, claim: &NodeClaim, node: &Node) -> Result<Action, ReconcileError> {
+        if registration::lacks_unregistered_taint(node) {
+            error!(NodeClaim = %claim.name_any(), Node = %node.name_any(), "missing required startup taint, karpenter.sh/unregistered");
+            self.shell
+                .events
+                .publish(events::unregistered_taint_missing(claim));
+        }
+        let registered = registration::registered_node(claim, node);
+        self.shell.write_node(node, &registered).await?;
+        let now = self.shell.now();
+        let mut after = claim.with_true(conditions::REGISTERED, now);
+        after.status.get_or_insert_default().node_name = Some(node.name_any());
+        self.shell.write_claim_status(claim, &after).await?;
+        info!(NodeClaim = %claim.name_any(), Node = %node.name_any(), provider_id = claim.provider_id(), "registered nodeclaim");
+        let pool = claim.pool_name();
+        let zone = claim.label(labels::TOPOLOGY_ZONE);
+        self.shell
+            .metrics
+            .nodes_created
+            .get_or_create(&vec![
+                ("nodepool", pool.to_owned()),
+                ("zone", zone.to_owned()),
+            ])
+            .inc();
+        self.shell
+            .record_claim(claim, OutcomeId::ClaimRegistered, "");
+        self.shell.pod_ledger().settle_claim(&claim.name_any());
+        self.shell
+            .note_registration(claim, Registration::Succeeded)
+            .await?;
+        Ok(Action::RequeueAfter(Duration::ZERO))
+    }
+
+    async fn initialize(&self, claim: &NodeClaim, node: &Node) -> Result<Action, ReconcileError> {
+        let mut initialized = node.clone();
+        initialized
+            .labels_mut()
+            .insert(labels::INITIALIZED.to_owned(), "true".to_owned());
+        self.shell.write_node(node, &initialized).await?;
+        let after = claim.with_true(conditions::INITIALIZED, self.shell.now());
+        self.shell.write_claim_status(claim, &after).await?;
+        info!(NodeClaim = %claim.name_any(), Node = %node.name_any(), provider_id = claim.provider_id(), "initialized nodeclaim");
+        self.shell
+            .record_claim(claim, OutcomeId::ClaimInitialized, "");
+        self.shell.say(format!(
+            "node {} is ready ({})",
+            node.name_any(),
+            claim.instance_text()
+        ));
+        Ok(Action::Await)
+    }
+
+    async fn give_up(&self, claim: &NodeClaim, what: GaveUp) -> Result<Action, ReconcileError> {
+        let (reason, outcome, words) = match what {
+            GaveUp::Launching => ("launch_timeout", OutcomeId::ClaimLaunchTimeout, "launch"),
+            GaveUp::Registering => (
+                "registration_timeout",
+                OutcomeId::ClaimRegistrationTimeout,
+                "register",
+            ),
+        };
+        ignore_not_found(self.shell.delete(claim).await)?;
+        info!(NodeClaim = %claim.name_any(), reason, "terminating due to liveness");
+        disrupted(&self.shell.metrics, claim, reason);
+        let told = match what {
+            GaveUp::Registering => Registration::Failed {
+                reason: conditions::reason::REGISTRATION_FAILED,
+                message: "Failed to register node",
+            },
+            GaveUp::Launching => {
+                let launched = claim.condition(conditions::LAUNCHED);
+                Registration::Failed {
+                    reason: launched.map_or(conditions::reason::LAUNCH_FAILED, |it| &it.reason),
+                    message: launched.map_or("", |it| &it.message),
+                }
+            }
+        };
+        self.shell.note_registration(claim, told).await?;
+        self.shell.record_claim(claim, outcome, "");
+        self.shell.say(format!(
+            "gave up {}: did not {words} in time",
+            claim.name_any()
+        ));
+        Ok(Action::Await)
+    }
+}
+
+#[async_trait::async_trait]
+impl Reconciler for Lifecycle {
+    type Key = ObjectKey;
+
+    async fn reconcile(&self, key: &ObjectKey) -> Result<Action, ReconcileError> {
+        let Some(observed) = self.observe(key).await? else {
+            return Ok(Action::Await);
+        };
+        let step = decide(&observed, self.shell.now());
+        self.apply(observed.claim, step).await
+    }
+}
+
+fn decide(observed: &Observed, now: Timestamp) -> Step {
+    let Observed { claim, nodes } = observed;
+    if claim.metadata.deletion_timestamp.is_some() {
+        return Step::Finalize;
+    }
+    if !claim
+        .finalizers()
+        .iter()
+        .any(|name| name == labels::TERMINATION_FINALIZER)
+    {
+        return Step::AddFinalizer;
+    }
+    let overdue = |condition: &str, limit: Duration| {
+        remaining(claim.condition_since(condition), limit, now).is_zero()
+    };
+    if !claim.is_true(conditions::LAUNCHED) {
+        return if overdue(conditions::LAUNCHED, LAUNCH_TIMEOUT) {
+            Step::GiveUp(GaveUp::Launching)
+        } else {
+            Step::Launch
+        };
+    }
+    if !claim.is_true(conditions::REGISTERED) {
+        let message = || "Node not registered with cluster".to_owned();
+        return match nodes.as_slice() {
+            [node] => Step::Register(Arc::clone(node)),
+            _ if overdue(conditions::REGISTERED, REGISTRATION_TIMEOUT) => {
+                Step::GiveUp(GaveUp::Registering)
+            }
+            [] => Step::AwaitNode {
+                is_false: false,
+                reason: "NodeNotFound",
+                message: message(),
+            },
+            several => Step::AwaitNode {
+                is_false: true,
+                reason: "MultipleNodesFound",
+                message: format!("Invariant violated, matched {} nodes", several.len()),
+            },
+        };
+    }
+    if claim.is_true(conditions::INITIALIZED) {
+        return Step::Rest;
+    }
+    let Some(node) = nodes.first() else {
+        return Step::AwaitInitialization(Lack {
+            reason: "NodeNotFound",
+            message: "Node not registered with cluster".to_owned(),
+        });
+    };
+    match initialization::lack(claim, node) {
+        Some(lack) => Step::AwaitInitialization(lack),
+        None => Step::Initialize(Arc::clone(node)),
+    }
+}

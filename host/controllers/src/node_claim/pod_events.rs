@@ -1,0 +1,55 @@
+//! Notes on a claim when a pod last came to its node or left it; `consolidateAfter` counts from there.
+//!
+//! Answers to `pkg/controllers/nodeclaim/podevents/controller.go`.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use apis::NodeClaim;
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+
+use crate::error::ReconcileError;
+use crate::node_claim::remaining;
+use crate::runtime::{Action, ObjectKey, Reconciler};
+use crate::shell::Shell;
+
+/// A time noted this lately is good enough.
+const DEDUPE: Duration = Duration::from_secs(10);
+
+/// The controller.
+pub(crate) struct PodEvents {
+    pub(crate) shell: Arc<Shell>,
+}
+
+/// The claim with the time noted, unless that was done lately.
+fn decide(claim: &NodeClaim, now: Timestamp) -> Option<NodeClaim> {
+    let last = claim
+        .status
+        .as_ref()
+        .and_then(|status| status.last_pod_event_time.as_ref());
+    if last.is_some_and(|last| !remaining(last.0, DEDUPE, now).is_zero()) {
+        return None;
+    }
+    let mut after = claim.clone();
+    // The wire keeps whole seconds.
+    let now = Timestamp::from_second(now.as_second()).unwrap_or(now);
+    after.status.get_or_insert_default().last_pod_event_time = Some(Time(now));
+    Some(after)
+}
+
+#[async_trait::async_trait]
+impl Reconciler for PodEvents {
+    type Key = ObjectKey;
+
+    async fn reconcile(&self, key: &ObjectKey) -> Result<Action, ReconcileError> {
+        let observed = self.shell.node_claim(&key.name).await?;
+        let Some(claim) = observed else {
+            return Ok(Action::Await);
+        };
+        if let Some(after) = decide(&claim, self.shell.now()) {
+            self.shell.write_claim_status(&claim, &after).await?;
+        }
+        Ok(Action::Await)
+    }
+}

@@ -1,0 +1,154 @@
+//! What a node must carry once it is known to be the node of a claim.
+//!
+//! Pure. Answers to `pkg/controllers/nodeclaim/lifecycle/registration.go`.
+
+use apis::NodeClaim;
+use apis::labels;
+use k8s_openapi::api::core::v1::{Node, Taint};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
+
+/// The node as registration leaves it: the claim's labels, annotations and taints, our finalizer and owner, the
+/// label that says so, and no taint of the unregistered any more.
+pub(crate) fn registered_node(claim: &NodeClaim, node: &Node) -> Node {
+    let mut node = node.clone();
+    sync_metadata(claim, &mut node);
+    let keeps_taints = node.metadata.labels.as_ref().is_some_and(|labels| {
+        labels.get(labels::DO_NOT_SYNC_TAINTS).map(String::as_str) == Some("true")
+    });
+    let spec = node.spec.get_or_insert_default();
+    let taints = spec.taints.get_or_insert_default();
+    if !keeps_taints {
+        for taint in claim.spec.taints.iter().chain(&claim.spec.startup_taints) {
+            merge_taint(taints, taint);
+        }
+    }
+    let unregistered = labels::unregistered_taint();
+    taints.retain(|taint| !is_same(taint, &unregistered));
+    node.metadata
+        .labels
+        .get_or_insert_default()
+        .insert(labels::REGISTERED.to_owned(), "true".to_owned());
+    node
+}
+
+/// Whether the node came up without the taint that keeps pods away until registration.
+pub(crate) fn lacks_unregistered_taint(node: &Node) -> bool {
+    let is_registered = node
+        .metadata
+        .labels
+        .as_ref()
+        .is_some_and(|labels| labels.contains_key(labels::REGISTERED));
+    let unregistered = labels::unregistered_taint();
+    let taints = node
+        .spec
+        .as_ref()
+        .and_then(|spec| spec.taints.as_deref())
+        .unwrap_or_default();
+    !is_registered && !taints.iter().any(|taint| is_same(taint, &unregistered))
+}
+
+fn sync_metadata(claim: &NodeClaim, node: &mut Node) {
+    let meta = &mut node.metadata;
+    let finalizers = meta.finalizers.get_or_insert_default();
+    if !finalizers
+        .iter()
+        .any(|name| name == labels::TERMINATION_FINALIZER)
+    {
+        finalizers.push(labels::TERMINATION_FINALIZER.to_owned());
+    }
+    let owners = meta.owner_references.get_or_insert_default();
+    let uid = claim.metadata.uid.clone().unwrap_or_default();
+    if !owners.iter().any(|owner| owner.uid == uid) {
+        owners.push(OwnerReference {
+            api_version: "karpenter.sh/v1".to_owned(),
+            kind: "NodeClaim".to_owned(),
+            name: claim.metadata.name.clone().unwrap_or_default(),
+            uid,
+            controller: None,
+            block_owner_deletion: Some(true),
+        });
+    }
+    let (own_labels, own_annotations) = (&claim.metadata.labels, &claim.metadata.annotations);
+    meta.labels
+        .get_or_insert_default()
+        .extend(own_labels.clone().unwrap_or_default());
+    meta.annotations
+        .get_or_insert_default()
+        .extend(own_annotations.clone().unwrap_or_default());
+}
+
+fn merge_taint(taints: &mut Vec<Taint>, taint: &Taint) {
+    if !taints.iter().any(|known| is_same(known, taint)) {
+        taints.push(taint.clone());
+    }
+}
+
+fn is_same(a: &Taint, b: &Taint) -> bool {
+    a.key == b.key && a.effect == b.effect
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn claim() -> NodeClaim {
+        serde_json::from_value(json!({
+            "apiVersion": "karpenter.sh/v1", "kind": "NodeClaim",
+            "metadata": {"name": "c", "uid": "u", "labels": {"team": "a", "zone": "claim"}, "annotations": {"x": "y"}},
+            "spec": {
+                "requirements": [],
+                "nodeClassRef": {"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": "default"},
+                "taints": [{"key": "gpu", "effect": "NoSchedule"}],
+                "startupTaints": [{"key": "init", "effect": "NoSchedule"}],
+            },
+        }))
+        .unwrap()
+    }
+
+    fn node(labels: serde_json::Value) -> Node {
+        serde_json::from_value(json!({
+            "metadata": {"name": "n", "labels": labels},
+            "spec": {"taints": [{"key": "karpenter.sh/unregistered", "effect": "NoExecute"}, {"key": "gpu", "effect": "NoSchedule", "value": "own"}]},
+        }))
+        .unwrap()
+    }
+
+    fn taint_keys(node: &Node) -> Vec<&str> {
+        node.spec
+            .iter()
+            .flat_map(|s| s.taints.iter().flatten())
+            .map(|t| t.key.as_str())
+            .collect()
+    }
+
+    #[test]
+    fn registration_gives_the_node_what_the_claim_has() {
+        let node = registered_node(&claim(), &node(json!({"zone": "node"})));
+        assert_eq!(taint_keys(&node), ["gpu", "init"]);
+        let labels = node.metadata.labels.clone().unwrap();
+        assert_eq!(labels["zone"], "claim", "the claim wins");
+        assert_eq!(labels[labels::REGISTERED], "true");
+        assert_eq!(node.metadata.annotations.as_ref().unwrap()["x"], "y");
+        assert_eq!(
+            node.metadata.finalizers.as_deref().unwrap(),
+            [labels::TERMINATION_FINALIZER]
+        );
+        assert_eq!(
+            node.metadata.owner_references.as_ref().unwrap()[0].block_owner_deletion,
+            Some(true)
+        );
+        assert_eq!(
+            registered_node(&claim(), &node),
+            node,
+            "a second time changes nothing"
+        );
+    }
+
+    #[test]
+    fn taints_are_left_alone_where_the_label_says_so() {
+        let node = registered_node(&claim(), &node(json!({labels::DO_NOT_SYNC_TAINTS: "true"})));
+        assert_eq!(taint_keys(&node), ["gpu"]);
+    }
+}

@@ -1,0 +1,174 @@
+//! Resolves NodeClasses through the provider, and holds a deleted one until no claim uses it.
+//!
+//! Answers to the AWS provider's `pkg/controllers/nodeclass/controller.go`.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use apis::conditions::{self, Conditioned};
+use apis::{Ec2NodeClass, NodeClaim, labels};
+use cloudprovider::{CloudProvider, NodeClassStatus};
+use kube::ResourceExt;
+use kube::api::ListParams;
+
+use crate::error::ReconcileError;
+use crate::patching::{Part, patch};
+use crate::recorder::{EventType, Notice};
+use crate::runtime::{Action, ObjectKey, Reconciler};
+use crate::shell::Shell;
+
+const RELEASE_POLL: Duration = Duration::from_mins(10);
+
+/// The controller.
+pub(crate) struct NodeClassController {
+    pub(crate) shell: Arc<Shell>,
+    pub(crate) provider: Arc<dyn CloudProvider>,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Step {
+    AddFinalizer,
+    Resolve,
+    /// Deleted, but these claims still use it.
+    AwaitClaims(Vec<String>),
+    Release,
+    Leave,
+}
+
+/// Whether claims may be launched from the class.
+pub(crate) fn is_ready(class: &Ec2NodeClass) -> bool {
+    class.is_condition_true(conditions::READY)
+}
+
+#[async_trait::async_trait]
+impl Reconciler for NodeClassController {
+    type Key = ObjectKey;
+
+    async fn reconcile(&self, key: &ObjectKey) -> Result<Action, ReconcileError> {
+        let observed = self
+            .shell
+            .cluster_api::<Ec2NodeClass>()
+            .get_opt(&key.name)
+            .await?;
+        let Some(class) = observed else {
+            return Ok(Action::Await);
+        };
+        let users = if class.metadata.deletion_timestamp.is_some() {
+            self.users(&class).await?
+        } else {
+            Vec::new()
+        };
+        self.apply(&class, decide(&class, users)).await
+    }
+}
+
+impl NodeClassController {
+    async fn users(&self, class: &Ec2NodeClass) -> Result<Vec<String>, ReconcileError> {
+        let name = class.name_any();
+        let claims = self
+            .shell
+            .cluster_api::<NodeClaim>()
+            .list(&ListParams::default())
+            .await?;
+        let of_class = |claim: &&NodeClaim| claim.spec.node_class_ref.name == name;
+        Ok(claims
+            .items
+            .iter()
+            .filter(of_class)
+            .map(ResourceExt::name_any)
+            .collect())
+    }
+
+    async fn apply(&self, class: &Ec2NodeClass, step: Step) -> Result<Action, ReconcileError> {
+        match step {
+            Step::Leave => Ok(Action::Await),
+            Step::AddFinalizer => {
+                let mut after = class.clone();
+                after
+                    .finalizers_mut()
+                    .push(labels::EC2_NODE_CLASS_TERMINATION_FINALIZER.to_owned());
+                self.write(class, &after, Part::Main).await?;
+                Ok(Action::RequeueAfter(Duration::ZERO))
+            }
+            Step::Resolve => self.resolve(class).await,
+            Step::AwaitClaims(claims) => {
+                let message = format!("Waiting on NodeClaim termination for {}", claims.join(", "));
+                let regarding = kube::Resource::object_ref(class, &());
+                let reason = "WaitingOnNodeClaimTermination";
+                self.shell.events.publish(Notice::new(
+                    regarding,
+                    EventType::Normal,
+                    reason,
+                    message,
+                ));
+                Ok(Action::RequeueAfter(
+                    RELEASE_POLL.min(Duration::from_secs(30)),
+                ))
+            }
+            Step::Release => {
+                self.provider.release_node_class(class).await?;
+                let mut after = class.clone();
+                after
+                    .finalizers_mut()
+                    .retain(|name| name != labels::EC2_NODE_CLASS_TERMINATION_FINALIZER);
+                self.write(class, &after, Part::Main).await?;
+                Ok(Action::Await)
+            }
+        }
+    }
+
+    async fn resolve(&self, class: &Ec2NodeClass) -> Result<Action, ReconcileError> {
+        let NodeClassStatus {
+            status,
+            annotations,
+            requeue_after_seconds,
+        } = self.provider.resolve_node_class(class).await?;
+        let mut annotated = class.clone();
+        annotated.annotations_mut().extend(annotations);
+        let written = self.write(class, &annotated, Part::Main).await?;
+        let mut after = written.clone();
+        after.status = Some(status);
+        let was_ready = is_ready(class);
+        self.write(&written, &after, Part::Status).await?;
+        if is_ready(&after) != was_ready {
+            let ready = after.condition(conditions::READY);
+            let message = ready.map(|ready| ready.message.clone()).unwrap_or_default();
+            let state = if is_ready(&after) {
+                "is ready"
+            } else {
+                "is not ready: "
+            };
+            self.shell.say(format!(
+                "EC2NodeClass {} {state}{message}",
+                class.name_any()
+            ));
+        }
+        Ok(Action::RequeueAfter(Duration::from_secs(
+            requeue_after_seconds.max(1),
+        )))
+    }
+
+    async fn write(
+        &self,
+        before: &Ec2NodeClass,
+        after: &Ec2NodeClass,
+        part: Part,
+    ) -> Result<Ec2NodeClass, ReconcileError> {
+        let written = patch(&self.shell.cluster_api(), before, after, part).await?;
+        Ok(written.unwrap_or_else(|| before.clone()))
+    }
+}
+
+fn decide(class: &Ec2NodeClass, users: Vec<String>) -> Step {
+    let is_held = class
+        .finalizers()
+        .iter()
+        .any(|name| name == labels::EC2_NODE_CLASS_TERMINATION_FINALIZER);
+    match (class.metadata.deletion_timestamp.is_some(), is_held) {
+        (false, false) => Step::AddFinalizer,
+        (false, true) => Step::Resolve,
+        (true, false) => Step::Leave,
+        (true, true) if users.is_empty() => Step::Release,
+        (true, true) => Step::AwaitClaims(users),
+    }
+}

@@ -1,0 +1,102 @@
+//! Keeps `status.resources` and `status.nodes` of a pool at what its nodes add up to.
+//!
+//! Answers to `pkg/controllers/nodepool/counter/controller.go`.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use apis::resources::Resources;
+use apis::{NodePool, labels};
+use kube::ResourceExt;
+
+use crate::error::ReconcileError;
+use crate::metrics::resource_type;
+use crate::runtime::{Action, ObjectKey, Reconciler};
+use crate::shell::Shell;
+
+const PERIOD: Action = Action::RequeueAfter(Duration::from_secs(5));
+const UNSYNCED: Action = Action::RequeueAfter(Duration::from_secs(1));
+/// Always present, zero where the pool has no node.
+const BASE: [&str; 5] = [
+    labels::RESOURCE_CPU,
+    labels::RESOURCE_MEMORY,
+    labels::RESOURCE_PODS,
+    labels::RESOURCE_EPHEMERAL_STORAGE,
+    labels::RESOURCE_NODES,
+];
+
+/// The controller.
+pub(crate) struct Counter {
+    pub(crate) shell: Arc<Shell>,
+}
+
+#[async_trait::async_trait]
+impl Reconciler for Counter {
+    type Key = ObjectKey;
+
+    async fn reconcile(&self, key: &ObjectKey) -> Result<Action, ReconcileError> {
+        if !self.shell.is_synced() {
+            return Ok(UNSYNCED);
+        }
+        let snapshot = self.shell.snapshot();
+        let Some(pool) = snapshot.node_pool(&key.name).cloned() else {
+            return Ok(Action::Await);
+        };
+        let usage = snapshot.pool_resources(&key.name);
+        drop(snapshot);
+        let after = decide(&pool, &usage);
+        if after.status != pool.status {
+            let Some(pool) = self.shell.fresh_node_pool(&key.name).await? else {
+                return Ok(Action::Await);
+            };
+            self.shell
+                .write_pool_status(&pool, &decide(&pool, &usage))
+                .await?;
+        }
+        self.measure(&pool, &usage);
+        Ok(PERIOD)
+    }
+}
+
+impl Counter {
+    fn measure(&self, pool: &NodePool, usage: &Resources) {
+        let name = pool.name_any();
+        let labels_of = |resource: &str| {
+            vec![
+                ("resource_type", resource_type(resource)),
+                ("nodepool", name.clone()),
+            ]
+        };
+        for (resource, amount) in usage.iter() {
+            let gauge = self
+                .shell
+                .metrics
+                .node_pool_usage
+                .get_or_create(&labels_of(resource));
+            gauge.set(amount as f64 / 1000.0);
+        }
+        let limits = pool
+            .spec
+            .limits
+            .as_ref()
+            .map(Resources::from_list)
+            .unwrap_or_default();
+        for (resource, amount) in limits.iter() {
+            let gauge = self
+                .shell
+                .metrics
+                .node_pool_limit
+                .get_or_create(&labels_of(resource));
+            gauge.set(amount as f64 / 1000.0);
+        }
+    }
+}
+
+fn decide(pool: &NodePool, usage: &Resources) -> NodePool {
+    let mut after = pool.clone();
+    let base: Resources = BASE.iter().map(|name| (*name, 0)).collect();
+    let status = after.status.get_or_insert_default();
+    status.resources = base.add(usage).to_list();
+    status.nodes = usage.get(labels::RESOURCE_NODES) / 1000;
+    after
+}

@@ -1,0 +1,84 @@
+//! Stamps the static drift hash on pools, and carries claims over when the hash algorithm changes.
+//!
+//! Answers to `pkg/controllers/nodepool/hash/controller.go`.
+
+use std::sync::Arc;
+
+use apis::conditions::{self, Conditioned};
+use apis::{NodeClaim, NodePool, hash, labels};
+use kube::ResourceExt;
+use kube::api::ListParams;
+
+use crate::error::ReconcileError;
+use crate::patching::Part;
+use crate::runtime::{Action, ObjectKey, Reconciler};
+use crate::shell::Shell;
+
+/// The controller.
+pub(crate) struct Hash {
+    pub(crate) shell: Arc<Shell>,
+}
+
+#[async_trait::async_trait]
+impl Reconciler for Hash {
+    type Key = ObjectKey;
+
+    async fn reconcile(&self, key: &ObjectKey) -> Result<Action, ReconcileError> {
+        let Some(pool) = self.shell.fresh_node_pool(&key.name).await? else {
+            return Ok(Action::Await);
+        };
+        let hash = hash::node_pool(&pool);
+        if is_outdated(&pool) {
+            self.migrate(&key.name, &hash).await?;
+        }
+        let after = stamped(&pool, &hash);
+        self.shell.write_pool(&pool, &after, Part::Main).await?;
+        Ok(Action::Await)
+    }
+}
+
+impl Hash {
+    /// Claims of the pool get the new version; their hash too, unless they are drifted and must stay so.
+    async fn migrate(&self, pool: &str, hash: &str) -> Result<(), ReconcileError> {
+        let params = ListParams::default().labels(&format!("{}={pool}", labels::NODEPOOL));
+        let claims = self.shell.cluster_api::<NodeClaim>().list(&params).await?;
+        for claim in claims
+            .items
+            .iter()
+            .filter(|claim| version_of(claim.annotations()) != Some(hash::NODE_POOL_HASH_VERSION))
+        {
+            let mut after = claim.clone();
+            let annotations = after.annotations_mut();
+            annotations.insert(
+                labels::NODEPOOL_HASH_VERSION_ANNOTATION.to_owned(),
+                hash::NODE_POOL_HASH_VERSION.to_owned(),
+            );
+            if claim.condition(conditions::DRIFTED).is_none() {
+                annotations.insert(labels::NODEPOOL_HASH_ANNOTATION.to_owned(), hash.to_owned());
+            }
+            self.shell.write_claim(claim, &after).await?;
+        }
+        Ok(())
+    }
+}
+
+fn version_of(annotations: &std::collections::BTreeMap<String, String>) -> Option<&str> {
+    annotations
+        .get(labels::NODEPOOL_HASH_VERSION_ANNOTATION)
+        .map(String::as_str)
+}
+
+fn is_outdated(pool: &NodePool) -> bool {
+    version_of(pool.annotations()).is_some_and(|version| version != hash::NODE_POOL_HASH_VERSION)
+}
+
+fn stamped(pool: &NodePool, hash: &str) -> NodePool {
+    let mut after = pool.clone();
+    let annotations = after.annotations_mut();
+    annotations.insert(labels::NODEPOOL_HASH_ANNOTATION.to_owned(), hash.to_owned());
+    annotations.insert(
+        labels::NODEPOOL_HASH_VERSION_ANNOTATION.to_owned(),
+        hash::NODE_POOL_HASH_VERSION.to_owned(),
+    );
+    after
+}

@@ -1,0 +1,57 @@
+//! Remembers how the last launches and registrations of each pool went, and says so in the pool's status.
+//!
+//! For information; no decision looks at it. Answers to
+//! `pkg/controllers/nodepool/registrationhealth/controller.go`.
+
+use std::collections::{BTreeMap, VecDeque};
+
+/// Results that are remembered.
+const REMEMBERED: usize = 4;
+/// With this many failures among them, a pool is unhealthy.
+const FAILURES_MIN: usize = 2;
+
+/// The last results of each pool.
+#[derive(Debug, Default)]
+pub(crate) struct RegistrationHealth {
+    results: BTreeMap<String, VecDeque<bool>>,
+}
+
+impl RegistrationHealth {
+    /// Takes in a result; answers whether the pool is healthy now.
+    pub(crate) fn note(&mut self, pool: &str, success: bool) -> bool {
+        let results = self.results.entry(pool.to_owned()).or_default();
+        results.push_back(success);
+        if results.len() > REMEMBERED {
+            results.pop_front();
+        }
+        results.iter().filter(|success| !**success).count() < FAILURES_MIN
+    }
+
+    /// The pool or its class changed, so the past says nothing.
+    pub(crate) fn forget(&mut self, pool: &str) {
+        self.results.remove(pool);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_failures_among_the_last_four_are_unhealthy() {
+        let cases: [(&[bool], bool); 4] = [
+            (&[true, true, false, false], false),
+            (&[false], true),
+            (&[false, false], false),
+            (&[false, false, true, true, true], true),
+        ];
+        for (results, healthy) in cases {
+            let mut health = RegistrationHealth::default();
+            let last = results
+                .iter()
+                .map(|result| health.note("p", *result))
+                .last();
+            assert_eq!(last, Some(healthy), "{results:?}");
+        }
+    }
+}

@@ -1,0 +1,48 @@
+//! Says in a pool's status whether it passes the checks that the CRD's rules cannot make.
+//!
+//! Answers to `pkg/controllers/nodepool/validation/controller.go`.
+
+use std::sync::Arc;
+
+use apis::NodePool;
+use apis::conditions::{self, Conditioned, reason};
+use jiff::Timestamp;
+
+use crate::error::ReconcileError;
+use crate::runtime::{Action, ObjectKey, Reconciler};
+use crate::shell::Shell;
+
+/// The controller.
+pub(crate) struct Validation {
+    pub(crate) shell: Arc<Shell>,
+}
+
+#[async_trait::async_trait]
+impl Reconciler for Validation {
+    type Key = ObjectKey;
+
+    async fn reconcile(&self, key: &ObjectKey) -> Result<Action, ReconcileError> {
+        let Some(pool) = self.shell.fresh_node_pool(&key.name).await? else {
+            return Ok(Action::Await);
+        };
+        let after = decide(&pool, self.shell.now());
+        self.shell.write_pool_status(&pool, &after).await?;
+        Ok(Action::Await)
+    }
+}
+
+/// The pool with `ValidationSucceeded` as its spec deserves.
+fn decide(pool: &NodePool, now: Timestamp) -> NodePool {
+    let mut after = pool.clone();
+    let problems = apis::validation::node_pool(pool);
+    after.edit_conditions(now, |editor| {
+        if problems.is_empty() {
+            editor.set_true(conditions::VALIDATION_SUCCEEDED);
+        } else {
+            let message = apis::validation::message(&problems);
+            let condition = conditions::VALIDATION_SUCCEEDED;
+            editor.set_false(condition, reason::NODE_POOL_VALIDATION_FAILED, &message);
+        }
+    });
+    after
+}

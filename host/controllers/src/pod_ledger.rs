@@ -1,0 +1,38 @@
+//! Since when each pending pod waits for a decision, and which pods each new claim is for.
+//!
+//! Bounded by the pods and claims that exist; nothing is decided here. Answers to the pod scheduling maps of
+//! Karpenter's `pkg/controllers/state/cluster.go`.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use scheduling::pod::PodKey;
+
+/// Facts about pods between their first sight and their node.
+#[derive(Debug, Default)]
+pub(crate) struct PodLedger {
+    first_seen: BTreeMap<PodKey, Timestamp>,
+    pods_of_claim: BTreeMap<String, Vec<PodKey>>,
+}
+
+impl PodLedger {
+    /// A pod waits for a decision.
+    pub(crate) fn saw(&mut self, key: &PodKey, now: Timestamp) {
+        self.first_seen.entry(key.clone()).or_insert(now);
+    }
+
+    /// A pod got its first decision, or is gone; answers since when it waited.
+    pub(crate) fn decided(&mut self, key: &PodKey) -> Option<Timestamp> {
+        self.first_seen.remove(key)
+    }
+
+    /// A claim was made for these pods.
+    pub(crate) fn claim_for(&mut self, claim: &str, pods: Vec<PodKey>) {
+        self.pods_of_claim.insert(claim.to_owned(), pods);
+    }
+
+    /// The claim has a node, or failed; answers the pods it was made for.
+    pub(crate) fn settle_claim(&mut self, claim: &str) -> Vec<PodKey> {
+        self.pods_of_claim.remove(claim).unwrap_or_default()
+    }
+}

@@ -1,0 +1,237 @@
+//! Makes room for pending pods: batches them, solves once a batch, creates the NodeClaims that the answer asks for.
+//!
+//! Nothing here places a pod; `scheduling::solve` does. Answers to
+//! `pkg/controllers/provisioning/provisioner.go`.
+
+pub(crate) mod batcher;
+mod create;
+pub(crate) mod events;
+mod report;
+pub(crate) mod trigger;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use cloudprovider::{CloudProvider, CloudProviderError};
+use jiff::Timestamp;
+use kube::ResourceExt;
+use scheduling::pod::PodKey;
+use scheduling::problem::{Options, ReservedMode};
+use scheduling::ranking::RankHook;
+use scheduling::{Interrupt, Solution, solve};
+use state::Snapshot;
+use state::ledger::{OutcomeId, PoolOutcome};
+use state::provisioning::{
+    IgnoredReason, PoolTypes, problem_for_provisioning, provisionable_pools,
+};
+use tokio::time::Instant;
+use tracing::{debug, error};
+
+use crate::provisioning::batcher::Batcher;
+use crate::settings::Settings;
+use crate::shell::Shell;
+
+/// How often an unsynced model is looked at again.
+const SYNC_POLL: Duration = Duration::from_millis(250);
+/// An unsynced model is worth an error after this long.
+const SYNC_COMPLAINT: Duration = Duration::from_secs(30);
+
+/// The controller: one loop, one pass at a time.
+pub(crate) struct Provisioner {
+    shell: Arc<Shell>,
+    provider: Arc<dyn CloudProvider>,
+    batcher: Arc<Batcher>,
+    passes: AtomicU64,
+    is_busy: AtomicBool,
+}
+
+/// What a pass looks at.
+pub(crate) struct Observed {
+    snapshot: Snapshot,
+    pools: Vec<PoolTypes>,
+    /// Every NodePool once, with what came of it so far.
+    pool_outcomes: Vec<PoolOutcome>,
+    now: Timestamp,
+    decision_id: String,
+}
+
+/// What a pass decided, with its reasons.
+#[derive(Debug, Default)]
+pub(crate) struct Decided {
+    solution: Solution,
+    ignored: Vec<(PodKey, IgnoredReason)>,
+    pods: usize,
+}
+
+impl Provisioner {
+    pub(crate) fn new(
+        shell: Arc<Shell>,
+        provider: Arc<dyn CloudProvider>,
+        batcher: Arc<Batcher>,
+    ) -> Self {
+        let (passes, is_busy) = (AtomicU64::new(0), AtomicBool::new(false));
+        Self {
+            shell,
+            provider,
+            batcher,
+            passes,
+            is_busy,
+        }
+    }
+
+    /// Passes for ever.
+    pub(crate) async fn run(&self) {
+        loop {
+            self.batcher.wait().await;
+            self.is_busy.store(true, Ordering::Relaxed);
+            self.wait_for_sync().await;
+            self.pass().await;
+            self.is_busy.store(false, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether a batch is being collected or solved.
+    pub(crate) fn is_busy(&self) -> bool {
+        self.is_busy.load(Ordering::Relaxed) || self.batcher.is_batching()
+    }
+
+    async fn wait_for_sync(&self) {
+        let started = Instant::now();
+        let mut complaint = SYNC_COMPLAINT;
+        while !self.shell.is_synced() {
+            if started.elapsed() >= complaint {
+                error!(
+                    seconds = started.elapsed().as_secs(),
+                    "cluster state is not synced"
+                );
+                complaint += Duration::from_secs(10);
+            }
+            tokio::time::sleep(SYNC_POLL).await;
+        }
+    }
+
+    async fn pass(&self) {
+        let observed = match self.observe().await {
+            Ok(observed) => Arc::new(observed),
+            Err(error) => {
+                error!(%error, "observing for provisioning");
+                return;
+            }
+        };
+        let started = Instant::now();
+        let decided = self.decide(&observed).await;
+        let took = started.elapsed();
+        self.apply(&observed, decided, took).await;
+    }
+
+    async fn observe(&self) -> Result<Observed, CloudProviderError> {
+        let number = self.passes.fetch_add(1, Ordering::Relaxed) + 1;
+        let now = self.shell.now();
+        // The snapshot is taken before anything else, so nothing is decided on facts of two moments.
+        let snapshot = self.shell.snapshot();
+        let (node_pools, mut pool_outcomes) = provisionable_pools(&snapshot);
+        let mut pools = Vec::with_capacity(node_pools.len());
+        for node_pool in node_pools {
+            let name = node_pool.name_any();
+            let failure = match self
+                .shell
+                .node_class(&node_pool.spec.template.spec.node_class_ref.name)
+            {
+                None => "its NodeClass does not exist".to_owned(),
+                Some(class) => match self.provider.instance_types(&node_pool, &class).await {
+                    Ok(instance_types) if !instance_types.is_empty() => {
+                        pools.push(PoolTypes {
+                            node_pool,
+                            instance_types,
+                        });
+                        continue;
+                    }
+                    Ok(_) => "no instance types".to_owned(),
+                    Err(error) => error.to_string(),
+                },
+            };
+            debug!(NodePool = %name, error = %failure, "skipping, unable to resolve instance types");
+            if let Some(outcome) = pool_outcomes
+                .iter_mut()
+                .find(|outcome| outcome.pool == name)
+            {
+                outcome.outcome = OutcomeId::PoolNoInstanceTypes;
+                outcome.reason = failure;
+            }
+        }
+        let decision_id = format!("provisioning-{}-{number}", now.as_second());
+        Ok(Observed {
+            snapshot,
+            pools,
+            pool_outcomes,
+            now,
+            decision_id,
+        })
+    }
+
+    /// Runs the pure decision where the settings want it, and trips its interrupt when time is over.
+    async fn decide(&self, observed: &Arc<Observed>) -> Decided {
+        let interrupt = Interrupt::never();
+        let options = options(
+            &self.shell.settings,
+            observed,
+            self.shell.seed_for(&observed.decision_id),
+        );
+        let rank = Arc::clone(&self.shell.rank);
+        let (input, stop) = (Arc::clone(observed), interrupt.clone());
+        let work = self
+            .shell
+            .compute(move || decide(&input, options, rank.as_ref(), &stop));
+        tokio::pin!(work);
+        tokio::select! { biased;
+            decided = &mut work => decided,
+            () = tokio::time::sleep(self.shell.settings.solve_timeout) => {
+                interrupt.trip();
+                work.await
+            }
+        }
+    }
+}
+
+/// Which pods go where. Pure.
+fn decide(
+    observed: &Observed,
+    options: Options,
+    rank: &dyn RankHook,
+    interrupt: &Interrupt,
+) -> Decided {
+    let input =
+        problem_for_provisioning(&observed.snapshot, &observed.pools, options, observed.now);
+    let pods = input.problem.pods.len();
+    if pods == 0 {
+        return Decided {
+            ignored: input.ignored,
+            ..Decided::default()
+        };
+    }
+    let solution = solve(&input.problem, rank, interrupt);
+    Decided {
+        solution,
+        ignored: input.ignored,
+        pods,
+    }
+}
+
+fn options(settings: &Settings, observed: &Observed, seed: u64) -> Options {
+    Options {
+        preference_policy: settings.preference_policy,
+        min_values_policy: settings.min_values_policy,
+        reserved: if settings.feature_gates.reserved_capacity {
+            ReservedMode::Strict
+        } else {
+            ReservedMode::Off
+        },
+        now: observed.now,
+        cluster: settings.cluster_name.clone(),
+        decision_id: observed.decision_id.clone(),
+        seed,
+        threads: settings.solver_threads(),
+        ..Options::default()
+    }
+}

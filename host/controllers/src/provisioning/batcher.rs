@@ -1,0 +1,135 @@
+//! Collects triggers into batches: a batch ends when nothing new came for a while, or after a longest time.
+//!
+//! Answers to `pkg/controllers/provisioning/batcher.go`.
+
+use std::collections::BTreeSet;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+/// The batch being collected.
+#[derive(Debug, Default)]
+struct Window {
+    elements: BTreeSet<String>,
+    /// When the first and the last *new* element came.
+    bounds: Option<(Instant, Instant)>,
+}
+
+/// Shared by all that trigger and the one provisioner that waits.
+#[derive(Debug)]
+pub(crate) struct Batcher {
+    window: Mutex<Window>,
+    triggered: Notify,
+    idle: Duration,
+    longest: Duration,
+}
+
+impl Batcher {
+    pub(crate) fn new(idle: Duration, longest: Duration) -> Self {
+        Self {
+            window: Mutex::new(Window::default()),
+            triggered: Notify::new(),
+            idle,
+            longest,
+        }
+    }
+
+    /// Adds an element by its UID; one that this batch holds already does not extend it.
+    pub(crate) fn trigger(&self, uid: &str) {
+        let mut window = self.lock();
+        if window.elements.contains(uid) {
+            return;
+        }
+        window.elements.insert(uid.to_owned());
+        let now = Instant::now();
+        let first = window.bounds.map_or(now, |(first, _)| first);
+        window.bounds = Some((first, now));
+        drop(window);
+        self.triggered.notify_one();
+    }
+
+    /// Waits until a batch is complete and starts a new one. Elements are counted, not kept.
+    pub(crate) async fn wait(&self) -> usize {
+        loop {
+            let triggered = self.triggered.notified();
+            let ends_at = self
+                .lock()
+                .bounds
+                .map(|(first, last)| (last + self.idle).min(first + self.longest));
+            match ends_at {
+                None => triggered.await,
+                Some(at) if at <= Instant::now() => {
+                    let window = std::mem::take(&mut *self.lock());
+                    return window.elements.len();
+                }
+                Some(at) => {
+                    tokio::select! { biased;
+                        () = tokio::time::sleep_until(at) => {}
+                        () = triggered => {}
+                    }
+                }
+            }
+        }
+    }
+
+    /// Whether a batch is being collected.
+    pub(crate) fn is_batching(&self) -> bool {
+        self.lock().bounds.is_some()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Window> {
+        self.window.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+
+    fn batcher() -> Arc<Batcher> {
+        Arc::new(Batcher::new(
+            Duration::from_secs(1),
+            Duration::from_secs(10),
+        ))
+    }
+
+    /// Triggers `uids` 900 ms apart and says after how many milliseconds the batch ended, and its size.
+    async fn batch(uids: &[&'static str]) -> (u128, usize) {
+        let (batcher, start) = (batcher(), Instant::now());
+        let triggers = async {
+            for uid in uids {
+                batcher.trigger(uid);
+                tokio::time::sleep(Duration::from_millis(900)).await;
+            }
+            std::future::pending::<()>().await;
+        };
+        let size = tokio::select! { biased;
+            size = batcher.wait() => size,
+            () = triggers => 0,
+        };
+        (start.elapsed().as_millis(), size)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_batch_ends_one_second_after_the_last_new_element() {
+        assert_eq!(batch(&["a"]).await, (1000, 1));
+        assert_eq!(batch(&["a", "b", "c"]).await, (2800, 3));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_element_seen_before_does_not_extend_the_batch() {
+        assert_eq!(batch(&["a", "a", "a"]).await, (1000, 1));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_batch_never_lasts_longer_than_ten_seconds() {
+        let uids: Vec<&'static str> = vec![
+            "a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l", "m", "n", "o",
+        ];
+        assert_eq!(batch(&uids).await, (10_000, 12));
+    }
+}

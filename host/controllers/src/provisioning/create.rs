@@ -1,0 +1,163 @@
+//! Carries a decision out: creates the NodeClaims, nominates, and leaves the traces.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use apis::resources::Resources;
+use apis::{NodeClaim, NodePool, labels};
+use futures::stream::{self, StreamExt};
+use kube::ResourceExt;
+use kube::api::PostParams;
+use scheduling::solution::NewClaim;
+use state::Event;
+use state::ledger::OutcomeId;
+use tracing::{error, info};
+
+use super::{Decided, Observed, Provisioner, report};
+
+/// NodeClaims created at one time.
+const CREATES_AT_ONCE: usize = 50;
+
+/// A new claim and what came of its creation.
+pub(super) struct Creation<'a> {
+    pub(super) new: &'a NewClaim,
+    pub(super) result: Result<NodeClaim, Refusal>,
+}
+
+/// Why a claim was not created.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Refusal {
+    #[error("nodepool \"{pool}\" is over its limits ({resources})")]
+    OverLimits { pool: String, resources: String },
+    #[error("nodepool \"{0}\" is gone")]
+    PoolGone(String),
+    #[error("{0}")]
+    Api(#[from] kube::Error),
+}
+
+impl Refusal {
+    pub(super) fn outcome(&self) -> OutcomeId {
+        match self {
+            Self::OverLimits { .. } => OutcomeId::ClaimLimitExceeded,
+            Self::PoolGone(_) | Self::Api(_) => OutcomeId::ClaimCreateFailed,
+        }
+    }
+}
+
+impl Provisioner {
+    pub(super) async fn apply(&self, observed: &Observed, decided: Decided, took: Duration) {
+        let Decided {
+            solution,
+            ignored,
+            pods,
+        } = &decided;
+        if *pods > 0 {
+            info!(pods, duration = ?took, "found provisionable pod(s)");
+        }
+        if !solution.claims.is_empty() {
+            info!(
+                nodeclaims = solution.claims.len(),
+                pods, "computed new nodeclaim(s) to fit pod(s)"
+            );
+        }
+        self.nominate(solution);
+        let creates: Vec<_> = solution
+            .claims
+            .iter()
+            .map(|new| self.create(observed, new))
+            .collect();
+        let creations: Vec<Creation<'_>> = stream::iter(creates)
+            .buffered(CREATES_AT_ONCE)
+            .collect()
+            .await;
+        report::measure(&self.shell, solution, ignored.len(), took);
+        report::publish(&self.shell, observed, &decided, &creations);
+        report::record(&self.shell, observed, &decided, &creations);
+    }
+
+    fn nominate(&self, solution: &scheduling::Solution) {
+        let window = self.shell.settings.nomination_window();
+        for (name, pods) in solution
+            .existing
+            .iter()
+            .filter(|(_, pods)| !pods.is_empty())
+        {
+            let until = self
+                .shell
+                .now()
+                .saturating_add(window)
+                .unwrap_or(jiff::Timestamp::MAX);
+            tracing::debug!(Node = %name, pods = pods.len(), "nominated node");
+            self.shell
+                .tell(Event::Nominated {
+                    name: name.clone(),
+                    until,
+                })
+                .ok();
+        }
+    }
+
+    async fn create<'a>(&self, observed: &Observed, new: &'a NewClaim) -> Creation<'a> {
+        let result = self.try_create(observed, new).await;
+        if let Err(refusal) = &result {
+            error!(NodePool = %new.pool, error = %refusal, "creating nodeclaim");
+        }
+        Creation { new, result }
+    }
+
+    async fn try_create(&self, observed: &Observed, new: &NewClaim) -> Result<NodeClaim, Refusal> {
+        let node_pool = self
+            .shell
+            .node_pool(&new.pool)
+            .ok_or_else(|| Refusal::PoolGone(new.pool.clone()))?;
+        self.check_limits(&node_pool)?;
+        let seed = self.shell.seed_for(&observed.decision_id);
+        let object = new.to_node_claim(&node_pool, seed);
+        let params = PostParams::default();
+        let created: NodeClaim = self.shell.cluster_api().create(&params, &object).await?;
+        // The watch would tell as well, but maybe not before the next pass.
+        self.shell
+            .tell(Event::NodeClaimApplied(Arc::new(created.clone())))
+            .ok();
+        self.shell
+            .pod_ledger()
+            .claim_for(&created.name_any(), new.pods.clone());
+        info!(
+            NodePool = %new.pool,
+            NodeClaim = %created.name_any(),
+            pods = new.pods.len(),
+            "created nodeclaim"
+        );
+        let relaxed = created
+            .annotations()
+            .get(labels::NODECLAIM_MIN_VALUES_RELAXED_ANNOTATION)
+            .map_or_else(|| "false".to_owned(), Clone::clone);
+        self.shell
+            .metrics
+            .node_claims_created
+            .get_or_create(&vec![
+                ("reason", "provisioned".to_owned()),
+                ("nodepool", new.pool.clone()),
+                ("min_values_relaxed", relaxed),
+            ])
+            .inc();
+        Ok(created)
+    }
+
+    /// Equality is fine: the claim was decided within what remains, and this only catches what came in between.
+    fn check_limits(&self, node_pool: &NodePool) -> Result<(), Refusal> {
+        let Some(limits) = &node_pool.spec.limits else {
+            return Ok(());
+        };
+        let usage = self.shell.snapshot().pool_resources(&node_pool.name_any());
+        let limits = Resources::from_list(limits);
+        let over = usage.exceeding(&limits);
+        if over.is_empty() {
+            return Ok(());
+        }
+        Err(Refusal::OverLimits {
+            pool: node_pool.name_any(),
+            resources: over.join(", "),
+        })
+    }
+}

@@ -1,0 +1,29 @@
+//! The events of provisioning. Answers to `pkg/controllers/provisioning/scheduling/events.go`.
+
+use std::time::Duration;
+
+use scheduling::pod::Pod;
+
+use crate::node::events::pod_reference;
+use crate::recorder::{EventType, Notice, RateClass};
+
+pub(crate) fn nominated(pod: &Pod, claim: Option<&str>, node: Option<&str>) -> Notice {
+    let claim = claim.map(|name| format!("nodeclaim/{name}"));
+    let node = node.map(|name| format!("node/{name}"));
+    let target = [claim, node]
+        .into_iter()
+        .flatten()
+        .collect::<Vec<_>>()
+        .join(", ");
+    let message = format!("Pod should schedule on: {target}");
+    let regarding = pod_reference(&pod.key, &pod.uid);
+    Notice::new(regarding, EventType::Normal, "Nominated", message)
+        .limited_by(RateClass::Nomination)
+}
+
+pub(crate) fn failed_scheduling(pod: &Pod, why: &str) -> Notice {
+    let message = format!("Failed to schedule pod, {why}");
+    let regarding = pod_reference(&pod.key, &pod.uid);
+    Notice::new(regarding, EventType::Warning, "FailedScheduling", message)
+        .at_most_every(Duration::from_mins(5))
+}

@@ -1,0 +1,68 @@
+//! Triggers the provisioner for pods that wait, and for nodes whose pods are about to.
+//!
+//! Answers to `pkg/controllers/provisioning/controller.go`.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use apis::labels;
+use scheduling::pod::PodKey;
+
+use crate::error::ReconcileError;
+use crate::provisioning::batcher::Batcher;
+use crate::runtime::{Action, ObjectKey, Reconciler};
+use crate::shell::Shell;
+
+/// As long as it waits, a pod triggers again after this time.
+const AGAIN: Action = Action::RequeueAfter(Duration::from_secs(10));
+
+/// `provisioner.trigger.pod`.
+pub(crate) struct PodTrigger {
+    pub(crate) shell: Arc<Shell>,
+    pub(crate) batcher: Arc<Batcher>,
+}
+
+/// `provisioner.trigger.node`.
+pub(crate) struct NodeTrigger {
+    pub(crate) shell: Arc<Shell>,
+    pub(crate) batcher: Arc<Batcher>,
+}
+
+#[async_trait::async_trait]
+impl Reconciler for PodTrigger {
+    type Key = ObjectKey;
+
+    async fn reconcile(&self, key: &ObjectKey) -> Result<Action, ReconcileError> {
+        let key = PodKey {
+            namespace: key.namespace.clone(),
+            name: key.name.clone(),
+        };
+        let Some(pod) = self.shell.pod(&key).filter(|pod| pod.is_provisionable()) else {
+            return Ok(Action::Await);
+        };
+        self.shell.pod_ledger().saw(&key, self.shell.now());
+        self.batcher.trigger(&pod.uid);
+        Ok(AGAIN)
+    }
+}
+
+#[async_trait::async_trait]
+impl Reconciler for NodeTrigger {
+    type Key = ObjectKey;
+
+    async fn reconcile(&self, key: &ObjectKey) -> Result<Action, ReconcileError> {
+        let snapshot = self.shell.snapshot();
+        let node = snapshot.node(&key.name).and_then(|node| node.node.clone());
+        let Some(node) = node else {
+            return Ok(Action::Await);
+        };
+        let is_disrupted = node.taints.iter().any(|taint| {
+            taint.key == labels::DISRUPTED_TAINT_KEY && taint.effect == labels::NO_SCHEDULE
+        });
+        if !is_disrupted {
+            return Ok(Action::Await);
+        }
+        self.batcher.trigger(&node.uid);
+        Ok(AGAIN)
+    }
+}

@@ -1,0 +1,147 @@
+//! Runs one controller over its work queue: bounded concurrency, one place where errors become delays.
+//!
+//! It knows no object kinds and takes no decision. Reconciles are polled inside the runner's own task, in the
+//! order in which they become ready, so that equal inputs give equal runs. Answers to controller-runtime's
+//! `pkg/internal/controller/controller.go`.
+
+use std::fmt::Debug;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::FutureExt;
+use futures::stream::{FuturesUnordered, StreamExt};
+use tokio::time::Instant;
+use tracing::{debug, error};
+
+use crate::error::{ErrorClass, ReconcileError};
+use crate::metrics::Metrics;
+use crate::work_queue::WorkQueue;
+
+/// Namespace and name of an object; the namespace of cluster-scoped objects is empty.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct ObjectKey {
+    /// Empty for cluster-scoped objects.
+    pub(crate) namespace: String,
+    /// Name of the object.
+    pub(crate) name: String,
+}
+
+impl ObjectKey {
+    /// Key of a cluster-scoped object.
+    pub(crate) fn cluster(name: impl Into<String>) -> Self {
+        Self {
+            namespace: String::new(),
+            name: name.into(),
+        }
+    }
+
+    /// Key of a namespaced object.
+    pub(crate) fn namespaced(namespace: impl Into<String>, name: impl Into<String>) -> Self {
+        Self {
+            namespace: namespace.into(),
+            name: name.into(),
+        }
+    }
+}
+
+/// What a reconcile that succeeded wants next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Action {
+    /// Nothing until the object changes.
+    Await,
+    /// To be called again after a while.
+    RequeueAfter(Duration),
+}
+
+impl Action {
+    /// The sooner of two wishes.
+    #[must_use]
+    pub(crate) fn sooner(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::Await, other) => other,
+            (this, Self::Await) => this,
+            (Self::RequeueAfter(a), Self::RequeueAfter(b)) => Self::RequeueAfter(a.min(b)),
+        }
+    }
+
+    fn delay(self) -> Option<Duration> {
+        match self {
+            Self::Await => None,
+            Self::RequeueAfter(delay) => Some(delay),
+        }
+    }
+}
+
+/// How a controller is run.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Profile {
+    /// Karpenter's controller name, as metrics and logs show it.
+    pub(crate) name: &'static str,
+    /// Reconciles at work at one time, at most.
+    pub(crate) concurrency: usize,
+}
+
+/// A level-triggered controller: brings one object closer to what it should be.
+#[async_trait::async_trait]
+pub(crate) trait Reconciler: Send + Sync + 'static {
+    /// What identifies a unit of work.
+    type Key: Ord + Clone + Debug + Send + Sync + 'static;
+
+    /// Brings `key` one step further. Short and idempotent; never waits for the world, but requeues.
+    async fn reconcile(&self, key: &Self::Key) -> Result<Action, ReconcileError>;
+}
+
+/// Serves the queue until the future is dropped.
+pub(crate) async fn run<R: Reconciler>(
+    profile: Profile,
+    queue: Arc<WorkQueue<R::Key>>,
+    reconciler: Arc<R>,
+    metrics: Arc<Metrics>,
+) {
+    let mut running = FuturesUnordered::new();
+    loop {
+        tokio::select! { biased;
+            Some((key, outcome, took)) = running.next(), if !running.is_empty() => {
+                metrics.reconciled(profile.name, took, &outcome);
+                settle(&profile, &queue, key, outcome);
+            }
+            key = queue.next(), if running.len() < profile.concurrency => {
+                let reconciler = Arc::clone(&reconciler);
+                running.push(async move {
+                    let started = Instant::now();
+                    let caught = AssertUnwindSafe(reconciler.reconcile(&key)).catch_unwind().await;
+                    (key, caught.unwrap_or(Err(ReconcileError::Panicked)), started.elapsed())
+                });
+            }
+        }
+    }
+}
+
+/// The one place where the outcome of a reconcile becomes a delay.
+fn settle<K: Ord + Clone + Debug>(
+    profile: &Profile,
+    queue: &WorkQueue<K>,
+    key: K,
+    outcome: Result<Action, ReconcileError>,
+) {
+    let failure = match outcome {
+        Ok(action) => return queue.done(key, action.delay()),
+        Err(failure) => failure,
+    };
+    match failure.class() {
+        ErrorClass::Retry => {
+            debug!(controller = profile.name, ?key, error = %failure, "reconcile will be tried again");
+            queue.failed(key);
+        }
+        ErrorClass::Fault => {
+            error!(controller = profile.name, ?key, error = %failure, "reconciler error");
+            queue.failed(key);
+        }
+        ErrorClass::Gone => queue.done(key, None),
+        ErrorClass::Terminal => {
+            error!(controller = profile.name, ?key, error = %failure, "terminal reconciler error");
+            queue.done(key, None);
+        }
+    }
+}

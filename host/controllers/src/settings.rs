@@ -1,0 +1,151 @@
+//! The settings the controllers obey, with Karpenter's defaults. The operator fills them from flags and
+//! environment; nothing here reads either. Answers to `pkg/operator/options/options.go`.
+
+use std::time::Duration;
+
+pub use scheduling::problem::{MinValuesPolicy, PreferencePolicy};
+
+/// Where the solver runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum SolvePlacement {
+    /// On the controllers' own thread: deterministic, for simulated time.
+    #[default]
+    Inline,
+    /// On a thread for blocking work, so that watches and drains go on meanwhile. Needs a multi-thread runtime
+    /// to be of use, and gives the one-minute deadline something to interrupt.
+    Blocking,
+}
+
+/// Features that can be switched, with the defaults of the reference.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FeatureGates {
+    /// Replace unhealthy nodes.
+    pub node_repair: bool,
+    /// Use capacity reservations.
+    pub reserved_capacity: bool,
+    /// Replace spot nodes by cheaper spot nodes.
+    pub spot_to_spot_consolidation: bool,
+    /// Apply NodeOverlays.
+    pub node_overlay: bool,
+    /// Keep NodePools with replicas at their count.
+    pub static_capacity: bool,
+    /// Keep room for CapacityBuffers.
+    pub capacity_buffer: bool,
+}
+
+impl Default for FeatureGates {
+    fn default() -> Self {
+        Self {
+            node_repair: false,
+            reserved_capacity: true,
+            spot_to_spot_consolidation: false,
+            node_overlay: false,
+            static_capacity: false,
+            capacity_buffer: false,
+        }
+    }
+}
+
+/// All settings of the controllers.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// A batch of pods ends when no new pod came for this long.
+    pub batch_idle: Duration,
+    /// A batch of pods ends after this long, whatever comes.
+    pub batch_max: Duration,
+    /// How long the disruption loop rests when it found nothing to do.
+    pub disruption_poll: Duration,
+    /// How long a consolidation command waits before it is checked again and carried out.
+    pub consolidation_validation: Duration,
+    /// CPU given to the process; concurrency scales with it.
+    pub cpu_requests_millis: u32,
+    /// What becomes of preferences.
+    pub preference_policy: PreferencePolicy,
+    /// What becomes of `minValues`.
+    pub min_values_policy: MinValuesPolicy,
+    /// Whether pods that ask for dynamic resources are left alone.
+    pub ignore_dra_requests: bool,
+    /// Switches.
+    pub feature_gates: FeatureGates,
+    /// Where the policy ConfigMaps live.
+    pub system_namespace: String,
+    /// Name of the cluster, as policies see it.
+    pub cluster_name: String,
+    /// Where the solver runs.
+    pub solve_placement: SolvePlacement,
+    /// Longest time a provisioning pass may take; then what was decided so far is kept.
+    pub solve_timeout: Duration,
+    /// First seed of the policies' decisions; equal seeds give equal decisions.
+    pub seed: u64,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            batch_idle: Duration::from_secs(1),
+            batch_max: Duration::from_secs(10),
+            disruption_poll: Duration::from_secs(10),
+            consolidation_validation: Duration::from_secs(15),
+            cpu_requests_millis: 1000,
+            preference_policy: PreferencePolicy::default(),
+            min_values_policy: MinValuesPolicy::default(),
+            ignore_dra_requests: true,
+            feature_gates: FeatureGates::default(),
+            system_namespace: "kube-system".to_owned(),
+            cluster_name: String::new(),
+            solve_placement: SolvePlacement::default(),
+            solve_timeout: Duration::from_secs(60),
+            seed: 0,
+        }
+    }
+}
+
+impl Settings {
+    /// Concurrency between `min` (one core) and `max` (sixty cores), linear in the cores asked for.
+    pub fn concurrency(&self, min: usize, max: usize) -> usize {
+        let millis = if self.cpu_requests_millis == 0 {
+            1000
+        } else {
+            self.cpu_requests_millis
+        };
+        let cores = millis.div_ceil(1000).clamp(1, 60) as usize;
+        max.saturating_sub(min) * (cores - 1) / 59 + min
+    }
+
+    /// Threads for one solve: the cores asked for, rounded up.
+    pub fn solver_threads(&self) -> usize {
+        self.cpu_requests_millis.div_ceil(1000).max(1) as usize
+    }
+
+    /// A pending pod's nomination holds its node for this long.
+    pub fn nomination_window(&self) -> Duration {
+        (self.batch_max * 2).max(Duration::from_secs(10))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn concurrency_is_linear_between_one_and_sixty_cores() {
+        let cases = [
+            (1000, 100),
+            (2000, 183),
+            (0, 100),
+            (60_000, 5000),
+            (90_000, 5000),
+        ];
+        for (cpu_requests_millis, expected) in cases {
+            let settings = Settings {
+                cpu_requests_millis,
+                ..Settings::default()
+            };
+            assert_eq!(
+                settings.concurrency(100, 5000),
+                expected,
+                "{cpu_requests_millis}m"
+            );
+        }
+    }
+}

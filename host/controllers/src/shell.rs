@@ -1,0 +1,515 @@
+//! What every controller shares: the client, the clock, the cluster model, events, metrics, the ledger.
+//!
+//! It decides nothing. All writes of NodeClaims and Nodes go through here, so that the model learns of them
+//! before the watch does.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+
+use apis::conditions::{self, Conditioned, Status};
+use apis::{Ec2NodeClass, NodeClaim, NodePool, labels};
+use cloudprovider::Clock;
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::Node;
+use kube::api::{Api, DeleteParams, Preconditions};
+use kube::{Client, Resource, ResourceExt};
+use scheduling::instance_type::InstanceType;
+use scheduling::pod::{Pod, PodKey};
+use scheduling::ranking::{LaunchRanking, PolicyUse, RankHook, RankedLaunch, rank_for_launch};
+use state::ledger::{LaunchRecord, Ledger, OutcomeId, PolicyUseRecord, Record};
+use state::pod::PodLife;
+use state::{Cluster, Event, Snapshot, StateError};
+
+use crate::error::ReconcileError;
+use crate::feed::DecisionFeed;
+use crate::metrics::Metrics;
+use crate::node::events::pod_reference;
+use crate::node_claim::NodeClaimExt;
+use crate::node_claim::events::insufficient_capacity_for_pod;
+use crate::node_pool::registration_health::RegistrationHealth;
+use crate::patching::{Part, patch};
+use crate::pod_ledger::PodLedger;
+use crate::recorder::Recorder;
+use crate::settings::{Settings, SolvePlacement};
+use crate::watches::Progress;
+
+/// The ledger, shared with whoever wants to read it.
+pub type SharedLedger = Arc<Mutex<Ledger>>;
+
+/// Objects that the model does not keep whole, and an index it does not have. Small.
+#[derive(Debug, Default)]
+pub(crate) struct Objects {
+    pub(crate) node_classes: BTreeMap<String, Arc<Ec2NodeClass>>,
+    /// Names of nodes by provider id: more than one is an error worth telling.
+    pub(crate) nodes_by_provider_id: BTreeMap<String, BTreeSet<String>>,
+    /// Node and volume of each VolumeAttachment.
+    pub(crate) volume_attachments: BTreeMap<String, (String, String)>,
+}
+
+/// Shared by all controllers.
+pub(crate) struct Shell {
+    pub(crate) client: Client,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) settings: Settings,
+    pub(crate) events: Recorder,
+    pub(crate) metrics: Arc<Metrics>,
+    pub(crate) ledger: SharedLedger,
+    pub(crate) feed: Arc<DecisionFeed>,
+    pub(crate) rank: Arc<dyn RankHook>,
+    pub(crate) cluster: RwLock<Cluster>,
+    pub(crate) objects: Mutex<Objects>,
+    pub(crate) progress: Mutex<Progress>,
+    pub(crate) pod_ledger: Mutex<PodLedger>,
+    pub(crate) registration_health: Mutex<RegistrationHealth>,
+}
+
+impl Shell {
+    /// The model as it is now. Drop it before the next fact comes in, or that one has to copy.
+    pub(crate) fn snapshot(&self) -> Snapshot {
+        self.cluster
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .snapshot()
+    }
+
+    /// Tells the model of something that happened.
+    pub(crate) fn tell(&self, event: Event) -> Result<(), StateError> {
+        let now = self.now();
+        self.cluster
+            .write()
+            .unwrap_or_else(PoisonError::into_inner)
+            .apply(now, event)
+    }
+
+    pub(crate) fn objects(&self) -> MutexGuard<'_, Objects> {
+        self.objects.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn progress(&self) -> MutexGuard<'_, Progress> {
+        self.progress.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
+    /// Whether the model may be relied on: everything was listed once, and every claim has its instance.
+    pub(crate) fn is_synced(&self) -> bool {
+        let gate = self
+            .cluster
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .sync_gate();
+        self.progress().is_complete() && gate == state::SyncGate::Synced
+    }
+
+    /// Puts a line into the decision feed.
+    pub(crate) fn say(&self, text: String) {
+        self.feed.say(self.now(), text);
+    }
+
+    /// Writes a record into the ledger.
+    pub(crate) fn record(&self, record: Record) {
+        self.ledger
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(record);
+    }
+
+    /// Records a step in a claim's life.
+    pub(crate) fn record_claim(&self, claim: &NodeClaim, outcome: OutcomeId, reason: &str) {
+        self.record_launch(claim, outcome, reason, &RankedLaunch::default());
+    }
+
+    /// Records what came of a launch.
+    pub(crate) fn record_launch(
+        &self,
+        claim: &NodeClaim,
+        outcome: OutcomeId,
+        reason: &str,
+        ranked: &RankedLaunch,
+    ) {
+        let bought = ranked.offerings.iter().find(|offering| {
+            offering.instance_type == claim.label(labels::INSTANCE_TYPE)
+                && offering.zone == claim.label(labels::TOPOLOGY_ZONE)
+                && offering.capacity_type == claim.label(labels::CAPACITY_TYPE)
+        });
+        let node = claim
+            .status
+            .as_ref()
+            .and_then(|status| status.node_name.clone());
+        self.record(Record::Launch(LaunchRecord {
+            at: self.now(),
+            claim: claim.name_any(),
+            pool: claim.pool_name().to_owned(),
+            node: node.unwrap_or_default(),
+            outcome,
+            instance_type: claim.label(labels::INSTANCE_TYPE).to_owned(),
+            zone: claim.label(labels::TOPOLOGY_ZONE).to_owned(),
+            capacity_type: claim.label(labels::CAPACITY_TYPE).to_owned(),
+            price_per_hour: bought.map_or(0.0, |offering| offering.price_per_hour),
+            reason: reason.to_owned(),
+            policies: policy_records(&ranked.uses),
+        }));
+    }
+
+    pub(crate) fn node_class(&self, name: &str) -> Option<Arc<Ec2NodeClass>> {
+        self.objects().node_classes.get(name).cloned()
+    }
+
+    pub(crate) fn node_pool(&self, name: &str) -> Option<Arc<NodePool>> {
+        self.snapshot().node_pool(name).cloned()
+    }
+
+    pub(crate) fn pod(&self, key: &PodKey) -> Option<Arc<Pod>> {
+        self.snapshot().pod(key).cloned()
+    }
+
+    /// Pods bound to a node that have not ended.
+    pub(crate) fn pods_on(&self, node_name: &str) -> Vec<Arc<Pod>> {
+        self.snapshot()
+            .bound_to(node_name)
+            .pods()
+            .cloned()
+            .collect()
+    }
+
+    pub(crate) fn claim_name_of_node(&self, node_name: &str) -> Option<String> {
+        self.snapshot()
+            .node(node_name)?
+            .claim_name()
+            .map(str::to_owned)
+    }
+
+    /// VolumeAttachments of the node that will go once the drained pods are gone; those of pods that stay with
+    /// the node are not waited for.
+    pub(crate) fn attachments_to_await(&self, node_name: &str, pods: &[Arc<Pod>]) -> Vec<String> {
+        let (snapshot, now) = (self.snapshot(), self.now());
+        let staying: BTreeSet<&str> = pods
+            .iter()
+            .filter(|pod| !pod.is_drainable(now))
+            .flat_map(|pod| snapshot.volumes().names_of(pod))
+            .collect();
+        self.objects()
+            .volume_attachments
+            .iter()
+            .filter(|(_, (node, volume))| {
+                node == node_name && !volume.is_empty() && !staying.contains(volume.as_str())
+            })
+            .map(|(name, _)| name.clone())
+            .collect()
+    }
+
+    /// Asks the ranking policy in which order the offerings of a claim are to be tried.
+    pub(crate) async fn rank_for_launch(
+        &self,
+        claim: &Arc<NodeClaim>,
+        instance_types: &Arc<[Arc<InstanceType>]>,
+    ) -> RankedLaunch {
+        let weight = self
+            .node_pool(claim.pool_name())
+            .map_or(0, |pool| pool.weight());
+        let weight = u32::try_from(weight).unwrap_or(0);
+        let (claim, instance_types) = (Arc::clone(claim), Arc::clone(instance_types));
+        let in_use = self.snapshot().in_use();
+        let (now, cluster) = (self.now(), self.settings.cluster_name.clone());
+        let seed = self.seed_for(&claim.name_any());
+        let rank = Arc::clone(&self.rank);
+        self.compute(move || {
+            let launch = LaunchRanking {
+                node_claim: &claim,
+                weight,
+                instance_types: &instance_types,
+                in_use: &in_use,
+                now,
+                cluster: &cluster,
+                seed,
+            };
+            rank_for_launch(&launch, rank.as_ref())
+        })
+        .await
+    }
+
+    /// Runs a computation where the settings want it.
+    pub(crate) async fn compute<T: Send + Default + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> T {
+        match self.settings.solve_placement {
+            SolvePlacement::Inline => work(),
+            SolvePlacement::Blocking => match tokio::task::spawn_blocking(work).await {
+                Ok(result) => result,
+                Err(error) => {
+                    tracing::error!(%error, "computation panicked");
+                    T::default()
+                }
+            },
+        }
+    }
+
+    /// A seed that depends on the run's seed and the decision, and on nothing else.
+    pub(crate) fn seed_for(&self, decision_id: &str) -> u64 {
+        decision_id
+            .bytes()
+            .fold(self.settings.seed ^ 0xcbf2_9ce4_8422_2325, |hash, byte| {
+                (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+            })
+    }
+
+    /// The claim as it is now.
+    pub(crate) async fn node_claim(
+        &self,
+        name: &str,
+    ) -> Result<Option<Arc<NodeClaim>>, ReconcileError> {
+        Ok(self
+            .cluster_api::<NodeClaim>()
+            .get_opt(name)
+            .await?
+            .map(Arc::new))
+    }
+
+    /// The node as it is now.
+    pub(crate) async fn node(&self, name: &str) -> Result<Option<Arc<Node>>, ReconcileError> {
+        Ok(self
+            .cluster_api::<Node>()
+            .get_opt(name)
+            .await?
+            .map(Arc::new))
+    }
+
+    /// The nodes with that provider id, as they are now.
+    pub(crate) async fn nodes_of(
+        &self,
+        provider_id: &str,
+    ) -> Result<Vec<Arc<Node>>, ReconcileError> {
+        let names = self
+            .objects()
+            .nodes_by_provider_id
+            .get(provider_id)
+            .cloned();
+        let mut nodes = Vec::new();
+        for name in names.unwrap_or_default() {
+            nodes.extend(self.node(&name).await?);
+        }
+        Ok(nodes)
+    }
+
+    /// The API of a cluster-scoped kind.
+    pub(crate) fn cluster_api<K>(&self) -> Api<K>
+    where
+        K: Resource<DynamicType = ()>,
+    {
+        Api::all(self.client.clone())
+    }
+
+    /// Writes metadata of a claim; answers what the API server made of it.
+    pub(crate) async fn write_claim(
+        &self,
+        before: &NodeClaim,
+        after: &NodeClaim,
+    ) -> Result<NodeClaim, ReconcileError> {
+        self.write_claim_part(before, after, Part::Main).await
+    }
+
+    /// Writes the status of a claim; answers what the API server made of it.
+    pub(crate) async fn write_claim_status(
+        &self,
+        before: &NodeClaim,
+        after: &NodeClaim,
+    ) -> Result<NodeClaim, ReconcileError> {
+        self.write_claim_part(before, after, Part::Status).await
+    }
+
+    async fn write_claim_part(
+        &self,
+        before: &NodeClaim,
+        after: &NodeClaim,
+        part: Part,
+    ) -> Result<NodeClaim, ReconcileError> {
+        let Some(written) = patch(&self.cluster_api(), before, after, part).await? else {
+            return Ok(before.clone());
+        };
+        let is_gone =
+            written.metadata.deletion_timestamp.is_some() && written.finalizers().is_empty();
+        if !is_gone {
+            self.tell(Event::NodeClaimApplied(Arc::new(written.clone())))
+                .ok();
+        }
+        Ok(written)
+    }
+
+    /// Writes metadata and spec of a node.
+    pub(crate) async fn write_node(
+        &self,
+        before: &Node,
+        after: &Node,
+    ) -> Result<Node, ReconcileError> {
+        let Some(written) = patch(&self.cluster_api(), before, after, Part::Main).await? else {
+            return Ok(before.clone());
+        };
+        let is_gone =
+            written.metadata.deletion_timestamp.is_some() && written.finalizers().is_empty();
+        if !is_gone {
+            self.tell(Event::NodeApplied(Arc::new(written.clone())))
+                .ok();
+        }
+        Ok(written)
+    }
+
+    /// Deletes this very object, not a later one of the same name.
+    pub(crate) async fn delete<K>(&self, object: &K) -> Result<(), kube::Error>
+    where
+        K: Resource<DynamicType = ()> + Clone + std::fmt::Debug + serde::de::DeserializeOwned,
+    {
+        let preconditions = Preconditions {
+            uid: object.uid(),
+            resource_version: None,
+        };
+        let params = DeleteParams {
+            preconditions: Some(preconditions),
+            ..DeleteParams::default()
+        };
+        self.cluster_api::<K>()
+            .delete(&object.name_any(), &params)
+            .await
+            .map(|_| ())
+    }
+}
+
+/// Policies of a decision, as the ledger keeps them.
+pub(crate) fn policy_records(uses: &[PolicyUse]) -> Vec<PolicyUseRecord> {
+    uses.iter()
+        .map(
+            |PolicyUse {
+                 kind,
+                 name,
+                 digest,
+                 outcome,
+             }| PolicyUseRecord {
+                kind: kind.clone(),
+                name: name.clone(),
+                digest: digest.clone(),
+                outcome: outcome.clone(),
+            },
+        )
+        .collect()
+}
+
+impl Shell {
+    pub(crate) fn pod_ledger(&self) -> MutexGuard<'_, PodLedger> {
+        self.pod_ledger
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn registration_health(&self) -> MutexGuard<'_, RegistrationHealth> {
+        self.registration_health
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn pod_decided_or_gone(&self, key: &PodKey) {
+        self.pod_ledger().decided(key);
+    }
+}
+
+impl Shell {
+    /// The pool as it is now.
+    pub(crate) async fn fresh_node_pool(
+        &self,
+        name: &str,
+    ) -> Result<Option<NodePool>, ReconcileError> {
+        Ok(self.cluster_api::<NodePool>().get_opt(name).await?)
+    }
+
+    /// Writes the status of a pool.
+    pub(crate) async fn write_pool_status(
+        &self,
+        before: &NodePool,
+        after: &NodePool,
+    ) -> Result<(), ReconcileError> {
+        self.write_pool(before, after, Part::Status).await
+    }
+
+    /// Writes one part of a pool.
+    pub(crate) async fn write_pool(
+        &self,
+        before: &NodePool,
+        after: &NodePool,
+        part: Part,
+    ) -> Result<(), ReconcileError> {
+        if let Some(written) = patch(&self.cluster_api(), before, after, part).await? {
+            self.tell(Event::NodePoolApplied(Arc::new(written))).ok();
+        }
+        Ok(())
+    }
+
+    /// Notes how a launch or a registration went, and says so in the pool's status where that changes something.
+    pub(crate) async fn note_registration(
+        &self,
+        claim: &NodeClaim,
+        outcome: Registration<'_>,
+    ) -> Result<(), ReconcileError> {
+        let name = claim.pool_name();
+        let is_success = matches!(outcome, Registration::Succeeded);
+        let is_healthy = { self.registration_health().note(name, is_success) };
+        let Some(pool) = self.node_pool(name) else {
+            return Ok(());
+        };
+        let status = if is_healthy {
+            Status::True
+        } else {
+            Status::False
+        };
+        let is_told = pool
+            .condition(conditions::NODE_REGISTRATION_HEALTHY)
+            .is_some_and(|told| told.status == status.as_str());
+        // A failure does not make a pool healthy, nor a success unhealthy.
+        if is_told || is_healthy != is_success {
+            return Ok(());
+        }
+        let Some(pool) = self.fresh_node_pool(name).await? else {
+            return Ok(());
+        };
+        let (reason, message) = match outcome {
+            Registration::Succeeded => (conditions::NODE_REGISTRATION_HEALTHY, ""),
+            Registration::Failed { reason, message } => (reason, message),
+        };
+        let mut after = pool.clone();
+        after.edit_conditions(self.now(), |editor| {
+            editor.set(
+                conditions::NODE_REGISTRATION_HEALTHY,
+                status,
+                reason,
+                message,
+            );
+        });
+        self.write_pool_status(&pool, &after).await
+    }
+
+    /// Tells the pods that a failed claim was made for.
+    pub(crate) fn tell_pods_of(&self, claim: &NodeClaim, error: &str) {
+        let name = claim.name_any();
+        let keys = self.pod_ledger().settle_claim(&name);
+        let snapshot = self.snapshot();
+        for pod in keys.iter().filter_map(|key| snapshot.pod(key)) {
+            let regarding = pod_reference(&pod.key, &pod.uid);
+            self.events
+                .publish(insufficient_capacity_for_pod(regarding, &name, error));
+        }
+    }
+}
+
+/// How a launch or a registration went.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Registration<'a> {
+    /// The node joined.
+    Succeeded,
+    /// It did not.
+    Failed {
+        /// Reason for the pool's condition.
+        reason: &'a str,
+        /// Message for it.
+        message: &'a str,
+    },
+}

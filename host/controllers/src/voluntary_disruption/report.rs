@@ -1,0 +1,365 @@
+//! The traces of disruption: metrics, events, decision lines and the ledger's records.
+
+use std::time::Duration;
+
+use apis::{NodeClaim, labels};
+use disruption::validation::Rejection;
+use disruption::{Command, CommandCandidate, Decision, Method};
+use jiff::Timestamp;
+use kube::ResourceExt;
+use state::ledger::{CommandRecord, CommandStep, OutcomeId, Record};
+use tracing::info;
+
+use crate::node_claim::{NodeClaimExt, disrupted_with};
+use crate::shell::Shell;
+use crate::voluntary_disruption::events;
+
+fn method_labels(method: Method) -> Vec<(&'static str, String)> {
+    vec![
+        ("reason", method.reason().to_string().to_lowercase()),
+        ("consolidation_type", method.consolidation_type().to_owned()),
+    ]
+}
+
+pub(super) fn measure(shell: &Shell, decision: &Decision, took: Duration) {
+    let metrics = &shell.metrics;
+    let last = decision
+        .commands
+        .first()
+        .map_or(Method::SingleNodeConsolidation, |it| it.method);
+    metrics
+        .disruption_evaluation_seconds
+        .get_or_create(&method_labels(last))
+        .observe(took.as_secs_f64());
+    for (method, eligible) in &decision.eligible {
+        let reason = method.reason().to_string().to_lowercase();
+        metrics
+            .disruption_eligible_nodes
+            .get_or_create(&vec![("reason", reason)])
+            .set(f64::from(*eligible));
+    }
+    if decision.is_interrupted {
+        metrics
+            .consolidation_timeouts
+            .get_or_create(&vec![(
+                "consolidation_type",
+                last.consolidation_type().to_owned(),
+            )])
+            .inc();
+    }
+    for detail in &decision.budgets.details {
+        let labels = vec![
+            ("nodepool", detail.pool.clone()),
+            ("reason", detail.reason.as_str().to_owned()),
+        ];
+        metrics
+            .allowed_disruptions
+            .get_or_create(&labels)
+            .set(f64::from(detail.allowed));
+        metrics
+            .nodes_consuming_budgets
+            .get_or_create(&labels)
+            .set(f64::from(detail.consuming));
+    }
+}
+
+pub(super) fn publish(shell: &Shell, decision: &Decision) {
+    for blocked in &decision.blocked {
+        if let Some(message) = &blocked.message {
+            let (node, claim) = (blocked.node.as_deref(), blocked.claim.as_deref());
+            for notice in events::blocked(node, claim, message) {
+                shell.events.publish(notice);
+            }
+        }
+    }
+    for detail in &decision.budgets.details {
+        if detail.allowed == 0 && detail.total > 0 {
+            shell
+                .events
+                .publish(events::pool_blocked(&detail.pool, detail.reason.as_str()));
+        }
+    }
+    let snapshot = shell.snapshot();
+    for outcome in decision
+        .outcomes
+        .iter()
+        .filter(|it| is_unconsolidatable(it.outcome))
+    {
+        let claim = snapshot
+            .node(&outcome.node)
+            .and_then(|node| node.claim_name());
+        let Some(claim) = claim else { continue };
+        let why = match outcome.reason.as_str() {
+            "" => outcome.outcome.meaning().to_owned(),
+            reason => format!("{} ({reason})", outcome.outcome.meaning()),
+        };
+        for notice in events::unconsolidatable(&outcome.node, claim, &why) {
+            shell.events.publish(notice);
+        }
+    }
+}
+
+/// The outcomes that the reference tells as `Unconsolidatable`.
+fn is_unconsolidatable(outcome: OutcomeId) -> bool {
+    matches!(
+        outcome,
+        OutcomeId::NodeConsolidationNever
+            | OutcomeId::NodePolicyWhenEmpty
+            | OutcomeId::NodeTypeUnknown
+            | OutcomeId::NodeWithoutCapacityType
+            | OutcomeId::NodeWithoutZone
+            | OutcomeId::NodeHoldsBuffer
+            | OutcomeId::NodePodsDoNotFit
+            | OutcomeId::NodeNeedsManyNodes
+            | OutcomeId::NodeNoCheaperReplacement
+            | OutcomeId::NodeSpotToSpotDisabled
+            | OutcomeId::NodeSpotToSpotFewTypes
+            | OutcomeId::NodeMinValues
+    )
+}
+
+pub(super) fn record(shell: &Shell, decision: &Decision, at: Timestamp) {
+    // A cluster without nodes has nothing to tell.
+    if !decision.outcomes.is_empty() {
+        shell.record(Record::DisruptionRound(decision.record(at)));
+    }
+}
+
+/// The command in one line, as logs, events and the decision feed show it.
+fn text(command: &Command) -> String {
+    let nodes: Vec<String> = command
+        .candidates
+        .iter()
+        .map(|it| {
+            format!(
+                "{} ({} {} {})",
+                it.node, it.instance_type, it.capacity_type, it.zone
+            )
+        })
+        .collect();
+    let replacements = match command.replacements.len() {
+        0 => String::new(),
+        count => format!(", replaced by {count} new"),
+    };
+    let savings = command.cost_before_per_hour - command.cost_after_per_hour;
+    format!(
+        "{}/{}: {} {}{replacements}, savings ${savings:.2}/h",
+        command.reason(),
+        command.id,
+        command.decision(),
+        nodes.join(", "),
+    )
+}
+
+/// Before a command starts.
+pub(super) fn announce(shell: &Shell, command: &Command) {
+    let text = text(command);
+    for candidate in &command.candidates {
+        for notice in events::candidate(&candidate.node, &candidate.claim, &text) {
+            shell.events.publish(notice);
+        }
+    }
+    info!(
+        command = %text,
+        reason = %command.reason(),
+        decision = command.decision(),
+        disrupted_node_count = command.candidates.len(),
+        replacement_node_count = command.replacements.len(),
+        pod_count = command.candidates.iter().map(|it| it.pods).sum::<u32>(),
+        "disrupting node(s)"
+    );
+    let reason = if command.policy_reason.is_empty() {
+        String::new()
+    } else {
+        format!(" ({})", command.policy_reason)
+    };
+    shell.say(format!("{text}{reason}"));
+}
+
+/// Candidates are marked and replacements exist.
+pub(super) fn started(shell: &Shell, command: &Command, replacements: &[NodeClaim]) {
+    let reason = command.reason().to_string();
+    for claim in replacements {
+        shell.events.publish(events::launching(claim, &reason));
+    }
+    let mut labels = method_labels(command.method);
+    labels.insert(0, ("decision", command.decision().to_owned()));
+    shell
+        .metrics
+        .disruption_decisions
+        .get_or_create(&labels)
+        .inc();
+    let mut pools: Vec<&str> = command
+        .candidates
+        .iter()
+        .map(|it| it.pool.as_str())
+        .collect();
+    pools.sort_unstable();
+    pools.dedup();
+    for pool in pools {
+        let mut labels = labels.clone();
+        labels.insert(0, ("nodepool", pool.to_owned()));
+        shell
+            .metrics
+            .disruption_decisions_by_node_pool
+            .get_or_create(&labels)
+            .inc();
+    }
+    let names: Vec<String> = replacements.iter().map(ResourceExt::name_any).collect();
+    step(
+        shell,
+        command,
+        CommandStep::Started,
+        OutcomeId::CommandStarted,
+        (&names, &command.policy_reason),
+    );
+}
+
+/// A candidate's claim was deleted.
+pub(super) fn deleted(
+    shell: &Shell,
+    command: &Command,
+    candidate: &CommandCandidate,
+    claim: &NodeClaim,
+) {
+    let reason = command.reason().to_string();
+    for notice in events::terminating(&candidate.node, &candidate.claim, &reason) {
+        shell.events.publish(notice);
+    }
+    let policy = shell
+        .node_pool(&candidate.pool)
+        .map(|pool| snake_case(&pool.spec.disruption.consolidation_policy.to_string()))
+        .filter(|_| command.method != Method::Drift)
+        .unwrap_or_default();
+    disrupted_with(&shell.metrics, claim, &reason.to_lowercase(), &policy);
+    let initiated = vec![
+        ("reason", reason.to_lowercase()),
+        ("nodepool", candidate.pool.clone()),
+        (
+            "capacity_type",
+            claim.label(labels::CAPACITY_TYPE).to_owned(),
+        ),
+        ("consolidation_policy", policy),
+        (
+            "termination_mode",
+            crate::node_claim::termination_mode(claim).to_owned(),
+        ),
+    ];
+    shell
+        .metrics
+        .pods_disruption_initiated
+        .get_or_create(&initiated)
+        .inc_by(u64::from(candidate.pods));
+    info!(NodeClaim = %candidate.claim, Node = %candidate.node, reason, "deleted nodeclaim");
+}
+
+/// A command was given up after it had started.
+pub(super) fn failed(shell: &Shell, command: &Command, replacements: &[String], why: &str) {
+    let labels = vec![
+        ("decision", command.decision().to_owned()),
+        ("reason", snake_case(&command.reason().to_string())),
+        ("consolidation_type", command.decision().to_owned()),
+    ];
+    shell
+        .metrics
+        .disruption_queue_failures
+        .get_or_create(&labels)
+        .inc_by(replacements.len() as u64);
+    shell.say(format!("gave up {}: {why}", command.id));
+    step(
+        shell,
+        command,
+        CommandStep::Finished,
+        OutcomeId::CommandFailed,
+        (replacements, why),
+    );
+}
+
+/// A command did not survive its validation.
+pub(super) fn rejected(shell: &Shell, command: &Command, rejection: &Rejection) {
+    let class = match rejection {
+        Rejection::Churn(_) => "churn",
+        Rejection::Budget(_) => "budget",
+        Rejection::Scheduling(_) => "scheduling",
+    };
+    let text = text(command);
+    for candidate in &command.candidates {
+        for notice in events::rejected(&candidate.node, &candidate.claim, &text, class) {
+            shell.events.publish(notice);
+        }
+    }
+    shell
+        .metrics
+        .failed_validations
+        .get_or_create(&vec![(
+            "consolidation_type",
+            command.method.consolidation_type().to_owned(),
+        )])
+        .inc_by(command.candidates.len() as u64);
+    info!(command = %text, reason = %rejection, "abandoning disruption attempt");
+    shell.say(format!("dropped {}: {rejection}", command.id));
+    let detail = rejection.to_string();
+    step(
+        shell,
+        command,
+        CommandStep::Finished,
+        OutcomeId::CommandRejected,
+        (&[], &detail),
+    );
+}
+
+/// Writes a step of a command into the ledger. `told` holds the replacements and the detail.
+pub(super) fn step(
+    shell: &Shell,
+    command: &Command,
+    step: CommandStep,
+    outcome: OutcomeId,
+    told: (&[String], &str),
+) {
+    let (replacements, detail) = told;
+    shell.record(Record::Command(CommandRecord {
+        at: shell.now(),
+        command_id: command.id.clone(),
+        step,
+        outcome,
+        reason: command.reason().to_string(),
+        decision: command.decision().to_owned(),
+        consolidation_type: command.method.consolidation_type().to_owned(),
+        candidates: command
+            .candidates
+            .iter()
+            .map(|it| it.node.clone())
+            .collect(),
+        replacements: replacements.to_vec(),
+        cost_before_per_hour: command.cost_before_per_hour,
+        cost_after_per_hour: command.cost_after_per_hour,
+        detail: detail.to_owned(),
+    }));
+}
+
+fn snake_case(words: &str) -> String {
+    let mut snake = String::new();
+    for (position, letter) in words.char_indices() {
+        if letter.is_uppercase() && position > 0 {
+            snake.push('_');
+        }
+        snake.extend(letter.to_lowercase());
+    }
+    snake
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels_are_snake_case() {
+        let cases = [
+            ("WhenEmptyOrUnderutilized", "when_empty_or_underutilized"),
+            ("Drifted", "drifted"),
+        ];
+        for (words, snake) in cases {
+            assert_eq!(snake_case(words), snake);
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! Removes the traces of commands that are no more, such as after a restart: the taint and the condition that
+//! mark nodes about to go.
+//!
+//! A taint added by hand goes too. Answers to the clean-up in `pkg/controllers/disruption/controller.go`.
+
+use std::collections::BTreeSet;
+
+use apis::conditions;
+use apis::labels;
+use disruption::queue::{StaleMark, stale_marks};
+use k8s_openapi::api::core::v1::Node;
+use tracing::{error, info};
+
+use crate::error::ReconcileError;
+use crate::node_claim::NodeClaimExt;
+use crate::shell::Shell;
+
+pub(super) async fn remove(shell: &Shell, queued: &BTreeSet<String>) {
+    let stale = stale_marks(&shell.snapshot(), queued);
+    for StaleMark {
+        node,
+        claim,
+        is_tainted,
+        has_condition: _,
+    } in stale
+    {
+        let node = is_tainted.then_some(node.as_str());
+        if let Err(error) = unmark(shell, &claim, node).await {
+            error!(NodeClaim = %claim, %error, "removing stale disruption marks");
+        }
+    }
+}
+
+/// Takes taint and condition off.
+pub(super) async fn unmark(
+    shell: &Shell,
+    claim: &str,
+    node: Option<&str>,
+) -> Result<(), ReconcileError> {
+    if let Some(name) = node
+        && let Some(node) = shell.node(name).await?
+    {
+        shell.write_node(&node, &untainted(&node)).await?;
+        info!(Node = name, "removed disrupted taint");
+    }
+    if let Some(claim) = shell.node_claim(claim).await? {
+        let after = claim.without(conditions::DISRUPTION_REASON, shell.now());
+        shell.write_claim_status(&claim, &after).await?;
+    }
+    Ok(())
+}
+
+fn untainted(node: &Node) -> Node {
+    let mut after = node.clone();
+    if let Some(taints) = after.spec.as_mut().and_then(|spec| spec.taints.as_mut()) {
+        taints.retain(|taint| taint.key != labels::DISRUPTED_TAINT_KEY);
+    }
+    after
+}
+
+/// The node with the taint of those that are about to go.
+pub(super) fn tainted(node: &Node) -> Node {
+    let mut after = untainted(node);
+    let spec = after.spec.get_or_insert_default();
+    spec.taints
+        .get_or_insert_default()
+        .push(labels::disrupted_taint());
+    after
+}

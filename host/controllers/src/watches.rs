@@ -1,0 +1,397 @@
+//! One set of watches for all controllers: what they tell goes into the cluster model, and keys into work queues.
+//!
+//! There is no second cache: objects are parsed into the model and forgotten. All watches are polled in one task,
+//! which is the only one that feeds the model from outside. Answers to `pkg/controllers/state/informer`.
+
+mod routing;
+
+use std::collections::BTreeSet;
+use std::fmt::Debug;
+use std::sync::Arc;
+use std::time::Duration;
+
+use apis::{Ec2NodeClass, NodeClaim, NodePool};
+use futures::stream::{BoxStream, SelectAll, StreamExt};
+use k8s_openapi::api::apps::v1::DaemonSet;
+use k8s_openapi::api::core::v1::{
+    ConfigMap, Namespace, Node, PersistentVolume, PersistentVolumeClaim, Pod,
+};
+use k8s_openapi::api::policy::v1::PodDisruptionBudget;
+use k8s_openapi::api::storage::v1::{CSINode, StorageClass, VolumeAttachment};
+use kube::runtime::utils::Backoff;
+use kube::runtime::{WatchStreamExt, watcher};
+use kube::{Api, Client, Resource, ResourceExt};
+use serde::de::DeserializeOwned;
+use tracing::{debug, info, warn};
+
+use crate::policy_binding::POLICY_LABEL;
+use crate::runtime::ObjectKey;
+use crate::shell::Shell;
+
+pub(crate) use routing::{Queues, Router};
+
+/// Objects a page, on the first list of each kind and when a watch has to start over.
+const PAGE_SIZE: u32 = 500;
+/// An API server that ends a watch is asked again after this long; it bounds how long a dead connection goes
+/// unnoticed.
+const WATCH_TIMEOUT_SECONDS: u32 = 290;
+
+/// A kind that is watched, and its object when it was added or changed.
+#[derive(Debug)]
+pub(crate) enum Object {
+    Pod(Box<Pod>),
+    Node(Box<Node>),
+    NodeClaim(Box<NodeClaim>),
+    NodePool(Box<NodePool>),
+    NodeClass(Box<Ec2NodeClass>),
+    DaemonSet(Box<DaemonSet>),
+    Pdb(Box<PodDisruptionBudget>),
+    VolumeClaim(Box<PersistentVolumeClaim>),
+    Volume(Box<PersistentVolume>),
+    StorageClass(Box<StorageClass>),
+    CsiNode(Box<CSINode>),
+    VolumeAttachment(Box<VolumeAttachment>),
+    Namespace(Box<Namespace>),
+    Policy(Box<ConfigMap>),
+}
+
+/// The kinds that are watched.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Kind {
+    Pod,
+    Node,
+    NodeClaim,
+    NodePool,
+    NodeClass,
+    DaemonSet,
+    Pdb,
+    VolumeClaim,
+    Volume,
+    StorageClass,
+    CsiNode,
+    VolumeAttachment,
+    Namespace,
+    Policy,
+}
+
+impl Kind {
+    /// Without these, nothing can be decided; the others come when they come.
+    const ALL: [Self; 14] = [
+        Self::Pod,
+        Self::Node,
+        Self::NodeClaim,
+        Self::NodePool,
+        Self::NodeClass,
+        Self::DaemonSet,
+        Self::Pdb,
+        Self::VolumeClaim,
+        Self::Volume,
+        Self::StorageClass,
+        Self::CsiNode,
+        Self::VolumeAttachment,
+        Self::Namespace,
+        Self::Policy,
+    ];
+
+    fn is_essential(self) -> bool {
+        match self {
+            Self::Pod
+            | Self::Node
+            | Self::NodeClaim
+            | Self::NodePool
+            | Self::NodeClass
+            | Self::DaemonSet
+            | Self::Namespace => true,
+            Self::Pdb
+            | Self::VolumeClaim
+            | Self::Volume
+            | Self::StorageClass
+            | Self::CsiNode
+            | Self::VolumeAttachment
+            | Self::Policy => false,
+        }
+    }
+}
+
+/// What a watch tells.
+#[derive(Debug)]
+enum Told {
+    /// The watch starts over: everything there is will be told.
+    ListStarts(Kind),
+    /// An object was told by a list.
+    Listed(Object),
+    /// Everything there is was told.
+    ListEnds(Kind),
+    /// An object was added or changed.
+    Applied(Object),
+    /// An object is gone.
+    Deleted(Kind, ObjectKey),
+    /// The watch failed and will be tried again.
+    Failed(Kind, String),
+}
+
+/// Kinds whose first list is complete.
+#[derive(Debug, Default)]
+pub(crate) struct Progress {
+    complete: BTreeSet<Kind>,
+}
+
+impl Progress {
+    /// Whether every essential kind has been listed.
+    pub(crate) fn is_complete(&self) -> bool {
+        Kind::ALL
+            .iter()
+            .all(|kind| !kind.is_essential() || self.complete.contains(kind))
+    }
+}
+
+/// Feeds the model until the future is dropped.
+pub(crate) async fn run(shell: Arc<Shell>, router: Router) {
+    let mut router = router;
+    let mut streams = streams(&shell.client, &shell.settings.system_namespace);
+    let mut listing = Listing::default();
+    while let Some(told) = streams.next().await {
+        match told {
+            Told::ListStarts(kind) => listing.start(kind),
+            Told::Listed(object) => {
+                let (kind, key) = (kind_of(&object), key_of(&object));
+                listing.saw(kind, key);
+                router.applied(object);
+            }
+            Told::ListEnds(kind) => {
+                let seen = listing.end(kind);
+                router.listed(kind, &seen);
+                let mut progress = shell.progress();
+                if progress.complete.insert(kind) && progress.is_complete() && kind.is_essential() {
+                    info!("cluster state has seen every kind");
+                }
+            }
+            Told::Applied(object) => router.applied(object),
+            Told::Deleted(kind, key) => router.deleted(kind, &key),
+            Told::Failed(kind, error) if kind.is_essential() => {
+                warn!(?kind, error, "watch failed, will be tried again");
+            }
+            Told::Failed(kind, error) => debug!(?kind, error, "watch failed, will be tried again"),
+        }
+    }
+}
+
+/// Keys seen by lists that are under way.
+#[derive(Debug, Default)]
+struct Listing(Vec<(Kind, BTreeSet<ObjectKey>)>);
+
+impl Listing {
+    fn start(&mut self, kind: Kind) {
+        self.0.retain(|(known, _)| *known != kind);
+        self.0.push((kind, BTreeSet::new()));
+    }
+
+    fn saw(&mut self, kind: Kind, key: ObjectKey) {
+        if let Some((_, seen)) = self.0.iter_mut().find(|(known, _)| *known == kind) {
+            seen.insert(key);
+        }
+    }
+
+    fn end(&mut self, kind: Kind) -> BTreeSet<ObjectKey> {
+        let position = self.0.iter().position(|(known, _)| *known == kind);
+        position
+            .map(|position| self.0.swap_remove(position).1)
+            .unwrap_or_default()
+    }
+}
+
+fn streams(client: &Client, system_namespace: &str) -> SelectAll<BoxStream<'static, Told>> {
+    let all = || watcher::Config::default();
+    let mut streams = SelectAll::new();
+    streams.push(watch(
+        Api::all(client.clone()),
+        Kind::NodePool,
+        all(),
+        Object::NodePool,
+    ));
+    streams.push(watch(
+        Api::all(client.clone()),
+        Kind::NodeClass,
+        all(),
+        Object::NodeClass,
+    ));
+    streams.push(watch(
+        Api::all(client.clone()),
+        Kind::NodeClaim,
+        all(),
+        Object::NodeClaim,
+    ));
+    streams.push(watch(
+        Api::all(client.clone()),
+        Kind::Node,
+        all(),
+        Object::Node,
+    ));
+    streams.push(watch(
+        Api::all(client.clone()),
+        Kind::Namespace,
+        all(),
+        Object::Namespace,
+    ));
+    streams.push(watch(
+        Api::all(client.clone()),
+        Kind::DaemonSet,
+        all(),
+        Object::DaemonSet,
+    ));
+    streams.push(watch(
+        Api::all(client.clone()),
+        Kind::Pdb,
+        all(),
+        Object::Pdb,
+    ));
+    streams.push(watch(
+        Api::all(client.clone()),
+        Kind::StorageClass,
+        all(),
+        Object::StorageClass,
+    ));
+    streams.push(watch(
+        Api::all(client.clone()),
+        Kind::Volume,
+        all(),
+        Object::Volume,
+    ));
+    streams.push(watch(
+        Api::all(client.clone()),
+        Kind::VolumeClaim,
+        all(),
+        Object::VolumeClaim,
+    ));
+    streams.push(watch(
+        Api::all(client.clone()),
+        Kind::CsiNode,
+        all(),
+        Object::CsiNode,
+    ));
+    let attachments = Api::all(client.clone());
+    streams.push(watch(
+        attachments,
+        Kind::VolumeAttachment,
+        all(),
+        Object::VolumeAttachment,
+    ));
+    streams.push(watch(
+        Api::all(client.clone()),
+        Kind::Pod,
+        all(),
+        Object::Pod,
+    ));
+    let policies = Api::namespaced(client.clone(), system_namespace);
+    let labelled = all().labels(POLICY_LABEL);
+    streams.push(watch(policies, Kind::Policy, labelled, Object::Policy));
+    streams
+}
+
+fn watch<K>(
+    api: Api<K>,
+    kind: Kind,
+    config: watcher::Config,
+    wrap: fn(Box<K>) -> Object,
+) -> BoxStream<'static, Told>
+where
+    K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + 'static,
+{
+    let config = config.page_size(PAGE_SIZE).timeout(WATCH_TIMEOUT_SECONDS);
+    let trim = move |mut object: K| {
+        object.managed_fields_mut().clear();
+        wrap(Box::new(object))
+    };
+    watcher(api, config)
+        .backoff(Steady::default())
+        .map(move |event| match event {
+            Ok(watcher::Event::Init) => Told::ListStarts(kind),
+            Ok(watcher::Event::InitApply(object)) => Told::Listed(trim(object)),
+            Ok(watcher::Event::InitDone) => Told::ListEnds(kind),
+            Ok(watcher::Event::Apply(object)) => Told::Applied(trim(object)),
+            Ok(watcher::Event::Delete(object)) => Told::Deleted(
+                kind,
+                ObjectKey {
+                    namespace: object.namespace().unwrap_or_default(),
+                    name: object.name_any(),
+                },
+            ),
+            Err(error) => Told::Failed(kind, error.to_string()),
+        })
+        .boxed()
+}
+
+/// Doubling delays without jitter: equal runs stay equal.
+#[derive(Debug)]
+struct Steady {
+    next: Duration,
+}
+
+impl Steady {
+    const FIRST: Duration = Duration::from_millis(500);
+    const LONGEST: Duration = Duration::from_secs(30);
+}
+
+impl Default for Steady {
+    fn default() -> Self {
+        Self { next: Self::FIRST }
+    }
+}
+
+impl Iterator for Steady {
+    type Item = Duration;
+
+    fn next(&mut self) -> Option<Duration> {
+        let delay = self.next;
+        self.next = (delay * 2).min(Self::LONGEST);
+        Some(delay)
+    }
+}
+
+impl Backoff for Steady {
+    fn reset(&mut self) {
+        self.next = Self::FIRST;
+    }
+}
+
+fn kind_of(object: &Object) -> Kind {
+    match object {
+        Object::Pod(_) => Kind::Pod,
+        Object::Node(_) => Kind::Node,
+        Object::NodeClaim(_) => Kind::NodeClaim,
+        Object::NodePool(_) => Kind::NodePool,
+        Object::NodeClass(_) => Kind::NodeClass,
+        Object::DaemonSet(_) => Kind::DaemonSet,
+        Object::Pdb(_) => Kind::Pdb,
+        Object::VolumeClaim(_) => Kind::VolumeClaim,
+        Object::Volume(_) => Kind::Volume,
+        Object::StorageClass(_) => Kind::StorageClass,
+        Object::CsiNode(_) => Kind::CsiNode,
+        Object::VolumeAttachment(_) => Kind::VolumeAttachment,
+        Object::Namespace(_) => Kind::Namespace,
+        Object::Policy(_) => Kind::Policy,
+    }
+}
+
+fn key_of(object: &Object) -> ObjectKey {
+    let meta = match object {
+        Object::Pod(it) => &it.metadata,
+        Object::Node(it) => &it.metadata,
+        Object::NodeClaim(it) => &it.metadata,
+        Object::NodePool(it) => &it.metadata,
+        Object::NodeClass(it) => &it.metadata,
+        Object::DaemonSet(it) => &it.metadata,
+        Object::Pdb(it) => &it.metadata,
+        Object::VolumeClaim(it) => &it.metadata,
+        Object::Volume(it) => &it.metadata,
+        Object::StorageClass(it) => &it.metadata,
+        Object::CsiNode(it) => &it.metadata,
+        Object::VolumeAttachment(it) => &it.metadata,
+        Object::Namespace(it) => &it.metadata,
+        Object::Policy(it) => &it.metadata,
+    };
+    ObjectKey {
+        namespace: meta.namespace.clone().unwrap_or_default(),
+        name: meta.name.clone().unwrap_or_default(),
+    }
+}

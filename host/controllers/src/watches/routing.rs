@@ -1,0 +1,450 @@
+//! Where a fact goes: into the model, and as a key into the queues of the controllers it may concern.
+//!
+//! A key too many costs one look at the object; a key too few is a controller that sleeps. Filters here only keep
+//! out heartbeats and repeats. Answers to the watch predicates of Karpenter's controllers.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
+
+use apis::labels;
+use k8s_openapi::api::core::v1::{Node, Pod};
+use kube::ResourceExt;
+use scheduling::pod::PodKey;
+use state::cluster::Event;
+use tracing::warn;
+
+use super::{Kind, Object};
+use crate::node_claim::initialization::{is_ready, taints};
+use crate::runtime::ObjectKey;
+use crate::shell::Shell;
+use crate::work_queue::{BackOff, WorkQueue};
+
+/// A queue of object keys.
+pub(crate) type Keys = Arc<WorkQueue<ObjectKey>>;
+
+/// The queues that watches feed.
+#[derive(Debug, Clone)]
+pub(crate) struct Queues {
+    pub(crate) lifecycle: Keys,
+    pub(crate) claim_disruption: Keys,
+    pub(crate) expiration: Keys,
+    pub(crate) consistency: Keys,
+    pub(crate) claim_hydration: Keys,
+    pub(crate) node_hydration: Keys,
+    pub(crate) tagging: Keys,
+    pub(crate) pod_events: Keys,
+    pub(crate) node_termination: Keys,
+    pub(crate) pool_hash: Keys,
+    pub(crate) pool_readiness: Keys,
+    pub(crate) pool_validation: Keys,
+    pub(crate) pool_counter: Keys,
+    pub(crate) node_class: Keys,
+    pub(crate) pod_trigger: Keys,
+    pub(crate) node_trigger: Keys,
+    pub(crate) policies: Keys,
+}
+
+impl Queues {
+    pub(crate) fn new() -> Self {
+        let queue = |first_millis, longest_seconds| {
+            Arc::new(WorkQueue::new(BackOff {
+                first: std::time::Duration::from_millis(first_millis),
+                longest: std::time::Duration::from_secs(longest_seconds),
+            }))
+        };
+        let default = || Arc::new(WorkQueue::new(BackOff::DEFAULT));
+        Self {
+            lifecycle: queue(1000, 60),
+            claim_disruption: default(),
+            expiration: default(),
+            consistency: default(),
+            claim_hydration: queue(100, 60),
+            node_hydration: queue(100, 60),
+            tagging: queue(1000, 60),
+            pod_events: default(),
+            node_termination: queue(100, 10),
+            pool_hash: default(),
+            pool_readiness: default(),
+            pool_validation: default(),
+            pool_counter: default(),
+            node_class: queue(1000, 60),
+            pod_trigger: default(),
+            node_trigger: default(),
+            policies: queue(500, 30),
+        }
+    }
+}
+
+/// Feeds model and queues.
+pub(crate) struct Router {
+    shell: Arc<Shell>,
+    queues: Queues,
+    /// What is known of each kind, so that a list tells what is gone. Pods are asked of the model.
+    known: BTreeMap<Kind, BTreeSet<ObjectKey>>,
+    /// Of each node: a digest of what controllers look at, which heartbeats do not change.
+    digests: BTreeMap<String, (u64, String)>,
+}
+
+impl Router {
+    pub(crate) fn new(shell: Arc<Shell>, queues: Queues) -> Self {
+        Self {
+            shell,
+            queues,
+            known: BTreeMap::new(),
+            digests: BTreeMap::new(),
+        }
+    }
+
+    /// A list of the kind is complete: what it did not hold is gone.
+    pub(crate) fn listed(&mut self, kind: Kind, seen: &BTreeSet<ObjectKey>) {
+        let known: Vec<ObjectKey> = if kind == Kind::Pod {
+            self.shell
+                .snapshot()
+                .pods()
+                .map(|pod| object_key(&pod.key))
+                .collect()
+        } else {
+            self.known
+                .get(&kind)
+                .into_iter()
+                .flatten()
+                .cloned()
+                .collect()
+        };
+        for key in known.iter().filter(|key| !seen.contains(*key)) {
+            self.deleted(kind, key);
+        }
+    }
+
+    pub(crate) fn applied(&mut self, object: Object) {
+        let (kind, key) = (super::kind_of(&object), super::key_of(&object));
+        if kind != Kind::Pod {
+            self.known.entry(kind).or_default().insert(key.clone());
+        }
+        match object {
+            Object::Pod(pod) => self.pod(*pod),
+            Object::Node(node) => self.node(*node),
+            Object::NodeClaim(claim) => {
+                self.tell(Event::NodeClaimApplied(Arc::from(claim)));
+                self.claim_touched(&key);
+            }
+            Object::NodePool(pool) => {
+                self.tell(Event::NodePoolApplied(Arc::from(pool)));
+                self.pool_touched(&key);
+            }
+            Object::NodeClass(class) => {
+                let class = Arc::from(class);
+                self.shell
+                    .objects()
+                    .node_classes
+                    .insert(key.name.clone(), Arc::clone(&class));
+                self.tell(Event::NodeClassApplied(class));
+                self.class_touched(&key);
+            }
+            Object::DaemonSet(it) => self.tell(Event::DaemonSetApplied(Arc::from(it))),
+            Object::Pdb(it) => self.tell(Event::PdbApplied(Arc::from(it))),
+            Object::VolumeClaim(it) => self.tell(Event::VolumeClaimApplied(Arc::from(it))),
+            Object::Volume(it) => self.tell(Event::VolumeApplied(Arc::from(it))),
+            Object::StorageClass(it) => self.tell(Event::StorageClassApplied(Arc::from(it))),
+            Object::CsiNode(it) => self.tell(Event::CsiNodeApplied(Arc::from(it))),
+            Object::Namespace(it) => self.tell(Event::NamespaceApplied(Arc::from(it))),
+            Object::VolumeAttachment(it) => {
+                let volume = it.spec.source.persistent_volume_name.unwrap_or_default();
+                let attachment = (it.spec.node_name, volume);
+                self.shell
+                    .objects()
+                    .volume_attachments
+                    .insert(key.name, attachment);
+            }
+            Object::Policy(_) => self.queues.policies.add(key),
+        }
+    }
+
+    pub(crate) fn deleted(&mut self, kind: Kind, key: &ObjectKey) {
+        if let Some(known) = self.known.get_mut(&kind) {
+            known.remove(key);
+        }
+        let ObjectKey { namespace, name } = key.clone();
+        match kind {
+            Kind::Pod => self.pod_gone(&PodKey { namespace, name }),
+            Kind::Node => self.node_gone(&name),
+            Kind::NodeClaim => {
+                let nodes: Vec<String> = self.node_names_of_claim(&name);
+                self.tell(Event::NodeClaimDeleted(name));
+                for queue in [&self.queues.lifecycle, &self.queues.claim_disruption] {
+                    queue.forget(key);
+                }
+                for node in nodes {
+                    self.queues.node_termination.add(ObjectKey::cluster(node));
+                }
+            }
+            Kind::NodePool => {
+                self.tell(Event::NodePoolDeleted(name));
+                self.queues.pool_counter.forget(key);
+            }
+            Kind::NodeClass => {
+                self.shell.objects().node_classes.remove(&name);
+                self.tell(Event::NodeClassDeleted(name));
+                self.class_touched(key);
+            }
+            Kind::DaemonSet => self.tell(Event::DaemonSetDeleted(PodKey { namespace, name })),
+            Kind::Pdb => self.tell(Event::PdbDeleted(namespace, name)),
+            Kind::VolumeClaim => self.tell(Event::VolumeClaimDeleted(namespace, name)),
+            Kind::Volume => self.tell(Event::VolumeDeleted(name)),
+            Kind::StorageClass => self.tell(Event::StorageClassDeleted(name)),
+            Kind::CsiNode => self.tell(Event::CsiNodeDeleted(name)),
+            Kind::Namespace => self.tell(Event::NamespaceDeleted(name)),
+            Kind::VolumeAttachment => {
+                self.shell.objects().volume_attachments.remove(&name);
+            }
+            Kind::Policy => self.queues.policies.add(key.clone()),
+        }
+    }
+
+    fn tell(&self, event: Event) {
+        if let Err(error) = self.shell.tell(event) {
+            warn!(%error, "object left out of cluster state");
+        }
+    }
+
+    fn pod(&mut self, object: Pod) {
+        let key = PodKey {
+            namespace: object.namespace().unwrap_or_default(),
+            name: object.name_any(),
+        };
+        let before = self.shell.pod(&key);
+        self.tell(Event::PodApplied(Arc::new(object)));
+        let after = self.shell.pod(&key);
+        let was_provisionable = before.as_ref().is_some_and(|pod| pod.is_provisionable());
+        if let Some(after) = &after {
+            if after.is_provisionable() && !was_provisionable {
+                self.queues.pod_trigger.add(object_key(&key));
+            }
+            let is_same_life = before.as_ref().is_some_and(|before| {
+                before.uid == after.uid
+                    && before.node_name == after.node_name
+                    && before.is_terminating() == after.is_terminating()
+            });
+            if !is_same_life && !after.is_owned_by_daemon_set() {
+                self.pod_event(after.node_name.as_deref());
+            }
+        } else if let Some(before) = before {
+            // The model keeps no finished pods.
+            self.pod_ended(&before);
+        }
+    }
+
+    fn pod_gone(&mut self, key: &PodKey) {
+        let before = self.shell.pod(key);
+        self.tell(Event::PodDeleted(key.clone()));
+        if let Some(before) = before {
+            self.pod_ended(&before);
+        }
+    }
+
+    fn pod_ended(&self, before: &scheduling::pod::Pod) {
+        self.shell.pod_decided_or_gone(&before.key);
+        self.queues.pod_trigger.forget(&object_key(&before.key));
+        if !before.is_terminating() && !before.is_owned_by_daemon_set() {
+            self.pod_event(before.node_name.as_deref());
+        }
+        if let Some(node) = &before.node_name
+            && self
+                .shell
+                .snapshot()
+                .node(node)
+                .is_some_and(|node| node.is_marked_for_deletion())
+        {
+            self.queues
+                .node_termination
+                .add(ObjectKey::cluster(node.clone()));
+        }
+    }
+
+    fn pod_event(&self, node_name: Option<&str>) {
+        let Some(claim) = node_name.and_then(|name| self.shell.claim_name_of_node(name)) else {
+            return;
+        };
+        self.queues.pod_events.add(ObjectKey::cluster(claim));
+    }
+
+    fn node(&mut self, node: Node) {
+        let name = node.name_any();
+        let provider_id = node
+            .spec
+            .as_ref()
+            .and_then(|spec| spec.provider_id.clone())
+            .unwrap_or_default();
+        let digest = digest(&node);
+        let known = self
+            .digests
+            .insert(name.clone(), (digest, provider_id.clone()));
+        if let Some((_, old_id)) = &known
+            && *old_id != provider_id
+        {
+            self.unindex(&name, old_id);
+        }
+        if !provider_id.is_empty() {
+            let mut objects = self.shell.objects();
+            objects
+                .nodes_by_provider_id
+                .entry(provider_id.clone())
+                .or_default()
+                .insert(name.clone());
+        }
+        let key = ObjectKey::cluster(name);
+        let is_deleting = node.metadata.deletion_timestamp.is_some();
+        let is_disrupted = taints(&node)
+            .iter()
+            .any(|taint| taint.key == labels::DISRUPTED_TAINT_KEY);
+        self.tell(Event::NodeApplied(Arc::new(node)));
+        if known.is_some_and(|(old, _)| old == digest) {
+            return;
+        }
+        if is_deleting {
+            self.queues.node_termination.add(key.clone());
+        }
+        if is_disrupted {
+            self.queues.node_trigger.add(key.clone());
+        }
+        self.queues.node_hydration.add(key);
+        self.claim_of_provider_id_touched(&provider_id);
+    }
+
+    fn node_gone(&mut self, name: &str) {
+        if let Some((_, provider_id)) = self.digests.remove(name) {
+            self.unindex(name, &provider_id);
+            self.tell(Event::NodeDeleted(name.to_owned()));
+            self.claim_of_provider_id_touched(&provider_id);
+        } else {
+            self.tell(Event::NodeDeleted(name.to_owned()));
+        }
+    }
+
+    fn unindex(&self, name: &str, provider_id: &str) {
+        let mut objects = self.shell.objects();
+        if let Some(names) = objects.nodes_by_provider_id.get_mut(provider_id) {
+            names.remove(name);
+            if names.is_empty() {
+                objects.nodes_by_provider_id.remove(provider_id);
+            }
+        }
+    }
+
+    fn claim_of_provider_id_touched(&self, provider_id: &str) {
+        let snapshot = self.shell.snapshot();
+        let claim = snapshot
+            .node_by_provider_id(provider_id)
+            .and_then(|node| node.claim_name());
+        if let Some(claim) = claim {
+            self.queues.lifecycle.add(ObjectKey::cluster(claim));
+        }
+    }
+
+    fn claim_touched(&self, key: &ObjectKey) {
+        let Queues {
+            lifecycle,
+            claim_disruption,
+            expiration,
+            consistency,
+            claim_hydration,
+            tagging,
+            ..
+        } = &self.queues;
+        for queue in [
+            lifecycle,
+            claim_disruption,
+            expiration,
+            consistency,
+            claim_hydration,
+            tagging,
+        ] {
+            queue.add(key.clone());
+        }
+        for node in self.node_names_of_claim(&key.name) {
+            self.queues.node_hydration.add(ObjectKey::cluster(node));
+        }
+    }
+
+    fn node_names_of_claim(&self, claim: &str) -> Vec<String> {
+        let snapshot = self.shell.snapshot();
+        let node = snapshot
+            .node_of_claim(claim)
+            .and_then(|node| node.node_name());
+        node.map(str::to_owned).into_iter().collect()
+    }
+
+    fn pool_touched(&self, key: &ObjectKey) {
+        let Queues {
+            pool_hash,
+            pool_readiness,
+            pool_validation,
+            pool_counter,
+            ..
+        } = &self.queues;
+        for queue in [pool_hash, pool_readiness, pool_validation] {
+            queue.add(key.clone());
+        }
+        pool_counter.add_new(key.clone());
+        let snapshot = self.shell.snapshot();
+        let claims = snapshot
+            .nodes()
+            .filter(|node| node.node_pool() == Some(key.name.as_str()))
+            .filter_map(|node| node.claim_name());
+        for claim in claims {
+            self.queues.claim_disruption.add(ObjectKey::cluster(claim));
+        }
+    }
+
+    fn class_touched(&self, key: &ObjectKey) {
+        self.queues.node_class.add(key.clone());
+        let snapshot = self.shell.snapshot();
+        let pools = snapshot
+            .node_pools()
+            .filter(|pool| pool.spec.template.spec.node_class_ref.name == key.name);
+        for pool in pools {
+            self.queues
+                .pool_readiness
+                .add(ObjectKey::cluster(pool.name_any()));
+        }
+        let claims = snapshot.nodes().filter_map(|node| node.claim.as_ref());
+        for claim in claims.filter(|claim| claim.node_class == key.name) {
+            self.queues
+                .claim_disruption
+                .add(ObjectKey::cluster(claim.name.clone()));
+        }
+    }
+}
+
+fn object_key(key: &PodKey) -> ObjectKey {
+    ObjectKey::namespaced(key.namespace.clone(), key.name.clone())
+}
+
+/// Whatever a controller may look at; not the heartbeats.
+fn digest(node: &Node) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    let meta = &node.metadata;
+    meta.uid.hash(&mut hasher);
+    meta.labels.hash(&mut hasher);
+    meta.annotations.hash(&mut hasher);
+    meta.finalizers.hash(&mut hasher);
+    meta.deletion_timestamp.is_some().hash(&mut hasher);
+    for taint in taints(node) {
+        (&taint.key, &taint.value, &taint.effect).hash(&mut hasher);
+    }
+    is_ready(node).hash(&mut hasher);
+    let spec = node.spec.as_ref();
+    spec.and_then(|spec| spec.provider_id.as_ref())
+        .hash(&mut hasher);
+    let status = node.status.as_ref();
+    for amounts in [
+        status.and_then(|status| status.capacity.as_ref()),
+        status.and_then(|status| status.allocatable.as_ref()),
+    ] {
+        for (name, quantity) in amounts.into_iter().flatten() {
+            (name, &quantity.0).hash(&mut hasher);
+        }
+    }
+    hasher.finish()
+}
