@@ -492,3 +492,6 @@ conditioned! {
     NodeOverlay = NODE_OVERLAY,
     Ec2NodeClass = EC2_NODE_CLASS,
 }
+
+#[cfg(test)]
+mod tests;

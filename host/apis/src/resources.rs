@@ -224,3 +224,92 @@ impl<'a> std::iter::Sum<&'a Resources> for Resources {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use rstest::rstest;
+
+    use super::*;
+
+    fn resources(text: &str) -> Resources {
+        let pair = |pair: &str| {
+            let (name, amount) = pair.split_once('=').unwrap();
+            (name.to_owned(), Quantity(amount.to_owned()))
+        };
+        Resources::parse(&text.split_whitespace().map(pair).collect()).unwrap()
+    }
+
+    #[rstest]
+    #[case("cpu=1 memory=1Gi", "cpu=2 memory=1Gi", true)]
+    #[case("cpu=2001m", "cpu=2", false)]
+    #[case("cpu=1 nvidia.com/gpu=1", "cpu=2", false)]
+    #[case("cpu=1 nvidia.com/gpu=0", "cpu=2", true)]
+    #[case("", "cpu=0", true)]
+    #[case("cpu=1", "cpu=2 memory=-1", false)]
+    fn fits(#[case] requests: &str, #[case] total: &str, #[case] expected: bool) {
+        assert_eq!(resources(requests).fits(&resources(total)), expected);
+    }
+
+    #[test]
+    fn arithmetic_knows_absent_names() {
+        let (a, b) = (resources("cpu=1 memory=1Gi"), resources("cpu=3 pods=2"));
+        assert_eq!(a.clone().add(&b), resources("cpu=4 memory=1Gi pods=2"));
+        assert_eq!(a.clone().sub(&b), resources("cpu=-2 memory=1Gi pods=-2"));
+        assert_eq!(a.clone().saturating_sub(&b), resources("cpu=0 memory=1Gi"));
+        assert_eq!(a.clone().max(&b), resources("cpu=3 memory=1Gi pods=2"));
+        assert_eq!([&a, &b].into_iter().sum::<Resources>(), a.add(&b));
+        assert!(
+            resources("cpu=0").is_zero()
+                && !resources("cpu=0").is_empty()
+                && Resources::new().is_zero()
+        );
+    }
+
+    #[test]
+    fn limits_bind_only_what_they_name() {
+        let limits = resources("cpu=10 nodes=3");
+        assert_eq!(
+            resources("cpu=10 memory=9Ti nodes=3").exceeding(&limits),
+            Vec::<&str>::new()
+        );
+        assert_eq!(
+            resources("cpu=11 nodes=4").exceeding(&limits),
+            ["cpu", "nodes"]
+        );
+    }
+
+    #[test]
+    fn lists_are_written_as_people_read_them() {
+        let list =
+            resources("cpu=1500m memory=8589934592 pods=110 ephemeral-storage=20Gi").to_list();
+        let text: Vec<_> = list
+            .iter()
+            .map(|(name, quantity)| format!("{name}={}", quantity.0))
+            .collect();
+        assert_eq!(
+            text.join(" "),
+            "cpu=1500m ephemeral-storage=20Gi memory=8Gi pods=110"
+        );
+    }
+
+    #[test]
+    fn unreadable_quantities_are_named() {
+        let list = [("memory".to_owned(), Quantity("lots".to_owned()))].into();
+        let error = Resources::parse(&list).unwrap_err();
+        assert_eq!(
+            format!("{error}"),
+            r#"resource memory: invalid quantity "lots""#
+        );
+        assert!(Resources::from_list(&list).is_empty());
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_taken_away_again_leaves_no_trace(a in 0..1_i64 << 40, b in 0..1_i64 << 40) {
+            let (a, b) = (Resources::new().with("cpu", a), Resources::new().with("cpu", b));
+            prop_assert_eq!(a.clone().add(&b).sub(&b), a.clone());
+            prop_assert!(a.fits(&a.clone().add(&b)));
+        }
+    }
+}
