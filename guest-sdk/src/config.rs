@@ -67,7 +67,16 @@ impl Settings {
             Some(Json::Number(value)) if range.contains(&value) => value,
             Some(Json::Number(_)) => {
                 let (low, high) = (range.start(), range.end());
-                self.error(key, format!("must be between {low} and {high}"));
+                self.error(
+                    key,
+                    [
+                        "must be between ",
+                        &decimal(*low, 3),
+                        " and ",
+                        &decimal(*high, 3),
+                    ]
+                    .concat(),
+                );
                 default
             }
             Some(_) => self.wrong(key, "a number", default),
@@ -152,6 +161,36 @@ impl Settings {
     }
 }
 
+/// A number with so many places at most (no more than nine), without trailing zeros: small code for
+/// messages, where the standard library's exact one takes ten kilobytes.
+pub fn decimal(value: f64, places: u32) -> String {
+    let text = fixed(value, places);
+    if !text.contains('.') {
+        return text;
+    }
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+/// A number with exactly so many places (no more than nine), ties to even.
+pub fn fixed(value: f64, places: u32) -> String {
+    let scale = 10_u64.pow(places.min(9));
+    let scaled = (value.abs() * scale as f64).round_ties_even();
+    #[allow(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "saturates, and messages need no more"
+    )]
+    let scaled = scaled as u64;
+    let sign = if value < 0.0 && scaled > 0 { "-" } else { "" };
+    let whole = (scaled / scale).to_string();
+    if scale == 1 {
+        return [sign, &whole].concat();
+    }
+    // The leading 1 keeps the zeros of the fraction.
+    let fraction = (scaled % scale + scale).to_string();
+    [sign, &whole, ".", fraction.get(1..).unwrap_or_default()].concat()
+}
+
 fn unknown_key(known: &[&'static str]) -> String {
     if known.is_empty() {
         "unknown: this policy takes no settings".to_owned()
@@ -227,6 +266,17 @@ mod tests {
             let found = (issues[0].path.as_str(), issues[0].message.as_str());
             assert_eq!(found, (path, message), "{config}");
         }
+    }
+
+    #[test]
+    fn numbers_in_messages() {
+        assert_eq!(fixed(0.3125, 3), "0.312");
+        assert_eq!(fixed(-1.5, 1), "-1.5");
+        assert_eq!(fixed(0.0004, 3), "0.000");
+        assert_eq!(fixed(7.0, 0), "7");
+        assert_eq!(decimal(1.0, 3), "1");
+        assert_eq!(decimal(0.25, 3), "0.25");
+        assert_eq!(decimal(1200.0, 0), "1200");
     }
 
     #[test]

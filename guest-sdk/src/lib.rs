@@ -57,7 +57,7 @@ pub mod testing;
 pub use budgets::{
     Allowance, Allowances, Allowed, BudgetPolicy, DeclaredBudget, Pool, Reason, Reasons,
 };
-pub use config::{Json, Settings};
+pub use config::{Json, Settings, decimal, fixed};
 pub use consolidation::{
     ConsolidationPolicy, Decision, Move, MoveKind, Node, Nodes, ProposedMove, Verdict,
 };

@@ -1,1 +1,33 @@
-//! The Wasm policy host: loads components, runs them within limits, and answers the hooks of scheduling and disruption.
+//! The Wasm policy host: loads components, runs them within limits, answers the hooks of scheduling and
+//! disruption.
+//!
+//! Synchronous and without a Kubernetes client: bindings come in as plain maps, states go out as values.
+//! WIT types must not leave `bindings.rs`, `convert.rs` and the two files that call guests. Time is read
+//! only to measure calls; whatever reaches a decision or a record comes with the round.
+
+mod answer;
+mod binding;
+mod bindings;
+mod builtin;
+mod call;
+mod convert;
+mod engine;
+mod golden;
+mod hooks;
+mod host;
+mod limits;
+mod linker;
+mod module;
+mod records;
+mod registry;
+
+pub use binding::{
+    Authority, Binding, BindingError, BindingKey, BindingSource, Mode, OnFailure, PolicySource,
+};
+pub use builtin::BUILTINS;
+pub use call::CallFailure;
+pub use host::{PolicyHost, StartError};
+pub use limits::{CallLimits, Kind, Limits};
+pub use module::{Descriptor, LoadError};
+pub use records::{CallRecord, PolicyEvent, PolicyStatistics, ShadowDifference};
+pub use registry::{BindingState, BindingStatus};

@@ -4,7 +4,7 @@
 //! all (fit, PDBs, budgets, spot-to-spot) is the host's matter and never looked at here.
 
 use guest_sdk::{
-    ConsolidationPolicy, Context, MoveKind, Node, Policy, ProposedMove, Settings, Verdict,
+    ConsolidationPolicy, Context, MoveKind, Node, Policy, ProposedMove, Settings, Verdict, fixed,
 };
 
 /// A move of a Balanced pool passes when its score reaches one over this.
@@ -80,11 +80,19 @@ fn balanced_refusal(proposed: &ProposedMove<'_>) -> Option<Verdict> {
         };
         let score = balanced_score(proposed.savings() * share, &nodes);
         (score < 1.0 / BALANCED_K).then(|| {
-            Verdict::reject(format!(
-                "balanced score {score:.3} of NodePool {} is below {:.3}",
-                nodes.first().map_or("", Node::node_pool),
-                1.0 / BALANCED_K
-            ))
+            let pool = nodes.first().map_or("", Node::node_pool);
+            let (score, least) = (fixed(score, 3), fixed(1.0 / BALANCED_K, 3));
+            Verdict::reject(
+                [
+                    "balanced score ",
+                    &score,
+                    " of NodePool ",
+                    pool,
+                    " is below ",
+                    &least,
+                ]
+                .concat(),
+            )
         })
     })
 }

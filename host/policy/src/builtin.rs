@@ -1,0 +1,44 @@
+//! The components that are part of the binary, built from `policies/` by the example `build-policies`.
+
+use crate::limits::Kind;
+
+/// A component of the binary.
+#[derive(Debug, Clone, Copy)]
+pub struct Builtin {
+    /// As `data.builtin` names it.
+    pub name: &'static str,
+    /// What it judges.
+    pub kind: Kind,
+    pub(crate) component: &'static [u8],
+}
+
+macro_rules! builtin {
+    ($name:literal, $kind:ident) => {
+        Builtin {
+            name: $name,
+            kind: Kind::$kind,
+            component: include_bytes!(concat!("../builtin/", $name, ".wasm")),
+        }
+    };
+}
+
+/// All of them, the defaults first.
+pub const BUILTINS: &[Builtin] = &[
+    builtin!("default-rank", Rank),
+    builtin!("default-consolidation", Consolidation),
+    builtin!("default-budgets", Budgets),
+    builtin!("prefer-arm64", Rank),
+];
+
+pub(crate) fn find(name: &str) -> Option<&'static Builtin> {
+    BUILTINS.iter().find(|builtin| builtin.name == name)
+}
+
+/// Name of the default of a kind.
+pub(crate) fn default_of(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Rank => "default-rank",
+        Kind::Consolidation => "default-consolidation",
+        Kind::Budgets => "default-budgets",
+    }
+}

@@ -1,0 +1,237 @@
+//! One call of a guest: a fresh instance, limits, and a failure that says which limit it was.
+
+use std::time::{Duration, Instant};
+
+use wasmtime::component::Instance;
+use wasmtime::{Store, Trap};
+
+use crate::bindings::exports::mortise::policy::lifecycle;
+use crate::bindings::mortise::policy::host::Level;
+use crate::bindings::mortise::policy::types::PolicyError;
+use crate::engine::{Ticker, ticks};
+use crate::limits::{CallLimits, Limits};
+use crate::linker::{LogLine, State};
+use crate::module::Module;
+
+/// Why a call has no answer. Each leaves the default deciding.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum CallFailure {
+    /// Spent all its fuel.
+    #[error("ran out of fuel after {0} operations")]
+    OutOfFuel(u64),
+    /// Took too long.
+    #[error("passed its deadline of {0:?}")]
+    Deadline(Duration),
+    /// Wanted more memory than it may have.
+    #[error("wanted more than {0} bytes of memory: {1}")]
+    OutOfMemory(usize, String),
+    /// Crashed.
+    #[error("trapped: {0}")]
+    Trapped(String),
+    /// Said that it cannot answer.
+    #[error("refused: {message}")]
+    Refused {
+        /// Its words.
+        message: String,
+        /// Whether the same question may be answered later.
+        transient: bool,
+    },
+    /// Did not take its configuration.
+    #[error("refused its configuration: {0}")]
+    Configuration(String),
+    /// Answered something that is no answer.
+    #[error("gave an invalid answer: {0}")]
+    InvalidAnswer(String),
+    /// Could not be given an instance.
+    #[error("could not be started: {0}")]
+    NotStarted(String),
+}
+
+impl CallFailure {
+    /// CamelCase word for records and events.
+    pub fn reason(&self) -> &'static str {
+        match self {
+            Self::OutOfFuel(_) => "OutOfFuel",
+            Self::Deadline(_) => "DeadlineExceeded",
+            Self::OutOfMemory(..) => "OutOfMemory",
+            Self::Trapped(_) => "Trapped",
+            Self::Refused { .. } => "Refused",
+            Self::Configuration(_) => "InvalidConfig",
+            Self::InvalidAnswer(_) => "InvalidAnswer",
+            Self::NotStarted(_) => "NotStarted",
+        }
+    }
+}
+
+/// An answer or a failure, and what it took.
+#[derive(Debug)]
+pub(crate) struct Called<T> {
+    pub(crate) result: Result<T, CallFailure>,
+    pub(crate) fuel: u64,
+    pub(crate) duration: Duration,
+    pub(crate) log: Vec<String>,
+}
+
+/// What a call may use.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Grant<'a> {
+    pub(crate) ticker: &'a Ticker,
+    pub(crate) limits: &'a Limits,
+    pub(crate) call: CallLimits,
+}
+
+/// An instance within its store.
+pub(crate) struct Session<'a> {
+    store: Store<State>,
+    instance: Instance,
+    module: &'a Module,
+    grant: Grant<'a>,
+}
+
+/// What a guest call gives: wasmtime's error, the policy's, or the value.
+pub(crate) type GuestResult<T> = wasmtime::Result<Result<T, PolicyError>>;
+
+impl<'a> Session<'a> {
+    /// An instance with its limits set; the guest's own start code runs within them.
+    fn start(module: &'a Module, grant: Grant<'a>) -> Result<Self, (CallFailure, u64)> {
+        let engine = module.pre.component().engine();
+        let mut store = Store::new(engine, State::new(grant.limits.memory_bytes_max));
+        store.limiter(|state| state);
+        store.set_hostcall_fuel(grant.limits.answer_bytes_max);
+        store.set_epoch_deadline(if module.is_trusted {
+            u64::MAX / 2
+        } else {
+            ticks(grant.call.deadline)
+        });
+        let not_started = |error: &wasmtime::Error| CallFailure::NotStarted(format!("{error:#}"));
+        store
+            .set_fuel(grant.call.fuel)
+            .map_err(|error| (not_started(&error), 0))?;
+        match module.pre.instantiate(&mut store) {
+            Ok(instance) => Ok(Self {
+                store,
+                instance,
+                module,
+                grant,
+            }),
+            Err(error) => {
+                let spent = spent(&store, grant.call);
+                let failure = match failure(&store, grant, &error) {
+                    CallFailure::Trapped(_) => not_started(&error),
+                    known => known,
+                };
+                Err((failure, spent))
+            }
+        }
+    }
+
+    pub(crate) fn configure(&mut self, config: &str) -> Result<(), CallFailure> {
+        let called = self
+            .module
+            .lifecycle
+            .load(&mut self.store, &self.instance)
+            .and_then(|guest| guest.call_configure(&mut self.store, config));
+        match called {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(issues)) => Err(CallFailure::Configuration(issues_text(&issues))),
+            Err(error) => Err(failure(&self.store, self.grant, &error)),
+        }
+    }
+
+    pub(crate) fn ask<T>(
+        &mut self,
+        question: impl FnOnce(&mut Store<State>, &Instance, &Module) -> GuestResult<T>,
+    ) -> Result<T, CallFailure> {
+        match question(&mut self.store, &self.instance, self.module) {
+            Ok(Ok(value)) => Ok(value),
+            Ok(Err(PolicyError { message, transient })) => {
+                Err(CallFailure::Refused { message, transient })
+            }
+            Err(error) => Err(failure(&self.store, self.grant, &error)),
+        }
+    }
+}
+
+/// Runs `work` in a fresh instance.
+pub(crate) fn call<T>(
+    module: &Module,
+    grant: Grant<'_>,
+    work: impl FnOnce(&mut Session<'_>) -> Result<T, CallFailure>,
+) -> Called<T> {
+    let started = Instant::now();
+    let _ticking = (!module.is_trusted).then(|| grant.ticker.run(module.pre.component().engine()));
+    match Session::start(module, grant) {
+        Ok(mut session) => {
+            let result = work(&mut session);
+            let fuel = spent(&session.store, grant.call);
+            let log = lines(session.store.data_mut());
+            drop(session);
+            Called {
+                result,
+                fuel,
+                duration: started.elapsed(),
+                log,
+            }
+        }
+        Err((failure, fuel)) => Called {
+            result: Err(failure),
+            fuel,
+            duration: started.elapsed(),
+            log: Vec::new(),
+        },
+    }
+}
+
+pub(crate) fn issues_text(issues: &[lifecycle::ConfigIssue]) -> String {
+    let texts: Vec<String> = issues
+        .iter()
+        .map(|lifecycle::ConfigIssue { path, message }| {
+            if path.is_empty() {
+                message.clone()
+            } else {
+                format!("{path} {message}")
+            }
+        })
+        .collect();
+    if texts.is_empty() {
+        "no reason given".to_owned()
+    } else {
+        texts.join("; ")
+    }
+}
+
+fn spent(store: &Store<State>, limits: CallLimits) -> u64 {
+    limits.fuel.saturating_sub(store.get_fuel().unwrap_or(0))
+}
+
+fn failure(store: &Store<State>, grant: Grant<'_>, error: &wasmtime::Error) -> CallFailure {
+    let text = error.root_cause().to_string();
+    match error.downcast_ref::<Trap>() {
+        Some(Trap::OutOfFuel) => CallFailure::OutOfFuel(grant.call.fuel),
+        Some(Trap::Interrupt) => CallFailure::Deadline(grant.call.deadline),
+        // What a guest does with a refused page is its own matter; most abort.
+        _ if store.data().memory_denied => {
+            CallFailure::OutOfMemory(grant.limits.memory_bytes_max, text)
+        }
+        _ => CallFailure::Trapped(text),
+    }
+}
+
+fn lines(state: &mut State) -> Vec<String> {
+    let mut lines: Vec<String> = std::mem::take(&mut state.lines)
+        .into_iter()
+        .map(|LogLine { level, message }| {
+            let level = match level {
+                Level::Debug => "debug",
+                Level::Info => "info",
+                Level::Warn => "warn",
+                Level::Error => "error",
+            };
+            format!("{level}: {message}")
+        })
+        .collect();
+    if state.lines_dropped > 0 {
+        lines.push(format!("({} more lines dropped)", state.lines_dropped));
+    }
+    lines
+}

@@ -1,0 +1,143 @@
+//! The one wasmtime engine, and the thread that makes deadlines pass.
+
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use wasmtime::{Config, Engine, InstanceAllocationStrategy, PoolingAllocationConfig, Result};
+
+use crate::limits::Limits;
+
+/// Instances alive at once; one round needs one at a time, so this bounds concurrent rounds.
+const INSTANCES_MAX: u32 = 16;
+/// Memory that a pooled instance keeps between rounds.
+const KEEP_RESIDENT_BYTES: usize = 64 << 10;
+const STACK_BYTES_MAX: usize = 512 << 10;
+const TICK: Duration = Duration::from_millis(1);
+
+/// An engine whose guests compute the same on every machine: canonical NaNs, no relaxed SIMD, and (by
+/// leaving out wasmtime's features) no threads.
+pub(crate) fn engine(limits: &Limits) -> Result<Engine> {
+    // Pooling reserves address space up front, which some sandboxes refuse.
+    Engine::new(config().allocation_strategy(pooling(limits))).or_else(|_| Engine::new(&config()))
+}
+
+fn config() -> Config {
+    let mut config = Config::new();
+    config
+        .wasm_component_model(true)
+        .epoch_interruption(true)
+        .consume_fuel(true)
+        .cranelift_nan_canonicalization(true)
+        .wasm_relaxed_simd(false)
+        .max_wasm_stack(STACK_BYTES_MAX);
+    config
+}
+
+fn pooling(limits: &Limits) -> InstanceAllocationStrategy {
+    let mut pool = PoolingAllocationConfig::default();
+    pool.total_component_instances(INSTANCES_MAX)
+        .total_core_instances(INSTANCES_MAX * 4)
+        .total_memories(INSTANCES_MAX)
+        .total_tables(INSTANCES_MAX * 4)
+        .max_memory_size(limits.memory_bytes_max)
+        .linear_memory_keep_resident(KEEP_RESIDENT_BYTES);
+    InstanceAllocationStrategy::Pooling(pool)
+}
+
+/// Ticks for a deadline: one more, because the first may come at once.
+pub(crate) fn ticks(deadline: Duration) -> u64 {
+    u64::try_from(deadline.as_millis()).map_or(u64::MAX / 2, |millis| millis + 1)
+}
+
+/// Advances the engine's epoch every millisecond while a call with a deadline runs; asleep otherwise.
+#[derive(Debug)]
+pub(crate) struct Ticker {
+    shared: Arc<Shared>,
+    thread: Mutex<Option<thread::JoinHandle<()>>>,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    state: Mutex<TickerState>,
+    wake: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct TickerState {
+    calls: usize,
+    stopped: bool,
+}
+
+impl Ticker {
+    pub(crate) fn new() -> Self {
+        Self {
+            shared: Arc::default(),
+            thread: Mutex::new(None),
+        }
+    }
+
+    /// Time passes for the engine until the guard is dropped.
+    pub(crate) fn run(&self, engine: &Engine) -> Ticking {
+        let mut thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
+        if thread.is_none() {
+            let (shared, engine) = (Arc::clone(&self.shared), engine.clone());
+            *thread = thread::Builder::new()
+                .name("policy-epoch".to_owned())
+                .spawn(move || tick(&shared, &engine))
+                .ok();
+        }
+        drop(thread);
+        self.shared.lock().calls += 1;
+        self.shared.wake.notify_one();
+        Ticking {
+            shared: Arc::clone(&self.shared),
+        }
+    }
+}
+
+impl Drop for Ticker {
+    fn drop(&mut self) {
+        self.shared.lock().stopped = true;
+        self.shared.wake.notify_one();
+        let thread = self
+            .thread
+            .get_mut()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
+        // A panic of the ticker has nothing to tell: its loop has no way to fail.
+        drop(thread.map(thread::JoinHandle::join));
+    }
+}
+
+/// Keeps the ticker going.
+pub(crate) struct Ticking {
+    shared: Arc<Shared>,
+}
+
+impl Drop for Ticking {
+    fn drop(&mut self) {
+        self.shared.lock().calls -= 1;
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> std::sync::MutexGuard<'_, TickerState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn tick(shared: &Shared, engine: &Engine) {
+    loop {
+        let state = shared
+            .wake
+            .wait_while(shared.lock(), |state| state.calls == 0 && !state.stopped)
+            .unwrap_or_else(PoisonError::into_inner);
+        if state.stopped {
+            return;
+        }
+        drop(state);
+        thread::sleep(TICK);
+        engine.increment_epoch();
+    }
+}

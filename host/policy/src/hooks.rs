@@ -1,0 +1,17 @@
+//! The hook traits of scheduling and disruption, answered by the policies in charge.
+//!
+//! None of them fails: a policy without an answer is replaced by the built-in default in the same round,
+//! and the default's component by the native code that it is compared with in tests.
+
+mod budgets;
+mod consolidation;
+mod rank;
+
+use scheduling::ranking::PolicyUse;
+
+/// Adds a use once: a chain may ask a policy several times in a round.
+fn add_use(uses: &mut Vec<PolicyUse>, policy_use: PolicyUse) {
+    if !uses.contains(&policy_use) {
+        uses.push(policy_use);
+    }
+}

@@ -1,0 +1,171 @@
+//! Budgets: among the policies for a pool the minimum wins.
+
+use std::collections::BTreeMap;
+
+use disruption::hooks::{
+    AllowAnswer, Allowance, BudgetReason, BudgetRound, BudgetsHook, DeclaredBudgets, PolicyUse,
+};
+
+use super::add_use;
+use crate::answer::{self, Allowed};
+use crate::binding::{Authority, OnFailure};
+use crate::golden::budgets_question;
+use crate::host::{Inner, PolicyHost, Round};
+use crate::limits::Kind;
+use crate::records::ShadowDifference;
+use crate::registry::Bound;
+
+impl BudgetsHook for PolicyHost {
+    fn allow(&self, round: &BudgetRound) -> AllowAnswer {
+        let host = &self.inner;
+        let active = host.active();
+        let mut allowances = Allowances {
+            items: BTreeMap::new(),
+            valid_for_seconds: None,
+        };
+        let mut uses = Vec::new();
+        let mut fallback = None;
+        for bound in active.deciding(Kind::Budgets, &round.context.decision_id) {
+            if !round.pools.iter().any(|pool| bound.is_for(&pool.name)) {
+                continue;
+            }
+            let called = ask(host, &bound, round);
+            add_use(&mut uses, host.note(&bound, at_round(round), &called, None));
+            let answer = match (called.result, bound.on_failure) {
+                (Ok(answer), _) => answer,
+                (Err(_), OnFailure::Hold) => nothing(round, &bound.name),
+                (Err(_), OnFailure::Default) => fallback
+                    .get_or_insert_with(|| default_answer(host, round, &mut uses))
+                    .clone(),
+            };
+            allowances.lower(round, &answer, Some(&bound));
+        }
+        if allowances.items.len() < round.pools.len() * BudgetReason::ALL.len() {
+            let answer = fallback.unwrap_or_else(|| default_answer(host, round, &mut uses));
+            allowances.fill(&answer);
+        }
+        let items: Vec<Allowance> = allowances.items.into_values().collect();
+        for shadow in active.shadows(Kind::Budgets) {
+            watch(host, round, &shadow, &items);
+        }
+        AllowAnswer {
+            items,
+            valid_for_seconds: allowances.valid_for_seconds.unwrap_or(0),
+            uses,
+        }
+    }
+}
+
+fn at_round(round: &BudgetRound) -> Round<'_> {
+    Round {
+        kind: Kind::Budgets,
+        decision_id: &round.context.decision_id,
+        now_seconds: round.context.now_seconds,
+    }
+}
+
+fn ask(host: &Inner, bound: &Bound, round: &BudgetRound) -> crate::call::Called<Allowed> {
+    let question = budgets_question(round);
+    host.ask(bound, Kind::Budgets, |session| {
+        answer::allow(session, &question)
+    })
+}
+
+fn default_answer(host: &Inner, round: &BudgetRound, uses: &mut Vec<PolicyUse>) -> Allowed {
+    let asked = host.default_of(Kind::Budgets).and_then(|default| {
+        let called = ask(host, &default, round);
+        add_use(uses, host.note(&default, at_round(round), &called, None));
+        called.result.ok()
+    });
+    asked.unwrap_or_else(|| Allowed {
+        items: DeclaredBudgets.allow(round).items,
+        valid_for_seconds: 0,
+    })
+}
+
+/// What a failed policy allows under `on-failure: hold`.
+fn nothing(round: &BudgetRound, name: &str) -> Allowed {
+    let why = format!("policy {name} failed, and its binding says to hold");
+    let items = (0_u32..)
+        .zip(&round.pools)
+        .flat_map(|(pool, _)| BudgetReason::ALL.map(|reason| (pool, reason)))
+        .map(|(pool, reason)| Allowance {
+            pool,
+            reason,
+            allowed: 0,
+            why: why.clone(),
+            replaces_declared: false,
+        })
+        .collect();
+    Allowed {
+        items,
+        valid_for_seconds: 0,
+    }
+}
+
+struct Allowances {
+    items: BTreeMap<(u32, BudgetReason), Allowance>,
+    valid_for_seconds: Option<u32>,
+}
+
+impl Allowances {
+    /// Takes in an answer where it is lower than what there is, for the pools it is for.
+    fn lower(&mut self, round: &BudgetRound, answer: &Allowed, bound: Option<&Bound>) {
+        for item in &answer.items {
+            let pool = usize::try_from(item.pool)
+                .ok()
+                .and_then(|pool| round.pools.get(pool));
+            if !pool.is_some_and(|pool| bound.is_none_or(|bound| bound.is_for(&pool.name))) {
+                continue;
+            }
+            let mut item = item.clone();
+            item.replaces_declared =
+                bound.is_some_and(|bound| bound.authority == Authority::Replace);
+            self.items
+                .entry((item.pool, item.reason))
+                .and_modify(|known| {
+                    if item.allowed < known.allowed {
+                        *known = item.clone();
+                    }
+                })
+                .or_insert(item);
+        }
+        self.valid_for(answer.valid_for_seconds);
+    }
+
+    /// Takes in the default's answer where no policy gave one.
+    fn fill(&mut self, default: &Allowed) {
+        for item in &default.items {
+            self.items
+                .entry((item.pool, item.reason))
+                .or_insert_with(|| item.clone());
+        }
+        self.valid_for(default.valid_for_seconds);
+    }
+
+    fn valid_for(&mut self, seconds: u32) {
+        self.valid_for_seconds = Some(
+            self.valid_for_seconds
+                .map_or(seconds, |known| known.min(seconds)),
+        );
+    }
+}
+
+/// Asks a policy that only watches and notes how many of its allowances differ.
+fn watch(host: &Inner, round: &BudgetRound, shadow: &Bound, enforced: &[Allowance]) {
+    let called = ask(host, shadow, round);
+    let difference = called.result.as_ref().ok().map(|answer| {
+        let differs = |theirs: &&Allowance| {
+            let ours = enforced
+                .iter()
+                .find(|ours| (ours.pool, ours.reason) == (theirs.pool, theirs.reason));
+            ours.is_some_and(|ours| ours.allowed != theirs.allowed)
+        };
+        let disagreements = answer.items.iter().filter(differs).count();
+        ShadowDifference {
+            disagreements: u32::try_from(disagreements).unwrap_or(u32::MAX),
+            usd_per_hour: 0.0,
+        }
+    });
+    host.note(shadow, at_round(round), &called, difference);
+}

@@ -1,0 +1,255 @@
+//! Ranking: a chain passes its scores on as `prior` and unites its exclusions.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use scheduling::ranking::{ClaimView, PolicyUse, RankAnswer, RankHook, RankRound, Ranking};
+
+use super::add_use;
+use crate::answer::{self, RankQuestion};
+use crate::convert;
+use crate::host::{Inner, PolicyHost, Round};
+use crate::limits::Kind;
+use crate::records::ShadowDifference;
+use crate::registry::Bound;
+
+impl RankHook for PolicyHost {
+    fn rank(&self, round: &RankRound) -> RankAnswer {
+        let active = self.inner.active();
+        let mut chains = Chains {
+            host: &self.inner,
+            round,
+            rankings: round
+                .claims
+                .iter()
+                .map(|claim| by_prior(round, claim))
+                .collect(),
+            uses: Vec::new(),
+        };
+        for (chain, claims) in grouped(round, &active.deciding(Kind::Rank, &round.decision_id)) {
+            chains.run(&chain.0, &claims);
+        }
+        for shadow in active.shadows(Kind::Rank) {
+            chains.watch(&shadow);
+        }
+        RankAnswer {
+            rankings: chains.rankings,
+            uses: chains.uses,
+        }
+    }
+}
+
+/// A chain, ordered by the positions of its policies.
+struct Chain(Vec<Arc<Bound>>);
+
+/// The claims by the chain that is for their pool.
+fn grouped(round: &RankRound, deciding: &[Arc<Bound>]) -> Vec<(Chain, Vec<usize>)> {
+    let mut groups: BTreeMap<Vec<usize>, Vec<usize>> = BTreeMap::new();
+    for (index, claim) in round.claims.iter().enumerate() {
+        let pool = pool_name(round, claim);
+        let links = (0..deciding.len())
+            .filter(|&link| deciding.get(link).is_some_and(|bound| bound.is_for(pool)))
+            .collect();
+        groups.entry(links).or_default().push(index);
+    }
+    groups
+        .into_iter()
+        .map(|(links, claims)| {
+            let links = links
+                .into_iter()
+                .filter_map(|link| deciding.get(link).cloned());
+            (Chain(links.collect()), claims)
+        })
+        .collect()
+}
+
+fn pool_name<'a>(round: &'a RankRound, claim: &ClaimView) -> &'a str {
+    let index = usize::try_from(claim.nodepool).unwrap_or(usize::MAX);
+    round.table.symbols.get(index).map_or("", String::as_str)
+}
+
+/// Where every chain starts, and what the native default answers.
+fn by_prior(round: &RankRound, claim: &ClaimView) -> Ranking {
+    let prior = &round.table.prior;
+    let scores = if claim.candidates.is_empty() {
+        prior.clone()
+    } else {
+        claim.candidates.iter().map(|&row| at(prior, row)).collect()
+    };
+    Ranking {
+        scores,
+        excluded: Vec::new(),
+        note: None,
+    }
+}
+
+struct Chains<'a> {
+    host: &'a Inner,
+    round: &'a RankRound,
+    rankings: Vec<Ranking>,
+    uses: Vec<PolicyUse>,
+}
+
+impl Chains<'_> {
+    fn run(&mut self, chain: &[Arc<Bound>], claims: &[usize]) {
+        if chain.is_empty() {
+            if let Some(default) = self.host.default_of(Kind::Rank) {
+                self.link(&default, claims, self.round.table.prior.clone());
+            }
+            return;
+        }
+        for (position, bound) in chain.iter().enumerate() {
+            if position == 0 {
+                self.link(bound, claims, self.round.table.prior.clone());
+                continue;
+            }
+            // The table has one `prior` column: where claims agree on it, one call does.
+            if let Some(prior) = self.merged_prior(claims) {
+                self.link(bound, claims, prior);
+            } else {
+                for claim in claims {
+                    let prior = self.merged_prior(&[*claim]);
+                    self.link(
+                        bound,
+                        &[*claim],
+                        prior.unwrap_or_else(|| self.round.table.prior.clone()),
+                    );
+                }
+            }
+        }
+    }
+
+    /// Asks one policy for some claims. Without an answer the scores stay as they came, which is what
+    /// the default would say.
+    fn link(&mut self, bound: &Bound, claims: &[usize], prior: Vec<f64>) {
+        let views: Vec<&ClaimView> = claims
+            .iter()
+            .filter_map(|&claim| self.round.claims.get(claim))
+            .collect();
+        let called = self.host.ask(bound, Kind::Rank, |session| {
+            answer::rank(session, &question(self.round, &views, prior))
+        });
+        let policy_use = self.host.note(bound, self.at_round(), &called, None);
+        add_use(&mut self.uses, policy_use);
+        if let Ok(answers) = called.result {
+            for (&claim, answer) in claims.iter().zip(answers) {
+                if let Some(ranking) = self.rankings.get_mut(claim) {
+                    passed_on(ranking, answer);
+                }
+            }
+        }
+    }
+
+    /// Asks a policy that only watches, for the claims it is for.
+    fn watch(&self, shadow: &Bound) {
+        let round = self.round;
+        let claims: Vec<(&ClaimView, &Ranking)> = round
+            .claims
+            .iter()
+            .zip(&self.rankings)
+            .filter(|(claim, _)| shadow.is_for(pool_name(round, claim)))
+            .collect();
+        if claims.is_empty() {
+            return;
+        }
+        let views: Vec<&ClaimView> = claims.iter().map(|(claim, _)| *claim).collect();
+        let called = self.host.ask(shadow, Kind::Rank, |session| {
+            answer::rank(session, &question(round, &views, round.table.prior.clone()))
+        });
+        let difference = called.result.as_ref().ok().map(|answers| {
+            let mut difference = ShadowDifference::default();
+            for ((claim, enforced), answer) in claims.iter().zip(answers) {
+                let (ours, theirs) = (
+                    first_choice(round, claim, enforced),
+                    first_choice(round, claim, answer),
+                );
+                if let (Some(ours), Some(theirs)) = (ours, theirs) {
+                    difference.disagreements += u32::from(ours != theirs);
+                    difference.usd_per_hour +=
+                        at(&round.table.price, theirs) - at(&round.table.price, ours);
+                }
+            }
+            difference
+        });
+        self.host.note(shadow, self.at_round(), &called, difference);
+    }
+
+    /// The scores so far as a column; `None` when two claims give one row different scores.
+    fn merged_prior(&self, claims: &[usize]) -> Option<Vec<f64>> {
+        let mut prior = self.round.table.prior.clone();
+        let mut set = vec![false; prior.len()];
+        for &index in claims {
+            let (claim, ranking) = (self.round.claims.get(index)?, self.rankings.get(index)?);
+            for (row, &score) in rows(claim, prior.len()).zip(&ranking.scores) {
+                let row = usize::try_from(row).ok()?;
+                if let (Some(value), Some(set)) = (prior.get_mut(row), set.get_mut(row)) {
+                    if *set && value.to_bits() != score.to_bits() {
+                        return None;
+                    }
+                    *value = score;
+                    *set = true;
+                }
+            }
+        }
+        Some(prior)
+    }
+
+    fn at_round(&self) -> Round<'_> {
+        Round {
+            kind: Kind::Rank,
+            decision_id: &self.round.decision_id,
+            now_seconds: self.round.now_seconds,
+        }
+    }
+}
+
+fn question(round: &RankRound, claims: &[&ClaimView], prior: Vec<f64>) -> RankQuestion {
+    RankQuestion {
+        context: convert::context(&convert::rank_context(round)),
+        table: convert::offerings(&round.table, prior),
+        claims: claims.iter().map(|claim| convert::claim(claim)).collect(),
+    }
+}
+
+fn passed_on(ranking: &mut Ranking, answer: Ranking) {
+    let Ranking {
+        scores,
+        excluded,
+        note,
+    } = answer;
+    ranking.scores = scores;
+    // The first policy to exclude a candidate gives the reason.
+    for (position, reason) in excluded {
+        if !ranking.excluded.iter().any(|(known, _)| *known == position) {
+            ranking.excluded.push((position, reason));
+        }
+    }
+    ranking.excluded.sort_unstable();
+    ranking.note = match (ranking.note.take(), note) {
+        (Some(earlier), Some(later)) => Some(format!("{earlier}; {later}")),
+        (earlier, later) => earlier.or(later),
+    };
+}
+
+fn rows(claim: &ClaimView, table_rows: usize) -> Box<dyn Iterator<Item = u32> + '_> {
+    if claim.candidates.is_empty() {
+        Box::new(0..u32::try_from(table_rows).unwrap_or(u32::MAX))
+    } else {
+        Box::new(claim.candidates.iter().copied())
+    }
+}
+
+fn first_choice(round: &RankRound, claim: &ClaimView, ranking: &Ranking) -> Option<u32> {
+    (0_u32..)
+        .zip(rows(claim, round.table.price.len()).zip(&ranking.scores))
+        .filter(|(position, _)| !ranking.excluded.iter().any(|(out, _)| out == position))
+        .min_by(|(_, (_, left)), (_, (_, right))| left.total_cmp(right))
+        .map(|(_, (row, _))| row)
+}
+
+fn at(column: &[f64], row: u32) -> f64 {
+    usize::try_from(row)
+        .ok()
+        .and_then(|row| column.get(row).copied())
+        .unwrap_or(0.0)
+}

@@ -1,0 +1,378 @@
+//! The host: starts with the built-in defaults, takes bindings, runs calls and notes what came of them.
+
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
+use std::thread;
+
+use scheduling::ranking::PolicyUse;
+use wasmtime::component::Linker;
+
+use crate::binding::{
+    Authority, Binding, BindingKey, BindingSource, Mode, OnFailure, PolicySource,
+};
+use crate::builtin;
+use crate::call::{CallFailure, Called, Grant, Session, call};
+use crate::engine::{Ticker, engine};
+use crate::golden;
+use crate::limits::{CallLimits, Kind, Limits};
+use crate::linker::{State, linker};
+use crate::module::{LoadError, Module, digest};
+use crate::records::{CallRecord, PolicyEvent, PolicyStatistics, Records, ShadowDifference};
+use crate::registry::{Active, BindingStatus, Bound, Registry, bound};
+
+/// Why there is no host.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot start the policy engine: {0}")]
+pub struct StartError(String);
+
+/// Runs policies. Cheap to clone; all clones are one host.
+#[derive(Clone)]
+pub struct PolicyHost {
+    pub(crate) inner: Arc<Inner>,
+}
+
+pub(crate) struct Inner {
+    pub(crate) limits: Limits,
+    linker: Linker<State>,
+    ticker: Ticker,
+    registry: Mutex<Registry>,
+    active: RwLock<Arc<Active>>,
+    records: Mutex<Records>,
+    defaults: [OnceLock<Option<Arc<Bound>>>; 3],
+}
+
+impl std::fmt::Debug for PolicyHost {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("PolicyHost")
+            .field("limits", &self.inner.limits)
+            .finish_non_exhaustive()
+    }
+}
+
+impl PolicyHost {
+    /// Starts the engine and begins to compile the defaults, each on a thread of its own; the first
+    /// round of a kind waits for its default.
+    pub fn new(limits: Limits) -> Result<Self, StartError> {
+        let started = |error: wasmtime::Error| StartError(format!("{error:#}"));
+        let engine = engine(&limits).map_err(started)?;
+        let inner = Arc::new(Inner {
+            limits,
+            linker: linker(&engine).map_err(started)?,
+            ticker: Ticker::new(),
+            registry: Mutex::default(),
+            active: RwLock::default(),
+            records: Mutex::default(),
+            defaults: [const { OnceLock::new() }; 3],
+        });
+        for kind in Kind::ALL {
+            let inner = Arc::clone(&inner);
+            // Where no thread can be had, the first round compiles.
+            let spawned = thread::Builder::new()
+                .name(format!("policy-{}", kind.as_str()))
+                .spawn(move || drop(inner.default_of(kind)));
+            drop(spawned);
+        }
+        Ok(Self { inner })
+    }
+
+    /// Waits until the defaults are compiled.
+    pub fn warm_up(&self) {
+        for kind in Kind::ALL {
+            self.inner.default_of(kind);
+        }
+    }
+
+    /// Loads what a ConfigMap names and puts it in charge, or says why not and leaves what there was.
+    /// May take some hundred milliseconds.
+    pub fn apply(&self, source: &BindingSource) -> BindingStatus {
+        match Binding::parse(source, self.inner.limits.component_bytes_max) {
+            Ok(binding) => self.apply_binding(binding),
+            Err(error) => {
+                let mut registry = self.inner.registry();
+                registry.refuse(&source.key(), error.reason(), &error.to_string())
+            }
+        }
+    }
+
+    /// As [`apply`](Self::apply), for a binding already read.
+    pub fn apply_binding(&self, binding: Binding) -> BindingStatus {
+        let key = binding.key.clone();
+        let loaded = self.inner.load(binding);
+        let mut registry = self.inner.registry();
+        let status = match loaded {
+            Ok((bound, message)) => registry.accept(&key, bound, message),
+            Err(error) => registry.refuse(&key, error.reason(), &error.to_string()),
+        };
+        self.inner.publish(&registry);
+        status
+    }
+
+    /// Takes a binding away: what it replaced decides from the next round. False when there was none.
+    pub fn remove_binding(&self, key: &BindingKey) -> bool {
+        let mut registry = self.inner.registry();
+        let removed = registry.remove(key);
+        self.inner.publish(&registry);
+        removed
+    }
+
+    /// Where all bindings stand, by key.
+    pub fn statuses(&self) -> Vec<BindingStatus> {
+        self.inner.registry().statuses()
+    }
+
+    /// Where one binding stands.
+    pub fn status(&self, key: &BindingKey) -> Option<BindingStatus> {
+        self.statuses()
+            .into_iter()
+            .find(|status| status.key == *key)
+    }
+
+    /// Counters of every policy that was asked, by kind and name.
+    pub fn statistics(&self) -> Vec<PolicyStatistics> {
+        self.inner.records().statistics()
+    }
+
+    /// The calls since the last time; the oldest are dropped when nobody asks.
+    pub fn drain_records(&self) -> Vec<CallRecord> {
+        self.inner.records().drain_calls()
+    }
+
+    /// What an operator should see since the last time.
+    pub fn drain_events(&self) -> Vec<PolicyEvent> {
+        self.inner.records().drain_events()
+    }
+}
+
+/// Which decision a call is for.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Round<'a> {
+    pub(crate) kind: Kind,
+    pub(crate) decision_id: &'a str,
+    pub(crate) now_seconds: u64,
+}
+
+impl Inner {
+    fn registry(&self) -> MutexGuard<'_, Registry> {
+        self.registry.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn records(&self) -> MutexGuard<'_, Records> {
+        self.records.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn publish(&self, registry: &Registry) {
+        let active = Arc::new(registry.active());
+        *self.active.write().unwrap_or_else(PoisonError::into_inner) = active;
+    }
+
+    /// The policies of one round.
+    pub(crate) fn active(&self) -> Arc<Active> {
+        Arc::clone(&self.active.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn grant(&self, call: CallLimits) -> Grant<'_> {
+        Grant {
+            ticker: &self.ticker,
+            limits: &self.limits,
+            call,
+        }
+    }
+
+    /// The built-in default of a kind; `None` when its component does not load, which only a broken
+    /// build brings about. Native code decides then.
+    pub(crate) fn default_of(&self, kind: Kind) -> Option<Arc<Bound>> {
+        let slot = match kind {
+            Kind::Rank => &self.defaults[0],
+            Kind::Consolidation => &self.defaults[1],
+            Kind::Budgets => &self.defaults[2],
+        };
+        slot.get_or_init(|| {
+            let builtin = builtin::find(builtin::default_of(kind))?;
+            match self.module(builtin.component, true) {
+                Ok(module) => Some(Arc::new(default_bound(kind, module))),
+                Err(error) => {
+                    self.records().event(PolicyEvent {
+                        binding: None,
+                        kind,
+                        reason: error.reason().to_owned(),
+                        message: format!("the built-in default cannot be loaded: {error}"),
+                    });
+                    None
+                }
+            }
+        })
+        .clone()
+    }
+
+    fn module(&self, bytes: &[u8], is_trusted: bool) -> Result<Arc<Module>, LoadError> {
+        let Limits {
+            component_bytes_max: bytes_max,
+            ..
+        } = self.limits;
+        if bytes.len() > bytes_max {
+            return Err(LoadError::TooLarge {
+                bytes: bytes.len(),
+                bytes_max,
+            });
+        }
+        // A built-in carried by a ConfigMap is not trusted for that: the two are kept apart.
+        let known = self.registry().module(&digest(bytes));
+        if let Some(module) = known.filter(|module| module.is_trusted == is_trusted) {
+            return Ok(module);
+        }
+        let module = Arc::new(Module::compile(&self.linker, bytes, is_trusted)?);
+        self.registry().keep_module(&module);
+        Ok(module)
+    }
+
+    /// Everything that comes before a policy may decide.
+    fn load(&self, binding: Binding) -> Result<(Bound, String), LoadError> {
+        let module = match &binding.source {
+            PolicySource::Builtin(name) => {
+                let component = builtin::find(name).map_or(&[][..], |builtin| builtin.component);
+                self.checked_module(component, true, binding.sha256.as_deref())?
+            }
+            PolicySource::Module(bytes) => {
+                self.checked_module(bytes, false, binding.sha256.as_deref())?
+            }
+        };
+        for kind in &binding.kinds {
+            module.check_kind(*kind)?;
+        }
+        let descriptor = module.describe(self.grant(self.limits.load))?;
+        let warnings = module.validate(&binding.config, self.grant(self.limits.load))?;
+        for kind in &binding.kinds {
+            golden::try_out(
+                &module,
+                *kind,
+                &binding.config,
+                self.grant(self.limits.of(*kind)),
+            )?;
+        }
+        let mut message = format!(
+            "{} {}: {}",
+            descriptor.name, descriptor.version, descriptor.summary
+        );
+        for warning in warnings {
+            message = format!("{message}; data.config: {warning}");
+        }
+        Ok((bound(binding, module), message))
+    }
+
+    fn checked_module(
+        &self,
+        bytes: &[u8],
+        is_trusted: bool,
+        expected: Option<&str>,
+    ) -> Result<Arc<Module>, LoadError> {
+        if let Some(expected) = expected {
+            let found = digest(bytes);
+            if found.strip_prefix("sha256:") != Some(expected) {
+                return Err(LoadError::Digest {
+                    expected: expected.to_owned(),
+                    found,
+                });
+            }
+        }
+        self.module(bytes, is_trusted)
+    }
+
+    /// One call in a fresh, configured instance. Nothing is noted yet.
+    pub(crate) fn ask<T>(
+        &self,
+        bound: &Bound,
+        kind: Kind,
+        question: impl FnOnce(&mut Session<'_>) -> Result<T, CallFailure>,
+    ) -> Called<T> {
+        let limits = self.limits.of(kind);
+        let limits = if bound.mode == Mode::Shadow {
+            limits.halved()
+        } else {
+            limits
+        };
+        call(&bound.module, self.grant(limits), |session| {
+            session.configure(&bound.config)?;
+            question(session)
+        })
+    }
+
+    /// Notes a call: record, counters, and for a failure the event and what it leads to.
+    pub(crate) fn note<T>(
+        &self,
+        bound: &Bound,
+        round: Round<'_>,
+        called: &Called<T>,
+        shadow: Option<ShadowDifference>,
+    ) -> PolicyUse {
+        let failure = called.result.as_ref().err();
+        let outcome =
+            failure.map_or_else(|| "ok".to_owned(), |it| format!("{}: {it}", it.reason()));
+        self.records().call(CallRecord {
+            kind: round.kind,
+            decision_id: round.decision_id.to_owned(),
+            name: bound.name.clone(),
+            digest: bound.module.digest.clone(),
+            config_digest: bound.config_digest.clone(),
+            outcome: outcome.clone(),
+            fuel: called.fuel,
+            duration: called.duration,
+            log: called.log.clone(),
+            shadow,
+        });
+        if let Some(failure) = failure {
+            self.note_failure(bound, round, failure);
+        }
+        PolicyUse {
+            kind: round.kind.as_str().to_owned(),
+            name: bound.name.clone(),
+            digest: bound.module.digest.clone(),
+            outcome,
+        }
+    }
+
+    fn note_failure(&self, bound: &Bound, round: Round<'_>, failure: &CallFailure) {
+        let mut registry = self.registry();
+        let quarantined =
+            registry.failed(bound, round.now_seconds, &self.limits, &failure.to_string());
+        if quarantined {
+            self.publish(&registry);
+        }
+        drop(registry);
+        let event = |reason: &str, message: String| PolicyEvent {
+            binding: bound.key.clone(),
+            kind: round.kind,
+            reason: reason.to_owned(),
+            message,
+        };
+        let name = &bound.name;
+        let mut records = self.records();
+        records.event(event(
+            failure.reason(),
+            format!(
+                "policy {name} {failure}; the built-in default decided {}",
+                round.decision_id
+            ),
+        ));
+        if quarantined {
+            records.event(event(
+                "Quarantined",
+                format!("policy {name} failed too often"),
+            ));
+        }
+    }
+}
+
+fn default_bound(kind: Kind, module: Arc<Module>) -> Bound {
+    Bound {
+        key: None,
+        name: builtin::default_of(kind).to_owned(),
+        kinds: vec![kind],
+        mode: Mode::Enforce,
+        node_pools: Vec::new(),
+        order: 0,
+        on_failure: OnFailure::Default,
+        authority: Authority::Lower,
+        module,
+        config: String::new(),
+        config_digest: digest(b""),
+    }
+}

@@ -1,0 +1,102 @@
+//! What a policy may use up. Fuel decides, since it is the same on every machine; the deadline is the
+//! backstop for what fuel cannot see.
+
+use std::time::Duration;
+
+/// A kind of policy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Kind {
+    /// Ranks offerings.
+    Rank,
+    /// Orders candidates and judges moves.
+    Consolidation,
+    /// Says how many nodes may be disrupted.
+    Budgets,
+}
+
+impl Kind {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Rank, Self::Consolidation, Self::Budgets];
+
+    /// The word of the binding's label and of the records.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Rank => "rank",
+            Self::Consolidation => "consolidation",
+            Self::Budgets => "budgets",
+        }
+    }
+}
+
+/// Limits of one call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CallLimits {
+    /// Wasm operations, roughly.
+    pub fuel: u64,
+    /// Wall time, in steps of a millisecond. Does not bind the components built into this binary: they
+    /// are ours, and a slow machine must not change what is decided.
+    pub deadline: Duration,
+}
+
+impl CallLimits {
+    /// The budget of a shadow: half.
+    pub(crate) fn halved(self) -> Self {
+        Self {
+            fuel: self.fuel / 2,
+            deadline: self.deadline / 2,
+        }
+    }
+}
+
+/// All limits of the host.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Of a rank call.
+    pub rank: CallLimits,
+    /// Of an order or judge call.
+    pub consolidation: CallLimits,
+    /// Of a budgets call.
+    pub budgets: CallLimits,
+    /// Of `describe`, `validate` and `configure` when a module is loaded.
+    pub load: CallLimits,
+    /// Size of an uncompressed component.
+    pub component_bytes_max: usize,
+    /// Linear memory of an instance.
+    pub memory_bytes_max: usize,
+    /// What one answer may make the host allocate.
+    pub answer_bytes_max: usize,
+    /// Failures within the window that put a policy into quarantine.
+    pub quarantine_failures: usize,
+    /// The window, in the time of the rounds.
+    pub quarantine_window_seconds: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        let call = |millions: u64, millis| CallLimits {
+            fuel: millions * 1_000_000,
+            deadline: Duration::from_millis(millis),
+        };
+        Self {
+            rank: call(200, 50),
+            consolidation: call(400, 100),
+            budgets: call(40, 10),
+            load: call(200, 100),
+            component_bytes_max: 16 << 20,
+            memory_bytes_max: 64 << 20,
+            answer_bytes_max: 32 << 20,
+            quarantine_failures: 3,
+            quarantine_window_seconds: 300,
+        }
+    }
+}
+
+impl Limits {
+    pub(crate) fn of(&self, kind: Kind) -> CallLimits {
+        match kind {
+            Kind::Rank => self.rank,
+            Kind::Consolidation => self.consolidation,
+            Kind::Budgets => self.budgets,
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! Everything a guest is granted: a log with caps, and memory up to a limit.
+
+use wasmtime::component::{HasSelf, Linker};
+use wasmtime::{Engine, ResourceLimiter, Result};
+
+use crate::bindings::mortise::policy::host::Level;
+use crate::bindings::mortise::policy::{host, types};
+
+/// Lines kept of one call.
+const LOG_LINES_MAX: usize = 64;
+/// Bytes kept of one call.
+const LOG_BYTES_MAX: usize = 16 << 10;
+const TABLE_ELEMENTS_MAX: usize = 20_000;
+
+/// A line that a policy wrote.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct LogLine {
+    pub(crate) level: Level,
+    pub(crate) message: String,
+}
+
+/// The host's side of one instance.
+#[derive(Debug)]
+pub(crate) struct State {
+    pub(crate) lines: Vec<LogLine>,
+    pub(crate) lines_dropped: u32,
+    bytes_logged: usize,
+    memory_bytes_max: usize,
+    /// Set when the guest asked for more memory than it may have.
+    pub(crate) memory_denied: bool,
+}
+
+impl State {
+    pub(crate) fn new(memory_bytes_max: usize) -> Self {
+        Self {
+            lines: Vec::new(),
+            lines_dropped: 0,
+            bytes_logged: 0,
+            memory_bytes_max,
+            memory_denied: false,
+        }
+    }
+}
+
+pub(crate) fn linker(engine: &Engine) -> Result<Linker<State>> {
+    let mut linker = Linker::new(engine);
+    types::add_to_linker::<_, HasSelf<_>>(&mut linker, |state| state)?;
+    host::add_to_linker::<_, HasSelf<_>>(&mut linker, |state| state)?;
+    Ok(linker)
+}
+
+impl types::Host for State {}
+
+impl host::Host for State {
+    fn enabled(&mut self, level: Level) -> bool {
+        let enabled = match level {
+            Level::Debug => tracing::enabled!(target: "policy", tracing::Level::DEBUG),
+            Level::Info | Level::Warn | Level::Error => true,
+        };
+        enabled && self.lines.len() < LOG_LINES_MAX
+    }
+
+    fn log(&mut self, level: Level, message: String) {
+        let bytes = self.bytes_logged.saturating_add(message.len());
+        if self.lines.len() >= LOG_LINES_MAX || bytes > LOG_BYTES_MAX {
+            self.lines_dropped = self.lines_dropped.saturating_add(1);
+            return;
+        }
+        self.bytes_logged = bytes;
+        self.lines.push(LogLine { level, message });
+    }
+}
+
+impl ResourceLimiter for State {
+    fn memory_growing(
+        &mut self,
+        _current: usize,
+        desired: usize,
+        _maximum: Option<usize>,
+    ) -> Result<bool> {
+        let granted = desired <= self.memory_bytes_max;
+        self.memory_denied |= !granted;
+        Ok(granted)
+    }
+
+    fn table_growing(
+        &mut self,
+        _current: usize,
+        desired: usize,
+        _maximum: Option<usize>,
+    ) -> Result<bool> {
+        Ok(desired <= TABLE_ELEMENTS_MAX)
+    }
+}

@@ -1,0 +1,248 @@
+//! A component that has been let in: compiled, its imports and exports known, its configuration tried.
+//!
+//! All of this happens off the decision path. What a binding needs beyond it (sample questions) is in
+//! `golden.rs`.
+
+use std::fmt::Write as _;
+
+use sha2::{Digest, Sha256};
+use wasmtime::Engine;
+use wasmtime::component::{Component, InstancePre, Linker};
+
+use crate::bindings::exports::mortise::policy::{budgets, consolidation, lifecycle, rank};
+use crate::call::{CallFailure, Grant, call, issues_text};
+use crate::limits::Kind;
+use crate::linker::State;
+
+/// Who a policy says it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Descriptor {
+    /// Name of the policy.
+    pub name: String,
+    /// Its version.
+    pub version: String,
+    /// One line.
+    pub summary: String,
+    /// JSON Schema of its configuration, or empty.
+    pub config_schema: String,
+    /// Whether it promises equal answers to equal questions.
+    pub deterministic: bool,
+}
+
+/// Why a component was not let in.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum LoadError {
+    /// Not what the binding announces.
+    #[error("data.sha256: the component has {found}, not {expected}; update one of the two")]
+    Digest {
+        /// In the binding.
+        expected: String,
+        /// Of the bytes.
+        found: String,
+    },
+    /// Too large.
+    #[error("the component has {bytes} bytes and may have {bytes_max}; build it for size")]
+    TooLarge {
+        /// Of the component.
+        bytes: usize,
+        /// The limit.
+        bytes_max: usize,
+    },
+    /// Not a valid component.
+    #[error("not a valid component: {0}")]
+    Invalid(String),
+    /// Wants more than it may have.
+    #[error("imports {0}, and a policy is granted only mortise:policy/host@0.1")]
+    Import(String),
+    /// Of another world.
+    #[error("does not export mortise:policy/{missing}@0.1; it exports {found}")]
+    World {
+        /// Interface that the binding needs.
+        missing: &'static str,
+        /// What there is.
+        found: String,
+    },
+    /// Failed when tried.
+    #[error("{during}: {failure}")]
+    Tried {
+        /// What was tried.
+        during: &'static str,
+        /// How it went.
+        failure: CallFailure,
+    },
+    /// Refused its configuration.
+    #[error("data.config: {0}")]
+    Config(String),
+    /// Gave different answers to one question.
+    #[error("not deterministic: {0}")]
+    NotDeterministic(&'static str),
+}
+
+impl LoadError {
+    /// CamelCase word for the status.
+    pub fn reason(&self) -> &'static str {
+        match self {
+            Self::Digest { .. } => "DigestMismatch",
+            Self::TooLarge { .. } => "TooLarge",
+            Self::Invalid(_) => "InvalidComponent",
+            Self::Import(_) => "ForbiddenImport",
+            Self::World { .. } => "WrongWorld",
+            Self::Tried { failure, .. } => failure.reason(),
+            Self::Config(_) => "InvalidConfig",
+            Self::NotDeterministic(_) => "NotDeterministic",
+        }
+    }
+}
+
+/// A compiled component.
+pub(crate) struct Module {
+    pub(crate) digest: String,
+    pub(crate) pre: InstancePre<State>,
+    pub(crate) lifecycle: lifecycle::GuestIndices,
+    pub(crate) rank: Option<rank::GuestIndices>,
+    pub(crate) consolidation: Option<consolidation::GuestIndices>,
+    pub(crate) budgets: Option<budgets::GuestIndices>,
+    /// Built into this binary: bound by fuel alone.
+    pub(crate) is_trusted: bool,
+}
+
+/// `sha256:` and the digest in hexadecimal.
+pub(crate) fn digest(bytes: &[u8]) -> String {
+    let mut text = "sha256:".to_owned();
+    for byte in Sha256::digest(bytes) {
+        // Writing to a String cannot fail.
+        let _ = write!(text, "{byte:02x}");
+    }
+    text
+}
+
+impl Module {
+    /// Compiles a component and looks at what it wants and has.
+    pub(crate) fn compile(
+        linker: &Linker<State>,
+        bytes: &[u8],
+        is_trusted: bool,
+    ) -> Result<Self, LoadError> {
+        let invalid = |error: wasmtime::Error| LoadError::Invalid(format!("{error:#}"));
+        // Text is a convenience of tools; a cluster takes components only.
+        if !bytes.starts_with(b"\0asm") {
+            return Err(LoadError::Invalid(
+                "it does not begin as WebAssembly does".to_owned(),
+            ));
+        }
+        let engine = linker.engine();
+        let component = Component::new(engine, bytes).map_err(invalid)?;
+        check_imports(engine, &component)?;
+        let pre = linker.instantiate_pre(&component).map_err(invalid)?;
+        let lifecycle = lifecycle::GuestIndices::new(&pre).map_err(|_| LoadError::World {
+            missing: "lifecycle",
+            found: exports(engine, &component),
+        })?;
+        Ok(Self {
+            digest: digest(bytes),
+            lifecycle,
+            rank: rank::GuestIndices::new(&pre).ok(),
+            consolidation: consolidation::GuestIndices::new(&pre).ok(),
+            budgets: budgets::GuestIndices::new(&pre).ok(),
+            pre,
+            is_trusted,
+        })
+    }
+
+    /// Whether the component has what the kind needs.
+    pub(crate) fn check_kind(&self, kind: Kind) -> Result<(), LoadError> {
+        let has = match kind {
+            Kind::Rank => self.rank.is_some(),
+            Kind::Consolidation => self.consolidation.is_some(),
+            Kind::Budgets => self.budgets.is_some(),
+        };
+        if has {
+            return Ok(());
+        }
+        let component = self.pre.component();
+        Err(LoadError::World {
+            missing: kind.as_str(),
+            found: exports(component.engine(), component),
+        })
+    }
+
+    /// Asks who it is.
+    pub(crate) fn describe(&self, grant: Grant<'_>) -> Result<Descriptor, LoadError> {
+        let described = call(self, grant, |session| {
+            session.ask(|store, instance, module| {
+                let guest = module.lifecycle.load(&mut *store, instance)?;
+                guest.call_describe(store).map(Ok)
+            })
+        });
+        let lifecycle::Descriptor {
+            name,
+            version,
+            summary,
+            config_schema,
+            deterministic,
+        } = described.result.map_err(|failure| LoadError::Tried {
+            during: "describe",
+            failure,
+        })?;
+        Ok(Descriptor {
+            name,
+            version,
+            summary,
+            config_schema,
+            deterministic,
+        })
+    }
+
+    /// Tries a configuration; gives warnings.
+    pub(crate) fn validate(
+        &self,
+        config: &str,
+        grant: Grant<'_>,
+    ) -> Result<Vec<String>, LoadError> {
+        let validated = call(self, grant, |session| {
+            session.ask(|store, instance, module| {
+                let guest = module.lifecycle.load(&mut *store, instance)?;
+                guest.call_validate(store, config).map(Ok)
+            })
+        });
+        let answer = validated.result.map_err(|failure| LoadError::Tried {
+            during: "validate",
+            failure,
+        })?;
+        match answer {
+            Ok(warnings) => Ok(warnings
+                .iter()
+                .map(|it| issues_text(std::slice::from_ref(it)))
+                .collect()),
+            Err(issues) => Err(LoadError::Config(issues_text(&issues))),
+        }
+    }
+}
+
+fn check_imports(engine: &Engine, component: &Component) -> Result<(), LoadError> {
+    let foreign = component
+        .component_type()
+        .imports(engine)
+        .map(|(name, _)| name.to_owned())
+        .find(|name| !is_granted(name));
+    foreign.map_or(Ok(()), |name| Err(LoadError::Import(name)))
+}
+
+fn is_granted(import: &str) -> bool {
+    ["mortise:policy/host@0.1.", "mortise:policy/types@0.1."]
+        .iter()
+        .any(|granted| import.starts_with(granted))
+}
+
+fn exports(engine: &Engine, component: &Component) -> String {
+    let names: Vec<String> = component
+        .component_type()
+        .exports(engine)
+        .map(|(name, _)| name.to_owned())
+        .collect();
+    if names.is_empty() {
+        "nothing".to_owned()
+    } else {
+        names.join(", ")
+    }
+}

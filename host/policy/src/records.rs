@@ -1,0 +1,154 @@
+//! What is kept of the calls: a bounded list of records, counters, events for the shell.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
+
+use crate::binding::BindingKey;
+use crate::limits::Kind;
+
+/// Records kept until they are drained.
+const RECORDS_MAX: usize = 1024;
+/// Events kept until they are drained.
+const EVENTS_MAX: usize = 256;
+/// Latest durations kept per policy, for the median.
+const DURATIONS_MAX: usize = 512;
+/// Policies counted; bindings come and go, and nothing may grow for ever.
+const POLICIES_MAX: usize = 256;
+
+/// One call of a policy.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CallRecord {
+    /// What was asked.
+    pub kind: Kind,
+    /// Id of the decision.
+    pub decision_id: String,
+    /// Name of the binding, or of the default.
+    pub name: String,
+    /// Digest of the component.
+    pub digest: String,
+    /// Digest of its configuration.
+    pub config_digest: String,
+    /// `ok`, or why it did not decide.
+    pub outcome: String,
+    /// Fuel spent.
+    pub fuel: u64,
+    /// Wall time; for metrics, not part of what a replay must reproduce.
+    pub duration: Duration,
+    /// Lines the policy logged.
+    pub log: Vec<String>,
+    /// Set when the policy only watched.
+    pub shadow: Option<ShadowDifference>,
+}
+
+/// How a shadow's answer differs from the one that decided.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct ShadowDifference {
+    /// Claims, moves or pools with another answer.
+    pub disagreements: u32,
+    /// Price of the shadow's first choices less that of the enforced ones, USD an hour.
+    pub usd_per_hour: f64,
+}
+
+/// Counters of one policy since the start.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PolicyStatistics {
+    /// `rank`, `consolidation` or `budgets`.
+    pub kind: String,
+    /// Name of the binding, or of the default.
+    pub name: String,
+    /// Digest of the component.
+    pub digest: String,
+    /// Calls made.
+    pub calls: u64,
+    /// Calls that failed.
+    pub failures: u64,
+    /// Fuel spent.
+    pub fuel: u64,
+    /// Median of the latest calls.
+    pub microseconds_p50: u64,
+}
+
+/// Something the operator of the cluster should see.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PolicyEvent {
+    /// The binding; `None` when a built-in default failed.
+    pub binding: Option<BindingKey>,
+    /// What was asked.
+    pub kind: Kind,
+    /// CamelCase word.
+    pub reason: String,
+    /// One sentence.
+    pub message: String,
+}
+
+#[derive(Debug, Default)]
+struct Counters {
+    calls: u64,
+    failures: u64,
+    fuel: u64,
+    durations: VecDeque<Duration>,
+}
+
+/// Where calls are noted.
+#[derive(Debug, Default)]
+pub(crate) struct Records {
+    calls: VecDeque<CallRecord>,
+    events: VecDeque<PolicyEvent>,
+    counters: BTreeMap<(Kind, String, String), Counters>,
+}
+
+impl Records {
+    pub(crate) fn call(&mut self, record: CallRecord) {
+        let key = (record.kind, record.name.clone(), record.digest.clone());
+        if self.counters.contains_key(&key) || self.counters.len() < POLICIES_MAX {
+            let counters = self.counters.entry(key).or_default();
+            counters.calls += 1;
+            counters.failures += u64::from(record.outcome != "ok");
+            counters.fuel = counters.fuel.saturating_add(record.fuel);
+            push_bounded(&mut counters.durations, record.duration, DURATIONS_MAX);
+        }
+        push_bounded(&mut self.calls, record, RECORDS_MAX);
+    }
+
+    pub(crate) fn event(&mut self, event: PolicyEvent) {
+        push_bounded(&mut self.events, event, EVENTS_MAX);
+    }
+
+    pub(crate) fn drain_calls(&mut self) -> Vec<CallRecord> {
+        self.calls.drain(..).collect()
+    }
+
+    pub(crate) fn drain_events(&mut self) -> Vec<PolicyEvent> {
+        self.events.drain(..).collect()
+    }
+
+    pub(crate) fn statistics(&self) -> Vec<PolicyStatistics> {
+        self.counters
+            .iter()
+            .map(|((kind, name, digest), counters)| PolicyStatistics {
+                kind: kind.as_str().to_owned(),
+                name: name.clone(),
+                digest: digest.clone(),
+                calls: counters.calls,
+                failures: counters.failures,
+                fuel: counters.fuel,
+                microseconds_p50: median_micros(&counters.durations),
+            })
+            .collect()
+    }
+}
+
+fn push_bounded<T>(queue: &mut VecDeque<T>, item: T, bound: usize) {
+    if queue.len() == bound {
+        queue.pop_front();
+    }
+    queue.push_back(item);
+}
+
+fn median_micros(durations: &VecDeque<Duration>) -> u64 {
+    let mut sorted: Vec<Duration> = durations.iter().copied().collect();
+    sorted.sort_unstable();
+    sorted.get(sorted.len() / 2).map_or(0, |median| {
+        u64::try_from(median.as_micros()).unwrap_or(u64::MAX)
+    })
+}
