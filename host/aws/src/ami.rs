@@ -153,7 +153,7 @@ impl AmiProvider {
                     match id.filter(|id| id.starts_with("ami-")) {
                         Some(id) => ids.push(id),
                         None => {
-                            tracing::error!(parameter, "the parameter does not hold an image id")
+                            tracing::error!(parameter, "the parameter does not hold an image id");
                         }
                     }
                 }

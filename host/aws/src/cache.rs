@@ -68,15 +68,6 @@ impl<K: Ord + Clone, V: Clone> TtlCache<K, V> {
             .filter_map(|key| entries.remove(&key).map(|(value, _)| (key, value)))
             .collect()
     }
-
-    /// The keys of live entries that satisfy `keep`.
-    pub(crate) fn keys_where(&self, now: Timestamp, keep: impl Fn(&K, &V) -> bool) -> Vec<K> {
-        lock(&self.entries)
-            .iter()
-            .filter(|(key, (value, expires))| *expires > now && keep(key, value))
-            .map(|(key, _)| key.clone())
-            .collect()
-    }
 }
 
 /// `now` plus `ttl`; the end of time if that lies beyond it.

@@ -102,7 +102,7 @@ impl CapacityReservationProvider {
             filters.extend(criteria.map(|criteria| filter("instance-match-criteria", [criteria])));
             filters
                 .into_iter()
-                .fold(input, |input, filter| input.filters(filter))
+                .fold(input, aws_sdk_ec2::operation::describe_capacity_reservations::builders::DescribeCapacityReservationsInputBuilder::filters)
                 .max_results(PAGE)
         };
         all_pages!(

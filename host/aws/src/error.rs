@@ -6,7 +6,7 @@
 use aws_smithy_types::error::operation::BuildError;
 use cloudprovider::CloudProviderError;
 
-use crate::seam::{ApiError, Fault};
+use crate::seam::ApiError;
 
 const NOT_FOUND: [&str; 7] = [
     "InvalidCapacityReservationId.NotFound",
@@ -39,6 +39,67 @@ pub(crate) const LAUNCH_TEMPLATE_NAME_NOT_FOUND: &str =
 /// The token was used before with another request.
 pub(crate) const TOKEN_REUSED: &str = "IdempotentParameterMismatch";
 
+/// What a piece of a failed launch's text means: text, reason, sentence.
+const RULES: [(&str, &str, &str); 13] = [
+    (
+        "iamInstanceProfile.name is invalid",
+        "InstanceProfileNameInvalid",
+        "the instance profile name is invalid",
+    ),
+    (
+        "InvalidLaunchTemplateId.NotFound",
+        "LaunchTemplateNotFound",
+        "the launch template is gone",
+    ),
+    (
+        "User data is limited to",
+        "UserDataSizeLimitExceeded",
+        "the user data is too large",
+    ),
+    (
+        "InvalidAMIID.Malformed",
+        "InvalidAMIID",
+        "the image id is malformed",
+    ),
+    (
+        "InvalidAMIID.NotFound",
+        "AMINotFound",
+        "the image does not exist",
+    ),
+    (
+        "RequestLimitExceeded",
+        "RequestLimitExceeded",
+        "EC2 throttles requests",
+    ),
+    ("InternalError", "InternalError", "EC2 failed internally"),
+    (
+        "not eligible for Free Tier",
+        "FreeTierIneligible",
+        "the type is not eligible for the free tier",
+    ),
+    (
+        "MaxFleetCountExceeded",
+        "FleetQuotaExceeded",
+        "the quota of fleets is used up",
+    ),
+    (
+        "PendingVerification",
+        "AccountPendingVerification",
+        "the account awaits verification",
+    ),
+    (
+        "MaxSpotInstanceCountExceeded",
+        "SpotQuotaExceeded",
+        "the quota of spot instances is used up",
+    ),
+    (
+        "VcpuLimitExceeded",
+        "VCPULimitExceeded",
+        "the quota of vCPUs is used up",
+    ),
+    (SUBNET_FULL, SUBNET_FULL, "the subnet has no free addresses"),
+];
+
 /// Whether the object asked for does not exist.
 pub(crate) fn is_not_found(error: &ApiError) -> bool {
     NOT_FOUND.contains(&error.code.as_str())
@@ -47,21 +108,6 @@ pub(crate) fn is_not_found(error: &ApiError) -> bool {
 /// Whether the object to be made exists already.
 pub(crate) fn is_already_exists(error: &ApiError) -> bool {
     error.code == "EntityAlreadyExists"
-}
-
-/// Whether a dry run went well, which EC2 tells by an error.
-pub(crate) fn is_dry_run_success(error: &ApiError) -> bool {
-    error.code == "DryRunOperation"
-}
-
-/// Whether the request was refused for its caller, not its content.
-pub(crate) fn is_unauthorized(error: &ApiError) -> bool {
-    error.code == "UnauthorizedOperation" || error.code == "AccessDenied"
-}
-
-/// Whether asking again later may help.
-pub(crate) fn is_retryable(error: &ApiError) -> bool {
-    error.code == "RequestLimitExceeded" || error.fault != Fault::Client
 }
 
 /// Whether a fleet error says that this offering cannot be had now.
@@ -114,69 +160,10 @@ fn classify(text: &str) -> (&'static str, &'static str) {
             "security groups and subnets lie in different VPCs",
         );
     }
-    let rules = [
-        (
-            "iamInstanceProfile.name is invalid",
-            "InstanceProfileNameInvalid",
-            "the instance profile name is invalid",
-        ),
-        (
-            "InvalidLaunchTemplateId.NotFound",
-            "LaunchTemplateNotFound",
-            "the launch template is gone",
-        ),
-        (
-            "User data is limited to",
-            "UserDataSizeLimitExceeded",
-            "the user data is too large",
-        ),
-        (
-            "InvalidAMIID.Malformed",
-            "InvalidAMIID",
-            "the image id is malformed",
-        ),
-        (
-            "InvalidAMIID.NotFound",
-            "AMINotFound",
-            "the image does not exist",
-        ),
-        (
-            "RequestLimitExceeded",
-            "RequestLimitExceeded",
-            "EC2 throttles requests",
-        ),
-        ("InternalError", "InternalError", "EC2 failed internally"),
-        (
-            "not eligible for Free Tier",
-            "FreeTierIneligible",
-            "the type is not eligible for the free tier",
-        ),
-        (
-            "MaxFleetCountExceeded",
-            "FleetQuotaExceeded",
-            "the quota of fleets is used up",
-        ),
-        (
-            "PendingVerification",
-            "AccountPendingVerification",
-            "the account awaits verification",
-        ),
-        (
-            "MaxSpotInstanceCountExceeded",
-            "SpotQuotaExceeded",
-            "the quota of spot instances is used up",
-        ),
-        (
-            "VcpuLimitExceeded",
-            "VCPULimitExceeded",
-            "the quota of vCPUs is used up",
-        ),
-        (SUBNET_FULL, SUBNET_FULL, "the subnet has no free addresses"),
-    ];
-    let rule = rules.into_iter().find(|(needle, ..)| has(needle));
+    let rule = RULES.iter().find(|(needle, ..)| has(needle));
     rule.map_or(
         ("LaunchFailed", "the launch failed"),
-        |(_, reason, message)| (reason, message),
+        |(_, reason, message)| (*reason, *message),
     )
 }
 
@@ -237,7 +224,6 @@ mod tests {
         let gone = ApiError::client("InvalidInstanceID.NotFound", "i-1");
         assert!(other("terminating", &gone).is_not_found());
         let refused = ApiError::client("UnauthorizedOperation", "no");
-        assert!(!other("terminating", &refused).is_not_found() && is_unauthorized(&refused));
-        assert!(is_retryable(&ApiError::server("InternalError", "")));
+        assert!(!other("terminating", &refused).is_not_found());
     }
 }

@@ -18,6 +18,9 @@ pub(crate) fn hash_annotations(
     let version = EC2_NODE_CLASS_HASH_VERSION.to_owned();
     BTreeMap::from([
         (labels::EC2_NODE_CLASS_HASH_ANNOTATION.to_owned(), hash),
-        (labels::EC2_NODE_CLASS_HASH_VERSION_ANNOTATION.to_owned(), version),
+        (
+            labels::EC2_NODE_CLASS_HASH_VERSION_ANNOTATION.to_owned(),
+            version,
+        ),
     ])
 }

@@ -219,7 +219,7 @@ impl InstanceProvider {
         )?;
         let instances: BTreeMap<String, Instance> = reservations
             .iter()
-            .flat_map(|reservation| reservation.instances())
+            .flat_map(aws_sdk_ec2::types::Reservation::instances)
             .filter_map(|instance| Instance::from_ec2(instance, self.is_reserved_enabled))
             .map(|instance| (instance.id.clone(), instance))
             .collect();

@@ -28,7 +28,6 @@ use crate::seam::Ec2Api;
 use crate::tags::filter;
 use crate::unavailable_offerings::Stamp;
 
-pub(crate) use capacity::{efa_count, eni_limited_pods};
 pub(crate) use compatibility::incompatibility;
 pub(crate) use shape::ClassShape;
 

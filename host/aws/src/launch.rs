@@ -9,7 +9,7 @@ mod plan;
 mod reserved;
 mod template;
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -32,9 +32,9 @@ use crate::subnet::{SubnetProvider, ZonalSubnets};
 use crate::tags::restricted_tag;
 use crate::unavailable_offerings::{Offered, UnavailableOfferings};
 
-use fleet::{FleetCall, FleetError, FleetInstance, FleetOutcome, FleetRequest};
+use fleet::{FleetAnswer, FleetCall, FleetError, FleetInstance, FleetOutcome, FleetRequest};
 use plan::Plan;
-pub(crate) use plan::single_labels;
+use template::templates;
 
 const WINDOW: Window = Window {
     idle: Duration::from_millis(35),
@@ -56,6 +56,7 @@ pub(crate) struct Launcher {
 
 /// Who takes part in a launch.
 pub(crate) struct LaunchContext<'a> {
+    pub(crate) request: &'a LaunchRequest,
     pub(crate) options: &'a AwsOptions,
     pub(crate) subnets: &'a SubnetProvider,
     pub(crate) templates: &'a LaunchTemplateProvider,
@@ -63,6 +64,11 @@ pub(crate) struct LaunchContext<'a> {
     pub(crate) unavailable: &'a UnavailableOfferings,
     pub(crate) placement_group: Option<PlacementGroup>,
     pub(crate) now: Timestamp,
+}
+
+struct Sent {
+    answer: FleetAnswer,
+    template_names: Vec<String>,
 }
 
 enum Attempt {
@@ -85,13 +91,12 @@ impl Launcher {
     /// Launches one instance for the request's claim.
     pub(crate) async fn launch(
         &self,
-        request: &LaunchRequest,
         context: &LaunchContext<'_>,
     ) -> Result<Launched, CloudProviderError> {
-        check_class(&request.node_class)?;
+        check_class(&context.request.node_class)?;
         let mut tries = 1;
         loop {
-            match self.attempt(request, context).await? {
+            match self.attempt(context).await? {
                 Attempt::Launched(launched) => return Ok(*launched),
                 Attempt::Failed {
                     can_repeat: true, ..
@@ -101,54 +106,50 @@ impl Launcher {
         }
     }
 
-    async fn attempt(
-        &self,
-        request: &LaunchRequest,
-        context: &LaunchContext<'_>,
-    ) -> Result<Attempt, CloudProviderError> {
-        let plan = Plan::of(request, context.placement_group.as_ref(), context.options)?;
-        let subnets = request
-            .node_class
-            .status
-            .as_ref()
-            .map(|status| status.subnets.as_slice());
+    async fn attempt(&self, context: &LaunchContext<'_>) -> Result<Attempt, CloudProviderError> {
+        let plan = Plan::of(context)?;
+        let status = context.request.node_class.status.as_ref();
+        let subnets = status.map(|status| status.subnets.as_slice());
         let zonal = context
             .subnets
             .zonal_for_launch(subnets.unwrap_or_default(), &plan.pods_by_zone());
-        let sent = self.send(&plan, request, context, &zonal).await;
-        let (answer, names) = match sent {
+        let Sent {
+            answer,
+            template_names,
+        } = match self.send(&plan, context, &zonal).await {
             Ok(sent) => sent,
             Err(error) => {
                 context.subnets.settle(&zonal, &[]);
                 return Err(error);
             }
         };
-        match answer {
-            Ok(outcome) => Ok(self.conclude(&plan, request, context, &zonal, (outcome, names))),
+        let (attempt, is_template_missing) = match answer {
+            Ok(outcome) => self.conclude(&plan, context, &zonal, &outcome),
             Err(error) => {
                 context.subnets.settle(&zonal, &[]);
                 if error.fault == Fault::Client {
-                    self.count_attempt(request, context.now);
+                    self.count_attempt(context);
                 }
-                let can_repeat = error.code == TOKEN_REUSED;
-                Ok(Attempt::Failed {
-                    error: launch_failure(&error.to_string()),
-                    can_repeat,
-                })
+                let is_template_missing = is_template_missing(&error.code);
+                let can_repeat = is_template_missing || error.code == TOKEN_REUSED;
+                let error = launch_failure(&error.to_string());
+                (Attempt::Failed { error, can_repeat }, is_template_missing)
             }
+        };
+        if is_template_missing {
+            context.templates.invalidate(template_names);
         }
+        Ok(attempt)
     }
 
     async fn send(
         &self,
         plan: &Plan,
-        request: &LaunchRequest,
         context: &LaunchContext<'_>,
         zonal: &ZonalSubnets,
-    ) -> Result<(fleet::FleetAnswer, Vec<String>), CloudProviderError> {
-        let templates = plan.templates(request, context)?;
+    ) -> Result<Sent, CloudProviderError> {
         let mut configs = Vec::new();
-        for template in &templates {
+        for template in &templates(plan, context)? {
             let overrides = plan.overrides(template, zonal);
             if overrides.is_empty() {
                 continue;
@@ -164,66 +165,65 @@ impl Launcher {
                 "no offering of the claim lies in a subnet of its class",
             ));
         }
-        let names = configs.iter().map(|(name, _)| name.clone()).collect();
-        let input = plan.fleet_input(request, context.options, configs)?;
-        let token = self.token(request, context.now);
+        let template_names = configs.iter().map(|(name, _)| name.clone()).collect();
+        let input = plan.fleet_input(context, configs)?;
+        let token = self.token(context);
         let answer = self.fleets.submit(FleetRequest { input, token }).await;
         let answer = answer
             .ok_or_else(|| CloudProviderError::Other("the fleet request was cut off".to_owned()))?;
-        Ok((answer, names))
+        Ok(Sent {
+            answer,
+            template_names,
+        })
     }
 
+    /// What came of an answered fleet, and whether it missed a template.
     fn conclude(
         &self,
         plan: &Plan,
-        request: &LaunchRequest,
         context: &LaunchContext<'_>,
         zonal: &ZonalSubnets,
-        (outcome, template_names): (FleetOutcome, Vec<String>),
-    ) -> Attempt {
+        outcome: &FleetOutcome,
+    ) -> (Attempt, bool) {
         if outcome.is_first {
             note_errors(plan, context, zonal, &outcome.errors);
         }
-        let zone = outcome
-            .instance
-            .as_ref()
-            .and_then(|instance| zone_of(instance, zonal));
+        let instance = outcome.instance.as_ref();
+        let zone = instance.and_then(|instance| zone_of(instance, zonal));
         let used: Vec<&str> = zone.as_deref().into_iter().collect();
         context.subnets.settle(zonal, &used);
-        let launched = outcome
-            .instance
-            .as_ref()
+        let launched = instance
             .zip(zone.as_deref())
-            .and_then(|(instance, zone)| plan.launched(request, context, instance, zone));
+            .and_then(|(instance, zone)| plan.launched(context, instance, zone));
         if let Some(launched) = launched {
-            return Attempt::Launched(Box::new(launched));
+            return (Attempt::Launched(Box::new(launched)), false);
         }
-        self.count_attempt(request, context.now);
+        self.count_attempt(context);
         let can_repeat = outcome
             .errors
             .iter()
             .any(|error| is_template_missing(&error.code));
-        if can_repeat {
-            context.templates.invalidate(template_names);
-        }
-        Attempt::Failed {
-            error: combined(&outcome.errors),
+        (
+            Attempt::Failed {
+                error: combined(&outcome.errors),
+                can_repeat,
+            },
             can_repeat,
-        }
+        )
     }
 
     /// The same for every repetition of a launch of which nobody knows how it ended.
-    fn token(&self, request: &LaunchRequest, now: Timestamp) -> String {
-        let uid = claim_uid(request);
-        let attempt = self.attempts.get(&uid, now).unwrap_or(0);
+    fn token(&self, context: &LaunchContext<'_>) -> String {
+        let uid = claim_uid(context.request);
+        let attempt = self.attempts.get(&uid, context.now).unwrap_or(0);
         format!("{uid}-{attempt}")
     }
 
-    fn count_attempt(&self, request: &LaunchRequest, now: Timestamp) {
-        let uid = claim_uid(request);
-        let attempt = self.attempts.get(&uid, now).unwrap_or(0);
-        self.attempts.sweep(now);
-        self.attempts.insert(uid, attempt + 1, now);
+    fn count_attempt(&self, context: &LaunchContext<'_>) {
+        let uid = claim_uid(context.request);
+        let attempt = self.attempts.get(&uid, context.now).unwrap_or(0);
+        self.attempts.sweep(context.now);
+        self.attempts.insert(uid, attempt + 1, context.now);
     }
 }
 
@@ -333,12 +333,12 @@ fn note_errors(
 
 /// One error out of those of a fleet.
 fn combined(errors: &[FleetError]) -> CloudProviderError {
-    let distinct: BTreeMap<(&str, &str), ()> = errors
+    let distinct: BTreeSet<(&str, &str)> = errors
         .iter()
-        .map(|error| ((error.code.as_str(), error.message.as_str()), ()))
+        .map(|error| (error.code.as_str(), error.message.as_str()))
         .collect();
     let texts: Vec<String> = distinct
-        .keys()
+        .iter()
         .map(|(code, message)| format!("{code}: {message}"))
         .collect();
     let text = texts.join("; ");

@@ -219,6 +219,7 @@ impl CloudProvider for AwsProvider {
     async fn create(&self, request: LaunchRequest) -> Result<Launched, CloudProviderError> {
         let now = self.clock.now();
         let context = LaunchContext {
+            request: &request,
             options: &self.options,
             subnets: &self.subnets,
             templates: &self.templates,
@@ -227,7 +228,7 @@ impl CloudProvider for AwsProvider {
             placement_group: self.placement_group(&request.node_class, now).await?,
             now,
         };
-        self.launcher.launch(&request, &context).await
+        self.launcher.launch(&context).await
     }
 
     async fn delete(&self, provider_id: &str) -> Result<(), CloudProviderError> {

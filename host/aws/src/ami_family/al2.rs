@@ -19,13 +19,14 @@ pub(super) fn render(bootstrap: &Bootstrap<'_>) -> Result<String, BootstrapError
 }
 
 fn script(bootstrap: &Bootstrap<'_>) -> String {
-    let mut call = format!(
-        "/etc/eks/bootstrap.sh '{}' --apiserver-endpoint '{}'",
+    let bundle = bootstrap
+        .cluster_ca_bundle
+        .map(|bundle| format!(" --b64-cluster-ca '{bundle}'"))
+        .unwrap_or_default();
+    let call = format!(
+        "/etc/eks/bootstrap.sh '{}' --apiserver-endpoint '{}'{bundle}",
         bootstrap.cluster_name, bootstrap.cluster_endpoint
     );
-    if let Some(bundle) = bootstrap.cluster_ca_bundle {
-        call.push_str(&format!(" --b64-cluster-ca '{bundle}'"));
-    }
     let mut lines = vec![call];
     if let Some(address) = bootstrap.cluster_dns.first() {
         if address.contains(':') {

@@ -209,7 +209,7 @@ fn binds_by_itself(version: Option<&str>) -> bool {
     let mut numbers = version
         .trim_start_matches('v')
         .split('.')
-        .map(|number| number.parse::<u32>());
+        .map(str::parse::<u32>);
     match (numbers.next(), numbers.next()) {
         (Some(Ok(major)), Some(Ok(minor))) => (major, minor) >= BINDS_BY_ITSELF,
         _ => false,

@@ -75,17 +75,20 @@ pub(super) fn parse(text: &str) -> Result<Vec<Part>, BootstrapError> {
 
 /// An archive of the documents.
 pub(super) fn render(parts: &[Part]) -> String {
-    let mut text =
-        format!("MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=\"{BOUNDARY}\"\n\n");
-    for part in parts {
-        text.push_str(&format!("--{BOUNDARY}\n"));
-        for (name, value) in &part.headers {
-            text.push_str(&format!("{name}: {value}\n"));
-        }
-        text.push_str(&format!("\n{}\n", part.body.trim_end_matches('\n')));
-    }
-    text.push_str(&format!("--{BOUNDARY}--\n"));
-    text
+    let part = |part: &Part| {
+        let headers: Vec<String> = part
+            .headers
+            .iter()
+            .map(|(name, value)| format!("{name}: {value}\n"))
+            .collect();
+        let body = part.body.trim_end_matches('\n');
+        format!("--{BOUNDARY}\n{}\n{body}\n", headers.concat())
+    };
+    let parts: Vec<String> = parts.iter().map(part).collect();
+    format!(
+        "MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=\"{BOUNDARY}\"\n\n{}--{BOUNDARY}--\n",
+        parts.concat()
+    )
 }
 
 fn split_headers(text: &str) -> (Vec<(String, String)>, String) {

@@ -6,26 +6,26 @@ use super::Bootstrap;
 use super::flags::kubelet_flags;
 
 pub(super) fn render(bootstrap: &Bootstrap<'_>) -> String {
-    let mut script = String::from("<powershell>\n");
-    if let Some(custom) = bootstrap.custom.filter(|custom| !custom.is_empty()) {
-        script.push_str(custom);
-        script.push('\n');
-    }
-    script.push_str("[string]$EKSBootstrapScriptFile = \"$env:ProgramFiles\\Amazon\\EKS\\Start-EKSBootstrap.ps1\"\n");
-    script.push_str(&format!(
-        "& $EKSBootstrapScriptFile -EKSClusterName '{}' -APIServerEndpoint '{}'",
-        bootstrap.cluster_name, bootstrap.cluster_endpoint
-    ));
-    if let Some(bundle) = bootstrap.cluster_ca_bundle {
-        script.push_str(&format!(" -Base64ClusterCA '{bundle}'"));
-    }
-    script.push_str(&format!(
-        " -KubeletExtraArgs '{}'",
-        kubelet_flags(bootstrap).join(" ")
-    ));
-    if let Some(address) = bootstrap.cluster_dns.first() {
-        script.push_str(&format!(" -DNSClusterIP '{address}'"));
-    }
-    script.push_str("\n</powershell>");
-    script
+    let custom = bootstrap.custom.filter(|custom| !custom.is_empty());
+    let custom = custom
+        .map(|custom| format!("{custom}\n"))
+        .unwrap_or_default();
+    let bundle = bootstrap
+        .cluster_ca_bundle
+        .map(|bundle| format!(" -Base64ClusterCA '{bundle}'"));
+    let address = bootstrap
+        .cluster_dns
+        .first()
+        .map(|address| format!(" -DNSClusterIP '{address}'"));
+    format!(
+        "<powershell>\n{custom}\
+         [string]$EKSBootstrapScriptFile = \"$env:ProgramFiles\\Amazon\\EKS\\Start-EKSBootstrap.ps1\"\n\
+         & $EKSBootstrapScriptFile -EKSClusterName '{}' -APIServerEndpoint '{}'{} -KubeletExtraArgs '{}'{}\n\
+         </powershell>",
+        bootstrap.cluster_name,
+        bootstrap.cluster_endpoint,
+        bundle.unwrap_or_default(),
+        kubelet_flags(bootstrap).join(" "),
+        address.unwrap_or_default(),
+    )
 }

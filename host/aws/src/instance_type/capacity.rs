@@ -72,7 +72,7 @@ fn capacity(name: &str, info: &InstanceTypeInfo, shape: &ClassShape) -> Resource
 fn vcpus(info: &InstanceTypeInfo) -> i64 {
     i64::from(
         info.v_cpu_info()
-            .and_then(|cpu| cpu.default_v_cpus())
+            .and_then(aws_sdk_ec2::types::VCpuInfo::default_v_cpus)
             .unwrap_or(0),
     )
 }
@@ -80,11 +80,11 @@ fn vcpus(info: &InstanceTypeInfo) -> i64 {
 fn memory_bytes(info: &InstanceTypeInfo, shape: &ClassShape) -> i64 {
     let mut mib = info
         .memory_info()
-        .and_then(|memory| memory.size_in_mib())
+        .and_then(aws_sdk_ec2::types::MemoryInfo::size_in_mib)
         .unwrap_or(0);
     let architectures = info
         .processor_info()
-        .map(|processor| processor.supported_architectures());
+        .map(aws_sdk_ec2::types::ProcessorInfo::supported_architectures);
     if architectures.and_then(|all| all.first()) == Some(&ArchitectureType::Arm64) {
         // The Linux kernel reserves this much for contiguous allocations on arm64.
         mib -= 64;
@@ -132,7 +132,7 @@ fn default_card_interfaces(info: &InstanceTypeInfo) -> i64 {
         .network_cards()
         .iter()
         .find(|card| card.network_card_index() == Some(index));
-    let interfaces = card.and_then(|card| card.maximum_network_interfaces());
+    let interfaces = card.and_then(aws_sdk_ec2::types::NetworkCardInfo::maximum_network_interfaces);
     i64::from(
         interfaces
             .or_else(|| network.maximum_network_interfaces())
@@ -143,13 +143,13 @@ fn default_card_interfaces(info: &InstanceTypeInfo) -> i64 {
 fn ipv4_per_interface(info: &InstanceTypeInfo) -> i64 {
     i64::from(
         info.network_info()
-            .and_then(|network| network.ipv4_addresses_per_interface())
+            .and_then(aws_sdk_ec2::types::NetworkInfo::ipv4_addresses_per_interface)
             .unwrap_or(0),
     )
 }
 
 fn gpus(info: &InstanceTypeInfo, maker: &str) -> i64 {
-    let gpus = info.gpu_info().map(|info| info.gpus()).unwrap_or_default();
+    let gpus = info.gpu_info().map(aws_sdk_ec2::types::GpuInfo::gpus).unwrap_or_default();
     gpus.iter()
         .filter(|gpu| gpu.manufacturer() == Some(maker))
         .map(|gpu| i64::from(gpu.count().unwrap_or(0)))
@@ -160,7 +160,7 @@ fn gpus(info: &InstanceTypeInfo, maker: &str) -> i64 {
 fn neuron(info: &InstanceTypeInfo) -> (i64, i64) {
     let devices = info
         .neuron_info()
-        .map(|info| info.neuron_devices())
+        .map(aws_sdk_ec2::types::NeuronInfo::neuron_devices)
         .unwrap_or_default();
     let count = devices
         .iter()
@@ -169,7 +169,7 @@ fn neuron(info: &InstanceTypeInfo) -> (i64, i64) {
     let cores = devices.first().map_or(0, |device| {
         let cores = device
             .core_info()
-            .and_then(|core| core.count())
+            .and_then(aws_sdk_ec2::types::NeuronDeviceCoreInfo::count)
             .unwrap_or(0);
         i64::from(device.count().unwrap_or(0)) * i64::from(cores)
     });
@@ -183,7 +183,7 @@ pub(crate) fn efa_count(info: &InstanceTypeInfo, shape: &ClassShape) -> i64 {
     }
     let efa = info.network_info().and_then(|network| network.efa_info());
     i64::from(
-        efa.and_then(|efa| efa.maximum_efa_interfaces())
+        efa.and_then(aws_sdk_ec2::types::EfaInfo::maximum_efa_interfaces)
             .unwrap_or(0),
     )
 }
@@ -191,7 +191,7 @@ pub(crate) fn efa_count(info: &InstanceTypeInfo, shape: &ClassShape) -> i64 {
 fn storage_bytes(info: &InstanceTypeInfo, shape: &ClassShape) -> i64 {
     let instance_store_gb = info
         .instance_storage_info()
-        .and_then(|storage| storage.total_size_in_gb());
+        .and_then(aws_sdk_ec2::types::InstanceStorageInfo::total_size_in_gb);
     if shape.is_raid0
         && let Some(gb) = instance_store_gb.filter(|gb| *gb > 0)
     {

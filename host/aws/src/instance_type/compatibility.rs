@@ -29,7 +29,7 @@ pub(crate) fn incompatibility(
     if let Some(group) = &shape.placement_group {
         let strategies = info
             .placement_group_info()
-            .map(|info| info.supported_strategies());
+            .map(aws_sdk_ec2::types::PlacementGroupInfo::supported_strategies);
         let is_supported = strategies
             .unwrap_or_default()
             .iter()
@@ -44,7 +44,7 @@ pub(crate) fn incompatibility(
 fn has_nested_virtualization(info: &InstanceTypeInfo) -> bool {
     let features = info
         .processor_info()
-        .map(|processor| processor.supported_features());
+        .map(aws_sdk_ec2::types::ProcessorInfo::supported_features);
     features
         .unwrap_or_default()
         .iter()
@@ -66,12 +66,12 @@ fn has_interfaces(info: &InstanceTypeInfo, shape: &ClassShape) -> bool {
             .network_cards()
             .iter()
             .find(|c| c.network_card_index() == Some(interface.network_card_index));
-        card.and_then(|card| card.maximum_network_interfaces())
+        card.and_then(aws_sdk_ec2::types::NetworkCardInfo::maximum_network_interfaces)
             .is_some_and(|max| max > interface.device_index)
     });
     let efa = network
         .efa_info()
-        .and_then(|efa| efa.maximum_efa_interfaces())
+        .and_then(aws_sdk_ec2::types::EfaInfo::maximum_efa_interfaces)
         .unwrap_or(0);
     let addresses = network.ipv4_addresses_per_interface().unwrap_or(0);
     let prefixes = shape.ip_prefix_count.unwrap_or(0);

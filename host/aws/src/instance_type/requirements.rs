@@ -5,8 +5,8 @@
 
 use apis::labels;
 use aws_sdk_ec2::types::{
-    EbsOptimizedSupport, EphemeralNvmeSupport, InstanceTypeInfo, NitroEnclavesSupport,
-    UsageClassType,
+    EbsOptimizedSupport, EphemeralNvmeSupport, InstanceTypeInfo, NetworkCardInfo,
+    NitroEnclavesSupport, UsageClassType,
 };
 use scheduling::requirements::{Operator, Requirement, Requirements};
 
@@ -164,7 +164,7 @@ fn machine_labels(labels: &mut Labels, name: &str, info: &InstanceTypeInfo) {
             .map_or("", |hypervisor| hypervisor.as_str()),
     );
     let encrypts = network
-        .and_then(|network| network.encryption_in_transit_supported())
+        .and_then(aws_sdk_ec2::types::NetworkInfo::encryption_in_transit_supported)
         .unwrap_or(false);
     labels.one(
         labels::INSTANCE_ENCRYPTION_IN_TRANSIT_SUPPORTED,
@@ -177,23 +177,23 @@ fn machine_labels(labels: &mut Labels, name: &str, info: &InstanceTypeInfo) {
             .nvme_support()
             .is_some_and(|support| *support != EphemeralNvmeSupport::Unsupported)
     });
-    let nvme_gb = nvme.and_then(|storage| storage.total_size_in_gb());
+    let nvme_gb = nvme.and_then(aws_sdk_ec2::types::InstanceStorageInfo::total_size_in_gb);
     labels.maybe(
         labels::INSTANCE_LOCAL_NVME,
         nvme_gb.map(|gb| gb.to_string()),
     );
-    let vcpus = info.v_cpu_info().and_then(|cpu| cpu.default_v_cpus());
+    let vcpus = info.v_cpu_info().and_then(aws_sdk_ec2::types::VCpuInfo::default_v_cpus);
     labels.maybe(labels::INSTANCE_CPU, vcpus.map(|vcpus| vcpus.to_string()));
     let maker = processor
         .and_then(|processor| processor.manufacturer())
         .map(kebab);
     labels.maybe(labels::INSTANCE_CPU_MANUFACTURER, maker);
-    let ghz = processor.and_then(|processor| processor.sustained_clock_speed_in_ghz());
+    let ghz = processor.and_then(aws_sdk_ec2::types::ProcessorInfo::sustained_clock_speed_in_ghz);
     let mhz = ghz
         .filter(|ghz| *ghz > 0.0)
         .map(|ghz| format!("{:.0}", ghz * 1000.0));
     labels.maybe(labels::INSTANCE_CPU_SUSTAINED_CLOCK_SPEED_MHZ, mhz);
-    let memory_mib = info.memory_info().and_then(|memory| memory.size_in_mib());
+    let memory_mib = info.memory_info().and_then(aws_sdk_ec2::types::MemoryInfo::size_in_mib);
     labels.maybe(
         labels::INSTANCE_MEMORY,
         memory_mib.map(|mib| mib.to_string()),
@@ -203,13 +203,14 @@ fn machine_labels(labels: &mut Labels, name: &str, info: &InstanceTypeInfo) {
         .filter(|ebs| ebs.ebs_optimized_support() == Some(&EbsOptimizedSupport::Default));
     let ebs_mbps = ebs
         .and_then(|ebs| ebs.ebs_optimized_info())
-        .and_then(|info| info.maximum_bandwidth_in_mbps());
+        .and_then(aws_sdk_ec2::types::EbsOptimizedInfo::maximum_bandwidth_in_mbps);
     labels.maybe(
         labels::INSTANCE_EBS_BANDWIDTH,
         ebs_mbps.map(|mbps| mbps.to_string()),
     );
     let network_mbps = seed(name)
         .map(|seed| seed.network_mbps)
+        .or_else(|| baseline_mbps(info))
         .filter(|mbps| *mbps > 0);
     labels.maybe(
         labels::INSTANCE_NETWORK_BANDWIDTH,
@@ -217,9 +218,24 @@ fn machine_labels(labels: &mut Labels, name: &str, info: &InstanceTypeInfo) {
     );
 }
 
+/// For types that are newer than the table; EC2 tells a baseline for each card.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a bandwidth in Mbps is positive and far below 2^32"
+)]
+fn baseline_mbps(info: &InstanceTypeInfo) -> Option<u32> {
+    let cards = info.network_info()?.network_cards();
+    let gbps = cards
+        .iter()
+        .filter_map(NetworkCardInfo::baseline_bandwidth_in_gbps)
+        .sum::<f64>();
+    Some((gbps * 1000.0).round() as u32)
+}
+
 fn accelerator_labels(labels: &mut Labels, info: &InstanceTypeInfo) {
     // More than one kind of GPU in a type cannot be told by single labels.
-    let gpu = match info.gpu_info().map(|info| info.gpus()) {
+    let gpu = match info.gpu_info().map(aws_sdk_ec2::types::GpuInfo::gpus) {
         Some([gpu]) => Some(gpu),
         _ => None,
     };
@@ -237,7 +253,7 @@ fn accelerator_labels(labels: &mut Labels, info: &InstanceTypeInfo) {
     );
     let gpu_mib = gpu
         .and_then(|gpu| gpu.memory_info())
-        .and_then(|memory| memory.size_in_mib());
+        .and_then(aws_sdk_ec2::types::GpuDeviceMemoryInfo::size_in_mib);
     labels.maybe(
         labels::INSTANCE_GPU_MEMORY,
         gpu_mib.map(|mib| mib.to_string()),

@@ -123,7 +123,7 @@ pub(super) fn truncate(
         let found: BTreeSet<&str> = candidates
             .iter()
             .filter_map(|candidate| candidate.instance_type.requirements.find(&requirement.key))
-            .flat_map(|requirement| requirement.values())
+            .flat_map(scheduling::requirements::Requirement::values)
             .collect();
         if found.len() < min_values {
             return Err(CloudProviderError::InsufficientCapacity(format!(

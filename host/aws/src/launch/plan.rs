@@ -26,13 +26,12 @@ use super::filter::{
 };
 use super::fleet::FleetInstance;
 use super::reserved::{Reservation, reserve};
-use super::template::{Template, templates};
+use super::template::Template;
 use crate::ami::ami_for;
 use crate::error::invalid;
 use crate::hash::hash_annotations;
 use crate::instance::provider_id;
 use crate::options::AwsOptions;
-use crate::placement_group::PlacementGroup;
 use crate::subnet::ZonalSubnets;
 use crate::tags::{launch_tags, specification};
 
@@ -51,11 +50,10 @@ pub(super) struct Plan {
 }
 
 impl Plan {
-    pub(super) fn of(
-        request: &LaunchRequest,
-        placement_group: Option<&PlacementGroup>,
-        options: &AwsOptions,
-    ) -> Result<Self, CloudProviderError> {
+    pub(super) fn of(context: &LaunchContext<'_>) -> Result<Self, CloudProviderError> {
+        let LaunchContext {
+            request, options, ..
+        } = context;
         let claim = &request.node_claim;
         let mut chosen = candidates(&request.offerings, &request.instance_types);
         let capacity_type = capacity_type(request, options)?;
@@ -81,7 +79,9 @@ impl Plan {
         let chosen = keep_offerings(chosen, |offering| offering.capacity_type == capacity_type);
         let candidates = truncate(chosen, claim, options.min_values_best_effort)?;
         if candidates.is_empty() {
-            let within = placement_group
+            let within = context
+                .placement_group
+                .as_ref()
                 .map(|group| format!(" in {}", group.id))
                 .unwrap_or_default();
             return Err(CloudProviderError::InsufficientCapacity(format!(
@@ -139,14 +139,6 @@ impl Plan {
             .map(|reservation| reservation.id.as_str())
     }
 
-    pub(super) fn templates(
-        &self,
-        request: &LaunchRequest,
-        context: &LaunchContext<'_>,
-    ) -> Result<Vec<Template>, CloudProviderError> {
-        templates(self, request, context)
-    }
-
     /// One override for each type and zone of the template that has a subnet.
     pub(super) fn overrides(
         &self,
@@ -195,10 +187,12 @@ impl Plan {
 
     pub(super) fn fleet_input(
         &self,
-        request: &LaunchRequest,
-        options: &AwsOptions,
+        context: &LaunchContext<'_>,
         configs: Vec<(String, Vec<FleetLaunchTemplateOverridesRequest>)>,
     ) -> Result<CreateFleetInput, CloudProviderError> {
+        let LaunchContext {
+            request, options, ..
+        } = context;
         let claim = &request.node_claim;
         let configs = configs.into_iter().map(|(name, overrides)| {
             let template = FleetLaunchTemplateSpecificationRequest::builder()
@@ -300,7 +294,6 @@ impl Plan {
     /// The launched instance as its claim will tell it.
     pub(super) fn launched(
         &self,
-        request: &LaunchRequest,
         context: &LaunchContext<'_>,
         instance: &FleetInstance,
         zone: &str,
@@ -309,6 +302,7 @@ impl Plan {
         let candidate =
             candidates.find(|candidate| candidate.instance_type.name == instance.instance_type)?;
         let instance_type = &candidate.instance_type;
+        let LaunchContext { request, .. } = context;
         let class = &request.node_class;
         let status = class.status.as_ref();
         let image_id = instance
@@ -382,7 +376,7 @@ impl Plan {
 type FleetBuilder = aws_sdk_ec2::operation::create_fleet::builders::CreateFleetInputBuilder;
 
 /// Labels that the type alone settles.
-pub(crate) fn single_labels(instance_type: &InstanceType) -> BTreeMap<String, String> {
+fn single_labels(instance_type: &InstanceType) -> BTreeMap<String, String> {
     let reservation_keys = [
         labels::CAPACITY_RESERVATION_ID,
         labels::CAPACITY_RESERVATION_TYPE,

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use apis::ec2nodeclass::{Ami, InstanceStorePolicy};
 use apis::{AmiFamily, Ec2NodeClass, labels};
-use cloudprovider::{CloudProviderError, LaunchRequest};
+use cloudprovider::CloudProviderError;
 
 use super::LaunchContext;
 use super::plan::{Plan, asks_for, node_pool};
@@ -40,17 +40,16 @@ struct Kind {
 /// All templates that the plan's offerings need.
 pub(super) fn templates(
     plan: &Plan,
-    request: &LaunchRequest,
     context: &LaunchContext<'_>,
 ) -> Result<Vec<Template>, CloudProviderError> {
-    let class = &request.node_class;
+    let class = &context.request.node_class;
     let amis = class
         .status
         .as_ref()
         .map(|status| status.amis.as_slice())
         .unwrap_or_default();
     let mut kinds: BTreeMap<Kind, BTreeSet<String>> = BTreeMap::new();
-    for (kind, name) in kinds_of(plan, request, context, amis) {
+    for (kind, name) in kinds_of(plan, context, amis) {
         kinds.entry(kind).or_default().insert(name);
     }
     if kinds.is_empty() {
@@ -66,7 +65,7 @@ pub(super) fn templates(
                 ReservationPlan::Target { id, .. } => Some(id.clone()),
                 ReservationPlan::Unmanaged | ReservationPlan::Avoid => None,
             };
-            let parameters = parameters(plan, request, context, (kind, &kubelet))?;
+            let parameters = parameters(plan, context, (kind, &kubelet))?;
             Ok(Template {
                 parameters,
                 instance_types,
@@ -76,13 +75,8 @@ pub(super) fn templates(
         .collect()
 }
 
-fn kinds_of(
-    plan: &Plan,
-    request: &LaunchRequest,
-    context: &LaunchContext<'_>,
-    amis: &[Ami],
-) -> Vec<(Kind, String)> {
-    let wants_efa = asks_for(&request.node_claim, labels::RESOURCE_EFA);
+fn kinds_of(plan: &Plan, context: &LaunchContext<'_>, amis: &[Ami]) -> Vec<(Kind, String)> {
+    let wants_efa = asks_for(&context.request.node_claim, labels::RESOURCE_EFA);
     let mut kinds = Vec::new();
     for candidate in &plan.candidates {
         let instance_type = &candidate.instance_type;
@@ -115,14 +109,13 @@ fn kinds_of(
 
 fn parameters(
     plan: &Plan,
-    request: &LaunchRequest,
     context: &LaunchContext<'_>,
     (kind, kubelet): (Kind, &Kubelet),
 ) -> Result<TemplateParameters, CloudProviderError> {
     let options = context.options;
-    let class = &request.node_class;
+    let class = &context.request.node_class;
     let spec = &class.spec;
-    let claim = &request.node_claim;
+    let claim = &context.request.node_claim;
     let family = class.ami_family();
     let status = class.status.clone().unwrap_or_default();
     let block_device_mappings = if spec.block_device_mappings.is_empty() {
@@ -135,7 +128,7 @@ fn parameters(
         .as_ref()
         .and_then(|cpu| cpu.nested_virtualization.clone());
     Ok(TemplateParameters {
-        user_data: render(plan, request, context, (kind.max_pods, kubelet))?,
+        user_data: render(plan, context, (kind.max_pods, kubelet))?,
         image_id: kind.image_id,
         instance_profile: status.instance_profile,
         block_device_mappings,
@@ -170,13 +163,12 @@ fn parameters(
 
 fn render(
     plan: &Plan,
-    request: &LaunchRequest,
     context: &LaunchContext<'_>,
     (max_pods, kubelet): (i64, &Kubelet),
 ) -> Result<String, CloudProviderError> {
     let options = context.options;
-    let class = &request.node_class;
-    let claim = &request.node_claim;
+    let class = &context.request.node_class;
+    let claim = &context.request.node_claim;
     let family = class.ami_family();
     let mut node_labels = claim.metadata.labels.clone().unwrap_or_default();
     node_labels.insert(
