@@ -1,28 +1,263 @@
-//! Server-side apply.
+//! Server-side apply: a manager states the fields it wants; the server merges, finds conflicts, and removes what
+//! the manager no longer states and nobody else owns.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use serde_json::Value;
+use serde_json::{Map, Value, json};
 
 use super::kinds::Kind;
+use super::managed_fields::{self, Entry, Path, Shape};
 use super::status::Status;
 use super::store::{ObjectKey, Store};
-use super::write::WriteOptions;
+use super::write::{Part, WriteOptions};
 
-/// Applies an intent.
+/// Applies an intent; `is_forced` takes fields over from other managers.
 pub(super) fn run(
     store: &mut Store,
     kind: &Arc<Kind>,
     key: &ObjectKey,
-    (intent, _is_forced): (&Value, bool),
+    (intent, is_forced): (&Value, bool),
     options: &WriteOptions,
 ) -> Result<Arc<Value>, Status> {
-    match store.get(&kind.resource, key).cloned() {
-        None => store.create(kind, &key.namespace, intent.clone(), options),
-        Some(old) => {
-            let mut object = (*old).clone();
-            super::patch::merge::apply(&mut object, intent);
-            store.update(kind, key, object, options)
+    let mut intent = intent.clone();
+    check_intent(kind, key, &intent)?;
+    // A revision in the intent is a precondition, all other server-owned metadata is none of its business.
+    let revision = intent["metadata"]["resourceVersion"].clone();
+    kind.to_storage(&mut intent);
+    let manager = options.field_manager.as_deref().unwrap_or("unknown");
+    let now = store.now();
+    let mut mine = Entry::new(manager, "Apply", options.part, now);
+    let wanted: Vec<(Path, Value)> = managed_fields::leaves(Shape::of(kind), &intent)
+        .into_iter()
+        .filter(|(path, _)| (path[0] == "f:status") == (options.part == Part::Status) || !kind.has_status)
+        .map(|(path, value)| (path, value.clone()))
+        .collect();
+    mine.paths = wanted.iter().map(|(path, _)| path.clone()).collect();
+    let options = WriteOptions { is_apply: true, ..options.clone() };
+    let Some(old) = store.get(&kind.resource, key).cloned() else {
+        if options.part == Part::Status {
+            return Err(Status::not_found(&kind.resource, &key.name));
+        }
+        managed_fields::write(&mut intent, &[mine]);
+        return store.create(kind, &key.namespace, intent, &options);
+    };
+    let mut object = (*old).clone();
+    let mut entries = managed_fields::read(&old);
+    settle_conflicts(&old, (kind, manager), &wanted, &mut entries, is_forced)?;
+    let before: BTreeSet<Path> = entries
+        .iter()
+        .filter(|e| e.is_same_role(&mine))
+        .flat_map(|e| e.paths.iter().cloned())
+        .collect();
+    for path in before.difference(&mine.paths) {
+        let is_shared = entries.iter().any(|e| !e.is_same_role(&mine) && e.paths.contains(path));
+        if !is_shared {
+            remove(&mut object, path);
         }
     }
+    for (path, value) in &wanted {
+        set(&mut object, path, value);
+    }
+    entries.retain(|e| !e.is_same_role(&mine));
+    entries.push(mine);
+    managed_fields::write(&mut object, &entries);
+    object["metadata"]["resourceVersion"] =
+        if revision.is_string() { revision } else { old["metadata"]["resourceVersion"].clone() };
+    if is_same_but_for_times(&old, &object) {
+        return Ok(old);
+    }
+    store.update(kind, key, object, &options)
+}
+
+fn check_intent(kind: &Kind, key: &ObjectKey, intent: &Value) -> Result<(), Status> {
+    if !intent.is_object() {
+        return Err(Status::bad_request("the object provided is not a JSON object"));
+    }
+    if intent["metadata"]["managedFields"].as_array().is_some_and(|list| !list.is_empty()) {
+        return Err(Status::bad_request("metadata.managedFields must be nil"));
+    }
+    for (field, given) in [("apiVersion", &intent["apiVersion"]), ("kind", &intent["kind"])] {
+        if given.as_str().is_none_or(str::is_empty) {
+            return Err(Status::bad_request(format!(
+                "invalid object type: {} {:?}: {field} must be set for apply",
+                kind.kind, key.name
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// Fields that another manager owns with another value are conflicts, or are taken over.
+fn settle_conflicts(
+    old: &Value,
+    (kind, manager): (&Kind, &str),
+    wanted: &[(Path, Value)],
+    entries: &mut [Entry],
+    is_forced: bool,
+) -> Result<(), Status> {
+    let current: std::collections::BTreeMap<Path, &Value> =
+        managed_fields::leaves(Shape::of(kind), old).into_iter().collect();
+    let mut causes = Vec::new();
+    let mut owners: BTreeSet<String> = BTreeSet::new();
+    for (path, value) in wanted {
+        if current.get(path).is_none_or(|now| *now == value) {
+            continue;
+        }
+        for entry in entries.iter_mut() {
+            let is_own = entry.manager == manager && entry.operation == "Apply";
+            if is_own || !entry.paths.contains(path) {
+                continue;
+            }
+            if is_forced {
+                entry.paths.remove(path);
+                continue;
+            }
+            let owner = if entry.operation == "Update" {
+                format!("{:?} using {}", entry.manager, old["apiVersion"].as_str().unwrap_or_default())
+            } else {
+                format!("{:?}", entry.manager)
+            };
+            causes.push(json!({
+                "reason": "FieldManagerConflict",
+                "message": format!("conflict with {owner}"),
+                "field": dotted(path),
+            }));
+            owners.insert(owner);
+        }
+    }
+    if causes.is_empty() {
+        return Ok(());
+    }
+    let fields: Vec<String> =
+        causes.iter().filter_map(|c| c["field"].as_str().map(str::to_owned)).collect();
+    let who = owners.into_iter().collect::<Vec<_>>().join(", ");
+    let message = match fields.as_slice() {
+        [one] => format!("Apply failed with 1 conflict: conflict with {who}: {one}"),
+        many => format!(
+            "Apply failed with {} conflicts: conflicts with {who}:\n- {}",
+            many.len(),
+            many.join("\n- ")
+        ),
+    };
+    Err(Status::apply_conflict(message, causes))
+}
+
+/// `.spec.containers[name="web"].image`
+fn dotted(path: &Path) -> String {
+    let mut text = String::new();
+    for step in path {
+        if let Some(name) = step.strip_prefix("f:") {
+            text.push('.');
+            text.push_str(name);
+        } else if let Some(id) = step.strip_prefix("k:") {
+            let id: Map<String, Value> = serde_json::from_str(id).unwrap_or_default();
+            let pairs: Vec<String> = id.iter().map(|(k, v)| format!("{k}={v}")).collect();
+            text.push_str(&format!("[{}]", pairs.join(",")));
+        } else if let Some(value) = step.strip_prefix("v:") {
+            text.push_str(&format!("[={value}]"));
+        }
+    }
+    text
+}
+
+fn is_item(item: &Value, step: &str) -> bool {
+    if let Some(id) = step.strip_prefix("k:") {
+        let id: Map<String, Value> = serde_json::from_str(id).unwrap_or_default();
+        return id.iter().all(|(key, value)| {
+            item[key] == *value || (item[key].is_null() && matches!(key.as_str(), "protocol" | "whenUnsatisfiable"))
+        });
+    }
+    step.strip_prefix("v:").is_some_and(|value| item.to_string() == value)
+}
+
+/// Sets the value at a path, making what is missing on the way.
+fn set(object: &mut Value, path: &[String], value: &Value) {
+    let Some((step, rest)) = path.split_first() else {
+        *object = value.clone();
+        return;
+    };
+    if step == "." {
+        if object.is_null() {
+            *object = json!({});
+        }
+        return;
+    }
+    if let Some(name) = step.strip_prefix("f:") {
+        if !object.is_object() {
+            *object = json!({});
+        }
+        set(&mut object[name], rest, value);
+        return;
+    }
+    if !object.is_array() {
+        *object = json!([]);
+    }
+    let Some(items) = object.as_array_mut() else { return };
+    let at = items.iter().position(|item| is_item(item, step)).unwrap_or_else(|| {
+        let fresh = match step.strip_prefix("k:") {
+            Some(id) => serde_json::from_str(id).unwrap_or_default(),
+            None => step.strip_prefix("v:").and_then(|v| serde_json::from_str(v).ok()).unwrap_or_default(),
+        };
+        items.push(fresh);
+        items.len() - 1
+    });
+    if step.starts_with("k:") {
+        set(&mut items[at], rest, value);
+    }
+}
+
+/// Removes the value at a path, and the maps and lists that become empty by it.
+fn remove(object: &mut Value, path: &[String]) {
+    let Some((step, rest)) = path.split_first() else { return };
+    if let Some(name) = step.strip_prefix("f:") {
+        let Some(map) = object.as_object_mut() else { return };
+        if rest.is_empty() {
+            map.remove(name);
+        } else if let Some(inner) = map.get_mut(name) {
+            remove(inner, rest);
+            if is_empty(inner) {
+                map.remove(name);
+            }
+        }
+        return;
+    }
+    let Some(items) = object.as_array_mut() else { return };
+    let Some(at) = items.iter().position(|item| is_item(item, step)) else { return };
+    // The item's own mark, or a value of a set: the whole item goes.
+    if rest.is_empty() || rest.first().is_some_and(|s| s == ".") {
+        items.remove(at);
+    } else {
+        remove(&mut items[at], rest);
+    }
+}
+
+fn is_empty(value: &Value) -> bool {
+    match value {
+        Value::Object(map) => map.is_empty(),
+        Value::Array(items) => items.is_empty(),
+        _ => false,
+    }
+}
+
+/// Whether an apply changed nothing but the time of its entry.
+fn is_same_but_for_times(old: &Value, new: &Value) -> bool {
+    let without_times = |object: &Value| {
+        let mut bare = object.clone();
+        let entries = bare["metadata"]["managedFields"].as_array_mut();
+        for entry in entries.into_iter().flatten() {
+            entry["time"] = Value::Null;
+        }
+        let mut list = bare["metadata"]["managedFields"].as_array().cloned().unwrap_or_default();
+        list.sort_by_key(|entry| (entry["manager"].to_string(), entry["operation"].to_string()));
+        (bare["metadata"].take(), bare, list)
+    };
+    let (mut old_metadata, old_rest, old_entries) = without_times(old);
+    let (mut new_metadata, new_rest, new_entries) = without_times(new);
+    for metadata in [&mut old_metadata, &mut new_metadata] {
+        if let Some(fields) = metadata.as_object_mut() {
+            fields.remove("managedFields");
+        }
+    }
+    old_metadata == new_metadata && old_rest == new_rest && old_entries == new_entries
 }

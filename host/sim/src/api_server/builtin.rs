@@ -71,7 +71,20 @@ pub(super) fn prepare_create(store: &Store, kind: &Kind, object: &mut Value) -> 
         }
         _ => workload::set_defaults(kind, object),
     }
+    drop_nulls(object);
     Ok(())
+}
+
+/// Built-in kinds have no nulls: a null reads as absent.
+fn drop_nulls(value: &mut Value) {
+    match value {
+        Value::Object(fields) => {
+            fields.retain(|_, field| !field.is_null());
+            fields.values_mut().for_each(drop_nulls);
+        }
+        Value::Array(items) => items.iter_mut().for_each(drop_nulls),
+        _ => {}
+    }
 }
 
 /// Defaults of a changed object.
@@ -90,6 +103,7 @@ pub(super) fn prepare_update(
         }
         _ => workload::set_defaults(kind, object),
     }
+    drop_nulls(object);
     Ok(())
 }
 

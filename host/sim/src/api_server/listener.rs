@@ -1,6 +1,7 @@
 //! The server on a loopback address, for kubectl and for controllers in other processes.
 //!
-//! Never listens on any other address, and lets nobody in without the token.
+//! Never listens on any other address, and lets nobody in without the token. kubectl sends no credentials over
+//! plain HTTP, so the token may also stand as the first step of the path: the kubeconfig has it there.
 
 use std::io;
 use std::net::SocketAddr;
@@ -26,7 +27,7 @@ pub async fn serve(server: ApiServer, listener: TcpListener, token: String) -> i
             format!("the simulated API server listens on loopback addresses only, not on {address}"),
         ));
     }
-    let expected: Arc<str> = format!("Bearer {token}").into();
+    let token: Arc<str> = token.into();
     loop {
         let (stream, _) = match listener.accept().await {
             Ok(accepted) => accepted,
@@ -36,16 +37,15 @@ pub async fn serve(server: ApiServer, listener: TcpListener, token: String) -> i
                 continue;
             }
         };
-        let (server, expected) = (server.clone(), expected.clone());
+        let (server, token) = (server.clone(), token.clone());
         tokio::spawn(async move {
             let service = hyper::service::service_fn(move |request: Request<Incoming>| {
                 let mut server = server.clone();
-                let is_allowed = is_authorized(&request, &expected);
+                let admitted = admit(request, &token);
                 async move {
-                    if is_allowed {
-                        server.call(request).await
-                    } else {
-                        Ok(answer_status(&Status::unauthorized()))
+                    match admitted {
+                        Some(request) => server.call(request).await,
+                        None => Ok(answer_status(&Status::unauthorized())),
                     }
                 }
             });
@@ -57,13 +57,30 @@ pub async fn serve(server: ApiServer, listener: TcpListener, token: String) -> i
     }
 }
 
-fn is_authorized<B>(request: &Request<B>, expected: &str) -> bool {
+/// What stood before the API's own path; links in answers must repeat it.
+#[derive(Debug, Clone)]
+pub(super) struct PathPrefix(pub(super) String);
+
+/// The request as the API sees it, if it carries the token in its path or its header.
+fn admit<B>(mut request: Request<B>, token: &str) -> Option<Request<B>> {
+    let path = request.uri().path_and_query().map_or("/", |p| p.as_str());
+    if let Some((first, rest)) = path.trim_start_matches('/').split_once('/')
+        && is_same(first, token)
+    {
+        let inner: http::Uri = format!("/{rest}").parse().ok()?;
+        *request.uri_mut() = inner;
+        request.extensions_mut().insert(PathPrefix(format!("/{token}")));
+        return Some(request);
+    }
     let given = request.headers().get(header::AUTHORIZATION).and_then(|v| v.to_str().ok());
-    // Compare all bytes whatever the first difference, so that time tells nothing of the token.
-    given.is_some_and(|given| {
-        given.len() == expected.len()
-            && given.bytes().zip(expected.bytes()).fold(0, |acc, (a, b)| acc | (a ^ b)) == 0
-    })
+    let is_bearer = given.and_then(|g| g.strip_prefix("Bearer ")).is_some_and(|g| is_same(g, token));
+    is_bearer.then_some(request)
+}
+
+/// Compares all bytes whatever the first difference, so that time tells nothing of the token.
+fn is_same(given: &str, token: &str) -> bool {
+    given.len() == token.len()
+        && given.bytes().zip(token.bytes()).fold(0, |acc, (a, b)| acc | (a ^ b)) == 0
 }
 
 /// A kubeconfig that leads to the listener.
@@ -74,7 +91,7 @@ pub fn kubeconfig(address: SocketAddr, token: &str) -> String {
          clusters:\n\
          - name: mortise\n\
          \x20 cluster:\n\
-         \x20   server: http://{address}\n\
+         \x20   server: http://{address}/{token}\n\
          users:\n\
          - name: mortise\n\
          \x20 user:\n\

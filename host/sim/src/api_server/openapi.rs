@@ -16,11 +16,11 @@ use super::service::{Answer, answer_json};
 use super::status::Status;
 
 /// Answers a path under `/openapi/`.
-pub(super) fn answer(server: &ApiServer, path: &str) -> Result<Answer, Status> {
+pub(super) fn answer(server: &ApiServer, path: &str, prefix: &str) -> Result<Answer, Status> {
     let kinds = server.with(|store| store.kinds.clone());
     match path {
         "/openapi/v2" => Ok(answer_json(200, &document_v2(&kinds))),
-        "/openapi/v3" => Ok(answer_json(200, &index(&kinds))),
+        "/openapi/v3" => Ok(answer_json(200, &index(&kinds, prefix))),
         _ => {
             let steps: Vec<&str> = path.split('/').skip(3).collect();
             let (group, version) = match steps.as_slice() {
@@ -37,12 +37,12 @@ fn root_of(group: &str, version: &str) -> String {
     if group.is_empty() { format!("api/{version}") } else { format!("apis/{group}/{version}") }
 }
 
-fn index(kinds: &Kinds) -> Value {
+fn index(kinds: &Kinds, prefix: &str) -> Value {
     let mut paths = Map::new();
     for (group, versions) in discovery::groups(kinds) {
         for version in versions {
             let root = root_of(&group, &version);
-            let link = json!({"serverRelativeURL": format!("/openapi/v3/{root}")});
+            let link = json!({"serverRelativeURL": format!("{prefix}/openapi/v3/{root}")});
             paths.insert(root, link);
         }
     }
@@ -204,39 +204,40 @@ pub(super) fn builtin_schema(group: &str, kind: &str) -> Option<Arc<Schema>> {
             let mut generator = generator();
             let root = builtin::kinds::add_schema(group, kind, &mut generator)?;
             let definitions = generator.take_definitions(true);
-            let inlined = inline(&root.to_value(), &definitions, 0);
+            let inlined = inline(&root.to_value(), &definitions, &mut Vec::new());
             Schema::compile(&inlined).ok().map(Arc::new)
         })
         .clone()
 }
 
-/// Depth at which recursive schemas (JSONSchemaProps) are cut off.
-const DEPTH_MAX: usize = 24;
-
-fn inline(schema: &Value, definitions: &Map<String, Value>, depth: usize) -> Value {
-    if depth > DEPTH_MAX {
-        return json!({"x-kubernetes-preserve-unknown-fields": true});
-    }
+/// Puts what is referred to in the place of references. A schema within itself (JSONSchemaProps) stays open.
+fn inline(schema: &Value, definitions: &Map<String, Value>, within: &mut Vec<String>) -> Value {
     match schema {
         Value::Object(fields) => {
-            let target = fields
-                .get("$ref")
-                .and_then(Value::as_str)
-                .and_then(|reference| definitions.get(reference.rsplit('/').next()?));
-            if let Some(target) = target {
-                return inline(target, definitions, depth + 1);
+            let reference = fields.get("$ref").and_then(Value::as_str);
+            if let Some(name) = reference.and_then(|r| r.rsplit('/').next()) {
+                let Some(target) = definitions.get(name) else { return json!({}) };
+                if within.iter().any(|n| n == name) {
+                    return json!({"x-kubernetes-preserve-unknown-fields": true});
+                }
+                within.push(name.to_owned());
+                let inlined = inline(target, definitions, within);
+                within.pop();
+                return inlined;
             }
             // A reference with a description beside it comes wrapped.
             if let Some([only]) = fields.get("allOf").and_then(Value::as_array).map(Vec::as_slice) {
-                return inline(only, definitions, depth + 1);
+                return inline(only, definitions, within);
             }
-            let entries = fields.iter().filter(|(name, _)| *name != "description");
-            Value::Object(
-                entries.map(|(n, v)| (n.clone(), inline(v, definitions, depth + 1))).collect(),
-            )
+            let is_text = |name: &str, value: &Value| name == "description" && value.is_string();
+            let mut inlined = Map::new();
+            for (name, value) in fields.iter().filter(|(name, value)| !is_text(name, value)) {
+                inlined.insert(name.clone(), inline(value, definitions, within));
+            }
+            Value::Object(inlined)
         }
         Value::Array(items) => {
-            items.iter().map(|item| inline(item, definitions, depth + 1)).collect()
+            items.iter().map(|item| inline(item, definitions, within)).collect()
         }
         other => other.clone(),
     }

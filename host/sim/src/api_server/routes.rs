@@ -14,6 +14,7 @@ use super::direct::ApiServer;
 use super::discovery;
 use super::eviction;
 use super::garbage_collector::{DeleteOptions, Propagation};
+use super::listener::PathPrefix;
 use super::openapi;
 use super::patch::{self, Patch};
 use super::request::{Query, Shape, Target};
@@ -35,7 +36,10 @@ pub(super) fn handle(server: &ApiServer, parts: &Parts, body: &[u8]) -> Answer {
         "/healthz" | "/readyz" | "/livez" => Ok(answer_bytes(200, "text/plain", b"ok".to_vec())),
         "/version" => Ok(answer_json(200, &discovery::version())),
         "" => Ok(answer_json(200, &json!({"paths": ["/api", "/apis", "/openapi/v3", "/version"]}))),
-        path if path.starts_with("/openapi/") => openapi::answer(server, path),
+        path if path.starts_with("/openapi/") => {
+            let prefix = parts.extensions.get::<PathPrefix>().map_or("", |p| p.0.as_str());
+            openapi::answer(server, path, prefix)
+        }
         path => match discovery::answer(server, path, header_text(parts, &header::ACCEPT)) {
             Some(answer) => Ok(answer),
             None => resource(server, parts, body),
@@ -116,6 +120,7 @@ impl Request<'_> {
             part,
             dry_run: self.query.is_dry_run(),
             field_manager: (!manager.is_empty()).then(|| manager.to_owned()),
+            ..WriteOptions::default()
         }
     }
 

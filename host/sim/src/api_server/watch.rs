@@ -135,6 +135,11 @@ impl Watch {
         lock(&self.queue).events.pop_front()
     }
 
+    /// Whether no event is waiting.
+    pub fn is_empty(&self) -> bool {
+        lock(&self.queue).events.is_empty()
+    }
+
     /// Waits for the next event.
     pub async fn next(&mut self) -> Option<WatchEvent> {
         std::future::poll_fn(|cx| self.poll_event(cx)).await

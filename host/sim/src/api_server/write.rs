@@ -24,6 +24,8 @@ pub struct WriteOptions {
     pub dry_run: bool,
     /// Who writes; named writers get their fields recorded.
     pub field_manager: Option<String>,
+    /// The write is an apply, which does its own bookkeeping of fields.
+    pub is_apply: bool,
 }
 
 /// The part of an object an update means.
@@ -230,7 +232,7 @@ impl Store {
             let generation = old["metadata"]["generation"].as_i64().unwrap_or(1) + 1;
             metadata(&mut object)?.insert("generation".to_owned(), generation.into());
         }
-        managed_fields::after_update(&old, &mut object, options, now);
+        managed_fields::after_update(kind, &old, &mut object, options, now);
         if object == *old {
             return Ok(old);
         }
