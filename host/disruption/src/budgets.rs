@@ -133,11 +133,10 @@ impl Budgets {
 /// The host's minimum: a policy narrows, and widens only with authority.
 fn combine(declared: u32, asked: Option<&Allowance>) -> (u32, String) {
     match asked {
-        None => (declared, "declared budgets".to_owned()),
         Some(it) if it.replaces_declared => (it.allowed, it.why.clone()),
         Some(it) if it.allowed < declared => (it.allowed, it.why.clone()),
         Some(it) if it.allowed == declared => (declared, it.why.clone()),
-        Some(_) => (declared, "declared budgets".to_owned()),
+        Some(_) | None => (declared, "declared budgets".to_owned()),
     }
 }
 

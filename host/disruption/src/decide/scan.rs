@@ -145,13 +145,11 @@ impl<'a> Scan<'a> {
             .approved(valid)
             .into_iter()
             .max_by_key(|it| it.0.rows.len());
-        match best {
-            Some((proposal, verdict)) => Some(self.command(proposal, verdict.reason)),
-            None => {
-                self.found_nothing(method, is_limited);
-                None
-            }
-        }
+        let Some((proposal, verdict)) = best else {
+            self.found_nothing(method, is_limited);
+            return None;
+        };
+        Some(self.command(proposal, verdict.reason))
     }
 
     /// The first node, in batches, that is worth taking away.

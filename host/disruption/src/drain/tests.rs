@@ -1,1 +1,179 @@
+use apis::resources::Resources;
+use scheduling::pod::{Owner, PodPhase, PodShape, Toleration};
 
+use super::*;
+
+fn at(seconds: i64) -> Timestamp {
+    Timestamp::from_second(1_700_000_000 + seconds).unwrap()
+}
+
+/// A pod told in words: `critical`, `daemon`, `mirror`, `tolerates`, `protected`, `done`, `grace=N`,
+/// `going=N` (deletion timestamp).
+fn pod(name: &str, words: &str) -> Arc<Pod> {
+    let has = |word: &str| words.split_whitespace().any(|it| it == word);
+    let number = |key: &str| {
+        words
+            .split_whitespace()
+            .find_map(|it| it.strip_prefix(key)?.strip_prefix('=')?.parse::<i64>().ok())
+    };
+    let (api_version, kind) = match (has("daemon"), has("mirror")) {
+        (true, _) => ("apps/v1", "DaemonSet"),
+        (_, true) => ("v1", "Node"),
+        (false, false) => ("apps/v1", "ReplicaSet"),
+    };
+    let mut shape = PodShape {
+        requests: Resources::new(),
+        owner: Some(Owner {
+            api_version: api_version.into(),
+            kind: kind.into(),
+            name: "o".into(),
+            uid: "o".into(),
+        }),
+        termination_grace_period_seconds: number("grace"),
+        ..PodShape::default()
+    };
+    if has("critical") {
+        shape.priority_class_name = Some("system-node-critical".into());
+    }
+    if has("tolerates") {
+        shape.tolerations.push(Toleration {
+            operator: "Exists".into(),
+            ..Toleration::default()
+        });
+    }
+    if has("protected") {
+        shape
+            .annotations
+            .insert("karpenter.sh/do-not-disrupt".into(), "true".into());
+    }
+    Arc::new(Pod {
+        key: PodKey::new("default", name),
+        uid: name.to_owned(),
+        created_at: None,
+        shape: Arc::new(shape),
+        volume_claims: Vec::new(),
+        node_name: Some("n1".into()),
+        nominated_node_name: None,
+        phase: if has("done") {
+            PodPhase::Succeeded
+        } else {
+            PodPhase::Running
+        },
+        deletion_timestamp: number("going").map(at),
+        started_at: Some(at(-1000)),
+        is_ready: true,
+        is_unschedulable: false,
+    })
+}
+
+fn step(pods: &[(&str, &str)], deadline: Option<i64>, now: i64) -> DrainStep {
+    let pods: Vec<_> = pods.iter().map(|(name, words)| pod(name, words)).collect();
+    drain_step(&DrainInput {
+        pods: &pods,
+        deadline: deadline.map(at),
+        draining_since: at(0),
+        now: at(now),
+    })
+}
+
+fn names(pods: &[PodRef]) -> String {
+    pods.iter()
+        .map(|it| it.key.name.as_str())
+        .collect::<Vec<_>>()
+        .join(" ")
+}
+
+#[test]
+fn groups_leave_one_after_the_other() {
+    let all = [
+        ("plain", ""),
+        ("agent", "daemon"),
+        ("dns", "critical"),
+        ("proxy", "critical daemon"),
+    ];
+    for (gone, expected) in [
+        (0, "plain"),
+        (1, "agent"),
+        (2, "dns"),
+        (3, "proxy"),
+        (4, ""),
+    ] {
+        let step = step(&all[gone..], None, 10);
+        assert_eq!(names(&step.evict), expected);
+        assert_eq!(step.is_drained, gone == 4);
+    }
+}
+
+#[test]
+fn some_pods_are_waited_for_and_some_are_not() {
+    for (words, evicted, waited) in [
+        ("", true, true),
+        ("protected", false, true),
+        ("tolerates", false, false),
+        ("mirror", false, false),
+        ("done", false, false),
+        ("going=5", false, true),
+        ("going=-60", false, false),
+    ] {
+        let step = step(&[("p", words)], None, 10);
+        assert_eq!(
+            (step.evict.len() == 1, step.waiting.len() == 1),
+            (evicted, waited),
+            "{words}"
+        );
+    }
+}
+
+#[test]
+fn a_pod_that_is_protected_holds_back_the_next_group() {
+    let step = step(&[("p", "protected"), ("agent", "daemon")], None, 10);
+    assert!(step.evict.is_empty());
+    assert_eq!(step.waiting.len(), 2);
+}
+
+#[test]
+fn a_drain_takes_five_seconds_at_least() {
+    assert!(!step(&[], None, 4).is_drained);
+    assert!(step(&[], None, 5).is_drained);
+}
+
+#[test]
+fn pods_are_deleted_in_time_for_the_deadline() {
+    const HOUR: i64 = 3600;
+    for (words, now, grace) in [
+        ("protected grace=300", 54 * 60, None),
+        ("protected grace=300", 55 * 60 + 1, Some(299)),
+        ("grace=7200", 1, Some(HOUR - 1)),
+        ("", 2 * HOUR, None),
+        ("grace=30 going=3590", HOUR - 20, None),
+        ("grace=30 going=3700", HOUR - 20, Some(20)),
+        ("grace=30", HOUR + 100, Some(1)),
+        ("critical daemon grace=30", HOUR, Some(1)),
+    ] {
+        let step = step(&[("p", words)], Some(HOUR), now);
+        let got = step.delete.first().map(|it| it.grace_period_seconds);
+        assert_eq!(got, grace, "{words} at {now}");
+        assert!(
+            grace.is_none() || step.evict.is_empty(),
+            "not evicted and deleted at once"
+        );
+    }
+}
+
+#[test]
+fn the_deadline_is_the_annotation_or_follows_from_the_claim() {
+    let hour = apis::GoDuration::from_seconds(3600);
+    for (annotation, deleted, grace, expected) in [
+        (None, None, Some(hour), None),
+        (None, Some(at(0)), None, None),
+        (None, Some(at(0)), Some(hour), Some(at(3600))),
+        (
+            Some("2026-11-20T12:00:00Z"),
+            Some(at(0)),
+            Some(hour),
+            "2026-11-20T12:00:00Z".parse().ok(),
+        ),
+    ] {
+        assert_eq!(deadline(annotation, deleted, grace), expected);
+    }
+}

@@ -95,8 +95,9 @@ fn verdict(nodes: &NodeTable, it: &Move) -> Verdict {
                 .find(|&&row| policy_of(nodes, row) == "WhenEmpty")
             {
                 Some(_) => reject("the pool consolidates only empty nodes"),
-                None => balanced(nodes, it, savings)
-                    .map_or_else(|| approve(score, "saves cost"), |it| it),
+                None => {
+                    balanced(nodes, it, savings).unwrap_or_else(|| approve(score, "saves cost"))
+                }
             }
         }
     }

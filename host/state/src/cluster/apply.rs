@@ -57,10 +57,10 @@ impl Cluster {
             }
             Event::PdbApplied(object) => Arc::make_mut(&mut data.pdbs).insert(Pdb::parse(&object)),
             Event::PdbDeleted(namespace, name) => {
-                Arc::make_mut(&mut data.pdbs).remove(&namespace, &name)
+                Arc::make_mut(&mut data.pdbs).remove(&namespace, &name);
             }
             Event::VolumeClaimApplied(object) => {
-                Arc::make_mut(&mut data.volumes).apply_claim(&object)
+                Arc::make_mut(&mut data.volumes).apply_claim(&object);
             }
             Event::VolumeClaimDeleted(namespace, name) => {
                 if let Some(named) = Arc::make_mut(&mut data.volumes).claims.get_mut(&namespace) {
@@ -72,13 +72,13 @@ impl Cluster {
                 Arc::make_mut(&mut data.volumes).volumes.remove(&name);
             }
             Event::StorageClassApplied(object) => {
-                Arc::make_mut(&mut data.volumes).apply_class(&object)
+                Arc::make_mut(&mut data.volumes).apply_class(&object);
             }
             Event::StorageClassDeleted(name) => {
                 Arc::make_mut(&mut data.volumes).classes.remove(&name);
             }
             Event::CsiNodeApplied(object) => {
-                Arc::make_mut(&mut data.volumes).apply_csi_node(&object)
+                Arc::make_mut(&mut data.volumes).apply_csi_node(&object);
             }
             Event::CsiNodeDeleted(name) => {
                 Arc::make_mut(&mut data.volumes).limits.remove(&name);
@@ -228,7 +228,7 @@ impl Cluster {
         let shape = PodShape::parse_template(&template, namespace, name).map_err(|source| {
             StateError::DaemonSet {
                 key: key.clone(),
-                source,
+                source: Box::new(source),
             }
         })?;
         let daemon_set = DaemonSet {

@@ -88,6 +88,6 @@ pub enum StateError {
         /// The DaemonSet.
         key: PodKey,
         /// What is wrong.
-        source: InvalidPod,
+        source: Box<InvalidPod>,
     },
 }
