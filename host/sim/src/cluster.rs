@@ -64,6 +64,8 @@ pub(crate) struct Cluster {
     pub(crate) unschedulable: BTreeSet<ObjectKey>,
     /// Nodes that became ready and whose pods have not been started.
     pub(crate) ready: BTreeSet<String>,
+    /// Bound pods with required anti-affinity, which keep others away.
+    pub(crate) anti_affine: BTreeSet<ObjectKey>,
     /// Addresses given to pods so far.
     pub(crate) pod_ips: u32,
 }
@@ -103,6 +105,7 @@ impl Cluster {
             queue: BTreeSet::new(),
             unschedulable: BTreeSet::new(),
             ready: BTreeSet::new(),
+            anti_affine: BTreeSet::new(),
             pod_ips: 0,
         }
     }
@@ -200,6 +203,7 @@ impl Cluster {
         if before.as_ref().map(|(node, _)| node) == after.as_ref().map(|(node, _)| node) {
             return;
         }
+        self.anti_affine.remove(key);
         if let Some((name, Some(shape))) = before {
             if let Some(node) = self.nodes.get_mut(&name) {
                 node.remove(key, &shape);
@@ -207,6 +211,9 @@ impl Cluster {
             self.wake_unschedulable();
         }
         if let Some((name, Some(shape))) = after {
+            if !shape.anti_affinity.is_empty() {
+                self.anti_affine.insert(key.clone());
+            }
             match self.nodes.get_mut(&name) {
                 Some(node) => node.add(key, &shape),
                 // A pod on a node that does not exist (any more).

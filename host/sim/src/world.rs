@@ -3,6 +3,7 @@
 //! The loop takes changes in, lets due timers fire, reconciles what is noted, schedules, and sleeps. It never
 //! looks at the machine's clock and has one order for everything, so a seed repeats a run.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -62,8 +63,9 @@ pub struct World {
     clock: SimulatedClock,
     ec2: SimulatedEc2,
     cluster: Mutex<Cluster>,
-    /// The loop's inputs, until `run` takes them.
-    inputs: Mutex<Option<Inputs>>,
+    inputs: Mutex<Inputs>,
+    /// Somebody runs the loop.
+    runs: AtomicBool,
     /// Woken when the loop has nothing left to do but wait.
     idle: Notify,
 }
@@ -102,7 +104,8 @@ impl World {
             clock,
             ec2,
             cluster: Mutex::new(cluster),
-            inputs: Mutex::new(Some(inputs)),
+            inputs: Mutex::new(inputs),
+            runs: AtomicBool::new(false),
             idle: Notify::new(),
         };
         if let Err(status) = world.api.create(&Resource::STORAGE_CLASSES, "", gp3()) {
@@ -152,17 +155,14 @@ impl World {
 
     /// The world's life: scheduler, controllers, kubelets. Runs until dropped; only the first call does.
     pub async fn run(self: Arc<Self>) {
-        let inputs = self
-            .inputs
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take();
-        let Some(mut inputs) = inputs else { return };
+        if self.runs.swap(true, Ordering::SeqCst) {
+            return;
+        }
         let mut rounds = 0_u64;
         loop {
             let mut busy = true;
             for _ in 0..ROUNDS_MAX {
-                busy = self.round(&mut inputs);
+                busy = self.round();
                 rounds += 1;
                 if rounds.is_multiple_of(SWEEP_ROUNDS) {
                     self.cluster().shapes.sweep();
@@ -176,35 +176,31 @@ impl World {
                 continue;
             }
             self.idle.notify_waiters();
-            self.wait(&mut inputs).await;
+            self.wait().await;
         }
     }
 
     /// Takes in what happened and does what follows. False when there was nothing to do.
-    fn round(&self, inputs: &mut Inputs) -> bool {
+    fn round(&self) -> bool {
         let mut cluster = self.cluster();
-        let mut busy = false;
-        while let Some(event) = inputs.watch.try_next() {
-            cluster.apply(event);
-            busy = true;
-        }
-        while let Ok(event) = inputs.instances.try_recv() {
-            cluster.apply_instance(&event);
-            busy = true;
-        }
+        let mut busy = self.read(&mut cluster);
         cluster.start_ready_nodes();
         let now = cluster.clock.now();
         while let Some(timer) = cluster.timers.pop_due(now) {
             cluster.fire(timer);
             busy = true;
         }
-        if let Some((work, key)) = cluster.dirty.pop_first() {
-            // One kind at a time: what it writes is seen before the next kind acts on it.
-            cluster.reconcile(work, &key);
-            while cluster.dirty.first().is_some_and(|(next, _)| *next == work) {
-                if let Some((_, key)) = cluster.dirty.pop_first() {
-                    cluster.reconcile(work, &key);
-                }
+        if let Some(work) = cluster.dirty.first().map(|(work, _)| *work) {
+            // One kind at a time: what it writes is seen before the next kind, or it again, acts on it.
+            let due: Vec<_> = cluster
+                .dirty
+                .iter()
+                .take_while(|(next, _)| *next == work)
+                .cloned()
+                .collect();
+            for entry in due {
+                cluster.dirty.remove(&entry);
+                cluster.reconcile(work, &entry.1);
             }
             return true;
         }
@@ -214,16 +210,35 @@ impl World {
         busy
     }
 
-    async fn wait(&self, inputs: &mut Inputs) {
+    /// Takes in everything that waits to be read.
+    fn read(&self, cluster: &mut Cluster) -> bool {
+        let mut inputs = self.inputs();
+        let mut busy = false;
+        while let Some(event) = inputs.watch.try_next() {
+            cluster.apply(event);
+            busy = true;
+        }
+        while let Ok(event) = inputs.instances.try_recv() {
+            cluster.apply_instance(&event);
+            busy = true;
+        }
+        busy
+    }
+
+    /// Sleeps until a change or the next timer.
+    async fn wait(&self) {
         let next = self.cluster().timers.next();
         let until = next.map_or_else(
             || tokio::time::Instant::now() + Duration::from_hours(1),
             |at| self.clock.instant_at(at),
         );
+        // The inputs stay shared, so that `is_settled` sees what the loop has not read yet.
+        let object = std::future::poll_fn(|cx| self.inputs().watch.poll_event(cx));
+        let instance = std::future::poll_fn(|cx| self.inputs().instances.poll_recv(cx));
         let event = tokio::select! {
             biased;
-            event = inputs.watch.next() => event.map(Input::Object),
-            event = inputs.instances.recv() => event.map(Input::Instance),
+            event = object => event.map(Input::Object),
+            event = instance => event.map(Input::Instance),
             () = tokio::time::sleep_until(until) => None,
         };
         let mut cluster = self.cluster();
@@ -243,13 +258,20 @@ impl World {
     /// or ending, no pod that the scheduler has not judged. Pods that nothing fits may remain.
     pub fn is_settled(&self) -> bool {
         let cluster = self.cluster();
-        let unread = cluster.is_idle();
-        unread && !crate::statistics::has_moving_instances(&cluster)
+        let unread = {
+            let inputs = self.inputs();
+            !inputs.watch.is_empty() || !inputs.instances.is_empty()
+        };
+        !unread && cluster.is_idle() && !crate::statistics::has_moving_instances(&cluster)
     }
 
     /// Waits until the loop next runs dry.
     pub async fn idle(&self) {
         self.idle.notified().await;
+    }
+
+    fn inputs(&self) -> MutexGuard<'_, Inputs> {
+        self.inputs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn cluster(&self) -> MutexGuard<'_, Cluster> {

@@ -21,7 +21,7 @@ use super::instance::{CapacityType, Instance, InstanceEvent};
 use super::instance_types::dry_run;
 use super::market::Pool;
 use crate::catalogue::InstanceType;
-use crate::random::hash_unit;
+use crate::random::{hash, hash_unit};
 
 const GIB: i64 = 1 << 30;
 const DEFAULT_EPHEMERAL_GIB: i64 = 20;
@@ -29,7 +29,8 @@ const DEFAULT_EPHEMERAL_GIB: i64 = 20;
 /// An answered fleet, for the client token.
 #[derive(Debug)]
 pub(super) struct FleetRecord {
-    request: String,
+    /// Digest of the request: requests are large and there are many.
+    request: u64,
     answer: CreateFleetOutput,
 }
 
@@ -62,7 +63,7 @@ impl State {
         input: &CreateFleetInput,
     ) -> ApiResult<CreateFleetOutput> {
         let token = input.client_token.clone().unwrap_or_default();
-        let request = format!("{input:?}");
+        let request = hash(self.config.seed, &[&format!("{input:?}")]);
         if let Some(record) = self.fleets.get(&token) {
             if record.request == request {
                 return Ok(record.answer.clone());

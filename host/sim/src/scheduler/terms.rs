@@ -228,14 +228,19 @@ fn covers(term: &PodAffinityTerm, own_namespace: &str, other: &PodShape) -> bool
 /// Domains from which the anti-affinity of pods that run keeps the shape away.
 fn forbidden(cluster: &Cluster, shape: &PodShape) -> BTreeSet<(String, String)> {
     let mut forbidden = BTreeSet::new();
-    for node in cluster.nodes.values() {
-        for pod in node.pods.iter().filter_map(|key| cluster.pods.get(key)) {
-            for term in &pod.shape.anti_affinity {
-                if let Some(domain) = node.labels.get(&term.topology_key)
-                    && covers(term, &pod.shape.namespace, shape)
-                {
-                    forbidden.insert((term.topology_key.clone(), domain.clone()));
-                }
+    for pod in cluster
+        .anti_affine
+        .iter()
+        .filter_map(|key| cluster.pods.get(key))
+    {
+        let Some(node) = pod.node.as_ref().and_then(|node| cluster.nodes.get(node)) else {
+            continue;
+        };
+        for term in &pod.shape.anti_affinity {
+            if let Some(domain) = node.labels.get(&term.topology_key)
+                && covers(term, &pod.shape.namespace, shape)
+            {
+                forbidden.insert((term.topology_key.clone(), domain.clone()));
             }
         }
     }

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::{BURST_MAX, count, template_hash};
 use crate::api_server::{ObjectKey, Resource};
-use crate::cluster::{Cluster, PodRecord, PodShape, ShapeTable, Work, is_deleting, uid};
+use crate::cluster::{Cluster, PodRecord, PodShape, ShapeTable, is_deleting, uid};
 use crate::scheduler::matches_node;
 
 const REVISION: &str = "controller-revision-hash";
@@ -54,9 +54,6 @@ impl Cluster {
                 }
             }
             self.remove_daemons(&set, &shape, &by_node, &revision);
-        }
-        if made == BURST_MAX {
-            self.dirty.insert((Work::DaemonSet, key.clone()));
         }
         self.daemon_set_status(key, &set, &shape, &revision);
     }

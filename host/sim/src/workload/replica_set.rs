@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::{BURST_MAX, count, integer};
 use crate::api_server::{ObjectKey, Resource};
-use crate::cluster::{Cluster, PodRecord, Work, is_deleting, uid};
+use crate::cluster::{Cluster, PodRecord, is_deleting, uid};
 
 impl Cluster {
     pub(super) fn reconcile_replica_set(&mut self, key: &ObjectKey) {
@@ -20,12 +20,10 @@ impl Cluster {
             if live.len() < wanted {
                 let template = &set["spec"]["template"];
                 let missing = (wanted - live.len()).min(BURST_MAX);
-                let made = (0..missing)
+                // The watch tells of each pod that was made and so brings this set back for the rest.
+                let _ = (0..missing)
                     .take_while(|_| self.create_pod(&set, template, |_| {}))
                     .count();
-                if made > 0 && live.len() + made < wanted {
-                    self.dirty.insert((Work::ReplicaSet, key.clone()));
-                }
                 return;
             }
             for pod in surplus(live.clone(), wanted) {
