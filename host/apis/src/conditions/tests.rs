@@ -17,20 +17,24 @@ fn claim() -> NodeClaim {
     claim
 }
 
-/// `Type=Status(Reason) @second gN [message]` a line, in stored order.
+/// `Type=Status(Reason) @second gN message` a line, in stored order.
 fn told(claim: &NodeClaim) -> String {
+    let line = |c: &Condition| {
+        let (second, generation) = (
+            c.last_transition_time.0.as_second(),
+            c.observed_generation.unwrap_or(0),
+        );
+        format!(
+            "{}={}({}) @{second} g{generation} {}",
+            c.type_, c.status, c.reason, c.message
+        )
+    };
     claim
         .conditions()
         .iter()
-        .map(|c| {
-            let generation = c.observed_generation.unwrap_or(0);
-            let second = c.last_transition_time.0.as_second();
-            format!(
-                "{}={}({}) @{second} g{generation} {}\n",
-                c.type_, c.status, c.reason, c.message
-            )
-        })
-        .collect()
+        .map(line)
+        .collect::<Vec<_>>()
+        .join("\n")
 }
 
 #[test]
@@ -42,7 +46,7 @@ fn first_touch_is_as_old_as_the_object() {
         "Launched=Unknown(AwaitingReconciliation) @100 g1 object is awaiting reconciliation\n\
          Registered=Unknown(AwaitingReconciliation) @100 g1 object is awaiting reconciliation\n\
          Initialized=Unknown(AwaitingReconciliation) @100 g1 object is awaiting reconciliation\n\
-         Ready=Unknown(ReconcilingDependents) @100 g1 Launched=Unknown, Registered=Unknown, Initialized=Unknown\n"
+         Ready=Unknown(ReconcilingDependents) @100 g1 Launched=Unknown, Registered=Unknown, Initialized=Unknown"
     );
     assert!(
         !claim.edit_conditions(at(300), |_| {}),
@@ -65,7 +69,7 @@ fn root_follows_its_dependents() {
         "Initialized=Unknown(AwaitingReconciliation) @100 g1 object is awaiting reconciliation\n\
          Launched=True(Launched) @200 g1 \n\
          Registered=False(MultipleNodesFound) @210 g1 two nodes\n\
-         Ready=False(UnhealthyDependents) @210 g1 Registered=False, Initialized=Unknown\n"
+         Ready=False(UnhealthyDependents) @210 g1 Registered=False, Initialized=Unknown"
     );
     claim.edit_conditions(at(220), |c| {
         c.set_true(REGISTERED);

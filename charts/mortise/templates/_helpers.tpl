@@ -1,0 +1,133 @@
+{{/* Name of the chart's app. */}}
+{{- define "mortise.name" -}}
+{{- default .Chart.Name .Values.nameOverride | trunc 63 | trimSuffix "-" }}
+{{- end }}
+
+{{/* Name of the objects: the override, or the release with the chart's name unless it holds it already. */}}
+{{- define "mortise.fullname" -}}
+{{- $name := include "mortise.name" . }}
+{{- $full := ternary .Release.Name (printf "%s-%s" .Release.Name $name) (contains $name .Release.Name) }}
+{{- default $full .Values.fullnameOverride | trunc 63 | trimSuffix "-" }}
+{{- end }}
+
+{{/* Name of the service account. */}}
+{{- define "mortise.serviceAccountName" -}}
+{{- $made := ternary (include "mortise.fullname" .) "default" .Values.serviceAccount.create }}
+{{- default $made .Values.serviceAccount.name }}
+{{- end }}
+
+{{/* Labels by which the pods are found. */}}
+{{- define "mortise.selectorLabels" -}}
+app.kubernetes.io/name: {{ include "mortise.name" . }}
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end }}
+
+{{/* Labels of every object. */}}
+{{- define "mortise.labels" -}}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | trunc 63 | trimSuffix "-" }}
+{{ include "mortise.selectorLabels" . }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+{{- with .Values.additionalLabels }}
+{{ toYaml . }}
+{{- end }}
+{{- end }}
+
+{{/* Labels and annotations of an object, to stand below its metadata. */}}
+{{- define "mortise.metadata" -}}
+labels:
+  {{- include "mortise.labels" . | nindent 2 }}
+{{- with .Values.additionalAnnotations }}
+annotations:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end }}
+
+{{/* The one subject of every binding. */}}
+{{- define "mortise.subjects" -}}
+- kind: ServiceAccount
+  name: {{ include "mortise.serviceAccountName" . }}
+  namespace: {{ .Release.Namespace }}
+{{- end }}
+
+{{/* Image with tag, and digest if given. */}}
+{{- define "mortise.image" -}}
+{{- $image := .Values.controller.image }}
+{{- printf "%s:%s" $image.repository (default .Chart.AppVersion $image.tag) }}
+{{- with $image.digest }}@{{ . }}{{ end }}
+{{- end }}
+
+{{/* Pod (anti-)affinity and spread terms: a term without a selector gets the chart's own. */}}
+{{- define "mortise.affinity" -}}
+{{- $selector := dict "matchLabels" (include "mortise.selectorLabels" . | fromYaml) }}
+{{- $affinity := deepCopy .Values.affinity }}
+{{- range $kind := list "podAffinity" "podAntiAffinity" }}
+{{- with get $affinity $kind }}
+{{- range $term := default list .requiredDuringSchedulingIgnoredDuringExecution }}
+{{- if not (hasKey $term "labelSelector") }}{{ $_ := set $term "labelSelector" $selector }}{{ end }}
+{{- end }}
+{{- range $weighted := default list .preferredDuringSchedulingIgnoredDuringExecution }}
+{{- $term := $weighted.podAffinityTerm }}
+{{- if not (hasKey $term "labelSelector") }}{{ $_ := set $term "labelSelector" $selector }}{{ end }}
+{{- end }}
+{{- end }}
+{{- end }}
+{{- toYaml $affinity }}
+{{- end }}
+
+{{- define "mortise.topologySpreadConstraints" -}}
+{{- $selector := dict "matchLabels" (include "mortise.selectorLabels" . | fromYaml) }}
+{{- $constraints := deepCopy .Values.topologySpreadConstraints }}
+{{- range $constraint := $constraints }}
+{{- if not (hasKey $constraint "labelSelector") }}{{ $_ := set $constraint "labelSelector" $selector }}{{ end }}
+{{- end }}
+{{- toYaml $constraints }}
+{{- end }}
+
+{{/* Name=bool pairs of a map of gates, in Karpenter's spelling. */}}
+{{- define "mortise.featureGates" -}}
+{{- $pairs := list }}
+{{- range $gate, $on := . }}
+{{- $pairs = append $pairs (printf "%s=%t" (ternary "NodeClassCEL" (title $gate) (eq $gate "nodeClassCEL")) $on) }}
+{{- end }}
+{{- join "," $pairs }}
+{{- end }}
+
+{{/* Environment variables from the settings; what is empty or false is left out. */}}
+{{- define "mortise.settingsEnv" -}}
+{{- $settings := .Values.settings }}
+{{- $env := dict
+  "AMI_REFRESH_INTERVAL" $settings.amiRefreshInterval
+  "AWS_FEATURE_GATES" (include "mortise.featureGates" $settings.awsFeatureGates)
+  "BATCH_IDLE_DURATION" $settings.batchIdleDuration
+  "BATCH_MAX_DURATION" $settings.batchMaxDuration
+  "CLUSTER_CA_BUNDLE" $settings.clusterCABundle
+  "CLUSTER_ENDPOINT" $settings.clusterEndpoint
+  "CLUSTER_NAME" (required "settings.clusterName is required" $settings.clusterName)
+  "DISABLE_CLUSTER_STATE_OBSERVABILITY" $settings.disableClusterStateObservability
+  "DISABLE_DRY_RUN" $settings.disableDryRun
+  "EKS_CONTROL_PLANE" $settings.eksControlPlane
+  "ENABLE_ZONAL_SHIFT" $settings.enableZonalShift
+  "FEATURE_GATES" (include "mortise.featureGates" $settings.featureGates)
+  "HEALTH_PROBE_PORT" .Values.controller.healthProbe.port
+  "IGNORE_DRA_REQUESTS" $settings.ignoreDRARequests
+  "INTERRUPTION_QUEUE" $settings.interruptionQueue
+  "ISOLATED_VPC" $settings.isolatedVPC
+  "KARPENTER_SERVICE" (include "mortise.fullname" .)
+  "LOG_ERROR_OUTPUT_PATHS" (join "," .Values.logErrorOutputPaths)
+  "LOG_LEVEL" .Values.logLevel
+  "LOG_OUTPUT_PATHS" (join "," .Values.logOutputPaths)
+  "METRICS_PORT" .Values.controller.metrics.port
+  "MIN_VALUES_POLICY" $settings.minValuesPolicy
+  "PREFERENCE_POLICY" $settings.preferencePolicy
+  "RESERVED_ENIS" $settings.reservedENIs
+  "SUBNET_REFRESH_INTERVAL" $settings.subnetRefreshInterval
+  "VM_MEMORY_OVERHEAD_PERCENT" $settings.vmMemoryOverheadPercent
+}}
+{{- range $name, $value := $env }}
+{{- if $value }}
+- name: {{ $name }}
+  value: {{ tpl (toString $value) $ | quote }}
+{{- end }}
+{{- end }}
+{{- end }}
