@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use scheduling::pod::{Pod, PodKey};
-use scheduling::problem::{Options, Problem, ReservedMode};
+use scheduling::problem::{Options, Packing, Problem, ReservedMode};
 use scheduling::ranking::{PolicyUse, RankHook};
 use scheduling::solution::NewClaim;
 use scheduling::{Interrupt, solve};
@@ -85,10 +85,10 @@ impl<'a> Simulator<'a> {
         }
     }
 
-    /// The cluster without the removed nodes. `respects_settling`: nodes that pods joined or left only
+    /// The cluster without the removed nodes. In a consolidation, nodes that pods joined or left only
     /// just now are no destination.
-    pub fn without(&self, removed: &[&Candidate], respects_settling: bool) -> Simulated {
-        let problem = self.problem(removed, respects_settling);
+    pub fn without(&self, removed: &[&Candidate], is_consolidation: bool) -> Simulated {
+        let problem = self.problem(removed, is_consolidation);
         let solution = solve(&problem, self.rank, self.interrupt);
         let is_excused = |key: &PodKey| self.pending.contains(key);
         let stranded = solution
@@ -124,7 +124,7 @@ impl<'a> Simulator<'a> {
         }
     }
 
-    fn problem(&self, removed: &[&Candidate], respects_settling: bool) -> Problem {
+    fn problem(&self, removed: &[&Candidate], is_consolidation: bool) -> Problem {
         let gone: BTreeSet<&str> = removed.iter().map(|it| it.node.name()).collect();
         let mut problem = self.base.clone();
         problem
@@ -141,7 +141,9 @@ impl<'a> Simulator<'a> {
             .iter()
             .flat_map(|it| provisioning::currently_reschedulable(self.snapshot, &it.node, self.now))
             .collect();
-        if respects_settling {
+        if is_consolidation {
+            // Consolidation takes one replacement at most, so its pods go on few large nodes.
+            problem.options.packing = Packing::Karpenter;
             problem.candidates = pods
                 .iter()
                 .filter(|pod| !pod.is_pending())
