@@ -11,3 +11,8 @@ impl Clock for SystemClock {
         Timestamp::now()
     }
 }
+
+/// The time of day at which a simulated world in real time begins.
+pub(crate) fn wall_now() -> Timestamp {
+    Timestamp::now()
+}

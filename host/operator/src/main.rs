@@ -5,9 +5,15 @@ mod clock;
 mod controller;
 mod crds;
 mod demo;
+mod http;
+mod leader_election;
+mod logging;
 mod manifests;
 mod options;
 mod policy_registry;
+mod simulated_nodes;
+mod stack;
+mod token;
 
 use std::process::ExitCode;
 

@@ -74,6 +74,13 @@ impl Manifests {
         }
     }
 
+    /// Adds objects that were made and not read.
+    pub(crate) fn push_objects(&mut self, file: &str, objects: Vec<Value>) {
+        for (index, object) in objects.into_iter().enumerate() {
+            self.push(Place { file: file.to_owned(), line: index + 1 }, object);
+        }
+    }
+
     fn read_path(&mut self, path: &Path, variables: &BTreeMap<String, String>) {
         let name = path.display().to_string();
         if name == "-" {

@@ -18,7 +18,7 @@ pub(crate) struct Summary {
     pub(crate) peak_rss_bytes: u64,
     pub(crate) launches: u64,
     pub(crate) terminations: u64,
-    pub(crate) leaked_instances: u64,
+    pub(crate) leaked_instances: usize,
     pub(crate) policies: Vec<PolicyLine>,
     pub(crate) ledger_hash: String,
     /// What went wrong and goes on being wrong: faults of manifests, pods that found no place.

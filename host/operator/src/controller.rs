@@ -1,0 +1,238 @@
+//! `mortise controller`: the controllers on a Kubernetes API server, with EC2 or a simulated one.
+
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use anyhow::{Context as _, bail};
+use aws::sdk::SdkClients;
+use aws::{AwsOptions, AwsProvider};
+use cloudprovider::Clock;
+use controllers::Settings;
+use k8s_openapi::api::networking::v1::ServiceCIDR;
+use kube::api::Api;
+use kube::config::{KubeConfigOptions, Kubeconfig};
+
+use crate::cli::{Cloud, ControllerArguments};
+use crate::clock::SystemClock;
+use crate::http::{self, Probes};
+use crate::leader_election::Election;
+use crate::options::{self, Options};
+use crate::simulated_nodes::SimulatedNodes;
+use crate::stack::{self, Stack, StackConfig};
+
+/// The demo's API server carries this in its version.
+const SIMULATED_MARK: &str = "+mortise";
+
+pub(crate) fn run(arguments: &ControllerArguments) -> anyhow::Result<ExitCode> {
+    crate::logging::start(&arguments.options.log_level)?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+    runtime.block_on(Box::pin(control(arguments)))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn control(arguments: &ControllerArguments) -> anyhow::Result<()> {
+    let options = &arguments.options;
+    let client = client(arguments.kubeconfig.as_deref()).await?;
+    let version = client.apiserver_version().await.context("the Kubernetes API server does not answer")?;
+    let is_simulated = match arguments.cloud {
+        Cloud::Simulated => true,
+        Cloud::Aws => false,
+        Cloud::Auto => version.git_version.contains(SIMULATED_MARK),
+    };
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+    let cloud = if is_simulated {
+        simulated_cloud(arguments, &client, &clock)
+    } else {
+        let kubernetes_version = format!("{}.{}", version.major, version.minor.trim_end_matches('+'));
+        aws_cloud(options, &client, kubernetes_version, &clock).await?
+    };
+
+    let stack = Stack::new(StackConfig {
+        client: client.clone(),
+        provider: cloud.provider,
+        clock: Arc::clone(&clock),
+        settings: settings(options, cloud.cluster_name),
+    })?;
+    let serving = http::serve(probes(&stack), options.metrics_port, options.health_probe_port);
+    let election = election(options, client, clock);
+    let leading = async {
+        if let Some(election) = &election {
+            tracing::info!(lease = election.lease_name, "waiting for the lease");
+            election.acquire().await;
+        }
+        tracing::info!("leading; the controllers start");
+        let keeping = async {
+            match &election {
+                Some(election) => election.keep().await,
+                None => std::future::pending().await,
+            }
+        };
+        let nodes = async {
+            match &cloud.nodes {
+                Some(nodes) => nodes.run().await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            biased;
+            lost = keeping => lost,
+            () = stack.run() => bail!("a controller ended by itself, which is a bug"),
+            ended = nodes => ended,
+        }
+    };
+    tokio::select! {
+        biased;
+        signal = stop_signal() => signal,
+        served = async { serving.await?; std::future::pending().await } => served,
+        led = leading => led,
+    }
+}
+
+/// A provider, and what makes nodes of its instances where no kubelet will.
+struct CloudParts {
+    provider: Arc<AwsProvider>,
+    cluster_name: String,
+    nodes: Option<SimulatedNodes>,
+}
+
+fn simulated_cloud(
+    arguments: &ControllerArguments,
+    client: &kube::Client,
+    clock: &Arc<dyn Clock>,
+) -> CloudParts {
+    let given = &arguments.options.cluster_name;
+    let cluster_name = if given.is_empty() { "mortise-demo".to_owned() } else { given.clone() };
+    let nodes = SimulatedNodes::new(client.clone(), &cluster_name, arguments.seed, clock.now());
+    tracing::info!(cluster_name, "instances are simulated; Nodes carry kwok.x-k8s.io/node=fake");
+    let provider = stack::simulated_provider(nodes.ec2(), &cluster_name, Arc::clone(clock));
+    CloudParts { provider, cluster_name, nodes: Some(nodes) }
+}
+
+async fn aws_cloud(
+    options: &Options,
+    client: &kube::Client,
+    kubernetes_version: String,
+    clock: &Arc<dyn Clock>,
+) -> anyhow::Result<CloudParts> {
+    for (value, flag, variable) in [
+        (&options.cluster_name, "--cluster-name", "CLUSTER_NAME"),
+        (&options.cluster_endpoint, "--cluster-endpoint", "CLUSTER_ENDPOINT"),
+    ] {
+        if value.is_empty() {
+            bail!("{flag} (or {variable}) is not set; nodes cannot join without it, so it is required on AWS");
+        }
+    }
+    let clients = SdkClients::connect(None).await;
+    let Some(region) = clients.region().map(str::to_owned) else {
+        bail!("no AWS region was found; set AWS_REGION");
+    };
+    let aws_options = AwsOptions {
+        cluster_endpoint: options.cluster_endpoint.clone(),
+        cluster_ca_bundle: Some(options.cluster_ca_bundle.clone()).filter(|bundle| !bundle.is_empty()),
+        cluster_cidr: service_cidr(client).await,
+        kubernetes_version,
+        isolated_vpc: options.isolated_vpc,
+        vm_memory_overhead_percent: options.vm_memory_overhead_percent,
+        reserved_enis: options.reserved_enis,
+        reserved_capacity: options.feature_gates.reserved_capacity,
+        min_values_best_effort: options.min_values_policy == options::MinValuesPolicy::BestEffort,
+        ..AwsOptions::new(&options.cluster_name, region)
+    };
+    let provider = stack::aws_provider(clients, aws_options, Arc::clone(clock));
+    Ok(CloudParts { provider, cluster_name: options.cluster_name.clone(), nodes: None })
+}
+
+/// The range of service addresses, which nodes of AL2023 need; served since Kubernetes 1.33.
+async fn service_cidr(client: &kube::Client) -> Option<String> {
+    let ranges: Api<ServiceCIDR> = Api::all(client.clone());
+    match ranges.get("kubernetes").await {
+        Ok(range) => range.spec.and_then(|spec| spec.cidrs).and_then(|cidrs| cidrs.into_iter().next()),
+        Err(error) => {
+            tracing::warn!(%error, "the range of service addresses is unknown; AL2023 nodes need it");
+            None
+        }
+    }
+}
+
+async fn client(kubeconfig: Option<&Path>) -> anyhow::Result<kube::Client> {
+    let config = match kubeconfig {
+        Some(file) => {
+            let kubeconfig = Kubeconfig::read_from(file)
+                .with_context(|| format!("--kubeconfig {} cannot be used", file.display()))?;
+            kube::Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?
+        }
+        None => kube::Config::infer()
+            .await
+            .context("no cluster was found; give --kubeconfig FILE, set KUBECONFIG or run in a pod")?,
+    };
+    Ok(kube::Client::try_from(config)?)
+}
+
+fn settings(options: &Options, cluster_name: String) -> Settings {
+    Settings {
+        batch_idle: options.batch_idle_duration,
+        batch_max: options.batch_max_duration,
+        cpu_requests_millis: u32::try_from(options.cpu_requests).unwrap_or(0),
+        preference_policy: match options.preference_policy {
+            options::PreferencePolicy::Respect => controllers::PreferencePolicy::Respect,
+            options::PreferencePolicy::Ignore => controllers::PreferencePolicy::Ignore,
+        },
+        min_values_policy: match options.min_values_policy {
+            options::MinValuesPolicy::Strict => controllers::MinValuesPolicy::Strict,
+            options::MinValuesPolicy::BestEffort => controllers::MinValuesPolicy::BestEffort,
+        },
+        feature_gates: controllers::FeatureGates {
+            node_repair: options.feature_gates.node_repair,
+            reserved_capacity: options.feature_gates.reserved_capacity,
+            spot_to_spot_consolidation: options.feature_gates.spot_to_spot_consolidation,
+            node_overlay: options.feature_gates.node_overlay,
+            static_capacity: options.feature_gates.static_capacity,
+            capacity_buffer: options.feature_gates.capacity_buffer,
+        },
+        system_namespace: options.system_namespace.clone(),
+        cluster_name,
+        solve_placement: controllers::SolvePlacement::Blocking,
+        ..Settings::default()
+    }
+}
+
+fn probes(stack: &Stack) -> Probes {
+    let controllers = stack.controllers.clone();
+    let metrics = Arc::clone(&stack.metrics);
+    Probes {
+        is_ready: Arc::new(move || controllers.is_started()),
+        metrics: Arc::new(move || metrics.encode()),
+    }
+}
+
+fn election(options: &Options, client: kube::Client, clock: Arc<dyn Clock>) -> Option<Election> {
+    if options.disable_leader_election {
+        return None;
+    }
+    let namespace = if options.leader_election_namespace.is_empty() {
+        &options.system_namespace
+    } else {
+        &options.leader_election_namespace
+    };
+    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    Some(Election {
+        leases: Api::namespaced(client, namespace),
+        lease_name: options.leader_election_name.clone(),
+        identity: format!("{}_{}", host.trim(), std::process::id()),
+        clock,
+    })
+}
+
+/// Returns when the process is asked to stop.
+async fn stop_signal() -> anyhow::Result<()> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let mut terminate = signal(SignalKind::terminate())?;
+    tokio::select! {
+        biased;
+        _ = terminate.recv() => {}
+        interrupted = tokio::signal::ctrl_c() => interrupted?,
+    }
+    tracing::info!("stopping");
+    Ok(())
+}

@@ -1,0 +1,195 @@
+//! `mortise demo`: the production controller on a simulated cluster and cloud.
+//!
+//! Virtual time is tokio's paused clock on one thread, so a run is a function of its seed and its manifests.
+
+mod apply;
+mod frame;
+mod generated;
+mod live_view;
+mod progress;
+mod summary;
+
+use std::collections::BTreeMap;
+use std::io::{IsTerminal as _, Write as _};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, bail};
+use sim::ec2::Ec2Config;
+use sim::{Time, World, WorldConfig};
+
+use crate::cli::{DemoArguments, Output, Speed, Until};
+use crate::clock::wall_now;
+use crate::manifests::Manifests;
+use crate::stack::{Stack, StackConfig};
+
+use progress::{Ended, Watcher};
+use summary::Summary;
+
+pub(crate) use summary::PolicyLine;
+
+/// Name of the simulated cluster; `${CLUSTER_NAME}` in manifests stands for it.
+const CLUSTER_NAME: &str = "mortise-demo";
+/// Where the demo's policies are bound.
+pub(crate) const SYSTEM_NAMESPACE: &str = "mortise";
+
+const CAPACITY: &str = include_str!("samples/capacity.yaml");
+const WORKLOADS: &str = include_str!("samples/workloads.yaml");
+
+pub(crate) fn run(arguments: &DemoArguments) -> anyhow::Result<ExitCode> {
+    let plan = Plan::of(arguments)?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .start_paused(plan.speed == Speed::Max)
+        .build()?;
+    // One poll of the whole run would be a large future on a small stack.
+    runtime.block_on(Box::pin(demonstrate(arguments, &plan)))
+}
+
+/// The arguments with their defaults resolved.
+struct Plan {
+    speed: Speed,
+    listen: Option<SocketAddr>,
+    is_terminal: bool,
+    output: Output,
+}
+
+impl Plan {
+    fn of(arguments: &DemoArguments) -> anyhow::Result<Self> {
+        let loopback = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
+        let implied = (arguments.kubeconfig_out.is_some() || arguments.no_controller).then_some(loopback);
+        let listen = arguments.listen.or(implied);
+        if let Some(address) = listen.filter(|address| !address.ip().is_loopback()) {
+            bail!("--listen {address}: the simulated API server listens on loopback addresses only, such as 127.0.0.1:0");
+        }
+        let default = if listen.is_some() || arguments.until == Until::Forever { Speed::Real } else { Speed::Max };
+        let speed = arguments.speed.unwrap_or(default);
+        if speed == Speed::Max && listen.is_some() {
+            bail!("--speed max cannot be combined with --listen: clients of a served API live in real time; leave --speed away");
+        }
+        let is_terminal = arguments.output == Output::Text && std::io::stderr().is_terminal();
+        Ok(Self { speed, listen, is_terminal, output: arguments.output })
+    }
+}
+
+async fn demonstrate(arguments: &DemoArguments, plan: &Plan) -> anyhow::Result<ExitCode> {
+    let started = Instant::now();
+    let world = World::new(WorldConfig {
+        seed: arguments.seed,
+        time: match plan.speed {
+            Speed::Max => Time::Virtual,
+            Speed::Real => Time::Real(wall_now()),
+        },
+        ec2: Ec2Config { cluster_name: CLUSTER_NAME.to_owned(), ..Ec2Config::default() },
+    });
+    world.install_crds().map_err(|status| anyhow::anyhow!("{status}"))?;
+    let running_world = tokio::spawn(Arc::clone(&world).run());
+    let served = serve(arguments, plan, &world).await?;
+    let client = kube::Client::new(world.api().clone(), "default");
+    let mut problems = prepare(arguments, &client).await?;
+
+    let stack = if arguments.no_controller { None } else { Some(start_controller(arguments, &world, client)?) };
+    let watcher = Watcher::new(Arc::clone(&world), stack.as_ref());
+    let ended = Box::pin(watcher.watch(arguments.until, plan)).await?;
+
+    problems.extend(watcher.unplaced_pods());
+    if ended == Ended::NeverSettled {
+        problems.push("the world did not settle within an hour of simulated time".to_owned());
+    }
+    let summary = watcher.summary(started.elapsed(), problems);
+    drop((served, running_world));
+    print(arguments.output, &summary)?;
+    Ok(if summary.problems.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Starts the listener and writes the kubeconfig, where they were asked for.
+async fn serve(
+    arguments: &DemoArguments,
+    plan: &Plan,
+    world: &Arc<World>,
+) -> anyhow::Result<Option<tokio::task::JoinHandle<std::io::Result<()>>>> {
+    let Some(address) = plan.listen else { return Ok(None) };
+    let listener = tokio::net::TcpListener::bind(address)
+        .await
+        .with_context(|| format!("--listen {address} cannot be opened"))?;
+    let address = listener.local_addr()?;
+    let token = crate::token::random()?;
+    let kubeconfig = sim::api_server::kubeconfig(address, &token);
+    if let Some(file) = &arguments.kubeconfig_out {
+        crate::token::write_private(file, &kubeconfig)
+            .with_context(|| format!("--kubeconfig-out {} cannot be written", file.display()))?;
+        eprintln!("serving the Kubernetes API on http://{address}; try: kubectl --kubeconfig {} get nodes", file.display());
+    } else {
+        eprintln!("serving the Kubernetes API on http://{address}; bearer token {token}");
+    }
+    let server = world.api().clone();
+    Ok(Some(tokio::spawn(sim::api_server::serve(server, listener, token))))
+}
+
+/// Applies the demo's capacity and the workloads asked for; answers what could not be applied.
+async fn prepare(arguments: &DemoArguments, client: &kube::Client) -> anyhow::Result<Vec<String>> {
+    let variables = BTreeMap::from([("CLUSTER_NAME".to_owned(), CLUSTER_NAME.to_owned())]);
+    let mut given = Manifests::read(&arguments.files, &variables);
+    if let Some(pods) = arguments.pods {
+        given.push_objects("--pods", generated::deployments(pods, arguments.seed));
+    } else if arguments.files.is_empty() {
+        given.read_text("the samples", WORKLOADS, &variables);
+    }
+    let mut capacity = Manifests::default();
+    capacity.read_text("the demo's capacity", CAPACITY, &variables);
+    // A manifest that brings its own capacity describes the cluster it wants.
+    for kind in ["EC2NodeClass", "NodePool"] {
+        if given.documents.iter().any(|document| document.object["kind"] == kind) {
+            capacity.documents.retain(|document| document.object["kind"] != kind);
+        }
+    }
+    let mut faults: Vec<String> = given.faults.iter().map(ToString::to_string).collect();
+    capacity.documents.append(&mut given.documents);
+    faults.extend(apply::apply(client, capacity.documents, SYSTEM_NAMESPACE).await?);
+    for fault in &faults {
+        eprintln!("{fault}");
+    }
+    Ok(faults)
+}
+
+fn start_controller(
+    arguments: &DemoArguments,
+    world: &Arc<World>,
+    client: kube::Client,
+) -> anyhow::Result<Stack> {
+    let stack = Stack::new(StackConfig {
+        client,
+        provider: crate::stack::simulated_provider(world.ec2(), CLUSTER_NAME, Arc::new(world.clock())),
+        clock: Arc::new(world.clock()),
+        settings: controllers::Settings {
+            system_namespace: SYSTEM_NAMESPACE.to_owned(),
+            cluster_name: CLUSTER_NAME.to_owned(),
+            seed: arguments.seed,
+            ..controllers::Settings::default()
+        },
+    })?;
+    tokio::spawn(stack.run());
+    Ok(stack)
+}
+
+fn print(output: Output, summary: &Summary) -> anyhow::Result<()> {
+    let mut out = std::io::stdout();
+    match output {
+        Output::Json => {
+            serde_json::to_writer_pretty(&mut out, summary)?;
+            writeln!(out)?;
+        }
+        Output::Text => {
+            write!(out, "{}", summary.text())?;
+            for problem in &summary.problems {
+                writeln!(out, "problem: {problem}")?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// How long between two looks at the world, in its own time.
+const LOOK_EVERY: Duration = Duration::from_millis(500);

@@ -1,0 +1,300 @@
+//! Watches a demo run: draws or prints what happens, and tells when it is over.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use apis::labels;
+use scheduling::pod::PodKey;
+use serde_json::Value;
+use sim::World;
+use sim::api_server::{Resource, Selection};
+
+use super::frame::{Frame, NodeLine, NodeStatus, round};
+use super::live_view::Screen;
+use super::summary::{PodCounts, PolicyLine, Summary};
+use super::{LOOK_EVERY, Plan};
+use crate::cli::{Output, Until};
+use crate::stack::Stack;
+
+/// A world is settled when nothing was to be done for this long, in its own time. Longer than a round of
+/// consolidation with its validation, so that a command still being weighed is waited for.
+const QUIET: Duration = Duration::from_secs(60);
+/// A world that is still busy after this long never settles.
+const PATIENCE: Duration = Duration::from_secs(3600);
+/// Wall time between two drawings.
+const DRAW_EVERY: Duration = Duration::from_millis(100);
+/// Decisions kept for the live view.
+const DECISIONS_KEPT: usize = 100;
+
+/// Why a run ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ended {
+    Settled,
+    TimeUp,
+    Interrupted,
+    NeverSettled,
+}
+
+/// Looks at the world and the controllers; changes neither.
+pub(crate) struct Watcher<'a> {
+    world: Arc<World>,
+    stack: Option<&'a Stack>,
+}
+
+impl<'a> Watcher<'a> {
+    pub(crate) fn new(world: Arc<World>, stack: Option<&'a Stack>) -> Self {
+        Self { world, stack }
+    }
+
+    /// Returns when the run is over, and meanwhile shows it.
+    pub(crate) async fn watch(&self, until: Until, plan: &Plan) -> anyhow::Result<Ended> {
+        let mut view = View::open(plan)?;
+        let mut quiet = Quiet::default();
+        let interrupted = tokio::signal::ctrl_c();
+        tokio::pin!(interrupted);
+        loop {
+            tokio::select! {
+                biased;
+                _ = &mut interrupted => return Ok(Ended::Interrupted),
+                () = tokio::time::sleep(LOOK_EVERY) => {}
+            }
+            let elapsed = self.world.clock().elapsed();
+            view.show(self, elapsed)?;
+            let is_quiet = quiet.observe(elapsed, self.is_busy(), self.fingerprint());
+            match until {
+                Until::Settled if is_quiet => return Ok(Ended::Settled),
+                Until::Settled if elapsed > PATIENCE => return Ok(Ended::NeverSettled),
+                Until::After(span) if elapsed >= span => return Ok(Ended::TimeUp),
+                Until::Settled | Until::After(_) | Until::Forever => {}
+            }
+        }
+    }
+
+    /// What the world looks like now.
+    pub(crate) fn frame(&self) -> Frame {
+        let server = self.world.api();
+        let statistics = self.world.statistics();
+        let mut requested = BTreeMap::<String, Requested>::new();
+        let mut frame = Frame {
+            virtual_seconds: round(self.world.clock().elapsed().as_secs_f64(), 3),
+            launches: statistics.launches,
+            terminations: statistics.terminations,
+            ..Frame::default()
+        };
+        for pod in server.list(&Resource::PODS, &Selection::everything()) {
+            match pod["status"]["phase"].as_str() {
+                Some("Running") => frame.pods_running += 1,
+                Some("Succeeded" | "Failed") => continue,
+                _ => frame.pods_pending += 1,
+            }
+            if let Some(node) = pod["spec"]["nodeName"].as_str() {
+                requested.entry(node.to_owned()).or_default().add(&pod);
+            }
+        }
+        let nodes = server.list(&Resource::NODES, &Selection::everything());
+        frame.nodes = nodes
+            .iter()
+            .map(|node| self.node_line(node, &requested))
+            .collect();
+        frame.nodes_starting = statistics.instances.get("pending").copied().unwrap_or_default();
+        frame
+    }
+
+    /// One line for each pod that waits and why, as the controller last said it.
+    pub(crate) fn unplaced_pods(&self) -> Vec<String> {
+        let reasons = self.stack.map(Stack::pod_reasons).unwrap_or_default();
+        let pods = self.world.api().list(&Resource::PODS, &Selection::everything());
+        let waiting = pods.iter().filter(|pod| {
+            pod["status"]["phase"] == "Pending" && pod["spec"]["nodeName"].is_null()
+        });
+        waiting
+            .map(|pod| {
+                let namespace = pod["metadata"]["namespace"].as_str().unwrap_or_default();
+                let name = pod["metadata"]["name"].as_str().unwrap_or_default();
+                let key = PodKey::new(namespace, name);
+                let reason = reasons.get(&key).map_or_else(|| scheduler_message(pod), Clone::clone);
+                format!("pod {namespace}/{name} found no place: {reason}")
+            })
+            .collect()
+    }
+
+    /// The end of a run.
+    pub(crate) fn summary(&self, wall: Duration, mut problems: Vec<String>) -> Summary {
+        let frame = self.frame();
+        let statistics = self.world.statistics();
+        problems.extend(self.world.check_settled().iter().map(ToString::to_string));
+        Summary {
+            pods: PodCounts::of(&frame),
+            price_per_hour: frame.price_per_hour(),
+            virtual_seconds: frame.virtual_seconds,
+            wall_seconds: round(wall.as_secs_f64(), 3),
+            peak_rss_bytes: peak_rss_bytes(),
+            launches: frame.launches,
+            terminations: frame.terminations,
+            leaked_instances: statistics.leaked_instances.len(),
+            nodes: frame.nodes,
+            policies: self.stack.map(Stack::policy_lines).unwrap_or_default(),
+            ledger_hash: self.stack.map(Stack::ledger_hash).unwrap_or_default(),
+            problems,
+        }
+    }
+
+    fn is_busy(&self) -> bool {
+        let controllers_busy = self.stack.is_some_and(|stack| !stack.controllers.is_idle());
+        controllers_busy || !self.world.is_settled()
+    }
+
+    /// Changes whenever an instance or a pod comes or goes.
+    fn fingerprint(&self) -> (u64, u64, usize, usize) {
+        let statistics = self.world.statistics();
+        (statistics.launches, statistics.terminations, statistics.pods_running, statistics.pods_pending)
+    }
+
+    fn node_line(&self, node: &Value, requested: &BTreeMap<String, Requested>) -> NodeLine {
+        let name = node["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+        let label = |key: &str| node["metadata"]["labels"][key].as_str().unwrap_or_default().to_owned();
+        let used = requested.get(&name).copied().unwrap_or_default();
+        let allocatable = |resource: &str| millis(&node["status"]["allocatable"][resource]);
+        let provider_id = node["spec"]["providerID"].as_str().unwrap_or_default();
+        NodeLine {
+            instance_type: label(labels::INSTANCE_TYPE),
+            zone: label(labels::TOPOLOGY_ZONE),
+            capacity_type: label(labels::CAPACITY_TYPE),
+            price_per_hour: round(self.world.price_per_hour(provider_id), 6),
+            pods: used.pods,
+            cpu_utilization: round(share(used.cpu, allocatable("cpu")), 4),
+            memory_utilization: round(share(used.memory, allocatable("memory")), 4),
+            status: node_status(node),
+            name,
+        }
+    }
+}
+
+/// Notices when nothing happened for long enough.
+#[derive(Default)]
+struct Quiet {
+    last: Option<(u64, u64, usize, usize)>,
+    since: Option<Duration>,
+}
+
+impl Quiet {
+    fn observe(&mut self, elapsed: Duration, is_busy: bool, fingerprint: (u64, u64, usize, usize)) -> bool {
+        if is_busy || self.last != Some(fingerprint) {
+            self.last = Some(fingerprint);
+            self.since = None;
+            return false;
+        }
+        elapsed - *self.since.get_or_insert(elapsed) >= QUIET
+    }
+}
+
+/// Where what happens is shown: a screen, lines, or nowhere.
+struct View {
+    screen: Option<Screen>,
+    prints_lines: bool,
+    drawn: Option<Instant>,
+    seen: u64,
+    decisions: Vec<String>,
+}
+
+impl View {
+    fn open(plan: &Plan) -> anyhow::Result<Self> {
+        let screen = if plan.is_terminal { Some(Screen::open()?) } else { None };
+        let prints_lines = screen.is_none() && plan.output == Output::Text;
+        Ok(Self { screen, prints_lines, drawn: None, seen: 0, decisions: Vec::new() })
+    }
+
+    fn show(&mut self, watcher: &Watcher<'_>, elapsed: Duration) -> anyhow::Result<()> {
+        let lines = watcher.stack.map(|stack| stack.controllers.feed().since(self.seen)).unwrap_or_default();
+        for line in lines {
+            self.seen = line.number;
+            let text = format!("{:>7.1}s  {}", elapsed.as_secs_f64(), line.text);
+            if self.prints_lines {
+                eprintln!("{text}");
+            }
+            self.decisions.push(text);
+        }
+        let surplus = self.decisions.len().saturating_sub(DECISIONS_KEPT);
+        self.decisions.drain(..surplus);
+        if let Some(screen) = &mut self.screen
+            && self.drawn.is_none_or(|drawn| drawn.elapsed() >= DRAW_EVERY)
+        {
+            screen.draw(&watcher.frame(), &self.decisions)?;
+            self.drawn = Some(Instant::now());
+        }
+        Ok(())
+    }
+}
+
+/// What the pods of a node ask for, in milli-units.
+#[derive(Debug, Clone, Copy, Default)]
+struct Requested {
+    pods: usize,
+    cpu: f64,
+    memory: f64,
+}
+
+impl Requested {
+    fn add(&mut self, pod: &Value) {
+        self.pods += 1;
+        for container in pod["spec"]["containers"].as_array().into_iter().flatten() {
+            let requests = &container["resources"]["requests"];
+            self.cpu += millis(&requests["cpu"]);
+            self.memory += millis(&requests["memory"]);
+        }
+    }
+}
+
+fn millis(quantity: &Value) -> f64 {
+    let text = quantity.as_str().map_or_else(|| quantity.to_string(), str::to_owned);
+    apis::quantity::parse_millis(&text).map_or(0.0, |millis| millis as f64)
+}
+
+fn share(used: f64, whole: f64) -> f64 {
+    if whole > 0.0 { used / whole } else { 0.0 }
+}
+
+fn node_status(node: &Value) -> NodeStatus {
+    let taints = node["spec"]["taints"].as_array().into_iter().flatten();
+    let is_disrupted = taints.clone().any(|taint| taint["key"] == labels::DISRUPTED_TAINT_KEY);
+    let conditions = node["status"]["conditions"].as_array().into_iter().flatten();
+    let is_ready = conditions.clone().any(|condition| condition["type"] == "Ready" && condition["status"] == "True");
+    if is_disrupted || !node["metadata"]["deletionTimestamp"].is_null() {
+        NodeStatus::Leaving
+    } else if is_ready {
+        NodeStatus::Ready
+    } else {
+        NodeStatus::Starting
+    }
+}
+
+/// What the scheduler said of a pod that the controller said nothing of.
+fn scheduler_message(pod: &Value) -> String {
+    let conditions = pod["status"]["conditions"].as_array().into_iter().flatten();
+    let message = conditions
+        .filter(|condition| condition["type"] == "PodScheduled")
+        .find_map(|condition| condition["message"].as_str());
+    message.unwrap_or("no scheduler has looked at it").to_owned()
+}
+
+/// The most memory this process ever held, from the kernel; 0 where it does not tell.
+fn peak_rss_bytes() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    let kib = line.and_then(|line| line.trim().trim_end_matches("kB").trim().parse::<u64>().ok());
+    kib.unwrap_or(0) * 1024
+}
+
+impl PolicyLine {
+    /// From the host's statistics.
+    pub(crate) fn of(statistics: policy::PolicyStatistics) -> Self {
+        Self {
+            kind: statistics.kind.to_string(),
+            name: statistics.name,
+            digest: statistics.digest,
+            calls: statistics.calls,
+            microseconds_p50: statistics.microseconds_p50,
+        }
+    }
+}

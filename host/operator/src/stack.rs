@@ -1,0 +1,137 @@
+//! Puts the production parts together: provider, policies, controllers. The demo and the controller differ
+//! only in what they hand in.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use aws::sdk::SdkClients;
+use aws::{AwsApis, AwsOptions, AwsProvider};
+use cloudprovider::Clock;
+use controllers::{Controllers, ControllersConfig, Hooks, Metrics, Settings};
+use policy::PolicyHost;
+use scheduling::pod::PodKey;
+use sim::ec2::SimulatedEc2;
+use state::ledger::Ledger;
+
+use crate::demo::PolicyLine;
+use crate::policy_registry::PolicyBinder;
+
+/// How often prices and types are read anew, as Karpenter does.
+const CATALOGUE_REFRESH: Duration = Duration::from_hours(12);
+/// How often launch templates that nothing uses are deleted.
+const TEMPLATE_SWEEP: Duration = Duration::from_mins(1);
+/// Pause after a start at which AWS did not answer.
+const HYDRATION_RETRY: Duration = Duration::from_secs(5);
+
+/// What differs between one run and another.
+pub(crate) struct StackConfig {
+    pub(crate) client: kube::Client,
+    pub(crate) provider: Arc<AwsProvider>,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) settings: Settings,
+}
+
+/// The controllers with the policies they ask, the provider they launch with and the metrics they count.
+pub(crate) struct Stack {
+    pub(crate) controllers: Controllers,
+    pub(crate) metrics: Arc<Metrics>,
+    policies: PolicyHost,
+    provider: Arc<AwsProvider>,
+}
+
+impl Stack {
+    /// Loads the built-in policies and prepares the controllers; nothing runs yet.
+    pub(crate) fn new(config: StackConfig) -> anyhow::Result<Self> {
+        let StackConfig { client, provider, clock, settings } = config;
+        let policies = PolicyHost::new(policy::Limits::default())?;
+        let metrics = Arc::new(Metrics::default());
+        let controllers = Controllers::new(ControllersConfig {
+            client,
+            provider: Arc::clone(&provider) as _,
+            hooks: Hooks {
+                rank: Arc::new(policies.clone()),
+                consolidation: Arc::new(policies.clone()),
+                budgets: Arc::new(policies.clone()),
+            },
+            clock,
+            settings,
+            ledger: Arc::new(Mutex::new(Ledger::default())),
+            metrics: Arc::clone(&metrics),
+            policies: Arc::new(PolicyBinder::new(policies.clone())),
+        });
+        Ok(Self { controllers, metrics, policies, provider })
+    }
+
+    /// Everything that runs, until it is dropped or a controller dies of a bug.
+    pub(crate) fn run(&self) -> impl Future<Output = ()> + Send + 'static {
+        let controllers = self.controllers.clone();
+        let provider = Arc::clone(&self.provider);
+        async move {
+            hydrate(&provider).await;
+            tokio::select! {
+                biased;
+                () = controllers.run() => {}
+                () = keep_fresh(&provider) => {}
+            }
+        }
+    }
+
+    /// Identifies the run: the hash over every decision it recorded.
+    pub(crate) fn ledger_hash(&self) -> String {
+        self.controllers.ledger().lock().unwrap_or_else(PoisonError::into_inner).ledger_hash()
+    }
+
+    /// Why the pods that wait do so.
+    pub(crate) fn pod_reasons(&self) -> BTreeMap<PodKey, String> {
+        self.controllers.pod_reasons()
+    }
+
+    /// The policies that were asked, and how long they took.
+    pub(crate) fn policy_lines(&self) -> Vec<PolicyLine> {
+        self.policies.statistics().into_iter().map(PolicyLine::of).collect()
+    }
+}
+
+/// The AWS provider over the simulated EC2: everything but HTTP is the real one.
+pub(crate) fn simulated_provider(ec2: &SimulatedEc2, cluster_name: &str, clock: Arc<dyn Clock>) -> Arc<AwsProvider> {
+    let options = AwsOptions {
+        cluster_endpoint: "https://kubernetes.default.svc".to_owned(),
+        cluster_cidr: Some("10.100.0.0/16".to_owned()),
+        ..AwsOptions::new(cluster_name, ec2.region())
+    };
+    Arc::new(AwsProvider::new(options, &AwsApis::of(Arc::new(ec2.clone())), clock))
+}
+
+/// The AWS provider over the SDK.
+pub(crate) fn aws_provider(clients: SdkClients, options: AwsOptions, clock: Arc<dyn Clock>) -> Arc<AwsProvider> {
+    Arc::new(AwsProvider::new(options, &AwsApis::of(Arc::new(clients)), clock))
+}
+
+/// Without instance types nothing can be decided, so the controllers wait for them.
+async fn hydrate(provider: &AwsProvider) {
+    while let Err(error) = provider.hydrate().await {
+        tracing::error!(%error, "the instance types could not be read; trying again");
+        tokio::time::sleep(HYDRATION_RETRY).await;
+    }
+}
+
+async fn keep_fresh(provider: &AwsProvider) {
+    let catalogue = async {
+        loop {
+            tokio::time::sleep(CATALOGUE_REFRESH).await;
+            for outcome in [provider.refresh_prices().await, provider.refresh_instance_types().await] {
+                if let Err(error) = outcome {
+                    tracing::warn!(%error, "prices or types could not be read; the old ones stay");
+                }
+            }
+        }
+    };
+    let templates = async {
+        loop {
+            tokio::time::sleep(TEMPLATE_SWEEP).await;
+            provider.sweep_launch_templates().await;
+        }
+    };
+    tokio::join!(catalogue, templates);
+}
