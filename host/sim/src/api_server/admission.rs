@@ -22,10 +22,7 @@ fn refuse(kind: &Kind, object: &Value, errors: &[FieldError]) -> Result<(), Stat
 }
 
 /// Prunes, defaults and validates a new object.
-pub(super) fn on_create(
-    store: &Store,
-    kind: &Arc<Kind>,
-    object: &mut Value) -> Result<(), Status> {
+pub(super) fn on_create(store: &Store, kind: &Arc<Kind>, object: &mut Value) -> Result<(), Status> {
     let mut errors = builtin::metadata::validate(kind, object);
     if let Some(version) = kind.stored_custom() {
         if kind.has_status
@@ -48,7 +45,8 @@ pub(super) fn on_update(
     kind: &Arc<Kind>,
     old: &Value,
     object: &mut Value,
-    part: Part) -> Result<(), Status> {
+    part: Part,
+) -> Result<(), Status> {
     if part == Part::Whole {
         return Ok(());
     }
@@ -61,17 +59,14 @@ pub(super) fn on_update(
         schema::prepare(&version.schema, object);
         errors.extend(schema::validate(&version.schema, object, Some(old)));
     } else if part == Part::Main {
-        builtin::prepare_update(store, kind, old, object)?;
+        builtin::prepare_update(store, kind, old, object);
         errors.extend(builtin::validate_update(kind, old, object));
     }
     refuse(kind, object, &errors)
 }
 
 /// The server's side effects of a stored write.
-pub(super) fn after_write(
-    store: &mut Store,
-    kind: &Kind,
-    stored: &Value) -> Result<(), Status> {
+pub(super) fn after_write(store: &mut Store, kind: &Kind, stored: &Value) -> Result<(), Status> {
     if kind.resource == Resource::CUSTOM_RESOURCE_DEFINITIONS {
         definition::register(store, stored)?;
     } else if kind.resource == Resource::NAMESPACES {

@@ -30,11 +30,16 @@ pub(super) fn run(
     let mut mine = Entry::new(manager, "Apply", options.part, now);
     let wanted: Vec<(Path, Value)> = managed_fields::leaves(Shape::of(kind), &intent)
         .into_iter()
-        .filter(|(path, _)| (path[0] == "f:status") == (options.part == Part::Status) || !kind.has_status)
+        .filter(|(path, _)| {
+            (path[0] == "f:status") == (options.part == Part::Status) || !kind.has_status
+        })
         .map(|(path, value)| (path, value.clone()))
         .collect();
     mine.paths = wanted.iter().map(|(path, _)| path.clone()).collect();
-    let options = WriteOptions { is_apply: true, ..options.clone() };
+    let options = WriteOptions {
+        is_apply: true,
+        ..options.clone()
+    };
     let Some(old) = store.get(&kind.resource, key).cloned() else {
         if options.part == Part::Status {
             return Err(Status::not_found(&kind.resource, &key.name));
@@ -51,7 +56,9 @@ pub(super) fn run(
         .flat_map(|e| e.paths.iter().cloned())
         .collect();
     for path in before.difference(&mine.paths) {
-        let is_shared = entries.iter().any(|e| !e.is_same_role(&mine) && e.paths.contains(path));
+        let is_shared = entries
+            .iter()
+            .any(|e| !e.is_same_role(&mine) && e.paths.contains(path));
         if !is_shared {
             remove(&mut object, path);
         }
@@ -62,8 +69,11 @@ pub(super) fn run(
     entries.retain(|e| !e.is_same_role(&mine));
     entries.push(mine);
     managed_fields::write(&mut object, &entries);
-    object["metadata"]["resourceVersion"] =
-        if revision.is_string() { revision } else { old["metadata"]["resourceVersion"].clone() };
+    object["metadata"]["resourceVersion"] = if revision.is_string() {
+        revision
+    } else {
+        old["metadata"]["resourceVersion"].clone()
+    };
     if is_same_but_for_times(&old, &object) {
         return Ok(old);
     }
@@ -72,12 +82,20 @@ pub(super) fn run(
 
 fn check_intent(kind: &Kind, key: &ObjectKey, intent: &Value) -> Result<(), Status> {
     if !intent.is_object() {
-        return Err(Status::bad_request("the object provided is not a JSON object"));
+        return Err(Status::bad_request(
+            "the object provided is not a JSON object",
+        ));
     }
-    if intent["metadata"]["managedFields"].as_array().is_some_and(|list| !list.is_empty()) {
+    if intent["metadata"]["managedFields"]
+        .as_array()
+        .is_some_and(|list| !list.is_empty())
+    {
         return Err(Status::bad_request("metadata.managedFields must be nil"));
     }
-    for (field, given) in [("apiVersion", &intent["apiVersion"]), ("kind", &intent["kind"])] {
+    for (field, given) in [
+        ("apiVersion", &intent["apiVersion"]),
+        ("kind", &intent["kind"]),
+    ] {
         if given.as_str().is_none_or(str::is_empty) {
             return Err(Status::bad_request(format!(
                 "invalid object type: {} {:?}: {field} must be set for apply",
@@ -97,7 +115,9 @@ fn settle_conflicts(
     is_forced: bool,
 ) -> Result<(), Status> {
     let current: std::collections::BTreeMap<Path, &Value> =
-        managed_fields::leaves(Shape::of(kind), old).into_iter().collect();
+        managed_fields::leaves(Shape::of(kind), old)
+            .into_iter()
+            .collect();
     let mut causes = Vec::new();
     let mut owners: BTreeSet<String> = BTreeSet::new();
     for (path, value) in wanted {
@@ -114,7 +134,11 @@ fn settle_conflicts(
                 continue;
             }
             let owner = if entry.operation == "Update" {
-                format!("{:?} using {}", entry.manager, old["apiVersion"].as_str().unwrap_or_default())
+                format!(
+                    "{:?} using {}",
+                    entry.manager,
+                    old["apiVersion"].as_str().unwrap_or_default()
+                )
             } else {
                 format!("{:?}", entry.manager)
             };
@@ -129,8 +153,10 @@ fn settle_conflicts(
     if causes.is_empty() {
         return Ok(());
     }
-    let fields: Vec<String> =
-        causes.iter().filter_map(|c| c["field"].as_str().map(str::to_owned)).collect();
+    let fields: Vec<String> = causes
+        .iter()
+        .filter_map(|c| c["field"].as_str().map(str::to_owned))
+        .collect();
     let who = owners.into_iter().collect::<Vec<_>>().join(", ");
     let message = match fields.as_slice() {
         [one] => format!("Apply failed with 1 conflict: conflict with {who}: {one}"),
@@ -140,7 +166,7 @@ fn settle_conflicts(
             many.join("\n- ")
         ),
     };
-    Err(Status::apply_conflict(message, causes))
+    Err(Status::apply_conflict(message, &causes))
 }
 
 /// `.spec.containers[name="web"].image`
@@ -153,9 +179,9 @@ fn dotted(path: &Path) -> String {
         } else if let Some(id) = step.strip_prefix("k:") {
             let id: Map<String, Value> = serde_json::from_str(id).unwrap_or_default();
             let pairs: Vec<String> = id.iter().map(|(k, v)| format!("{k}={v}")).collect();
-            text.push_str(&format!("[{}]", pairs.join(",")));
+            text.extend(["[", &pairs.join(","), "]"]);
         } else if let Some(value) = step.strip_prefix("v:") {
-            text.push_str(&format!("[={value}]"));
+            text.extend(["[=", value, "]"]);
         }
     }
     text
@@ -165,10 +191,14 @@ fn is_item(item: &Value, step: &str) -> bool {
     if let Some(id) = step.strip_prefix("k:") {
         let id: Map<String, Value> = serde_json::from_str(id).unwrap_or_default();
         return id.iter().all(|(key, value)| {
-            item[key] == *value || (item[key].is_null() && matches!(key.as_str(), "protocol" | "whenUnsatisfiable"))
+            item[key] == *value
+                || (item[key].is_null() && matches!(key.as_str(), "protocol" | "whenUnsatisfiable"))
         });
     }
-    step.strip_prefix("v:").is_some_and(|value| item.to_string() == value)
+    let value: Option<Value> = step
+        .strip_prefix("v:")
+        .and_then(|v| serde_json::from_str(v).ok());
+    value.as_ref() == Some(item)
 }
 
 /// Sets the value at a path, making what is missing on the way.
@@ -193,15 +223,23 @@ fn set(object: &mut Value, path: &[String], value: &Value) {
     if !object.is_array() {
         *object = json!([]);
     }
-    let Some(items) = object.as_array_mut() else { return };
-    let at = items.iter().position(|item| is_item(item, step)).unwrap_or_else(|| {
-        let fresh = match step.strip_prefix("k:") {
-            Some(id) => serde_json::from_str(id).unwrap_or_default(),
-            None => step.strip_prefix("v:").and_then(|v| serde_json::from_str(v).ok()).unwrap_or_default(),
-        };
-        items.push(fresh);
-        items.len() - 1
-    });
+    let Some(items) = object.as_array_mut() else {
+        return;
+    };
+    let at = items
+        .iter()
+        .position(|item| is_item(item, step))
+        .unwrap_or_else(|| {
+            let fresh = match step.strip_prefix("k:") {
+                Some(id) => serde_json::from_str(id).unwrap_or_default(),
+                None => step
+                    .strip_prefix("v:")
+                    .and_then(|v| serde_json::from_str(v).ok())
+                    .unwrap_or_default(),
+            };
+            items.push(fresh);
+            items.len() - 1
+        });
     if step.starts_with("k:") {
         set(&mut items[at], rest, value);
     }
@@ -209,9 +247,13 @@ fn set(object: &mut Value, path: &[String], value: &Value) {
 
 /// Removes the value at a path, and the maps and lists that become empty by it.
 fn remove(object: &mut Value, path: &[String]) {
-    let Some((step, rest)) = path.split_first() else { return };
+    let Some((step, rest)) = path.split_first() else {
+        return;
+    };
     if let Some(name) = step.strip_prefix("f:") {
-        let Some(map) = object.as_object_mut() else { return };
+        let Some(map) = object.as_object_mut() else {
+            return;
+        };
         if rest.is_empty() {
             map.remove(name);
         } else if let Some(inner) = map.get_mut(name) {
@@ -222,8 +264,12 @@ fn remove(object: &mut Value, path: &[String]) {
         }
         return;
     }
-    let Some(items) = object.as_array_mut() else { return };
-    let Some(at) = items.iter().position(|item| is_item(item, step)) else { return };
+    let Some(items) = object.as_array_mut() else {
+        return;
+    };
+    let Some(at) = items.iter().position(|item| is_item(item, step)) else {
+        return;
+    };
     // The item's own mark, or a value of a set: the whole item goes.
     if rest.is_empty() || rest.first().is_some_and(|s| s == ".") {
         items.remove(at);
@@ -248,7 +294,10 @@ fn is_same_but_for_times(old: &Value, new: &Value) -> bool {
         for entry in entries.into_iter().flatten() {
             entry["time"] = Value::Null;
         }
-        let mut list = bare["metadata"]["managedFields"].as_array().cloned().unwrap_or_default();
+        let mut list = bare["metadata"]["managedFields"]
+            .as_array()
+            .cloned()
+            .unwrap_or_default();
         list.sort_by_key(|entry| (entry["manager"].to_string(), entry["operation"].to_string()));
         (bare["metadata"].take(), bare, list)
     };

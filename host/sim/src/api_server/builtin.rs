@@ -22,11 +22,16 @@ use super::write::WriteOptions;
 /// Objects every cluster has from its first moment.
 pub(super) fn populate(store: &mut Store) {
     for namespace in ["default", "kube-node-lease", "kube-public", "kube-system"] {
-        must_create(store, &Resource::NAMESPACES, json!({"metadata": {"name": namespace}}));
+        must_create(
+            store,
+            &Resource::NAMESPACES,
+            json!({"metadata": {"name": namespace}}),
+        );
     }
-    for (name, value) in
-        [("system-cluster-critical", 2_000_000_000), ("system-node-critical", 2_000_001_000)]
-    {
+    for (name, value) in [
+        ("system-cluster-critical", 2_000_000_000),
+        ("system-node-critical", 2_000_001_000),
+    ] {
         must_create(
             store,
             &Resource::PRIORITY_CLASSES,
@@ -67,7 +72,9 @@ pub(super) fn prepare_create(store: &Store, kind: &Kind, object: &mut Value) -> 
         }
         ("", "secrets") => {
             fold_string_data(object);
-            object.as_object_mut().map(|o| o.entry("type").or_insert_with(|| "Opaque".into()));
+            object
+                .as_object_mut()
+                .map(|o| o.entry("type").or_insert_with(|| "Opaque".into()));
         }
         _ => workload::set_defaults(kind, object),
     }
@@ -88,12 +95,7 @@ fn drop_nulls(value: &mut Value) {
 }
 
 /// Defaults of a changed object.
-pub(super) fn prepare_update(
-    store: &Store,
-    kind: &Kind,
-    old: &Value,
-    object: &mut Value,
-) -> Result<(), Status> {
+pub(super) fn prepare_update(store: &Store, kind: &Kind, old: &Value, object: &mut Value) {
     match (kind.group.as_str(), kind.resource.plural.as_ref()) {
         ("", "pods") => pod::prepare_update(store, old, object),
         ("", "secrets") => fold_string_data(object),
@@ -104,7 +106,6 @@ pub(super) fn prepare_update(
         _ => workload::set_defaults(kind, object),
     }
     drop_nulls(object);
-    Ok(())
 }
 
 /// `stringData` is a convenience of writers; what is stored is `data`.
@@ -122,31 +123,38 @@ fn fold_string_data(secret: &mut Value) {
 
 /// Rules of a new object.
 pub(super) fn validate_create(kind: &Kind, object: &Value) -> Vec<FieldError> {
-    match (kind.group.as_str(), kind.resource.plural.as_ref()) {
-        ("", "pods") => pod::validate(object),
-        _ => workload::validate(kind, object),
+    if kind.resource == Resource::PODS {
+        return pod::validate(object);
     }
+    workload::validate(kind, object)
 }
 
 /// Rules of a changed object.
 pub(super) fn validate_update(kind: &Kind, old: &Value, object: &Value) -> Vec<FieldError> {
-    match (kind.group.as_str(), kind.resource.plural.as_ref()) {
-        ("", "pods") => pod::validate_update(old, object),
-        _ => {
-            let mut errors = workload::validate(kind, object);
-            errors.extend(workload::validate_update(kind, old, object));
-            errors
-        }
+    if kind.resource == Resource::PODS {
+        return pod::validate_update(old, object);
     }
+    let mut errors = workload::validate(kind, object);
+    errors.extend(workload::validate_update(kind, old, object));
+    errors
 }
 
 /// Every namespace has its default service account and the cluster's root certificate.
 pub(super) fn after_namespace(store: &mut Store, namespace: &Value) {
-    let name = namespace["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+    let name = namespace["metadata"]["name"]
+        .as_str()
+        .unwrap_or_default()
+        .to_owned();
     if namespace["metadata"]["deletionTimestamp"].is_string() {
         return;
     }
-    if store.get(&Resource::SERVICE_ACCOUNTS, &ObjectKey::new(name.clone(), "default")).is_none() {
+    if store
+        .get(
+            &Resource::SERVICE_ACCOUNTS,
+            &ObjectKey::new(name.clone(), "default"),
+        )
+        .is_none()
+    {
         must_create(
             store,
             &Resource::SERVICE_ACCOUNTS,

@@ -37,7 +37,9 @@ impl ApiServer {
     pub fn new(seed: u64, now: Now) -> Self {
         let mut store = Store::new(seed, now, builtin::kinds::all());
         builtin::populate(&mut store);
-        Self { store: Arc::new(Mutex::new(store)) }
+        Self {
+            store: Arc::new(Mutex::new(store)),
+        }
     }
 
     /// Runs `f` on the locked store.
@@ -52,8 +54,8 @@ impl ApiServer {
 
     /// Serves the kind of a CustomResourceDefinition, given as JSON or as a typed object.
     pub fn install_crd(&self, definition: &impl Serialize) -> Result<(), Status> {
-        let value = serde_json::to_value(definition)
-            .map_err(|e| Status::bad_request(e.to_string()))?;
+        let value =
+            serde_json::to_value(definition).map_err(|e| Status::bad_request(e.to_string()))?;
         match self.create(&Resource::CUSTOM_RESOURCE_DEFINITIONS, "", value) {
             Err(status) if status.is_already_exists() => Ok(()),
             other => other.map(|_| ()),
@@ -69,7 +71,10 @@ impl ApiServer {
     ) -> Result<Arc<Value>, Status> {
         let key = ObjectKey::new(namespace, name);
         self.with(|store| {
-            store.get(resource, &key).cloned().ok_or_else(|| Status::not_found(resource, name))
+            store
+                .get(resource, &key)
+                .cloned()
+                .ok_or_else(|| Status::not_found(resource, name))
         })
     }
 
@@ -96,7 +101,10 @@ impl ApiServer {
         selection: &Selection,
     ) -> (Vec<Arc<Value>>, Watch) {
         self.with(|store| {
-            (store.list(resource, selection), store.watch_from_now(&[resource], selection.clone()))
+            (
+                store.list(resource, selection),
+                store.watch_from_now(&[resource], selection.clone()),
+            )
         })
     }
 
@@ -136,7 +144,10 @@ impl ApiServer {
 
     /// Replaces the status of an object. A resource version in it must be the present one.
     pub fn update_status(&self, resource: &Resource, object: Value) -> Result<Arc<Value>, Status> {
-        let options = WriteOptions { part: Part::Status, ..WriteOptions::default() };
+        let options = WriteOptions {
+            part: Part::Status,
+            ..WriteOptions::default()
+        };
         self.update_with(resource, object, &options)
     }
 
@@ -190,7 +201,10 @@ impl ApiServer {
                 .ok_or_else(|| Status::not_found(resource, &key.name))?;
             let mut object = (**old).clone();
             change(&mut object);
-            let options = WriteOptions { part, ..WriteOptions::default() };
+            let options = WriteOptions {
+                part,
+                ..WriteOptions::default()
+            };
             store.update(&kind, key, object, &options)
         })
     }
@@ -218,7 +232,12 @@ impl ApiServer {
         patch: Value,
     ) -> Result<Arc<Value>, Status> {
         let key = ObjectKey::new(namespace, name);
-        self.patch(resource, &key, &Patch::Merge(patch), &WriteOptions::default())
+        self.patch(
+            resource,
+            &key,
+            &Patch::Merge(patch),
+            &WriteOptions::default(),
+        )
     }
 
     /// Merges `patch` into an object's status (RFC 7386).
@@ -230,7 +249,10 @@ impl ApiServer {
         patch: Value,
     ) -> Result<Arc<Value>, Status> {
         let key = ObjectKey::new(namespace, name);
-        let options = WriteOptions { part: Part::Status, ..WriteOptions::default() };
+        let options = WriteOptions {
+            part: Part::Status,
+            ..WriteOptions::default()
+        };
         self.patch(resource, &key, &Patch::Merge(patch), &options)
     }
 

@@ -11,10 +11,17 @@ use super::review;
 use super::service::{Answer, answer_bytes, answer_json, answer_status};
 use super::status::Status;
 
-const VERBS: [&str; 8] =
-    ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
-const AGGREGATED: &str =
-    "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
+const VERBS: [&str; 8] = [
+    "create",
+    "delete",
+    "deletecollection",
+    "get",
+    "list",
+    "patch",
+    "update",
+    "watch",
+];
+const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 
 /// The version the server claims to be.
 pub(super) fn version() -> Value {
@@ -46,7 +53,10 @@ pub(super) fn answer(server: &ApiServer, path: &str, accept: &str) -> Option<Ans
                 .filter(|(group, _)| !group.is_empty())
                 .map(|(group, versions)| group_json(group, versions))
                 .collect();
-            answer_json(200, &json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups}))
+            answer_json(
+                200,
+                &json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups}),
+            )
         }
         ["apis", group] => match groups(&kinds).get(*group) {
             Some(versions) => {
@@ -75,14 +85,15 @@ pub(super) fn groups(kinds: &Kinds) -> BTreeMap<String, Vec<String>> {
         }
     }
     for (group, ..) in review::KINDS {
-        groups.entry(group.to_owned()).or_insert_with(|| vec!["v1".to_owned()]);
+        groups
+            .entry(group.to_owned())
+            .or_insert_with(|| vec!["v1".to_owned()]);
     }
     groups
 }
 
 fn group_json(group: &str, versions: &[String]) -> Value {
-    let entry =
-        |version: &String| json!({"groupVersion": format!("{group}/{version}"), "version": version});
+    let entry = |version: &String| json!({"groupVersion": format!("{group}/{version}"), "version": version});
     json!({
         "name": group,
         "versions": versions.iter().map(entry).collect::<Vec<_>>(),
@@ -116,7 +127,11 @@ fn subresources(kind: &Kind, version: &str) -> Vec<Sub> {
         add("log", ("", "v1", "Pod"), &["get"]);
     }
     if kind.scale.is_some() {
-        add("scale", ("autoscaling", "v1", "Scale"), &["get", "patch", "update"]);
+        add(
+            "scale",
+            ("autoscaling", "v1", "Scale"),
+            &["get", "patch", "update"],
+        );
     }
     if kind.has_status {
         add(
@@ -162,8 +177,11 @@ fn resources(kinds: &Kinds, group: &str, version: &str) -> Answer {
     if list.is_empty() {
         return answer_status(&Status::no_such_resource());
     }
-    let group_version =
-        if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") };
+    let group_version = if group.is_empty() {
+        version.to_owned()
+    } else {
+        format!("{group}/{version}")
+    };
     answer_json(
         200,
         &json!({
@@ -178,7 +196,9 @@ fn served<'a>(
     group: &str,
     version: &str,
 ) -> impl Iterator<Item = &'a std::sync::Arc<Kind>> {
-    kinds.iter().filter(move |k| k.group == group && k.versions.iter().any(|v| v == version))
+    kinds
+        .iter()
+        .filter(move |k| k.group == group && k.versions.iter().any(|v| v == version))
 }
 
 fn aggregated(kinds: &Kinds, is_core: bool) -> Answer {
@@ -190,8 +210,9 @@ fn aggregated(kinds: &Kinds, is_core: bool) -> Answer {
         let versions: Vec<Value> = versions
             .iter()
             .map(|version| {
-                let mut list: Vec<Value> =
-                    served(kinds, &group, version).map(|k| aggregated_kind(k, version)).collect();
+                let mut list: Vec<Value> = served(kinds, &group, version)
+                    .map(|k| aggregated_kind(k, version))
+                    .collect();
                 for (review_group, plural, kind, is_namespaced) in review::KINDS {
                     if review_group == group {
                         list.push(json!({
@@ -214,7 +235,11 @@ fn aggregated(kinds: &Kinds, is_core: bool) -> Answer {
 }
 
 fn scope(is_namespaced: bool) -> &'static str {
-    if is_namespaced { "Namespaced" } else { "Cluster" }
+    if is_namespaced {
+        "Namespaced"
+    } else {
+        "Cluster"
+    }
 }
 
 fn aggregated_kind(kind: &Kind, version: &str) -> Value {

@@ -14,9 +14,15 @@ const RENAMED: [(&str, &str); 6] = [
 
 /// Rewrites an event for the group: empty for core/v1, else events.k8s.io.
 pub(super) fn to_group(event: &mut Value, group: &str) {
-    let Some(fields) = event.as_object_mut() else { return };
+    let Some(fields) = event.as_object_mut() else {
+        return;
+    };
     for (core, events) in RENAMED {
-        if group.is_empty() { rename(fields, events, core) } else { rename(fields, core, events) }
+        if group.is_empty() {
+            rename(fields, events, core)
+        } else {
+            rename(fields, core, events)
+        }
     }
     // The reporting component is called differently, too.
     if group.is_empty() {

@@ -33,15 +33,18 @@ pub(super) fn evict(
 
 /// Pods that do no work need no budget.
 fn is_beyond_budgets(pod: &Value) -> bool {
-    matches!(pod["status"]["phase"].as_str(), Some("Succeeded" | "Failed" | "Pending"))
-        || pod["metadata"]["deletionTimestamp"].is_string()
+    matches!(
+        pod["status"]["phase"].as_str(),
+        Some("Succeeded" | "Failed" | "Pending")
+    ) || pod["metadata"]["deletionTimestamp"].is_string()
 }
 
 fn is_ready(pod: &Value) -> bool {
     let conditions = pod["status"]["conditions"].as_array();
-    conditions.into_iter().flatten().any(|c| {
-        c["type"].as_str() == Some("Ready") && c["status"].as_str() == Some("True")
-    })
+    conditions
+        .into_iter()
+        .flatten()
+        .any(|c| c["type"].as_str() == Some("Ready") && c["status"].as_str() == Some("True"))
 }
 
 fn spend_budget(
@@ -90,7 +93,10 @@ fn spend_budget(
     changed["status"]["disruptedPods"][&key.name] = time_text(store.now()).into();
     let budget_key = ObjectKey::of(&changed);
     let kind = store.kind(&Resource::POD_DISRUPTION_BUDGETS)?;
-    let options = WriteOptions { part: Part::Status, ..WriteOptions::default() };
+    let options = WriteOptions {
+        part: Part::Status,
+        ..WriteOptions::default()
+    };
     store.update(&kind, &budget_key, changed, &options)?;
     Ok(())
 }
@@ -102,9 +108,10 @@ fn check_budget(budget: &Value) -> Result<(), Status> {
     let observed = status["observedGeneration"].as_i64().unwrap_or(0);
     let generation = budget["metadata"]["generation"].as_i64().unwrap_or(0);
     if observed < generation {
-        let message = format!("The disruption budget {name} is still being processed by the server.");
+        let message =
+            format!("The disruption budget {name} is still being processed by the server.");
         let cause = json!({"reason": "DisruptionBudget", "message": message});
-        let mut refusal = Status::too_many_requests(REFUSAL, vec![cause]);
+        let mut refusal = Status::too_many_requests(REFUSAL, &[cause]);
         if let Some(details) = refusal.details.as_mut() {
             details["retryAfterSeconds"] = 10.into();
         }
@@ -117,7 +124,7 @@ fn check_budget(budget: &Value) -> Result<(), Status> {
             status["currentHealthy"].as_i64().unwrap_or(0),
         );
         let cause = json!({"reason": "DisruptionBudget", "message": message});
-        return Err(Status::too_many_requests(REFUSAL, vec![cause]));
+        return Err(Status::too_many_requests(REFUSAL, &[cause]));
     }
     Ok(())
 }

@@ -44,12 +44,18 @@ pub struct DeleteOptions {
 impl DeleteOptions {
     /// Removes without grace, as a kubelet does once containers are gone.
     pub fn now() -> Self {
-        Self { grace_period_seconds: Some(0), ..Self::default() }
+        Self {
+            grace_period_seconds: Some(0),
+            ..Self::default()
+        }
     }
 
     /// Only the object with this UID.
     pub fn of_uid(uid: impl Into<String>) -> Self {
-        Self { uid: Some(uid.into()), ..Self::default() }
+        Self {
+            uid: Some(uid.into()),
+            ..Self::default()
+        }
     }
 }
 
@@ -76,7 +82,9 @@ impl Store {
         let grace = grace_seconds(resource, &old, options);
         let is_waiting = grace > 0
             || options.propagation != Propagation::Background
-            || old["metadata"]["finalizers"].as_array().is_some_and(|f| !f.is_empty())
+            || old["metadata"]["finalizers"]
+                .as_array()
+                .is_some_and(|f| !f.is_empty())
             || *resource == Resource::NAMESPACES;
         if !is_waiting {
             let last = self.remove(resource, key);
@@ -88,7 +96,11 @@ impl Store {
         if *resource == Resource::NAMESPACES {
             marked["status"]["phase"] = "Terminating".into();
         }
-        let stored = if marked == *old { old } else { self.put(resource, marked) };
+        let stored = if marked == *old {
+            old
+        } else {
+            self.put(resource, marked)
+        };
         if *resource == Resource::NAMESPACES {
             empty_namespace(self, &key.name);
         }
@@ -106,7 +118,11 @@ fn check_preconditions(
 ) -> Result<(), Status> {
     for (wanted, field, words) in [
         (&options.uid, "uid", "UID"),
-        (&options.resource_version, "resourceVersion", "ResourceVersion"),
+        (
+            &options.resource_version,
+            "resourceVersion",
+            "ResourceVersion",
+        ),
     ] {
         let actual = old["metadata"][field].as_str().unwrap_or_default();
         if let Some(wanted) = wanted
@@ -127,12 +143,19 @@ fn grace_seconds(resource: &Resource, pod: &Value, options: &DeleteOptions) -> i
     if *resource != Resource::PODS {
         return 0;
     }
-    let is_assigned = pod["spec"]["nodeName"].as_str().is_some_and(|n| !n.is_empty());
-    let is_finished = matches!(pod["status"]["phase"].as_str(), Some("Succeeded" | "Failed"));
+    let is_assigned = pod["spec"]["nodeName"]
+        .as_str()
+        .is_some_and(|n| !n.is_empty());
+    let is_finished = matches!(
+        pod["status"]["phase"].as_str(),
+        Some("Succeeded" | "Failed")
+    );
     if !is_assigned || is_finished {
         return 0;
     }
-    let own = pod["spec"]["terminationGracePeriodSeconds"].as_i64().unwrap_or(30);
+    let own = pod["spec"]["terminationGracePeriodSeconds"]
+        .as_i64()
+        .unwrap_or(30);
     options.grace_period_seconds.unwrap_or(own).max(0)
 }
 
@@ -141,7 +164,9 @@ fn mark(object: &mut Value, grace: i64, propagation: Propagation, now: Timestamp
     let is_marked = object["metadata"]["deletionTimestamp"].is_string();
     // A later request may only shorten the grace.
     if !is_marked || previous.is_some_and(|previous| grace < previous) {
-        let deadline = now.checked_add(SignedDuration::from_secs(grace)).unwrap_or(now);
+        let deadline = now
+            .checked_add(SignedDuration::from_secs(grace))
+            .unwrap_or(now);
         object["metadata"]["deletionTimestamp"] = time_text(deadline).into();
         object["metadata"]["deletionGracePeriodSeconds"] = grace.into();
         if !is_marked && let Some(generation) = object["metadata"]["generation"].as_i64() {
@@ -168,7 +193,10 @@ fn has_finalizer(object: &Value, finalizer: &str) -> bool {
 
 /// Acts on the collector's own finalizers.
 fn start_propagation(store: &mut Store, owner: &Value) {
-    let uid = owner["metadata"]["uid"].as_str().unwrap_or_default().to_owned();
+    let uid = owner["metadata"]["uid"]
+        .as_str()
+        .unwrap_or_default()
+        .to_owned();
     if has_finalizer(owner, ORPHAN) {
         for (resource, key) in store.dependents_of(&uid) {
             drop_owner(store, &resource, &key, &uid);
@@ -177,7 +205,9 @@ fn start_propagation(store: &mut Store, owner: &Value) {
     }
     if has_finalizer(owner, FOREGROUND) {
         for (resource, key) in store.dependents_of(&uid) {
-            let Ok(kind) = store.kind(&resource) else { continue };
+            let Ok(kind) = store.kind(&resource) else {
+                continue;
+            };
             let is_deleting = store
                 .get(&resource, &key)
                 .is_some_and(|d| d["metadata"]["deletionTimestamp"].is_string());
@@ -196,10 +226,12 @@ fn start_propagation(store: &mut Store, owner: &Value) {
 
 /// Lets a foreground-deleted owner go once nothing it blocks on is left.
 fn finish_foreground(store: &mut Store, uid: &str) {
-    let Some((resource, key)) = store.by_uid(uid).cloned() else { return };
-    let is_waiting = store
-        .get(&resource, &key)
-        .is_some_and(|o| has_finalizer(o, FOREGROUND) && o["metadata"]["deletionTimestamp"].is_string());
+    let Some((resource, key)) = store.by_uid(uid).cloned() else {
+        return;
+    };
+    let is_waiting = store.get(&resource, &key).is_some_and(|o| {
+        has_finalizer(o, FOREGROUND) && o["metadata"]["deletionTimestamp"].is_string()
+    });
     if !is_waiting {
         return;
     }
@@ -217,8 +249,12 @@ fn finish_foreground(store: &mut Store, uid: &str) {
 }
 
 fn drop_finalizer(store: &mut Store, uid: &str, finalizer: &str) {
-    let Some((resource, key)) = store.by_uid(uid).cloned() else { return };
-    let Some(object) = store.get(&resource, &key) else { return };
+    let Some((resource, key)) = store.by_uid(uid).cloned() else {
+        return;
+    };
+    let Some(object) = store.get(&resource, &key) else {
+        return;
+    };
     let mut changed = (**object).clone();
     if let Some(list) = changed["metadata"]["finalizers"].as_array_mut() {
         list.retain(|f| f != finalizer);
@@ -235,7 +271,9 @@ fn drop_finalizer(store: &mut Store, uid: &str, finalizer: &str) {
 }
 
 fn drop_owner(store: &mut Store, resource: &Resource, key: &ObjectKey, uid: &str) {
-    let Some(object) = store.get(resource, key) else { return };
+    let Some(object) = store.get(resource, key) else {
+        return;
+    };
     let mut changed = (**object).clone();
     if let Some(list) = changed["metadata"]["ownerReferences"].as_array_mut() {
         list.retain(|o| o["uid"].as_str() != Some(uid));
@@ -249,11 +287,7 @@ fn drop_owner(store: &mut Store, resource: &Resource, key: &ObjectKey, uid: &str
 }
 
 /// After a write: an object that waited only for its finalizers goes when the last one is off.
-pub(super) fn after_update(
-    store: &mut Store,
-    kind: &Arc<Kind>,
-    key: &ObjectKey,
-    stored: &Value) {
+pub(super) fn after_update(store: &mut Store, kind: &Arc<Kind>, key: &ObjectKey, stored: &Value) {
     let metadata = &stored["metadata"];
     let is_free = metadata["deletionTimestamp"].is_string()
         && metadata["finalizers"].as_array().is_none_or(Vec::is_empty)
@@ -273,9 +307,12 @@ pub(super) fn after_update(
 fn after_removal(store: &mut Store, gone: &Value) {
     let uid = gone["metadata"]["uid"].as_str().unwrap_or_default();
     for (resource, key) in store.dependents_of(uid) {
-        let Some(dependent) = store.get(&resource, &key) else { continue };
-        let has_other_owner =
-            owner_uids(dependent).iter().any(|o| o != uid && store.by_uid(o).is_some());
+        let Some(dependent) = store.get(&resource, &key) else {
+            continue;
+        };
+        let has_other_owner = owner_uids(dependent)
+            .iter()
+            .any(|o| o != uid && store.by_uid(o).is_some());
         if has_other_owner {
             drop_owner(store, &resource, &key, uid);
         } else if let Ok(kind) = store.kind(&resource) {
@@ -303,7 +340,9 @@ fn empty_namespace(store: &mut Store, namespace: &str) {
 
 fn finish_namespace(store: &mut Store, namespace: &str) {
     let key = ObjectKey::new("", namespace);
-    let Some(object) = store.get(&Resource::NAMESPACES, &key).cloned() else { return };
+    let Some(object) = store.get(&Resource::NAMESPACES, &key).cloned() else {
+        return;
+    };
     if object["metadata"]["deletionTimestamp"].is_string()
         && let Ok(kind) = store.kind(&Resource::NAMESPACES)
     {

@@ -14,66 +14,70 @@ use super::schema::CustomVersion;
 
 /// JSON paths of the scale subresource.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ScalePaths {
+pub(super) struct ScalePaths {
     /// Wanted replicas, such as `.spec.replicas`.
-    pub spec_replicas: String,
+    pub(super) spec_replicas: String,
     /// Observed replicas, such as `.status.replicas`.
-    pub status_replicas: String,
+    pub(super) status_replicas: String,
     /// Selector in text form, if the kind has one.
-    pub selector: Option<String>,
+    pub(super) selector: Option<String>,
 }
 
 /// One served kind.
 #[derive(Debug, Clone)]
-pub struct Kind {
+pub(super) struct Kind {
     /// The table that holds its objects.
-    pub resource: Resource,
+    pub(super) resource: Resource,
     /// API group under which it is served; differs from the table's for events.k8s.io.
-    pub group: String,
+    pub(super) group: String,
     /// Served versions, preferred first.
-    pub versions: Vec<String>,
+    pub(super) versions: Vec<String>,
     /// Version in which objects are kept.
-    pub storage_version: String,
+    pub(super) storage_version: String,
     /// Such as `Pod`.
-    pub kind: String,
+    pub(super) kind: String,
     /// Such as `PodList`.
-    pub list_kind: String,
+    pub(super) list_kind: String,
     /// Such as `pod`.
-    pub singular: String,
+    pub(super) singular: String,
     /// Such as `po`.
-    pub short_names: Vec<String>,
+    pub(super) short_names: Vec<String>,
     /// Such as `all`.
-    pub categories: Vec<String>,
+    pub(super) categories: Vec<String>,
     /// Whether objects live in namespaces.
-    pub is_namespaced: bool,
+    pub(super) is_namespaced: bool,
     /// Whether status is a subresource.
-    pub has_status: bool,
+    pub(super) has_status: bool,
     /// Whether changes outside metadata and status count generations.
-    pub has_generation: bool,
+    pub(super) has_generation: bool,
     /// The scale subresource, if any.
-    pub scale: Option<ScalePaths>,
+    pub(super) scale: Option<ScalePaths>,
     /// For custom resources: schema and columns of each version.
-    pub custom: BTreeMap<String, Arc<CustomVersion>>,
+    pub(super) custom: BTreeMap<String, Arc<CustomVersion>>,
 }
 
 impl Kind {
     /// `apps/v1`, or `v1` in the core group.
-    pub fn api_version(&self, version: &str) -> String {
-        if self.group.is_empty() { version.to_owned() } else { format!("{}/{version}", self.group) }
+    pub(super) fn api_version(&self, version: &str) -> String {
+        if self.group.is_empty() {
+            version.to_owned()
+        } else {
+            format!("{}/{version}", self.group)
+        }
     }
 
     /// Whether the kind came from a CustomResourceDefinition.
-    pub fn is_custom(&self) -> bool {
+    pub(super) fn is_custom(&self) -> bool {
         !self.custom.is_empty()
     }
 
     /// Schema and columns of the stored version.
-    pub fn stored_custom(&self) -> Option<&Arc<CustomVersion>> {
+    pub(super) fn stored_custom(&self) -> Option<&Arc<CustomVersion>> {
         self.custom.get(&self.storage_version)
     }
 
     /// The object as it reads in `version`.
-    pub fn to_wire<'a>(&self, object: &'a Value, version: &str) -> Cow<'a, Value> {
+    pub(super) fn to_wire<'a>(&self, object: &'a Value, version: &str) -> Cow<'a, Value> {
         let wanted = self.api_version(version);
         if object["apiVersion"].as_str() == Some(wanted.as_str()) {
             return Cow::Borrowed(object);
@@ -87,7 +91,7 @@ impl Kind {
     }
 
     /// The object as it is kept, given one that arrived in `self`'s group.
-    pub fn to_storage(&self, object: &mut Value) {
+    pub(super) fn to_storage(&self, object: &mut Value) {
         if self.resource == Resource::EVENTS && !self.group.is_empty() {
             super::events::to_group(object, "");
         }
@@ -106,40 +110,37 @@ impl Kind {
 
 /// All served kinds.
 #[derive(Debug, Clone, Default)]
-pub struct Kinds {
+pub(super) struct Kinds {
     /// By served group and plural.
     by_name: BTreeMap<(String, String), Arc<Kind>>,
 }
 
 impl Kinds {
     /// Adds a kind or replaces it.
-    pub fn register(&mut self, kind: Kind) {
+    pub(super) fn register(&mut self, kind: Kind) {
         let key = (kind.group.clone(), kind.resource.plural.to_string());
         self.by_name.insert(key, Arc::new(kind));
     }
 
     /// Stops to serve a kind.
-    pub fn unregister(&mut self, resource: &Resource) {
-        self.by_name.remove(&(resource.group.to_string(), resource.plural.to_string()));
+    pub(super) fn unregister(&mut self, resource: &Resource) {
+        self.by_name
+            .remove(&(resource.group.to_string(), resource.plural.to_string()));
     }
 
     /// The kind whose table this is.
-    pub fn of(&self, resource: &Resource) -> Option<&Arc<Kind>> {
-        self.by_name.get(&(resource.group.to_string(), resource.plural.to_string()))
+    pub(super) fn of(&self, resource: &Resource) -> Option<&Arc<Kind>> {
+        self.by_name
+            .get(&(resource.group.to_string(), resource.plural.to_string()))
     }
 
     /// The kind served under group and plural.
-    pub fn served(&self, group: &str, plural: &str) -> Option<&Arc<Kind>> {
+    pub(super) fn served(&self, group: &str, plural: &str) -> Option<&Arc<Kind>> {
         self.by_name.get(&(group.to_owned(), plural.to_owned()))
     }
 
-    /// The kind with this group and kind name.
-    pub fn named(&self, group: &str, kind: &str) -> Option<&Arc<Kind>> {
-        self.by_name.values().find(|k| k.group == group && k.kind == kind)
-    }
-
     /// All kinds, by group and plural.
-    pub fn iter(&self) -> impl Iterator<Item = &Arc<Kind>> {
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Arc<Kind>> {
         self.by_name.values()
     }
 }

@@ -62,7 +62,10 @@ impl<'a> Shape<'a> {
     fn is_atomic_map(self) -> bool {
         match self {
             Self::Builtin(name) => {
-                matches!(name, "selector" | "nodeSelector" | "labelSelector" | "resourceFieldRef")
+                matches!(
+                    name,
+                    "selector" | "nodeSelector" | "labelSelector" | "resourceFieldRef"
+                )
             }
             Self::Custom(schema) => schema.is_some_and(Schema::is_atomic),
         }
@@ -137,7 +140,9 @@ fn item_step(keys: &ListKeys, item: &Value) -> Option<String> {
 /// All paths to values in an object, with the values.
 pub(super) fn leaves<'a>(shape: Shape<'a>, object: &'a Value) -> Vec<(Path, &'a Value)> {
     let mut found = Vec::new();
-    let Some(map) = object.as_object() else { return found };
+    let Some(map) = object.as_object() else {
+        return found;
+    };
     for (name, value) in map {
         if matches!(name.as_str(), "apiVersion" | "kind") {
             continue;
@@ -224,7 +229,9 @@ pub(super) fn to_fields(paths: &BTreeSet<Path>) -> Value {
         let mut at = &mut root;
         for step in path {
             let next = at.entry(step.clone()).or_insert_with(|| json!({}));
-            let Some(map) = next.as_object_mut() else { break };
+            let Some(map) = next.as_object_mut() else {
+                break;
+            };
             at = map;
         }
     }
@@ -271,7 +278,11 @@ impl Entry {
         Self {
             manager: manager.to_owned(),
             operation: operation.to_owned(),
-            subresource: if part == Part::Status { "status".to_owned() } else { String::new() },
+            subresource: if part == Part::Status {
+                "status".to_owned()
+            } else {
+                String::new()
+            },
             time: time_text(now).into(),
             paths: BTreeSet::new(),
         }
@@ -320,7 +331,9 @@ pub(super) fn write(object: &mut Value, entries: &[Entry]) {
             value
         })
         .collect();
-    let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) else { return };
+    let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) else {
+        return;
+    };
     if list.is_empty() {
         metadata.remove("managedFields");
     } else {
@@ -329,14 +342,22 @@ pub(super) fn write(object: &mut Value, entries: &[Entry]) {
 }
 
 /// Records the fields of a new object, if its writer names itself.
-pub(super) fn after_create(kind: &Kind, object: &mut Value, options: &WriteOptions, now: Timestamp) {
+pub(super) fn after_create(
+    kind: &Kind,
+    object: &mut Value,
+    options: &WriteOptions,
+    now: Timestamp,
+) {
     if options.is_apply {
         return;
     }
     match &options.field_manager {
         Some(manager) => {
             let mut entry = Entry::new(manager, "Update", Part::Main, now);
-            entry.paths = leaves(Shape::of(kind), object).into_iter().map(|(p, _)| p).collect();
+            entry.paths = leaves(Shape::of(kind), object)
+                .into_iter()
+                .map(|(p, _)| p)
+                .collect();
             write(object, &[entry]);
         }
         None => write(object, &[]),
@@ -351,7 +372,9 @@ pub(super) fn after_update(
     options: &WriteOptions,
     now: Timestamp,
 ) {
-    let has_entries = object["metadata"]["managedFields"].as_array().is_some_and(|l| !l.is_empty());
+    let has_entries = object["metadata"]["managedFields"]
+        .as_array()
+        .is_some_and(|l| !l.is_empty());
     if options.is_apply || (!has_entries && options.field_manager.is_none()) {
         return;
     }
@@ -366,14 +389,19 @@ pub(super) fn after_update(
         .filter(|(path, value)| was.get(path) != Some(value))
         .map(|(path, _)| path.clone())
         .collect();
-    let gone: BTreeSet<Path> =
-        before.iter().filter(|(path, _)| !is.contains(path)).map(|(p, _)| p.clone()).collect();
+    let gone: BTreeSet<Path> = before
+        .iter()
+        .filter(|(path, _)| !is.contains(path))
+        .map(|(p, _)| p.clone())
+        .collect();
     if changed.is_empty() && gone.is_empty() {
         return;
     }
     let mut entries = read(object);
     for entry in &mut entries {
-        entry.paths.retain(|path| !changed.contains(path) && !gone.contains(path));
+        entry
+            .paths
+            .retain(|path| !changed.contains(path) && !gone.contains(path));
     }
     if let Some(manager) = &options.field_manager {
         let mut mine = Entry::new(manager, "Update", options.part, now);

@@ -12,7 +12,9 @@ const LETTERS: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
 impl Names {
     pub(super) fn new(seed: u64) -> Self {
         // Another stream than that of the rest of the world with the same seed.
-        Self { state: seed ^ 0x6170_695f_7365_7276 }
+        Self {
+            state: seed ^ 0x6170_695f_7365_7276,
+        }
     }
 
     fn next(&mut self) -> u64 {

@@ -12,14 +12,14 @@ use super::direct::ApiServer;
 use super::discovery;
 use super::kinds::{Kind, Kinds};
 use super::schema::Schema;
-use super::service::{Answer, answer_json};
+use super::service::{Answer, answer_bytes, answer_json};
 use super::status::Status;
 
 /// Answers a path under `/openapi/`.
 pub(super) fn answer(server: &ApiServer, path: &str, prefix: &str) -> Result<Answer, Status> {
     let kinds = server.with(|store| store.kinds.clone());
     match path {
-        "/openapi/v2" => Ok(answer_json(200, &document_v2(&kinds))),
+        "/openapi/v2" => Ok(answer_bytes(200, V2_TYPE, V2_EMPTY.to_vec())),
         "/openapi/v3" => Ok(answer_json(200, &index(&kinds, prefix))),
         _ => {
             let steps: Vec<&str> = path.split('/').skip(3).collect();
@@ -34,7 +34,11 @@ pub(super) fn answer(server: &ApiServer, path: &str, prefix: &str) -> Result<Ans
 }
 
 fn root_of(group: &str, version: &str) -> String {
-    if group.is_empty() { format!("api/{version}") } else { format!("apis/{group}/{version}") }
+    if group.is_empty() {
+        format!("api/{version}")
+    } else {
+        format!("apis/{group}/{version}")
+    }
 }
 
 fn index(kinds: &Kinds, prefix: &str) -> Value {
@@ -76,7 +80,11 @@ fn document(kinds: &Kinds, group: &str, version: &str) -> Value {
         }
         let root = root_of(group, version);
         let plural = &kind.resource.plural;
-        let place = if kind.is_namespaced { "namespaces/{namespace}/" } else { "" };
+        let place = if kind.is_namespaced {
+            "namespaces/{namespace}/"
+        } else {
+            ""
+        };
         paths.insert(
             format!("/{root}/{place}{plural}/{{name}}"),
             operations(&marker, &reference(kind, &name)),
@@ -101,14 +109,17 @@ fn reference(kind: &Kind, custom_name: &str) -> String {
     }
     let mut generator = generator();
     builtin::kinds::add_schema(&kind.group, &kind.kind, &mut generator)
-        .and_then(|schema| schema.get("$ref").and_then(Value::as_str).map(str::to_owned))
+        .and_then(|schema| {
+            schema
+                .get("$ref")
+                .and_then(Value::as_str)
+                .map(str::to_owned)
+        })
         .unwrap_or_default()
 }
 
 fn operations(marker: &Value, reference: &str) -> Value {
-    let parameter = |name: &str| {
-        json!({"name": name, "in": "query", "schema": {"type": "string", "uniqueItems": true}})
-    };
+    let parameter = |name: &str| json!({"name": name, "in": "query", "schema": {"type": "string", "uniqueItems": true}});
     let parameters = ["dryRun", "fieldManager", "fieldValidation"].map(parameter);
     let content = json!({"application/json": {"schema": {"$ref": reference}}});
     let operation = |action: &str| {
@@ -151,7 +162,8 @@ fn complete_custom(schema: &mut Value) {
         }
     }
     if fields["metadata"]["properties"].is_null() {
-        fields["metadata"] = json!({"type": "object", "description": "Standard object's metadata."});
+        fields["metadata"] =
+            json!({"type": "object", "description": "Standard object's metadata."});
     }
 }
 
@@ -159,7 +171,9 @@ fn complete_custom(schema: &mut Value) {
 fn mark_builtin(kinds: &Kinds, group: &str, version: &str, schemas: &mut BTreeMap<String, Value>) {
     for kind in kinds.iter().filter(|k| k.group == group && !k.is_custom()) {
         let reference = reference(kind, "");
-        let Some(name) = reference.rsplit('/').next() else { continue };
+        let Some(name) = reference.rsplit('/').next() else {
+            continue;
+        };
         if let Some(schema) = schemas.get_mut(name) {
             schema["x-kubernetes-group-version-kind"] =
                 json!([{"group": group, "version": version, "kind": kind.kind}]);
@@ -171,23 +185,10 @@ fn generator() -> schemars::SchemaGenerator {
     schemars::generate::SchemaSettings::openapi3().into_generator()
 }
 
-/// Version 2 knows our custom kinds only: clients of today ask for version 3.
-fn document_v2(kinds: &Kinds) -> Value {
-    let mut definitions = Map::new();
-    for kind in kinds.iter().filter(|k| k.is_custom()) {
-        for (version, custom) in &kind.custom {
-            let mut schema = custom.source.clone();
-            schema["x-kubernetes-group-version-kind"] =
-                json!([{"group": kind.group, "version": version, "kind": kind.kind}]);
-            definitions.insert(schema_name(kind, version), schema);
-        }
-    }
-    json!({
-        "swagger": "2.0",
-        "info": {"title": "Mortise's simulated Kubernetes", "version": "v1.33.0"},
-        "paths": {}, "definitions": definitions,
-    })
-}
+/// kubectl reads version 2 in protobuf only, and asks for it only about kinds that are not served: an empty document
+/// says that nothing is known of them.
+const V2_EMPTY: &[u8] = b"\x0a\x032.0";
+const V2_TYPE: &str = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf";
 
 type Compiled = BTreeMap<(String, String), Option<Arc<Schema>>>;
 
@@ -216,7 +217,9 @@ fn inline(schema: &Value, definitions: &Map<String, Value>, within: &mut Vec<Str
         Value::Object(fields) => {
             let reference = fields.get("$ref").and_then(Value::as_str);
             if let Some(name) = reference.and_then(|r| r.rsplit('/').next()) {
-                let Some(target) = definitions.get(name) else { return json!({}) };
+                let Some(target) = definitions.get(name) else {
+                    return json!({});
+                };
                 if within.iter().any(|n| n == name) {
                     return json!({"x-kubernetes-preserve-unknown-fields": true});
                 }
@@ -226,7 +229,11 @@ fn inline(schema: &Value, definitions: &Map<String, Value>, within: &mut Vec<Str
                 return inlined;
             }
             // A reference with a description beside it comes wrapped.
-            if let Some([only]) = fields.get("allOf").and_then(Value::as_array).map(Vec::as_slice) {
+            if let Some([only]) = fields
+                .get("allOf")
+                .and_then(Value::as_array)
+                .map(Vec::as_slice)
+            {
                 return inline(only, definitions, within);
             }
             let is_text = |name: &str, value: &Value| name == "description" && value.is_string();
@@ -236,9 +243,10 @@ fn inline(schema: &Value, definitions: &Map<String, Value>, within: &mut Vec<Str
             }
             Value::Object(inlined)
         }
-        Value::Array(items) => {
-            items.iter().map(|item| inline(item, definitions, within)).collect()
-        }
+        Value::Array(items) => items
+            .iter()
+            .map(|item| inline(item, definitions, within))
+            .collect(),
         other => other.clone(),
     }
 }

@@ -54,7 +54,9 @@ pub(super) fn run(
         }
         Patch::Merge(change) => {
             merge::apply(&mut object, change);
-            change["metadata"]["resourceVersion"].as_str().map(str::to_owned)
+            change["metadata"]["resourceVersion"]
+                .as_str()
+                .map(str::to_owned)
         }
         Patch::Strategic(change) => {
             if kind.is_custom() {
@@ -63,7 +65,9 @@ pub(super) fn run(
                 ));
             }
             strategic::apply(&mut object, change)?;
-            change["metadata"]["resourceVersion"].as_str().map(str::to_owned)
+            change["metadata"]["resourceVersion"]
+                .as_str()
+                .map(str::to_owned)
         }
         Patch::Apply { .. } => None,
     };
@@ -77,11 +81,21 @@ pub(super) fn run(
             &object["metadata"]["name"],
             "field is immutable",
         );
-        return Err(Status::invalid(&kind.group, &kind.kind, &key.name, &[error]));
+        return Err(Status::invalid(
+            &kind.group,
+            &kind.kind,
+            &key.name,
+            &[error],
+        ));
     }
-    let options = WriteOptions { part: options.part, ..options.clone() };
+    let options = WriteOptions {
+        part: options.part,
+        ..options.clone()
+    };
     if options.part == Part::Whole {
-        return Err(Status::bad_request("patches mean either the object or its status"));
+        return Err(Status::bad_request(
+            "patches mean either the object or its status",
+        ));
     }
     store.update(kind, key, object, &options)
 }

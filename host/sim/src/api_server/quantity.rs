@@ -50,8 +50,14 @@ fn parse_text(text: &str) -> Option<f64> {
     }
     let (digits, exponent) = text.split_once(['e', 'E'])?;
     let exponent: i32 = exponent.parse().ok()?;
-    is_number(digits).then(|| digits.parse::<f64>().ok().map(|n| n * 10_f64.powi(exponent)))?
+    is_number(digits).then(|| {
+        digits
+            .parse::<f64>()
+            .ok()
+            .map(|n| n * 10_f64.powi(exponent))
+    })?
 }
 
 /// Kubernetes' sentence on a text that is no quantity.
-pub(super) const PROBLEM: &str = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'";
+pub(super) const PROBLEM: &str =
+    "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'";

@@ -105,8 +105,11 @@ pub(super) struct Target {
 impl Target {
     /// Reads `/api/v1/…` and `/apis/G/V/…` below their version.
     pub(super) fn parse(kinds: &Kinds, path: &str) -> Result<Self, Status> {
-        let steps: Vec<String> =
-            path.split('/').filter(|step| !step.is_empty()).map(decode).collect();
+        let steps: Vec<String> = path
+            .split('/')
+            .filter(|step| !step.is_empty())
+            .map(decode)
+            .collect();
         let steps: Vec<&str> = steps.iter().map(String::as_str).collect();
         let (group, version, rest) = match steps.as_slice() {
             ["api", version, rest @ ..] => ("", *version, rest),

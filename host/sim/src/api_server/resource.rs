@@ -27,12 +27,18 @@ impl fmt::Display for Resource {
 impl Resource {
     /// A resource whose names are known at compile time.
     pub const fn fixed(group: &'static str, plural: &'static str) -> Self {
-        Self { group: Cow::Borrowed(group), plural: Cow::Borrowed(plural) }
+        Self {
+            group: Cow::Borrowed(group),
+            plural: Cow::Borrowed(plural),
+        }
     }
 
     /// A resource whose names come from data.
     pub fn new(group: impl Into<String>, plural: impl Into<String>) -> Self {
-        Self { group: Cow::Owned(group.into()), plural: Cow::Owned(plural.into()) }
+        Self {
+            group: Cow::Owned(group.into()),
+            plural: Cow::Owned(plural.into()),
+        }
     }
 
     /// core/v1 pods.

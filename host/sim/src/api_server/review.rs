@@ -9,29 +9,72 @@ use super::status::Status;
 
 /// Group, plural, kind, and whether it lives in namespaces.
 pub(super) const KINDS: [(&str, &str, &str, bool); 6] = [
-    ("authentication.k8s.io", "selfsubjectreviews", "SelfSubjectReview", false),
-    ("authentication.k8s.io", "tokenreviews", "TokenReview", false),
-    ("authorization.k8s.io", "localsubjectaccessreviews", "LocalSubjectAccessReview", true),
-    ("authorization.k8s.io", "selfsubjectaccessreviews", "SelfSubjectAccessReview", false),
-    ("authorization.k8s.io", "selfsubjectrulesreviews", "SelfSubjectRulesReview", false),
-    ("authorization.k8s.io", "subjectaccessreviews", "SubjectAccessReview", false),
+    (
+        "authentication.k8s.io",
+        "selfsubjectreviews",
+        "SelfSubjectReview",
+        false,
+    ),
+    (
+        "authentication.k8s.io",
+        "tokenreviews",
+        "TokenReview",
+        false,
+    ),
+    (
+        "authorization.k8s.io",
+        "localsubjectaccessreviews",
+        "LocalSubjectAccessReview",
+        true,
+    ),
+    (
+        "authorization.k8s.io",
+        "selfsubjectaccessreviews",
+        "SelfSubjectAccessReview",
+        false,
+    ),
+    (
+        "authorization.k8s.io",
+        "selfsubjectrulesreviews",
+        "SelfSubjectRulesReview",
+        false,
+    ),
+    (
+        "authorization.k8s.io",
+        "subjectaccessreviews",
+        "SubjectAccessReview",
+        false,
+    ),
 ];
 
 const USER: &str = "mortise-user";
 
 /// Answers a review, if the path is one.
-pub(super) fn answer(method: &Method, path: &str, body: &[u8]) -> Result<Option<Answer>, Status> {
+pub(super) fn answer(
+    method: &Method,
+    path: &str,
+    content_type: &str,
+    body: &[u8],
+) -> Result<Option<Answer>, Status> {
     let found = KINDS.iter().find(|(group, plural, ..)| {
         path.starts_with(&format!("/apis/{group}/v1/")) && path.ends_with(plural)
     });
-    let Some((group, _, kind, _)) = found else { return Ok(None) };
+    let Some((group, _, kind, _)) = found else {
+        return Ok(None);
+    };
     if method != Method::POST {
         return Err(Status::method_not_allowed());
     }
-    let mut review: Value = serde_json::from_slice(body)
-        .map_err(|e| Status::bad_request(format!("error decoding the body: {e}")))?;
+    let mut review: Value = if content_type.contains("protobuf") {
+        super::protobuf::decode(body)?
+    } else {
+        serde_json::from_slice(body)
+            .map_err(|e| Status::bad_request(format!("error decoding the body: {e}")))?
+    };
     if !review.is_object() {
-        return Err(Status::bad_request("the object provided is not a JSON object"));
+        return Err(Status::bad_request(
+            "the object provided is not a JSON object",
+        ));
     }
     review["apiVersion"] = format!("{group}/v1").into();
     review["kind"] = (*kind).into();

@@ -17,6 +17,7 @@ use super::garbage_collector::{DeleteOptions, Propagation};
 use super::listener::PathPrefix;
 use super::openapi;
 use super::patch::{self, Patch};
+use super::protobuf;
 use super::request::{Query, Shape, Target};
 use super::resource::Resource;
 use super::review;
@@ -35,9 +36,15 @@ pub(super) fn handle(server: &ApiServer, parts: &Parts, body: &[u8]) -> Answer {
     let result = match parts.uri.path().trim_end_matches('/') {
         "/healthz" | "/readyz" | "/livez" => Ok(answer_bytes(200, "text/plain", b"ok".to_vec())),
         "/version" => Ok(answer_json(200, &discovery::version())),
-        "" => Ok(answer_json(200, &json!({"paths": ["/api", "/apis", "/openapi/v3", "/version"]}))),
+        "" => Ok(answer_json(
+            200,
+            &json!({"paths": ["/api", "/apis", "/openapi/v3", "/version"]}),
+        )),
         path if path.starts_with("/openapi/") => {
-            let prefix = parts.extensions.get::<PathPrefix>().map_or("", |p| p.0.as_str());
+            let prefix = parts
+                .extensions
+                .get::<PathPrefix>()
+                .map_or("", |p| p.0.as_str());
             openapi::answer(server, path, prefix)
         }
         path => match discovery::answer(server, path, header_text(parts, &header::ACCEPT)) {
@@ -49,12 +56,17 @@ pub(super) fn handle(server: &ApiServer, parts: &Parts, body: &[u8]) -> Answer {
 }
 
 fn header_text<'a>(parts: &'a Parts, name: &header::HeaderName) -> &'a str {
-    parts.headers.get(name).and_then(|v| v.to_str().ok()).unwrap_or_default()
+    parts
+        .headers
+        .get(name)
+        .and_then(|v| v.to_str().ok())
+        .unwrap_or_default()
 }
 
 fn resource(server: &ApiServer, parts: &Parts, body: &[u8]) -> Result<Answer, Status> {
     let path = parts.uri.path();
-    if let Some(answer) = review::answer(&parts.method, path, body)? {
+    let content_type = header_text(parts, &header::CONTENT_TYPE);
+    if let Some(answer) = review::answer(&parts.method, path, content_type, body)? {
         return Ok(answer);
     }
     let target = server.with(|store| Target::parse(&store.kinds, path))?;
@@ -62,8 +74,7 @@ fn resource(server: &ApiServer, parts: &Parts, body: &[u8]) -> Result<Answer, St
         server,
         query: Query::parse(parts.uri.query().unwrap_or_default()),
         shape: Shape::of(header_text(parts, &header::ACCEPT)),
-        content_type: header_text(parts, &header::CONTENT_TYPE),
-        user_agent: header_text(parts, &header::USER_AGENT),
+        content_type,
         body,
         target,
     };
@@ -100,21 +111,26 @@ struct Request<'a> {
     query: Query,
     shape: Shape,
     content_type: &'a str,
-    user_agent: &'a str,
     body: &'a [u8],
     target: Target,
 }
 
 impl Request<'_> {
     fn key(&self) -> ObjectKey {
-        let namespace =
-            if self.target.kind.is_namespaced { self.target.namespace.as_str() } else { "" };
+        let namespace = if self.target.kind.is_namespaced {
+            self.target.namespace.as_str()
+        } else {
+            ""
+        };
         ObjectKey::new(namespace, self.target.name.as_str())
     }
 
     fn options(&self) -> WriteOptions {
-        let part =
-            if self.target.subresource == "status" { Part::Status } else { Part::Main };
+        let part = if self.target.subresource == "status" {
+            Part::Status
+        } else {
+            Part::Main
+        };
         let manager = self.query.get("fieldManager");
         WriteOptions {
             part,
@@ -127,7 +143,7 @@ impl Request<'_> {
     /// The object in the body, JSON or YAML.
     fn object(&self) -> Result<Value, Status> {
         if self.content_type.contains("protobuf") {
-            return Err(Status::unsupported_media_type(self.content_type));
+            return protobuf::decode(self.body);
         }
         match serde_json::from_slice(self.body) {
             Ok(value) => Ok(value),
@@ -148,9 +164,11 @@ impl Request<'_> {
         let found = unknown::fields(&self.target.kind, &self.target.version, object);
         if mode == "Strict" && !found.is_empty() {
             let list = found.join(", ");
-            return Err(Status::bad_request(format!("{} in version {:?} cannot be handled as a \
-                {}: strict decoding error: {list}", self.target.kind.kind,
-                self.target.version, self.target.kind.kind)));
+            return Err(Status::bad_request(format!(
+                "{} in version {:?} cannot be handled as a \
+                {}: strict decoding error: {list}",
+                self.target.kind.kind, self.target.version, self.target.kind.kind
+            )));
         }
         Ok(found)
     }
@@ -161,9 +179,8 @@ impl Request<'_> {
             Shape::Full => answer_json(code, &*wire),
             Shape::Partial => answer_json(code, &table::partial(&wire)),
             Shape::Table => {
-                let metadata =
-                    json!({"resourceVersion": object["metadata"]["resourceVersion"]});
-                answer_json(code, &self.view().render(&[wire.as_ref()], metadata))
+                let metadata = json!({"resourceVersion": object["metadata"]["resourceVersion"]});
+                answer_json(code, &self.view().render(&[wire.as_ref()], &metadata))
             }
         };
         for warning in warnings {
@@ -192,7 +209,9 @@ impl Request<'_> {
             return self.list();
         }
         let key = self.key();
-        let object = self.server.get(&self.target.kind.resource, &key.namespace, &key.name)?;
+        let object = self
+            .server
+            .get(&self.target.kind.resource, &key.namespace, &key.name)?;
         Ok(self.answer_object(200, &object, &[]))
     }
 
@@ -215,21 +234,36 @@ impl Request<'_> {
             let taken: Vec<_> = rest.by_ref().take(most).collect();
             let remaining = rest.count();
             let last = taken.last().map(|(key, _)| (*key).clone());
-            let items = taken.into_iter().map(|(_, object)| object.clone()).collect();
-            Ok(Page { items, revision, remaining, last })
+            let items = taken
+                .into_iter()
+                .map(|(_, object)| object.clone())
+                .collect();
+            Ok(Page {
+                items,
+                revision,
+                remaining,
+                last,
+            })
         })?;
         let mut metadata = json!({"resourceVersion": page.revision.to_string()});
         if let (Some(after), true) = (page.last, page.remaining > 0) {
-            metadata["continue"] = Resume { revision: page.revision, after }.encode().into();
+            metadata["continue"] = Resume {
+                revision: page.revision,
+                after,
+            }
+            .encode()
+            .into();
             metadata["remainingItemCount"] = page.remaining.into();
         }
-        Ok(self.answer_list(&page.items, metadata))
+        Ok(self.answer_list(&page.items, &metadata))
     }
 
-    fn answer_list(&self, items: &[Arc<Value>], metadata: Value) -> Answer {
+    fn answer_list(&self, items: &[Arc<Value>], metadata: &Value) -> Answer {
         let kind = &self.target.kind;
-        let wire: Vec<_> =
-            items.iter().map(|o| kind.to_wire(o, &self.target.version)).collect();
+        let wire: Vec<_> = items
+            .iter()
+            .map(|o| kind.to_wire(o, &self.target.version))
+            .collect();
         match self.shape {
             Shape::Table => {
                 let rows: Vec<&Value> = wire.iter().map(AsRef::as_ref).collect();
@@ -272,12 +306,15 @@ impl Request<'_> {
         match self.target.subresource.as_str() {
             "status" if self.target.kind.has_status => self.read(),
             "scale" => {
-                let scale =
-                    self.server.with(|store| scale::get(store, &self.target.kind, &key))?;
+                let scale = self
+                    .server
+                    .with(|store| scale::get(store, &self.target.kind, &key))?;
                 Ok(answer_json(200, &scale))
             }
             "log" if self.target.kind.resource == Resource::PODS => {
-                let pod = self.server.get(&Resource::PODS, &key.namespace, &key.name)?;
+                let pod = self
+                    .server
+                    .get(&Resource::PODS, &key.namespace, &key.name)?;
                 let node = pod["spec"]["nodeName"].as_str().unwrap_or("no node");
                 let text = format!("simulated pod {}/{} on {node}\n", key.namespace, key.name);
                 Ok(answer_bytes(200, "text/plain", text.into_bytes()))
@@ -297,24 +334,29 @@ impl Request<'_> {
                     && namespace.is_empty()
                     && object["metadata"]["namespace"].as_str().is_none()
                 {
-                    return Err(Status::bad_request("an empty namespace may not be set during creation"));
+                    return Err(Status::bad_request(
+                        "an empty namespace may not be set during creation",
+                    ));
                 }
                 let options = self.options();
-                let stored =
-                    self.server.with(|store| store.create(kind, namespace, object, &options))?;
+                let stored = self
+                    .server
+                    .with(|store| store.create(kind, namespace, object, &options))?;
                 Ok(self.answer_object(201, &stored, &warnings))
             }
             (_, "binding") if kind.resource == Resource::PODS => {
                 let binding = self.object()?;
                 let node = binding["target"]["name"].as_str().unwrap_or_default();
-                self.server.with(|store| builtin::pod::bind(store, &self.key(), node))?;
+                self.server
+                    .with(|store| builtin::pod::bind(store, &self.key(), node))?;
                 Ok(answer_success(201))
             }
             (_, "eviction") if kind.resource == Resource::PODS => {
                 let eviction = self.object()?;
                 let mut options = delete_options(&eviction["deleteOptions"])?;
                 options.dry_run |= self.query.is_dry_run();
-                self.server.with(|store| eviction::evict(store, &self.key(), &options))?;
+                self.server
+                    .with(|store| eviction::evict(store, &self.key(), &options))?;
                 Ok(answer_success(201))
             }
             (name, "token") if kind.resource == Resource::SERVICE_ACCOUNTS => {
@@ -347,10 +389,16 @@ impl Request<'_> {
                         &json!(0),
                         "must be specified for an update",
                     );
-                    return Err(Status::invalid(&kind.group, &kind.kind, &key.name, &[error]));
+                    return Err(Status::invalid(
+                        &kind.group,
+                        &kind.kind,
+                        &key.name,
+                        &[error],
+                    ));
                 }
-                let stored =
-                    self.server.with(|store| store.update(kind, &key, object, &options))?;
+                let stored = self
+                    .server
+                    .with(|store| store.update(kind, &key, object, &options))?;
                 Ok(self.answer_object(200, &stored, &warnings))
             }
             _ => Err(Status::no_such_resource()),
@@ -360,7 +408,13 @@ impl Request<'_> {
     fn patch(&self) -> Result<Answer, Status> {
         let (kind, key, options) = (&self.target.kind, self.key(), self.options());
         let body = self.object()?;
-        let patch = match self.content_type.split(';').next().unwrap_or_default().trim() {
+        let patch = match self
+            .content_type
+            .split(';')
+            .next()
+            .unwrap_or_default()
+            .trim()
+        {
             "application/json-patch+json" => Patch::Json(body),
             "application/merge-patch+json" => Patch::Merge(body),
             "application/strategic-merge-patch+json" => Patch::Strategic(body),
@@ -371,14 +425,20 @@ impl Request<'_> {
                          is required for apply patch",
                     ));
                 }
-                Patch::Apply { intent: body, is_forced: self.query.is_true("force") }
+                Patch::Apply {
+                    intent: body,
+                    is_forced: self.query.is_true("force"),
+                }
             }
             other => return Err(Status::unsupported_media_type(other)),
         };
         if self.target.subresource == "scale" {
             return self.patch_scale(&patch, &options);
         }
-        if !matches!(self.target.subresource.as_str(), "" | "status" | "ephemeralcontainers" | "resize") {
+        if !matches!(
+            self.target.subresource.as_str(),
+            "" | "status" | "ephemeralcontainers" | "resize"
+        ) {
             return Err(Status::no_such_resource());
         }
         let warnings = match &patch {
@@ -387,8 +447,12 @@ impl Request<'_> {
                 self.check_fields(value)?
             }
         };
-        let existed = self.server.with(|store| store.get(&kind.resource, &key).is_some());
-        let stored = self.server.with(|store| patch::run(store, kind, &key, &patch, &options))?;
+        let existed = self
+            .server
+            .with(|store| store.get(&kind.resource, &key).is_some());
+        let stored = self
+            .server
+            .with(|store| patch::run(store, kind, &key, &patch, &options))?;
         Ok(self.answer_object(if existed { 200 } else { 201 }, &stored, &warnings))
     }
 
@@ -415,7 +479,11 @@ impl Request<'_> {
     }
 
     fn delete(&self) -> Result<Answer, Status> {
-        let body = if self.body.is_empty() { Value::Null } else { self.object()? };
+        let body = if self.body.is_empty() {
+            Value::Null
+        } else {
+            self.object()?
+        };
         let mut options = delete_options(&body)?;
         options.dry_run |= self.query.is_dry_run();
         if let Ok(seconds) = self.query.get("gracePeriodSeconds").parse() {
@@ -461,10 +529,13 @@ impl Request<'_> {
                 .map(|(key, _)| key.clone())
                 .collect();
             // An object that went with an earlier one of the list is deleted, too.
-            chosen.iter().filter_map(|key| store.delete(kind, key, options).ok()).collect::<Vec<_>>()
+            chosen
+                .iter()
+                .filter_map(|key| store.delete(kind, key, options).ok())
+                .collect::<Vec<_>>()
         });
         let metadata = json!({"resourceVersion": self.server.revision().to_string()});
-        Ok(self.answer_list(&deleted, metadata))
+        Ok(self.answer_list(&deleted, &metadata))
     }
 }
 
@@ -496,7 +567,9 @@ fn delete_options(body: &Value) -> Result<DeleteOptions, Status> {
         uid: text(&body["preconditions"]["uid"]),
         resource_version: text(&body["preconditions"]["resourceVersion"]),
         propagation: Propagation::default(),
-        dry_run: body["dryRun"].as_array().is_some_and(|list| !list.is_empty()),
+        dry_run: body["dryRun"]
+            .as_array()
+            .is_some_and(|list| !list.is_empty()),
     };
     if let Some(policy) = body["propagationPolicy"].as_str() {
         options.propagation = propagation(policy)?;
@@ -530,10 +603,14 @@ impl Resume {
             return Ok(None);
         }
         let bad = || Status::bad_request("continue key is not valid");
-        let bytes =
-            base64::engine::general_purpose::URL_SAFE_NO_PAD.decode(text).map_err(|_| bad())?;
+        let bytes = base64::engine::general_purpose::URL_SAFE_NO_PAD
+            .decode(text)
+            .map_err(|_| bad())?;
         let (revision, namespace, name): (u64, String, String) =
             serde_json::from_slice(&bytes).map_err(|_| bad())?;
-        Ok(Some(Self { revision, after: ObjectKey::new(namespace, name) }))
+        Ok(Some(Self {
+            revision,
+            after: ObjectKey::new(namespace, name),
+        }))
     }
 }

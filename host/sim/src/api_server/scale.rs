@@ -43,7 +43,11 @@ pub(super) fn of(kind: &Kind, object: &Value) -> Result<Value, Status> {
     if kind.is_namespaced {
         scale["metadata"]["namespace"] = metadata["namespace"].clone();
     }
-    if let Some(selector) = paths.selector.as_deref().and_then(|path| at_path(object, path)) {
+    if let Some(selector) = paths
+        .selector
+        .as_deref()
+        .and_then(|path| at_path(object, path))
+    {
         let text = match selector {
             Value::String(text) => text.clone(),
             object => selector_text(object),
@@ -56,12 +60,20 @@ pub(super) fn of(kind: &Kind, object: &Value) -> Result<Value, Status> {
 fn selector_text(selector: &Value) -> String {
     let labels = selector["matchLabels"].as_object();
     let pairs = labels.into_iter().flatten();
-    let mut terms: Vec<String> =
-        pairs.map(|(k, v)| format!("{k}={}", v.as_str().unwrap_or_default())).collect();
-    for expression in selector["matchExpressions"].as_array().into_iter().flatten() {
+    let mut terms: Vec<String> = pairs
+        .map(|(k, v)| format!("{k}={}", v.as_str().unwrap_or_default()))
+        .collect();
+    for expression in selector["matchExpressions"]
+        .as_array()
+        .into_iter()
+        .flatten()
+    {
         let key = expression["key"].as_str().unwrap_or_default();
         let values = expression["values"].as_array().into_iter().flatten();
-        let list = values.filter_map(Value::as_str).collect::<Vec<_>>().join(",");
+        let list = values
+            .filter_map(Value::as_str)
+            .collect::<Vec<_>>()
+            .join(",");
         terms.push(match expression["operator"].as_str().unwrap_or_default() {
             "In" => format!("{key} in ({list})"),
             "NotIn" => format!("{key} notin ({list})"),
@@ -106,7 +118,9 @@ pub(super) fn set_from(
     scale: &Value,
     options: &WriteOptions,
 ) -> Result<Value, Status> {
-    let given = scale["metadata"]["resourceVersion"].as_str().unwrap_or_default();
+    let given = scale["metadata"]["resourceVersion"]
+        .as_str()
+        .unwrap_or_default();
     if let Some(old) = store.get(&kind.resource, key)
         && !given.is_empty()
         && old["metadata"]["resourceVersion"].as_str() != Some(given)
@@ -119,4 +133,3 @@ pub(super) fn set_from(
     let object = set(store, kind, key, replicas, options)?;
     of(kind, &object)
 }
-

@@ -111,7 +111,7 @@ impl Schema {
 
     /// The schema of a field.
     pub(super) fn field(&self, name: &str) -> Option<&Self> {
-        self.properties.get(name).or_else(|| match &self.additional {
+        self.properties.get(name).or(match &self.additional {
             Some(Additional::Of(schema)) => Some(schema),
             Some(Additional::Any) | None => None,
         })

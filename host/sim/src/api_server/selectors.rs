@@ -45,11 +45,18 @@ impl LabelSelector {
                 terms.push((key.clone(), Test::In(vec![value])));
             }
         }
-        for expression in selector["matchExpressions"].as_array().into_iter().flatten() {
+        for expression in selector["matchExpressions"]
+            .as_array()
+            .into_iter()
+            .flatten()
+        {
             let key = expression["key"].as_str().unwrap_or_default().to_owned();
             let values = || -> Vec<String> {
                 let list = expression["values"].as_array();
-                list.into_iter().flatten().filter_map(|v| v.as_str().map(str::to_owned)).collect()
+                list.into_iter()
+                    .flatten()
+                    .filter_map(|v| v.as_str().map(str::to_owned))
+                    .collect()
             };
             let test = match expression["operator"].as_str().unwrap_or_default() {
                 "In" => Test::In(values()),
@@ -133,7 +140,11 @@ fn parse_term(term: &str) -> Result<(String, Test), Status> {
     for (operator, negated) in [("!=", true), ("==", false), ("=", false)] {
         if let Some((key, value)) = term.split_once(operator) {
             let values = vec![value.trim().to_owned()];
-            let test = if negated { Test::NotIn(values) } else { Test::In(values) };
+            let test = if negated {
+                Test::NotIn(values)
+            } else {
+                Test::In(values)
+            };
             return Ok((key.trim().to_owned(), test));
         }
     }
@@ -189,7 +200,7 @@ impl FieldSelector {
             let is_equal = match at {
                 None | Some(Value::Null) => wanted.is_empty() || wanted == "false",
                 Some(Value::String(text)) => text == wanted,
-                Some(other) => other.to_string() == *wanted,
+                Some(other) => serde_json::from_str::<Value>(wanted).is_ok_and(|w| w == *other),
             };
             is_equal != *negated
         })
@@ -215,7 +226,10 @@ impl Selection {
 
     /// Every object of one namespace.
     pub fn namespace(namespace: impl Into<String>) -> Self {
-        Self { namespace: Some(namespace.into()), ..Self::default() }
+        Self {
+            namespace: Some(namespace.into()),
+            ..Self::default()
+        }
     }
 
     /// Narrows by a label selector such as `app=web`.

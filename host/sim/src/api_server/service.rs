@@ -43,7 +43,11 @@ pub(super) fn answer_status(status: &Status) -> Answer {
     let mut answer = answer_bytes(status.code, "application/json", bytes);
     if status.code == 429 {
         let wait = http::HeaderValue::from_static("10");
-        if status.details.as_ref().is_some_and(|d| d["retryAfterSeconds"].is_number()) {
+        if status
+            .details
+            .as_ref()
+            .is_some_and(|d| d["retryAfterSeconds"].is_number())
+        {
             answer.headers_mut().insert(http::header::RETRY_AFTER, wait);
         }
     }

@@ -49,27 +49,46 @@ impl FieldError {
         } else {
             format!("Required value: {detail}")
         };
-        Self { reason: "FieldValueRequired", field: field.into(), message }
+        Self {
+            reason: "FieldValueRequired",
+            field: field.into(),
+            message,
+        }
     }
 
     /// A value that breaks a rule. Strings are quoted as Kubernetes quotes them.
     pub fn invalid(field: impl Into<String>, value: &Value, detail: &str) -> Self {
         let message = format!("Invalid value: {}: {detail}", shown(value));
-        Self { reason: "FieldValueInvalid", field: field.into(), message }
+        Self {
+            reason: "FieldValueInvalid",
+            field: field.into(),
+            message,
+        }
     }
 
     /// A value outside a closed list.
     pub fn not_supported(field: impl Into<String>, value: &Value, allowed: &[String]) -> Self {
         let list: Vec<String> = allowed.iter().map(|a| format!("{a:?}")).collect();
-        let message =
-            format!("Unsupported value: {}: supported values: {}", shown(value), list.join(", "));
-        Self { reason: "FieldValueNotSupported", field: field.into(), message }
+        let message = format!(
+            "Unsupported value: {}: supported values: {}",
+            shown(value),
+            list.join(", ")
+        );
+        Self {
+            reason: "FieldValueNotSupported",
+            field: field.into(),
+            message,
+        }
     }
 
     /// A second entry of what must be unique.
     pub fn duplicate(field: impl Into<String>, value: &Value) -> Self {
         let message = format!("Duplicate value: {}", shown(value));
-        Self { reason: "FieldValueDuplicate", field: field.into(), message }
+        Self {
+            reason: "FieldValueDuplicate",
+            field: field.into(),
+            message,
+        }
     }
 
     /// A field that may not be set or changed here.
@@ -92,7 +111,12 @@ fn shown(value: &Value) -> String {
 
 impl Status {
     fn new(code: u16, reason: &'static str, message: String) -> Self {
-        Self { code, reason, message, details: None }
+        Self {
+            code,
+            reason,
+            message,
+            details: None,
+        }
     }
 
     fn about(mut self, resource: &Resource, name: &str) -> Self {
@@ -120,19 +144,22 @@ impl Status {
 
     /// An object of this name is there already.
     pub fn already_exists(resource: &Resource, name: &str) -> Self {
-        Self::new(409, "AlreadyExists", format!("{resource} {name:?} already exists"))
-            .about(resource, name)
+        Self::new(
+            409,
+            "AlreadyExists",
+            format!("{resource} {name:?} already exists"),
+        )
+        .about(resource, name)
     }
 
     /// The writer's copy is stale, or a precondition failed.
     pub fn conflict(resource: &Resource, name: &str, detail: &str) -> Self {
-        let message =
-            format!("Operation cannot be fulfilled on {resource} {name:?}: {detail}");
+        let message = format!("Operation cannot be fulfilled on {resource} {name:?}: {detail}");
         Self::new(409, "Conflict", message).about(resource, name)
     }
 
     /// Field conflicts of a server-side apply.
-    pub fn apply_conflict(message: String, causes: Vec<Value>) -> Self {
+    pub fn apply_conflict(message: String, causes: &[Value]) -> Self {
         let mut status = Self::new(409, "Conflict", message);
         status.details = Some(Box::new(json!({ "causes": causes })));
         status
@@ -145,8 +172,12 @@ impl Status {
 
     /// The request is understood and refused.
     pub fn forbidden(resource: &Resource, name: &str, detail: &str) -> Self {
-        Self::new(403, "Forbidden", format!("{resource} {name:?} is forbidden: {detail}"))
-            .about(resource, name)
+        Self::new(
+            403,
+            "Forbidden",
+            format!("{resource} {name:?} is forbidden: {detail}"),
+        )
+        .about(resource, name)
     }
 
     /// No token, or a wrong one.
@@ -174,8 +205,11 @@ impl Status {
 
     /// The object fails validation. `kind` is `Pod` or `Deployment.apps`.
     pub fn invalid(group: &str, kind: &str, name: &str, errors: &[FieldError]) -> Self {
-        let qualified =
-            if group.is_empty() { kind.to_owned() } else { format!("{kind}.{group}") };
+        let qualified = if group.is_empty() {
+            kind.to_owned()
+        } else {
+            format!("{kind}.{group}")
+        };
         let texts: Vec<String> = errors
             .iter()
             .map(|e| {
@@ -194,8 +228,11 @@ impl Status {
             .iter()
             .map(|e| json!({"reason": e.reason, "message": e.message, "field": e.field}))
             .collect();
-        let mut status =
-            Self::new(422, "Invalid", format!("{qualified} {name:?} is invalid: {joined}"));
+        let mut status = Self::new(
+            422,
+            "Invalid",
+            format!("{qualified} {name:?} is invalid: {joined}"),
+        );
         status.details = Some(Box::new(
             json!({"name": name, "group": group, "kind": kind, "causes": causes}),
         ));
@@ -204,11 +241,15 @@ impl Status {
 
     /// The revision asked for has left the server's memory.
     pub fn expired(asked: u64, oldest: u64) -> Self {
-        Self::new(410, "Expired", format!("too old resource version: {asked} ({oldest})"))
+        Self::new(
+            410,
+            "Expired",
+            format!("too old resource version: {asked} ({oldest})"),
+        )
     }
 
     /// A disruption budget stands in the way for now.
-    pub fn too_many_requests(message: impl Into<String>, causes: Vec<Value>) -> Self {
+    pub fn too_many_requests(message: impl Into<String>, causes: &[Value]) -> Self {
         let mut status = Self::new(429, "TooManyRequests", message.into());
         status.details = Some(Box::new(json!({ "causes": causes })));
         status

@@ -31,14 +31,20 @@ pub struct ObjectKey {
 impl ObjectKey {
     /// A key.
     pub fn new(namespace: impl Into<String>, name: impl Into<String>) -> Self {
-        Self { namespace: namespace.into(), name: name.into() }
+        Self {
+            namespace: namespace.into(),
+            name: name.into(),
+        }
     }
 
     /// The key an object's metadata spells.
     pub fn of(object: &Value) -> Self {
         let metadata = &object["metadata"];
         let text = |field: &str| metadata[field].as_str().unwrap_or_default().to_owned();
-        Self { namespace: text("namespace"), name: text("name") }
+        Self {
+            namespace: text("namespace"),
+            name: text("name"),
+        }
     }
 }
 
@@ -101,7 +107,12 @@ impl Store {
     }
 
     pub(super) fn dependents_of(&self, uid: &str) -> Vec<(Resource, ObjectKey)> {
-        self.dependents.get(uid).into_iter().flatten().cloned().collect()
+        self.dependents
+            .get(uid)
+            .into_iter()
+            .flatten()
+            .cloned()
+            .collect()
     }
 
     /// Objects after `after`, in order of namespace and name.
@@ -122,13 +133,18 @@ impl Store {
             .into_iter()
             .flat_map(move |objects| objects.range((start.clone(), Bound::Unbounded)))
             .take_while(|(key, _)| {
-                selection.namespace.as_ref().is_none_or(|wanted| *wanted == key.namespace)
+                selection
+                    .namespace
+                    .as_ref()
+                    .is_none_or(|wanted| *wanted == key.namespace)
             })
             .filter(|(_, object)| selection.matches(object))
     }
 
     pub(super) fn list(&self, resource: &Resource, selection: &Selection) -> Vec<Arc<Value>> {
-        self.iter_after(resource, selection, None).map(|(_, object)| object.clone()).collect()
+        self.iter_after(resource, selection, None)
+            .map(|(_, object)| object.clone())
+            .collect()
     }
 
     /// Every object in a namespace, of any kind.
@@ -153,13 +169,20 @@ impl Store {
         if !self.tables.contains_key(resource) {
             self.tables.insert(resource.clone(), Table::default());
         }
-        let Some(table) = self.tables.get_mut(resource) else { return object };
+        let Some(table) = self.tables.get_mut(resource) else {
+            return object;
+        };
         let previous = table.objects.insert(key.clone(), object.clone());
-        let change = if previous.is_some() { Change::Modified } else { Change::Added };
+        let change = if previous.is_some() {
+            Change::Modified
+        } else {
+            Change::Added
+        };
         if let Some(uid) = object["metadata"]["uid"].as_str()
             && previous.is_none()
         {
-            self.uids.insert(uid.to_owned(), (resource.clone(), key.clone()));
+            self.uids
+                .insert(uid.to_owned(), (resource.clone(), key.clone()));
         }
         let before = previous.as_deref().map(owner_uids).unwrap_or_default();
         let after = owner_uids(&object);
@@ -216,7 +239,10 @@ impl Store {
             }
         }
         for uid in after {
-            self.dependents.entry(uid.clone()).or_default().insert(entry.clone());
+            self.dependents
+                .entry(uid.clone())
+                .or_default()
+                .insert(entry.clone());
         }
     }
 
@@ -225,7 +251,9 @@ impl Store {
         for subscriber in &self.subscribers {
             subscriber.push(&event);
         }
-        let Some(table) = self.tables.get_mut(&event.resource) else { return };
+        let Some(table) = self.tables.get_mut(&event.resource) else {
+            return;
+        };
         table.log.push_back(event);
         if table.log.len() > LOG_LENGTH_MAX
             && let Some(oldest) = table.log.pop_front()
@@ -269,7 +297,9 @@ impl Store {
         let mut past = Vec::new();
         for resource in resources {
             self.check_remembered(resource, since)?;
-            let Some(table) = self.tables.get(resource) else { continue };
+            let Some(table) = self.tables.get(resource) else {
+                continue;
+            };
             let start = table.log.partition_point(|e| e.revision <= since);
             let newer = table.log.range(start..);
             past.extend(newer.filter_map(|e| e.seen_through(&selection)));
@@ -284,6 +314,9 @@ impl Store {
 /// UIDs of the owners an object names.
 pub(super) fn owner_uids(object: &Value) -> Vec<String> {
     let owners = object["metadata"]["ownerReferences"].as_array();
-    let uids = owners.into_iter().flatten().filter_map(|o| o["uid"].as_str());
+    let uids = owners
+        .into_iter()
+        .flatten()
+        .filter_map(|o| o["uid"].as_str());
     uids.map(str::to_owned).collect()
 }

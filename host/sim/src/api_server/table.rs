@@ -33,7 +33,7 @@ pub(super) struct View<'a> {
 
 impl View<'_> {
     /// The table of these objects.
-    pub(super) fn render(&self, objects: &[&Value], metadata: Value) -> Value {
+    pub(super) fn render(&self, objects: &[&Value], metadata: &Value) -> Value {
         let custom = self.kind.custom.get(self.version);
         let printer = printer(&self.kind.group, &self.kind.kind);
         let columns: Vec<Value> = match custom {
@@ -84,9 +84,9 @@ fn printer(group: &str, kind: &str) -> Printer {
     match (group, kind) {
         ("", "Pod") => pods::PRINTER,
         ("", "Node") => nodes::PRINTER,
-        ("apps" | "batch" | "", _) => {
-            workloads::printer(kind).or_else(|| smaller::printer(kind)).unwrap_or(PLAIN)
-        }
+        ("apps" | "batch" | "", _) => workloads::printer(kind)
+            .or_else(|| smaller::printer(kind))
+            .unwrap_or(PLAIN),
         _ => smaller::printer(kind).unwrap_or(PLAIN),
     }
 }
@@ -103,7 +103,10 @@ fn age(object: &Value, now: Timestamp) -> Value {
 
 /// Time since a timestamp as a cell.
 fn since(time: &Value, now: Timestamp) -> Value {
-    match time.as_str().and_then(|text| text.parse::<Timestamp>().ok()) {
+    match time
+        .as_str()
+        .and_then(|text| text.parse::<Timestamp>().ok())
+    {
         Some(then) => human_duration(now.duration_since(then).as_secs()).into(),
         None => "<unknown>".into(),
     }
@@ -130,7 +133,11 @@ fn labels_text(labels: &Value) -> Value {
         .flatten()
         .map(|(key, value)| format!("{key}={}", value.as_str().unwrap_or_default()))
         .collect();
-    if pairs.is_empty() { "<none>".into() } else { pairs.join(",").into() }
+    if pairs.is_empty() {
+        "<none>".into()
+    } else {
+        pairs.join(",").into()
+    }
 }
 
 /// A duration as kubectl words it: two units at most, the second only where it tells something.
@@ -138,7 +145,11 @@ pub(super) fn human_duration(seconds: i64) -> String {
     let (minutes, hours) = (seconds / 60, seconds / 3600);
     let days = hours / 24;
     let pair = |whole: i64, unit: &str, part: i64, part_unit: &str| {
-        if part == 0 { format!("{whole}{unit}") } else { format!("{whole}{unit}{part}{part_unit}") }
+        if part == 0 {
+            format!("{whole}{unit}")
+        } else {
+            format!("{whole}{unit}{part}{part_unit}")
+        }
     };
     match seconds {
         i64::MIN..-1 => "<invalid>".to_owned(),

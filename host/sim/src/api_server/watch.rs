@@ -65,7 +65,10 @@ impl WatchEvent {
             (true, true) => Change::Modified,
             (true, false) => Change::Deleted,
         };
-        Some(Self { change, ..self.clone() })
+        Some(Self {
+            change,
+            ..self.clone()
+        })
     }
 }
 
@@ -98,8 +101,12 @@ impl Subscriber {
         if !self.resources.contains(&event.resource) {
             return;
         }
-        let Some(queue) = self.queue.upgrade() else { return };
-        let Some(seen) = event.seen_through(&self.selection) else { return };
+        let Some(queue) = self.queue.upgrade() else {
+            return;
+        };
+        let Some(seen) = event.seen_through(&self.selection) else {
+            return;
+        };
         let mut queue = lock(&queue);
         if queue.events.len() >= UNREAD_EVENTS_MAX {
             queue.is_overrun = true;
@@ -124,9 +131,16 @@ impl Watch {
         selection: Selection,
         past: Vec<WatchEvent>,
     ) -> (Self, Subscriber) {
-        let queue =
-            Arc::new(Mutex::new(Queue { events: past.into(), waker: None, is_overrun: false }));
-        let subscriber = Subscriber { resources, selection, queue: Arc::downgrade(&queue) };
+        let queue = Arc::new(Mutex::new(Queue {
+            events: past.into(),
+            waker: None,
+            is_overrun: false,
+        }));
+        let subscriber = Subscriber {
+            resources,
+            selection,
+            queue: Arc::downgrade(&queue),
+        };
         (Self { queue }, subscriber)
     }
 

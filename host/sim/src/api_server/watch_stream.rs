@@ -21,9 +21,9 @@ use super::table;
 use super::watch::Watch;
 
 /// How often a watch that allows it is told how far it has come.
-const BOOKMARK_PERIOD: Duration = Duration::from_secs(60);
+const BOOKMARK_PERIOD: Duration = Duration::from_mins(1);
 /// How long a watch lasts that does not say.
-const DURATION_DEFAULT: Duration = Duration::from_secs(1800);
+const DURATION_DEFAULT: Duration = Duration::from_mins(30);
 
 /// A watch being sent.
 struct Sender {
@@ -54,9 +54,10 @@ impl Sender {
                     now,
                     include_object: &self.include_object,
                 };
-                std::borrow::Cow::Owned(view.render(&rows, json!({
-                    "resourceVersion": object["metadata"]["resourceVersion"],
-                })))
+                std::borrow::Cow::Owned(view.render(
+                    &rows,
+                    &json!({"resourceVersion": object["metadata"]["resourceVersion"]}),
+                ))
             }
         };
         event_line(change, &shown)
@@ -64,7 +65,8 @@ impl Sender {
 
     fn bookmark(&self, revision: u64, ends_initial_events: bool) -> Vec<u8> {
         let kind = &self.target.kind;
-        let mut metadata = json!({"resourceVersion": revision.to_string(), "creationTimestamp": null});
+        let mut metadata =
+            json!({"resourceVersion": revision.to_string(), "creationTimestamp": null});
         if ends_initial_events {
             metadata["annotations"] = json!({"k8s.io/initial-events-end": "true"});
         }
@@ -90,32 +92,30 @@ impl Sender {
         if let Some(line) = self.ready.pop_front() {
             return Some(line);
         }
-        loop {
-            let wake = if self.has_bookmarks {
-                self.next_bookmark.min(self.deadline)
-            } else {
-                self.deadline
-            };
-            tokio::select! {
-                biased;
-                event = self.watch.next() => {
-                    let event = event?;
-                    return Some(self.line(event.change.as_str(), &event.object));
+        let wake = if self.has_bookmarks {
+            self.next_bookmark.min(self.deadline)
+        } else {
+            self.deadline
+        };
+        tokio::select! {
+            biased;
+            event = self.watch.next() => {
+                let event = event?;
+                Some(self.line(event.change.as_str(), &event.object))
+            }
+            () = tokio::time::sleep_until(wake) => {
+                if Instant::now() >= self.deadline {
+                    return None;
                 }
-                () = tokio::time::sleep_until(wake) => {
-                    if Instant::now() >= self.deadline {
-                        return None;
-                    }
-                    self.next_bookmark = Instant::now() + BOOKMARK_PERIOD;
-                    // Under the store's lock nothing can slip in between queue and revision.
-                    let server = self.server.clone();
-                    let (waiting, revision) =
-                        server.with(|store| (self.watch.try_next(), store.revision()));
-                    return Some(match waiting {
-                        Some(event) => self.line(event.change.as_str(), &event.object),
-                        None => self.bookmark(revision, false),
-                    });
-                }
+                self.next_bookmark = Instant::now() + BOOKMARK_PERIOD;
+                // Under the store's lock nothing can slip in between queue and revision.
+                let server = self.server.clone();
+                let (waiting, revision) =
+                    server.with(|store| (self.watch.try_next(), store.revision()));
+                Some(match waiting {
+                    Some(event) => self.line(event.change.as_str(), &event.object),
+                    None => self.bookmark(revision, false),
+                })
             }
         }
     }
@@ -168,8 +168,10 @@ pub(super) fn start(
         next_bookmark: now + BOOKMARK_PERIOD,
         deadline: now + duration,
     };
-    let mut ready: VecDeque<Vec<u8>> =
-        initial.iter().map(|object| sender.line("ADDED", object)).collect();
+    let mut ready: VecDeque<Vec<u8>> = initial
+        .iter()
+        .map(|object| sender.line("ADDED", object))
+        .collect();
     if query.is_true("sendInitialEvents") && sender.has_bookmarks {
         ready.push_back(sender.bookmark(head, true));
     }
@@ -195,13 +197,19 @@ fn open(
     let head = store.revision();
     if sends_initial {
         let objects = store.list(resource, selection);
-        return Ok((objects, store.watch_from_now(&[resource], selection.clone()), head));
+        return Ok((
+            objects,
+            store.watch_from_now(&[resource], selection.clone()),
+            head,
+        ));
     }
     let watch = if revision.is_empty() {
         store.watch_from_now(&[resource], selection.clone())
     } else {
         let since = revision.parse().map_err(|_| {
-            Status::bad_request(format!("invalid resource version {revision:?}: not a number"))
+            Status::bad_request(format!(
+                "invalid resource version {revision:?}: not a number"
+            ))
         })?;
         store.watch(std::slice::from_ref(resource), selection.clone(), since)?
     };

@@ -76,7 +76,10 @@ fn check_identity(
     kind.to_storage(object);
     let fields = metadata(object)?;
     if kind.is_namespaced {
-        let given = fields.get("namespace").and_then(Value::as_str).unwrap_or_default();
+        let given = fields
+            .get("namespace")
+            .and_then(Value::as_str)
+            .unwrap_or_default();
         if !given.is_empty() && !namespace.is_empty() && given != namespace {
             return Err(Status::bad_request(format!(
                 "the namespace of the provided object does not match the namespace sent on the \
@@ -84,14 +87,21 @@ fn check_identity(
             )));
         }
         if given.is_empty() {
-            let namespace = if namespace.is_empty() { "default" } else { namespace };
+            let namespace = if namespace.is_empty() {
+                "default"
+            } else {
+                namespace
+            };
             fields.insert("namespace".to_owned(), namespace.into());
         }
     } else {
         fields.remove("namespace");
     }
     if let Some(name) = name {
-        let given = fields.get("name").and_then(Value::as_str).unwrap_or_default();
+        let given = fields
+            .get("name")
+            .and_then(Value::as_str)
+            .unwrap_or_default();
         if given.is_empty() {
             fields.insert("name".to_owned(), name.into());
         } else if given != name {
@@ -106,7 +116,10 @@ fn check_identity(
 impl Store {
     /// The kind of a table, or 404.
     pub(super) fn kind(&self, resource: &Resource) -> Result<Arc<Kind>, Status> {
-        self.kinds.of(resource).cloned().ok_or_else(Status::no_such_resource)
+        self.kinds
+            .of(resource)
+            .cloned()
+            .ok_or_else(Status::no_such_resource)
     }
 
     /// Creates an object.
@@ -129,7 +142,12 @@ impl Store {
         admission::on_create(self, kind, &mut object)?;
         let uid = self.names.uid();
         let fields = metadata(&mut object)?;
-        for owned in ["resourceVersion", "selfLink", "deletionTimestamp", "deletionGracePeriodSeconds"] {
+        for owned in [
+            "resourceVersion",
+            "selfLink",
+            "deletionTimestamp",
+            "deletionGracePeriodSeconds",
+        ] {
             fields.remove(owned);
         }
         fields.insert("uid".to_owned(), uid.into());
@@ -169,11 +187,19 @@ impl Store {
 
     fn name_new_object(&mut self, kind: &Kind, object: &mut Value) -> Result<(), Status> {
         let fields = metadata(object)?;
-        let name = fields.get("name").and_then(Value::as_str).unwrap_or_default().to_owned();
+        let name = fields
+            .get("name")
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+            .to_owned();
         if !name.is_empty() {
             return Ok(());
         }
-        let stem = fields.get("generateName").and_then(Value::as_str).unwrap_or_default().to_owned();
+        let stem = fields
+            .get("generateName")
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+            .to_owned();
         if stem.is_empty() {
             let error = FieldError::required("metadata.name", "name or generateName is required");
             return Err(Status::invalid(&kind.group, &kind.kind, "", &[error]));
@@ -195,7 +221,10 @@ impl Store {
             return Ok(());
         }
         let namespace = self
-            .get(&Resource::NAMESPACES, &ObjectKey::new("", key.namespace.as_str()))
+            .get(
+                &Resource::NAMESPACES,
+                &ObjectKey::new("", key.namespace.as_str()),
+            )
             .ok_or_else(|| Status::not_found(&Resource::NAMESPACES, &key.namespace))?;
         if namespace["metadata"]["deletionTimestamp"].is_string() {
             return Err(Status::forbidden(
@@ -252,8 +281,12 @@ fn check_preconditions(
     old: &Value,
     new: &Value,
 ) -> Result<(), Status> {
-    let given = new["metadata"]["resourceVersion"].as_str().unwrap_or_default();
-    if !given.is_empty() && given != "0" && Some(given) != old["metadata"]["resourceVersion"].as_str()
+    let given = new["metadata"]["resourceVersion"]
+        .as_str()
+        .unwrap_or_default();
+    if !given.is_empty()
+        && given != "0"
+        && Some(given) != old["metadata"]["resourceVersion"].as_str()
     {
         return Err(Status::conflict(
             &kind.resource,
@@ -268,7 +301,9 @@ fn check_preconditions(
         return Err(Status::conflict(
             &kind.resource,
             &key.name,
-            &format!("Precondition failed: UID in precondition: {uid}, UID in object meta: {actual}"),
+            &format!(
+                "Precondition failed: UID in precondition: {uid}, UID in object meta: {actual}"
+            ),
         ));
     }
     Ok(())

@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::Resource as Typed;
 use k8s_openapi::api::{
-    admissionregistration::v1 as admissionregistration, apps::v1 as apps, autoscaling::v2 as autoscaling, batch::v1 as batch,
-    certificates::v1 as certificates, coordination::v1 as coordination, core::v1 as core,
-    discovery::v1 as discovery, events::v1 as events, flowcontrol::v1 as flowcontrol,
-    networking::v1 as networking, node::v1 as node, policy::v1 as policy, rbac::v1 as rbac,
-    resource::v1beta2 as resource, scheduling::v1 as scheduling, storage::v1 as storage,
+    admissionregistration::v1 as admissionregistration, apps::v1 as apps,
+    autoscaling::v2 as autoscaling, batch::v1 as batch, certificates::v1 as certificates,
+    coordination::v1 as coordination, core::v1 as core, discovery::v1 as discovery,
+    events::v1 as events, flowcontrol::v1 as flowcontrol, networking::v1 as networking,
+    node::v1 as node, policy::v1 as policy, rbac::v1 as rbac, resource::v1beta2 as resource,
+    scheduling::v1 as scheduling, storage::v1 as storage,
 };
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1 as apiextensions;
 use k8s_openapi::kube_aggregator::pkg::apis::apiregistration::v1 as apiregistration;
@@ -26,20 +27,53 @@ struct Traits {
 }
 
 /// Neither status nor generation, in namespaces.
-const PLAIN: Traits =
-    Traits { is_cluster_wide: false, has_status: false, has_generation: false, has_scale: false };
-const PLAIN_GENERATION: Traits = Traits { has_generation: true, ..PLAIN };
-const STATUS: Traits = Traits { has_status: true, ..PLAIN };
-const SPEC_STATUS: Traits = Traits { has_status: true, has_generation: true, ..PLAIN };
-const SCALED: Traits = Traits { has_scale: true, ..SPEC_STATUS };
-const CLUSTER: Traits = Traits { is_cluster_wide: true, ..PLAIN };
-const CLUSTER_GENERATION: Traits = Traits { has_generation: true, ..CLUSTER };
-const CLUSTER_STATUS: Traits = Traits { has_status: true, ..CLUSTER };
-const CLUSTER_SPEC_STATUS: Traits = Traits { has_generation: true, ..CLUSTER_STATUS };
+const PLAIN: Traits = Traits {
+    is_cluster_wide: false,
+    has_status: false,
+    has_generation: false,
+    has_scale: false,
+};
+const PLAIN_GENERATION: Traits = Traits {
+    has_generation: true,
+    ..PLAIN
+};
+const STATUS: Traits = Traits {
+    has_status: true,
+    ..PLAIN
+};
+const SPEC_STATUS: Traits = Traits {
+    has_status: true,
+    has_generation: true,
+    ..PLAIN
+};
+const SCALED: Traits = Traits {
+    has_scale: true,
+    ..SPEC_STATUS
+};
+const CLUSTER: Traits = Traits {
+    is_cluster_wide: true,
+    ..PLAIN
+};
+const CLUSTER_GENERATION: Traits = Traits {
+    has_generation: true,
+    ..CLUSTER
+};
+const CLUSTER_STATUS: Traits = Traits {
+    has_status: true,
+    ..CLUSTER
+};
+const CLUSTER_SPEC_STATUS: Traits = Traits {
+    has_generation: true,
+    ..CLUSTER_STATUS
+};
 
 fn kind<T: Typed>(traits: Traits, short_names: &[&str], categories: &[&str]) -> Kind {
     let (group, plural) = (T::GROUP, T::URL_PATH_SEGMENT);
-    let resource = if plural == "events" { Resource::EVENTS } else { Resource::fixed(group, plural) };
+    let resource = if plural == "events" {
+        Resource::EVENTS
+    } else {
+        Resource::fixed(group, plural)
+    };
     let scale = traits.has_scale.then(|| ScalePaths {
         spec_replicas: ".spec.replicas".to_owned(),
         status_replicas: ".status.replicas".to_owned(),

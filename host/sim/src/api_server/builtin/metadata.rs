@@ -48,7 +48,9 @@ fn is_name_part(text: &str) -> bool {
     text.len() <= 63
         && bytes.first().is_some_and(u8::is_ascii_alphanumeric)
         && bytes.last().is_some_and(u8::is_ascii_alphanumeric)
-        && bytes.iter().all(|&b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.'))
+        && bytes
+            .iter()
+            .all(|&b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.'))
 }
 
 /// What is wrong with a qualified name such as `example.com/role`, if anything.
@@ -82,7 +84,11 @@ pub(in crate::api_server) fn validate_labels(labels: &Value, path: &str) -> Vec<
         }
         let text = value.as_str().unwrap_or_default();
         if text.len() > 63 {
-            errors.push(FieldError::invalid(path, value, "must be no more than 63 bytes"));
+            errors.push(FieldError::invalid(
+                path,
+                value,
+                "must be no more than 63 bytes",
+            ));
         } else if !text.is_empty() && !is_name_part(text) {
             errors.push(FieldError::invalid(path, value, LABEL_VALUE));
         }
@@ -112,7 +118,11 @@ pub(in crate::api_server) fn validate(kind: &Kind, object: &Value) -> Vec<FieldE
     let mut size = 0;
     for (key, value) in metadata["annotations"].as_object().into_iter().flatten() {
         if let Some(problem) = qualified_name_problem(&key.to_ascii_lowercase()) {
-            errors.push(FieldError::invalid("metadata.annotations", &key.as_str().into(), problem));
+            errors.push(FieldError::invalid(
+                "metadata.annotations",
+                &key.as_str().into(),
+                problem,
+            ));
         }
         size += key.len() + value.as_str().map_or(0, str::len);
     }
@@ -127,10 +137,19 @@ pub(in crate::api_server) fn validate(kind: &Kind, object: &Value) -> Vec<FieldE
         let text = finalizer.as_str().unwrap_or_default();
         let problem = qualified_name_problem(text);
         if let Some(problem) = problem {
-            errors.push(FieldError::invalid("metadata.finalizers", finalizer, problem));
+            errors.push(FieldError::invalid(
+                "metadata.finalizers",
+                finalizer,
+                problem,
+            ));
         }
     }
-    for (at, owner) in metadata["ownerReferences"].as_array().into_iter().flatten().enumerate() {
+    for (at, owner) in metadata["ownerReferences"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .enumerate()
+    {
         for field in ["apiVersion", "kind", "name", "uid"] {
             if owner[field].as_str().is_none_or(str::is_empty) {
                 let path = format!("metadata.ownerReferences[{at}].{field}");
@@ -148,15 +167,22 @@ pub(in crate::api_server) fn validate_update(old: &Value, new: &Value) -> Vec<Fi
         let none = Vec::new();
         let before = old["metadata"]["finalizers"].as_array().unwrap_or(&none);
         let after = new["metadata"]["finalizers"].as_array().unwrap_or(&none);
-        let added: Vec<&str> =
-            after.iter().filter(|f| !before.contains(f)).filter_map(Value::as_str).collect();
+        let added: Vec<&str> = after
+            .iter()
+            .filter(|f| !before.contains(f))
+            .filter_map(Value::as_str)
+            .collect();
         if !added.is_empty() {
             errors.push(FieldError::forbidden(
                 "metadata.finalizers",
                 &format!(
                     "no new finalizers can be added if the object is being deleted, found new \
                      finalizers []string{{{}}}",
-                    added.iter().map(|f| format!("{f:?}")).collect::<Vec<_>>().join(", ")
+                    added
+                        .iter()
+                        .map(|f| format!("{f:?}"))
+                        .collect::<Vec<_>>()
+                        .join(", ")
                 ),
             ));
         }

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use super::super::kinds::Kind;
 use super::super::resource::Resource;
+use super::super::selectors::Selection;
 use super::super::status::{FieldError, Status};
 use super::super::store::{ObjectKey, Store};
 use super::super::write::{Part, WriteOptions, time_text};
@@ -18,7 +19,10 @@ const BORNE_SECONDS: i64 = 300;
 pub(super) fn prepare_create(store: &Store, pod: &mut Value) -> Result<(), Status> {
     pod_template::set_defaults(&mut pod["spec"]);
     let spec = &mut pod["spec"];
-    if spec["serviceAccountName"].as_str().is_none_or(str::is_empty) {
+    if spec["serviceAccountName"]
+        .as_str()
+        .is_none_or(str::is_empty)
+    {
         spec["serviceAccountName"] = "default".into();
     }
     spec["serviceAccount"] = spec["serviceAccountName"].clone();
@@ -36,16 +40,24 @@ pub(super) fn prepare_update(_store: &Store, old: &Value, pod: &mut Value) {
 }
 
 fn resolve_priority(store: &Store, pod: &mut Value) -> Result<(), Status> {
-    let named = pod["spec"]["priorityClassName"].as_str().unwrap_or_default().to_owned();
+    let named = pod["spec"]["priorityClassName"]
+        .as_str()
+        .unwrap_or_default()
+        .to_owned();
     let class = if named.is_empty() {
-        let classes = store.list(&Resource::PRIORITY_CLASSES, &Default::default());
-        let mut defaults: Vec<_> =
-            classes.into_iter().filter(|c| c["globalDefault"].as_bool() == Some(true)).collect();
+        let classes = store.list(&Resource::PRIORITY_CLASSES, &Selection::everything());
+        let mut defaults: Vec<_> = classes
+            .into_iter()
+            .filter(|c| c["globalDefault"].as_bool() == Some(true))
+            .collect();
         // Of several global defaults the lowest counts.
         defaults.sort_by_key(|c| c["value"].as_i64());
         defaults.into_iter().next()
     } else {
-        let found = store.get(&Resource::PRIORITY_CLASSES, &ObjectKey::new("", named.as_str()));
+        let found = store.get(
+            &Resource::PRIORITY_CLASSES,
+            &ObjectKey::new("", named.as_str()),
+        );
         let Some(found) = found else {
             let name = pod["metadata"]["name"].as_str().unwrap_or_default();
             let detail = format!("no PriorityClass with name {named} was found");
@@ -54,30 +66,31 @@ fn resolve_priority(store: &Store, pod: &mut Value) -> Result<(), Status> {
         Some(found.clone())
     };
     let spec = &mut pod["spec"];
-    match class {
-        Some(class) => {
-            spec["priorityClassName"] = class["metadata"]["name"].clone();
-            spec["priority"] = class["value"].clone();
-            let policy = class["preemptionPolicy"].as_str().unwrap_or("PreemptLowerPriority");
-            spec["preemptionPolicy"] = policy.into();
-        }
-        None => {
-            spec["priority"] = 0.into();
-            if spec["preemptionPolicy"].is_null() {
-                spec["preemptionPolicy"] = "PreemptLowerPriority".into();
-            }
-        }
+    if let Some(class) = class {
+        spec["priorityClassName"] = class["metadata"]["name"].clone();
+        spec["priority"] = class["value"].clone();
+        let policy = class["preemptionPolicy"]
+            .as_str()
+            .unwrap_or("PreemptLowerPriority");
+        spec["preemptionPolicy"] = policy.into();
+    } else {
+        spec["priority"] = 0.into();
+        pod_template::default_to(spec, "preemptionPolicy", "PreemptLowerPriority");
     }
     Ok(())
 }
 
 fn add_default_tolerations(spec: &mut Value) {
-    for key in ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"] {
+    for key in [
+        "node.kubernetes.io/not-ready",
+        "node.kubernetes.io/unreachable",
+    ] {
         let tolerations = spec["tolerations"].as_array();
         let is_tolerated = tolerations.into_iter().flatten().any(|t| {
             let same_key = t["key"].as_str().is_none_or(|k| k.is_empty() || k == key);
-            let same_effect =
-                t["effect"].as_str().is_none_or(|e| e.is_empty() || e == "NoExecute");
+            let same_effect = t["effect"]
+                .as_str()
+                .is_none_or(|e| e.is_empty() || e == "NoExecute");
             same_key && same_effect
         });
         if is_tolerated {
@@ -130,13 +143,19 @@ pub(super) fn validate_update(old: &Value, new: &Value) -> Vec<FieldError> {
         return Vec::new();
     }
     let mut allowed = before.clone();
-    for field in
-        ["activeDeadlineSeconds", "terminationGracePeriodSeconds", "schedulingGates", "ephemeralContainers"]
-    {
+    for field in [
+        "activeDeadlineSeconds",
+        "terminationGracePeriodSeconds",
+        "schedulingGates",
+        "ephemeralContainers",
+    ] {
         allowed[field] = after[field].clone();
     }
     allowed["tolerations"] = after["tolerations"].clone();
-    if before["schedulingGates"].as_array().is_some_and(|gates| !gates.is_empty()) {
+    if before["schedulingGates"]
+        .as_array()
+        .is_some_and(|gates| !gates.is_empty())
+    {
         allowed["nodeSelector"] = after["nodeSelector"].clone();
         allowed["affinity"] = after["affinity"].clone();
     }
@@ -147,7 +166,12 @@ pub(super) fn validate_update(old: &Value, new: &Value) -> Vec<FieldError> {
             .flatten()
             .map(|container| container["image"].clone())
             .collect();
-        for (container, image) in allowed[list].as_array_mut().into_iter().flatten().zip(images) {
+        for (container, image) in allowed[list]
+            .as_array_mut()
+            .into_iter()
+            .flatten()
+            .zip(images)
+        {
             container["image"] = image;
         }
     }
@@ -193,7 +217,10 @@ pub(in crate::api_server) fn bind(
         return Err(Status::conflict(&Resource::PODS, &key.name, &detail));
     }
     if old["metadata"]["deletionTimestamp"].is_string() {
-        let detail = format!("pod {} is being deleted, cannot be assigned to a host", key.name);
+        let detail = format!(
+            "pod {} is being deleted, cannot be assigned to a host",
+            key.name
+        );
         return Err(Status::conflict(&Resource::PODS, &key.name, &detail));
     }
     let mut pod = (**old).clone();
@@ -209,6 +236,9 @@ pub(in crate::api_server) fn bind(
         }
         None => pod["status"]["conditions"] = json!([condition]),
     }
-    let options = WriteOptions { part: Part::Whole, ..WriteOptions::default() };
+    let options = WriteOptions {
+        part: Part::Whole,
+        ..WriteOptions::default()
+    };
     store.update(&kind, key, pod, &options)
 }

@@ -35,7 +35,11 @@ pub(super) fn set_defaults(spec: &mut Value) {
     for volume in spec["volumes"].as_array_mut().into_iter().flatten() {
         set_volume_defaults(volume);
     }
-    for constraint in spec["topologySpreadConstraints"].as_array_mut().into_iter().flatten() {
+    for constraint in spec["topologySpreadConstraints"]
+        .as_array_mut()
+        .into_iter()
+        .flatten()
+    {
         default_to(constraint, "whenUnsatisfiable", "DoNotSchedule");
     }
 }
@@ -45,9 +49,17 @@ fn set_container_defaults(container: &mut Value, is_host_network: bool) {
         return;
     }
     let image = container["image"].as_str().unwrap_or_default();
-    let tag = image.rsplit('/').next().and_then(|last| last.split_once(':')).map(|(_, t)| t);
+    let tag = image
+        .rsplit('/')
+        .next()
+        .and_then(|last| last.split_once(':'))
+        .map(|(_, t)| t);
     let is_latest = !image.contains('@') && tag.is_none_or(|t| t == "latest");
-    default_to(container, "imagePullPolicy", if is_latest { "Always" } else { "IfNotPresent" });
+    default_to(
+        container,
+        "imagePullPolicy",
+        if is_latest { "Always" } else { "IfNotPresent" },
+    );
     default_to(container, "terminationMessagePath", "/dev/termination-log");
     default_to(container, "terminationMessagePolicy", "File");
     default_to(container, "resources", json!({}));
@@ -99,7 +111,10 @@ fn set_volume_defaults(volume: &mut Value) {
     if volume.get("hostPath").is_some_and(Value::is_object) {
         default_to(&mut volume["hostPath"], "type", "");
     }
-    if let Some(claim) = volume.get_mut("ephemeral").and_then(|e| e.get_mut("volumeClaimTemplate")) {
+    if let Some(claim) = volume
+        .get_mut("ephemeral")
+        .and_then(|e| e.get_mut("volumeClaimTemplate"))
+    {
         default_to(&mut claim["spec"], "volumeMode", "Filesystem");
     }
 }
@@ -117,21 +132,37 @@ pub(super) fn validate(spec: &Value, path: &str) -> Vec<FieldError> {
             validate_container(container, &path, &mut errors);
             let name = container["name"].as_str().unwrap_or_default();
             if !name.is_empty() && names.contains(&name) {
-                errors.push(FieldError::duplicate(format!("{path}.name"), &container["name"]));
+                errors.push(FieldError::duplicate(
+                    format!("{path}.name"),
+                    &container["name"],
+                ));
             }
             names.push(name);
         }
     }
-    validate_choice(spec, "restartPolicy", &["Always", "OnFailure", "Never"], path, &mut errors);
+    validate_choice(
+        spec,
+        "restartPolicy",
+        &["Always", "OnFailure", "Never"],
+        path,
+        &mut errors,
+    );
     let dns = ["ClusterFirst", "ClusterFirstWithHostNet", "Default", "None"];
     validate_choice(spec, "dnsPolicy", &dns, path, &mut errors);
     for at in ["terminationGracePeriodSeconds", "activeDeadlineSeconds"] {
         if spec[at].as_i64().is_some_and(|seconds| seconds < 0) {
             let problem = "must be greater than or equal to 0";
-            errors.push(FieldError::invalid(format!("{path}.{at}"), &spec[at], problem));
+            errors.push(FieldError::invalid(
+                format!("{path}.{at}"),
+                &spec[at],
+                problem,
+            ));
         }
     }
-    errors.extend(validate_labels(&spec["nodeSelector"], &format!("{path}.nodeSelector")));
+    errors.extend(validate_labels(
+        &spec["nodeSelector"],
+        &format!("{path}.nodeSelector"),
+    ));
     validate_tolerations(spec, path, &mut errors);
     validate_volumes(spec, path, &mut errors);
     validate_spread(spec, path, &mut errors);
@@ -150,7 +181,11 @@ fn validate_choice(
     if value.as_str().is_some_and(|v| !allowed.contains(&v)) {
         let mut allowed: Vec<String> = allowed.iter().map(|&a| a.to_owned()).collect();
         allowed.sort();
-        errors.push(FieldError::not_supported(format!("{path}.{field}"), value, &allowed));
+        errors.push(FieldError::not_supported(
+            format!("{path}.{field}"),
+            value,
+            &allowed,
+        ));
     }
 }
 
@@ -171,16 +206,28 @@ fn validate_container(container: &Value, path: &str, errors: &mut Vec<FieldError
     }
     let policies = ["Always", "IfNotPresent", "Never"];
     validate_choice(container, "imagePullPolicy", &policies, path, errors);
-    for (at, port) in container["ports"].as_array().into_iter().flatten().enumerate() {
+    for (at, port) in container["ports"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .enumerate()
+    {
         for field in ["containerPort", "hostPort"] {
-            if port[field].as_i64().is_some_and(|n| !(1..=65535).contains(&n)) {
+            if port[field]
+                .as_i64()
+                .is_some_and(|n| !(1..=65535).contains(&n))
+            {
                 let path = format!("{path}.ports[{at}].{field}");
                 let problem = "must be between 1 and 65535, inclusive";
                 errors.push(FieldError::invalid(path, &port[field], problem));
             }
         }
     }
-    validate_resources(&container["resources"], &format!("{path}.resources"), errors);
+    validate_resources(
+        &container["resources"],
+        &format!("{path}.resources"),
+        errors,
+    );
 }
 
 fn validate_resources(resources: &Value, path: &str, errors: &mut Vec<FieldError>) {
@@ -203,7 +250,9 @@ fn validate_resources(resources: &Value, path: &str, errors: &mut Vec<FieldError
         if let (Some(asked), Some(most)) = (quantity::parse(request), quantity::parse(limit))
             && asked > most
         {
-            let limit = limit.as_str().map_or_else(|| limit.to_string(), str::to_owned);
+            let limit = limit
+                .as_str()
+                .map_or_else(|| limit.to_string(), str::to_owned);
             errors.push(FieldError::invalid(
                 format!("{path}.requests"),
                 request,
@@ -214,13 +263,22 @@ fn validate_resources(resources: &Value, path: &str, errors: &mut Vec<FieldError
 }
 
 fn validate_tolerations(spec: &Value, path: &str, errors: &mut Vec<FieldError>) {
-    for (at, toleration) in spec["tolerations"].as_array().into_iter().flatten().enumerate() {
+    for (at, toleration) in spec["tolerations"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .enumerate()
+    {
         let path = format!("{path}.tolerations[{at}]");
         let key = toleration["key"].as_str().unwrap_or_default();
         if !key.is_empty()
             && let Some(problem) = qualified_name_problem(key)
         {
-            errors.push(FieldError::invalid(format!("{path}.key"), &toleration["key"], problem));
+            errors.push(FieldError::invalid(
+                format!("{path}.key"),
+                &toleration["key"],
+                problem,
+            ));
         }
         if key.is_empty() && toleration["operator"].as_str() != Some("Exists") {
             errors.push(FieldError::invalid(
@@ -249,7 +307,10 @@ fn validate_volumes(spec: &Value, path: &str, errors: &mut Vec<FieldError>) {
         for (at, container) in spec[list].as_array().into_iter().flatten().enumerate() {
             let mounts = container["volumeMounts"].as_array().into_iter().flatten();
             for (mount_at, mount) in mounts.enumerate() {
-                if mount["name"].as_str().is_none_or(|name| !names.contains(&name)) {
+                if mount["name"]
+                    .as_str()
+                    .is_none_or(|name| !names.contains(&name))
+                {
                     let name = mount["name"].as_str().unwrap_or_default();
                     errors.push(FieldError {
                         reason: "FieldValueNotFound",
@@ -263,7 +324,10 @@ fn validate_volumes(spec: &Value, path: &str, errors: &mut Vec<FieldError>) {
 }
 
 fn validate_spread(spec: &Value, path: &str, errors: &mut Vec<FieldError>) {
-    let constraints = spec["topologySpreadConstraints"].as_array().into_iter().flatten();
+    let constraints = spec["topologySpreadConstraints"]
+        .as_array()
+        .into_iter()
+        .flatten();
     for (at, constraint) in constraints.enumerate() {
         let path = format!("{path}.topologySpreadConstraints[{at}]");
         if constraint["maxSkew"].as_i64().is_none_or(|skew| skew <= 0) {
@@ -275,7 +339,10 @@ fn validate_spread(spec: &Value, path: &str, errors: &mut Vec<FieldError>) {
             ));
         }
         if constraint["topologyKey"].as_str().is_none_or(str::is_empty) {
-            errors.push(FieldError::required(format!("{path}.topologyKey"), "can not be empty"));
+            errors.push(FieldError::required(
+                format!("{path}.topologyKey"),
+                "can not be empty",
+            ));
         }
         let choices = ["DoNotSchedule", "ScheduleAnyway"];
         validate_choice(constraint, "whenUnsatisfiable", &choices, &path, errors);

@@ -10,7 +10,8 @@ use super::pod_template::{self, default_to};
 /// Path of the pod template in a kind that has one.
 fn template_path(kind: &Kind) -> Option<&'static str> {
     match (kind.group.as_str(), kind.kind.as_str()) {
-        ("apps", "Deployment" | "ReplicaSet" | "StatefulSet" | "DaemonSet") | ("batch", "Job")
+        ("apps", "Deployment" | "ReplicaSet" | "StatefulSet" | "DaemonSet")
+        | ("batch", "Job")
         | ("", "ReplicationController") => Some("/spec/template"),
         ("batch", "CronJob") => Some("/spec/jobTemplate/spec/template"),
         ("", "PodTemplate") => Some("/template"),
@@ -50,13 +51,20 @@ pub(super) fn set_defaults(kind: &Kind, object: &mut Value) {
             default_to(spec, "successfulJobsHistoryLimit", 3);
             default_to(spec, "failedJobsHistoryLimit", 1);
         }
-        ("", "Service") => service_defaults(&mut object["spec"]),
+        ("", "Service") => {
+            service_defaults(&mut object["spec"]);
+            assign_cluster_ip(object);
+        }
         ("", "PersistentVolumeClaim") => {
             default_to(&mut object["spec"], "volumeMode", "Filesystem");
             default_to(object, "status", json!({"phase": "Pending"}));
         }
         ("", "PersistentVolume") => {
-            default_to(&mut object["spec"], "persistentVolumeReclaimPolicy", "Retain");
+            default_to(
+                &mut object["spec"],
+                "persistentVolumeReclaimPolicy",
+                "Retain",
+            );
             default_to(&mut object["spec"], "volumeMode", "Filesystem");
             default_to(object, "status", json!({"phase": "Pending"}));
         }
@@ -91,7 +99,11 @@ fn stateful_set_defaults(spec: &mut Value) {
         "persistentVolumeClaimRetentionPolicy",
         json!({"whenDeleted": "Retain", "whenScaled": "Retain"}),
     );
-    for claim in spec["volumeClaimTemplates"].as_array_mut().into_iter().flatten() {
+    for claim in spec["volumeClaimTemplates"]
+        .as_array_mut()
+        .into_iter()
+        .flatten()
+    {
         claim["apiVersion"] = "v1".into();
         claim["kind"] = "PersistentVolumeClaim".into();
         default_to(&mut claim["spec"], "volumeMode", "Filesystem");
@@ -117,7 +129,10 @@ pub(in crate::api_server) fn set_job_selector(job: &mut Value) {
     if job["kind"].as_str() != Some("Job") || !job["spec"]["selector"].is_null() {
         return;
     }
-    let (uid, name) = (job["metadata"]["uid"].clone(), job["metadata"]["name"].clone());
+    let (uid, name) = (
+        job["metadata"]["uid"].clone(),
+        job["metadata"]["name"].clone(),
+    );
     job["spec"]["selector"]["matchLabels"]["batch.kubernetes.io/controller-uid"] = uid.clone();
     let labels = &mut job["spec"]["template"]["metadata"]["labels"];
     for (key, value) in [
@@ -149,21 +164,52 @@ fn service_defaults(spec: &mut Value) {
     }
 }
 
+/// Gives a service an address of its own, told by its name; nothing routes it.
+fn assign_cluster_ip(service: &mut Value) {
+    let metadata = &service["metadata"];
+    let name = format!("{}/{}", metadata["namespace"], metadata["name"]);
+    let spec = &mut service["spec"];
+    if spec["type"].as_str() == Some("ExternalName") || !spec.is_object() {
+        return;
+    }
+    if spec["clusterIP"].as_str().is_none_or(str::is_empty) {
+        let hash = name.bytes().fold(0x811c_9dc5_u32, |hash, byte| {
+            (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193)
+        });
+        let [_, a, b, c] = hash.to_be_bytes();
+        spec["clusterIP"] = format!("10.{}.{b}.{}", 96 + a % 16, c.max(1)).into();
+    }
+    spec["clusterIPs"] = json!([spec["clusterIP"]]);
+}
+
 /// Rules of the kind.
 pub(super) fn validate(kind: &Kind, object: &Value) -> Vec<FieldError> {
     let mut errors = Vec::new();
     let spec = &object["spec"];
-    for field in ["replicas", "parallelism", "completions", "backoffLimit", "minReadySeconds"] {
+    for field in [
+        "replicas",
+        "parallelism",
+        "completions",
+        "backoffLimit",
+        "minReadySeconds",
+    ] {
         if spec[field].as_f64().is_some_and(|n| n < 0.0) && template_path(kind).is_some() {
             let problem = "must be greater than or equal to 0";
-            errors.push(FieldError::invalid(format!("spec.{field}"), &spec[field], problem));
+            errors.push(FieldError::invalid(
+                format!("spec.{field}"),
+                &spec[field],
+                problem,
+            ));
         }
     }
     if let Some(path) = template_path(kind) {
         let dotted = path.trim_start_matches('/').replace('/', ".");
         match object.pointer(path) {
             Some(template) => {
-                errors.extend(pod_template::validate(&template["spec"], &format!("{dotted}.spec")));
+                errors.extend(pod_template::validate(
+                    &template["spec"],
+                    &format!("{dotted}.spec"),
+                ));
             }
             None => errors.push(FieldError::required(dotted, "")),
         }
@@ -210,7 +256,9 @@ fn validate_data_keys(object: &Value, errors: &mut Vec<FieldError>) {
         for (key, value) in object[field].as_object().into_iter().flatten() {
             let is_good = !key.is_empty()
                 && key.len() <= 253
-                && key.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.'));
+                && key
+                    .bytes()
+                    .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.'));
             if !is_good {
                 errors.push(FieldError::invalid(
                     format!("{field}[{key}]"),
@@ -221,7 +269,11 @@ fn validate_data_keys(object: &Value, errors: &mut Vec<FieldError>) {
                 ));
             }
             if !value.is_string() {
-                errors.push(FieldError::invalid(format!("{field}[{key}]"), value, "must be a string"));
+                errors.push(FieldError::invalid(
+                    format!("{field}[{key}]"),
+                    value,
+                    "must be a string",
+                ));
             }
         }
     }
@@ -230,7 +282,10 @@ fn validate_data_keys(object: &Value, errors: &mut Vec<FieldError>) {
 fn validate_taints(spec: &Value, errors: &mut Vec<FieldError>) {
     for (at, taint) in spec["taints"].as_array().into_iter().flatten().enumerate() {
         let effects = ["NoSchedule", "PreferNoSchedule", "NoExecute"];
-        if taint["effect"].as_str().is_none_or(|effect| !effects.contains(&effect)) {
+        if taint["effect"]
+            .as_str()
+            .is_none_or(|effect| !effects.contains(&effect))
+        {
             let allowed = effects.map(str::to_owned);
             let field = format!("spec.taints[{at}].effect");
             errors.push(FieldError::not_supported(field, &taint["effect"], &allowed));
@@ -284,7 +339,12 @@ pub(super) fn validate_update(kind: &Kind, old: &Value, new: &Value) -> Vec<Fiel
             }
         }
         ("apps", "StatefulSet") => {
-            for field in ["serviceName", "selector", "podManagementPolicy", "volumeClaimTemplates"] {
+            for field in [
+                "serviceName",
+                "selector",
+                "podManagementPolicy",
+                "volumeClaimTemplates",
+            ] {
                 if old["spec"][field] != new["spec"][field] {
                     errors.push(FieldError::forbidden(
                         "spec",

@@ -11,7 +11,9 @@ pub(in crate::api_server) fn apply(target: &mut Value, change: &Value) {
     if !target.is_object() {
         *target = Value::Object(Map::new());
     }
-    let Some(map) = target.as_object_mut() else { return };
+    let Some(map) = target.as_object_mut() else {
+        return;
+    };
     for (name, value) in fields {
         if value.is_null() {
             map.remove(name);

@@ -10,9 +10,18 @@ use super::super::status::Status;
 /// The keys by which a list merges, given the name of its field and of the field around it.
 pub(in crate::api_server) fn merge_key(parent: &str, field: &str) -> Option<&'static str> {
     Some(match (parent, field) {
-        (_, "containers" | "initContainers" | "ephemeralContainers" | "env" | "volumes")
-        | (_, "imagePullSecrets" | "resourceClaims" | "schedulingGates") => "name",
-        ("", "secrets") => "name",
+        (
+            _,
+            "containers"
+            | "initContainers"
+            | "ephemeralContainers"
+            | "env"
+            | "volumes"
+            | "imagePullSecrets"
+            | "resourceClaims"
+            | "schedulingGates",
+        )
+        | ("", "secrets") => "name",
         ("spec", "ports") if parent == "spec" => "port",
         (_, "ports") => "containerPort",
         (_, "volumeMounts") => "mountPath",
@@ -48,7 +57,9 @@ fn merge_map(target: &mut Value, change: &Value, name: &str) -> Result<(), Statu
     if !target.is_object() {
         *target = Value::Object(Map::new());
     }
-    let Some(map) = target.as_object_mut() else { return Ok(()) };
+    let Some(map) = target.as_object_mut() else {
+        return Ok(());
+    };
     if fields.get("$patch").and_then(Value::as_str) == Some("delete") {
         map.clear();
         return Ok(());
@@ -72,7 +83,11 @@ fn merge_map(target: &mut Value, change: &Value, name: &str) -> Result<(), Statu
                 map.remove(field);
             }
             Value::Object(_) => {
-                merge_map(map.entry(field.clone()).or_insert(Value::Null), value, field)?;
+                merge_map(
+                    map.entry(field.clone()).or_insert(Value::Null),
+                    value,
+                    field,
+                )?;
             }
             Value::Array(items) => {
                 let target = map.entry(field.clone()).or_insert(Value::Null);
@@ -85,8 +100,10 @@ fn merge_map(target: &mut Value, change: &Value, name: &str) -> Result<(), Statu
     }
     for (field, order) in fields {
         if let Some(list) = field.strip_prefix("$setElementOrder/")
-            && let (Some(items), Some(order)) =
-                (map.get_mut(list).and_then(Value::as_array_mut), order.as_array())
+            && let (Some(items), Some(order)) = (
+                map.get_mut(list).and_then(Value::as_array_mut),
+                order.as_array(),
+            )
         {
             reorder(items, order, merge_key(name, list));
         }
@@ -96,7 +113,10 @@ fn merge_map(target: &mut Value, change: &Value, name: &str) -> Result<(), Statu
 
 fn without_directives(fields: &Map<String, Value>) -> Value {
     let kept = fields.iter().filter(|(field, _)| !field.starts_with('$'));
-    Value::Object(kept.map(|(field, value)| (field.clone(), value.clone())).collect())
+    Value::Object(
+        kept.map(|(field, value)| (field.clone(), value.clone()))
+            .collect(),
+    )
 }
 
 fn merge_list(
@@ -105,7 +125,9 @@ fn merge_list(
     parent: &str,
     field: &str,
 ) -> Result<(), Status> {
-    let replaces = items.iter().any(|item| item["$patch"].as_str() == Some("replace"));
+    let replaces = items
+        .iter()
+        .any(|item| item["$patch"].as_str() == Some("replace"));
     let key = merge_key(parent, field).filter(|_| !replaces);
     let is_keyed = key.is_some() && items.iter().all(Value::is_object);
     if !target.is_array() || replaces || !(is_keyed || is_set(field)) {
@@ -118,7 +140,9 @@ fn merge_list(
             return Ok(());
         }
     }
-    let Some(list) = target.as_array_mut() else { return Ok(()) };
+    let Some(list) = target.as_array_mut() else {
+        return Ok(());
+    };
     let Some(key) = key else {
         for item in items {
             if !list.contains(item) {

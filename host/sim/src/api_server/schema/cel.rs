@@ -49,14 +49,19 @@ impl fmt::Debug for Rule {
 
 fn compile(source: &str) -> Result<Arc<Program>, String> {
     let program = ENVIRONMENT.compile(source);
-    program.map(Arc::new).map_err(|error| format!("compilation failed: {source}: {error}"))
+    program
+        .map(Arc::new)
+        .map_err(|error| format!("compilation failed: {source}: {error}"))
 }
 
 impl Rule {
     /// Compiles an entry of `x-kubernetes-validations`.
     pub(super) fn compile(entry: &Value) -> Result<Self, String> {
         let source = entry["rule"].as_str().unwrap_or_default().to_owned();
-        let message_program = entry["messageExpression"].as_str().map(compile).transpose()?;
+        let message_program = entry["messageExpression"]
+            .as_str()
+            .map(compile)
+            .transpose()?;
         Ok(Self {
             program: compile(&source)?,
             message: entry["message"].as_str().map(|m| m.trim().to_owned()),
@@ -75,11 +80,16 @@ impl Rule {
     }
 
     fn refusal(&self, context: &Context<'_, '_>) -> String {
-        let computed = self.message_program.as_ref().and_then(|p| p.execute(context).ok());
+        let computed = self
+            .message_program
+            .as_ref()
+            .and_then(|p| p.execute(context).ok());
         if let Some(CelValue::String(text)) = computed {
             return text.to_string();
         }
-        self.message.clone().unwrap_or_else(|| format!("failed rule: {}", self.source))
+        self.message
+            .clone()
+            .unwrap_or_else(|| format!("failed rule: {}", self.source))
     }
 
     fn error(&self, kind: Option<Type>, path: &str, detail: &str) -> FieldError {
@@ -133,8 +143,14 @@ pub(super) fn run(
 }
 
 /// `'abc 123'.find('[0-9]+')`: the first match, or the empty text.
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "the signature CEL's registry asks for"
+)]
 fn find(This(text): This<Arc<String>>, pattern: Arc<String>) -> CelValue {
-    let found = Regex::new(&pattern).ok().and_then(|r| r.find(&text).map(|m| m.as_str().to_owned()));
+    let found = Regex::new(&pattern)
+        .ok()
+        .and_then(|r| r.find(&text).map(|m| m.as_str().to_owned()));
     found.unwrap_or_default().into()
 }
 
@@ -153,19 +169,27 @@ fn to_cel(schema: Option<&Schema>, value: &Value) -> CelValue {
         }
         Value::Array(items) => {
             let inner = schema.and_then(|s| s.items.as_deref());
-            CelValue::List(Arc::new(items.iter().map(|item| to_cel(inner, item)).collect()))
+            CelValue::List(Arc::new(
+                items.iter().map(|item| to_cel(inner, item)).collect(),
+            ))
         }
         Value::Object(fields) => {
-            let entries = fields.iter().filter(|(_, value)| !value.is_null()).map(|(name, value)| {
-                let inner = schema.and_then(|s| {
-                    s.properties.get(name).or(match &s.additional {
-                        Some(Additional::Of(inner)) => Some(&**inner),
-                        Some(Additional::Any) | None => None,
-                    })
-                });
-                (Key::String(Arc::new(name.clone())), to_cel(inner, value))
-            });
-            CelValue::Map(Map { map: Arc::new(entries.collect::<HashMap<_, _>>()) })
+            let entries =
+                fields
+                    .iter()
+                    .filter(|(_, value)| !value.is_null())
+                    .map(|(name, value)| {
+                        let inner = schema.and_then(|s| {
+                            s.properties.get(name).or(match &s.additional {
+                                Some(Additional::Of(inner)) => Some(&**inner),
+                                Some(Additional::Any) | None => None,
+                            })
+                        });
+                        (Key::String(Arc::new(name.clone())), to_cel(inner, value))
+                    });
+            CelValue::Map(Map {
+                map: Arc::new(entries.collect::<HashMap<_, _>>()),
+            })
         }
     }
 }

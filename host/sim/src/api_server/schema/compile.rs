@@ -40,8 +40,14 @@ pub(super) fn schema(source: &Value, path: &str) -> Result<Schema, String> {
         let regex = Regex::new(pattern).map_err(|e| format!("{path}.pattern: {e}"))?;
         compiled.pattern = Some(regex);
     }
-    for rule in source["x-kubernetes-validations"].as_array().into_iter().flatten() {
-        compiled.rules.push(cel::Rule::compile(rule).map_err(|e| format!("{path}: {e}"))?);
+    for rule in source["x-kubernetes-validations"]
+        .as_array()
+        .into_iter()
+        .flatten()
+    {
+        compiled
+            .rules
+            .push(cel::Rule::compile(rule).map_err(|e| format!("{path}: {e}"))?);
     }
     for (name, list) in [
         ("allOf", &mut compiled.all_of),
@@ -74,9 +80,10 @@ fn kind(source: &Value, path: &str) -> Result<Option<Type>, String> {
 fn additional(source: &Value, path: &str) -> Result<Option<Additional>, String> {
     Ok(match &source["additionalProperties"] {
         Value::Bool(true) => Some(Additional::Any),
-        part @ Value::Object(_) => {
-            Some(Additional::Of(Box::new(schema(part, &format!("{path}[*]"))?)))
-        }
+        part @ Value::Object(_) => Some(Additional::Of(Box::new(schema(
+            part,
+            &format!("{path}[*]"),
+        )?))),
         _ => None,
     })
 }
@@ -100,5 +107,7 @@ fn bounds(source: &Value) -> Bounds {
 
 fn texts(list: &Value) -> Vec<String> {
     let items = list.as_array().into_iter().flatten();
-    items.filter_map(|item| item.as_str().map(str::to_owned)).collect()
+    items
+        .filter_map(|item| item.as_str().map(str::to_owned))
+        .collect()
 }

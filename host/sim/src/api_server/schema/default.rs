@@ -9,7 +9,9 @@ pub(super) fn apply(schema: &Schema, value: &mut Value) {
     match value {
         Value::Object(fields) => {
             for (name, inner) in &schema.properties {
-                let Some(default) = &inner.default else { continue };
+                let Some(default) = &inner.default else {
+                    continue;
+                };
                 // A null that the schema does not allow reads as absent.
                 let is_absent = match fields.get(name) {
                     None => true,

@@ -10,13 +10,15 @@ use super::super::kinds::{Kind, ScalePaths};
 use super::super::resource::Resource;
 use super::super::status::{FieldError, Status};
 use super::super::store::{ObjectKey, Store};
-use super::super::write::{Part, WriteOptions, time_text};
 use super::super::table::custom;
+use super::super::write::{Part, WriteOptions, time_text};
 use super::{Column, CustomVersion, Schema};
 
 fn texts(list: &Value) -> Vec<String> {
     let items = list.as_array().into_iter().flatten();
-    items.filter_map(|item| item.as_str().map(str::to_owned)).collect()
+    items
+        .filter_map(|item| item.as_str().map(str::to_owned))
+        .collect()
 }
 
 fn text(value: &Value) -> String {
@@ -55,7 +57,10 @@ pub(in crate::api_server) fn register(store: &mut Store, definition: &Value) -> 
     });
     tracing::debug!(%resource, "serving a custom resource");
     let key = ObjectKey::of(&changed);
-    let options = WriteOptions { part: Part::Whole, ..WriteOptions::default() };
+    let options = WriteOptions {
+        part: Part::Whole,
+        ..WriteOptions::default()
+    };
     store.update(&crds, &key, changed, &options).map(|_| ())
 }
 
@@ -77,12 +82,18 @@ pub(in crate::api_server) fn unregister(store: &mut Store, definition: &Value) {
 
 fn column(definition: &Value) -> Column {
     let path = definition["jsonPath"].as_str().unwrap_or_default();
-    Column { steps: custom::parse(path), definition: definition.clone() }
+    Column {
+        steps: custom::parse(path),
+        definition: definition.clone(),
+    }
 }
 
 fn stored_version(definition: &Value) -> String {
     let versions = definition["spec"]["versions"].as_array();
-    let stored = versions.into_iter().flatten().find(|v| v["storage"].as_bool() == Some(true));
+    let stored = versions
+        .into_iter()
+        .flatten()
+        .find(|v| v["storage"].as_bool() == Some(true));
     stored.map(|v| text(&v["name"])).unwrap_or_default()
 }
 
@@ -106,13 +117,15 @@ fn compile(definition: &Value) -> Result<Kind, Status> {
             has_status = subresources["status"].is_object();
             scale = subresources["scale"].as_object().map(|paths| ScalePaths {
                 spec_replicas: paths.get("specReplicasPath").map(text).unwrap_or_default(),
-                status_replicas: paths.get("statusReplicasPath").map(text).unwrap_or_default(),
+                status_replicas: paths
+                    .get("statusReplicasPath")
+                    .map(text)
+                    .unwrap_or_default(),
                 selector: paths.get("labelSelectorPath").map(text),
             });
         }
         let columns = version["additionalPrinterColumns"].as_array();
-        let columns =
-            columns.into_iter().flatten().map(column).collect();
+        let columns = columns.into_iter().flatten().map(column).collect();
         let source = version["schema"]["openAPIV3Schema"].clone();
         let schema = Schema::compile(&source).map_err(|problem| {
             let path = format!("spec.versions[{name}].schema.openAPIV3Schema");
@@ -121,7 +134,14 @@ fn compile(definition: &Value) -> Result<Kind, Status> {
             let group = "apiextensions.k8s.io";
             Status::invalid(group, "CustomResourceDefinition", &crd, &[error])
         })?;
-        custom.insert(name, Arc::new(CustomVersion { schema, source, columns }));
+        custom.insert(
+            name,
+            Arc::new(CustomVersion {
+                schema,
+                source,
+                columns,
+            }),
+        );
     }
     let or_lower = |given: &Value, suffix: &str| match given.as_str() {
         Some(given) if !given.is_empty() => given.to_owned(),

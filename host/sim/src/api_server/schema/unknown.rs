@@ -29,7 +29,8 @@ fn walk(schema: &Schema, value: &Value, path: &str, found: &mut Vec<String>) {
             for (name, field) in fields {
                 // The server's own fields, and the directives of strategic merge patches.
                 let is_known_anyway = name.starts_with('$')
-                    || (path.is_empty() && matches!(name.as_str(), "apiVersion" | "kind" | "metadata"));
+                    || (path.is_empty()
+                        && matches!(name.as_str(), "apiVersion" | "kind" | "metadata"));
                 if is_known_anyway {
                     continue;
                 }
@@ -37,7 +38,11 @@ fn walk(schema: &Schema, value: &Value, path: &str, found: &mut Vec<String>) {
                     Some(Additional::Of(inner)) => Some(&**inner),
                     Some(Additional::Any) | None => None,
                 });
-                let at = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
+                let at = if path.is_empty() {
+                    name.clone()
+                } else {
+                    format!("{path}.{name}")
+                };
                 match inner {
                     Some(inner) => walk(inner, field, &at, found),
                     None if is_closed(schema) => found.push(format!("unknown field {at:?}")),

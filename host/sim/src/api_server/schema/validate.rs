@@ -47,7 +47,11 @@ fn value(
 }
 
 fn below(path: &str, name: &str) -> String {
-    if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") }
+    if path.is_empty() {
+        name.to_owned()
+    } else {
+        format!("{path}.{name}")
+    }
 }
 
 fn type_name(value: &Value) -> &'static str {
@@ -74,7 +78,9 @@ fn check_type(schema: &Schema, value: &Value, path: &str, errors: &mut Vec<Field
             Some(Type::Integer) => {
                 value.is_i64()
                     || value.is_u64()
-                    || value.as_f64().is_some_and(|n| n.fract().abs() < f64::EPSILON)
+                    || value
+                        .as_f64()
+                        .is_some_and(|n| n.fract().abs() < f64::EPSILON)
             }
             Some(Type::Number) => value.is_number(),
             Some(Type::Boolean) => value.is_boolean(),
@@ -95,7 +101,9 @@ fn check_type(schema: &Schema, value: &Value, path: &str, errors: &mut Vec<Field
 }
 
 fn check_enum(schema: &Schema, value: &Value, path: &str, errors: &mut Vec<FieldError>) {
-    let Some(allowed) = &schema.allowed else { return };
+    let Some(allowed) = &schema.allowed else {
+        return;
+    };
     if !allowed.contains(value) {
         let texts: Vec<String> = allowed
             .iter()
@@ -118,11 +126,19 @@ fn object(
         }
     }
     let count = fields.len() as u64;
-    if schema.bounds.properties_max.is_some_and(|most| count > most) {
+    if schema
+        .bounds
+        .properties_max
+        .is_some_and(|most| count > most)
+    {
         let most = schema.bounds.properties_max.unwrap_or_default();
         errors.push(too_many(path, count, most, "properties"));
     }
-    if schema.bounds.properties_min.is_some_and(|least| count < least) {
+    if schema
+        .bounds
+        .properties_min
+        .is_some_and(|least| count < least)
+    {
         let least = schema.bounds.properties_min.unwrap_or_default();
         let detail = format!("{path} in body should have at least {least} properties");
         errors.push(FieldError::invalid(path, &count.into(), &detail));
@@ -164,13 +180,15 @@ fn array(
         errors.push(FieldError::invalid(path, &count.into(), &detail));
     }
     check_unique(schema, items, path, errors);
-    let Some(inner) = schema.items.as_deref() else { return };
+    let Some(inner) = schema.items.as_deref() else {
+        return;
+    };
     let old_items = old.and_then(Value::as_array);
     for (at, item) in items.iter().enumerate() {
         let before = match (&schema.list_type, old_items) {
-            (ListType::Map(keys), Some(old)) => {
-                old.iter().find(|have| keys.iter().all(|key| have[key] == item[key]))
-            }
+            (ListType::Map(keys), Some(old)) => old
+                .iter()
+                .find(|have| keys.iter().all(|key| have[key] == item[key])),
             // Other lists have no identity to compare by, but an item that was there is no news.
             (_, Some(old)) => old.iter().find(|have| *have == item),
             (_, None) => None,
@@ -188,9 +206,10 @@ fn check_unique(schema: &Schema, items: &[Value], path: &str, errors: &mut Vec<F
     for (at, item) in items.iter().enumerate() {
         if items[..at].iter().any(|earlier| same(earlier, item)) {
             let shown: Value = match &schema.list_type {
-                ListType::Map(keys) => {
-                    keys.iter().map(|key| (key.clone(), item[key].clone())).collect()
-                }
+                ListType::Map(keys) => keys
+                    .iter()
+                    .map(|key| (key.clone(), item[key].clone()))
+                    .collect(),
                 ListType::Set | ListType::Atomic => item.clone(),
             };
             errors.push(FieldError {
@@ -202,13 +221,7 @@ fn check_unique(schema: &Schema, items: &[Value], path: &str, errors: &mut Vec<F
     }
 }
 
-fn string(
-    schema: &Schema,
-    text: &str,
-    value: &Value,
-    path: &str,
-    errors: &mut Vec<FieldError>,
-) {
+fn string(schema: &Schema, text: &str, value: &Value, path: &str, errors: &mut Vec<FieldError>) {
     let length = text.chars().count() as u64;
     if let Some(most) = schema.bounds.length_max.filter(|most| length > *most) {
         errors.push(FieldError {
@@ -243,21 +256,43 @@ fn number(schema: &Schema, value: &Value, path: &str, errors: &mut Vec<FieldErro
     let Some(given) = value.as_f64() else { return };
     let bounds = &schema.bounds;
     let shown = |bound: f64| {
-        if bound.fract().abs() < f64::EPSILON { format!("{bound:.0}") } else { bound.to_string() }
+        if bound.fract().abs() < f64::EPSILON {
+            format!("{bound:.0}")
+        } else {
+            bound.to_string()
+        }
     };
     if let Some(least) = bounds.minimum {
-        let is_below =
-            if bounds.is_minimum_exclusive { given <= least } else { given < least };
+        let is_below = if bounds.is_minimum_exclusive {
+            given <= least
+        } else {
+            given < least
+        };
         if is_below {
-            let word = if bounds.is_minimum_exclusive { "" } else { "or equal to " };
-            let detail = format!("{path} in body should be greater than {word}{}", shown(least));
+            let word = if bounds.is_minimum_exclusive {
+                ""
+            } else {
+                "or equal to "
+            };
+            let detail = format!(
+                "{path} in body should be greater than {word}{}",
+                shown(least)
+            );
             errors.push(FieldError::invalid(path, value, &detail));
         }
     }
     if let Some(most) = bounds.maximum {
-        let is_above = if bounds.is_maximum_exclusive { given >= most } else { given > most };
+        let is_above = if bounds.is_maximum_exclusive {
+            given >= most
+        } else {
+            given > most
+        };
         if is_above {
-            let word = if bounds.is_maximum_exclusive { "" } else { "or equal to " };
+            let word = if bounds.is_maximum_exclusive {
+                ""
+            } else {
+                "or equal to "
+            };
             let detail = format!("{path} in body should be less than {word}{}", shown(most));
             errors.push(FieldError::invalid(path, value, &detail));
         }
@@ -279,7 +314,12 @@ fn combined(schema: &Schema, given: &Value, path: &str, errors: &mut Vec<FieldEr
     for part in &schema.all_of {
         errors.extend(failures(part));
     }
-    let passed = |parts: &[Schema]| parts.iter().filter(|part| failures(part).is_empty()).count();
+    let passed = |parts: &[Schema]| {
+        parts
+            .iter()
+            .filter(|part| failures(part).is_empty())
+            .count()
+    };
     if !schema.any_of.is_empty() && passed(&schema.any_of) == 0 {
         let detail = format!("{path} in body must validate at least one schema (anyOf)");
         errors.push(FieldError::invalid(path, given, &detail));
@@ -288,7 +328,11 @@ fn combined(schema: &Schema, given: &Value, path: &str, errors: &mut Vec<FieldEr
         let detail = format!("{path} in body must validate one and only one schema (oneOf)");
         errors.push(FieldError::invalid(path, given, &detail));
     }
-    if schema.not.as_ref().is_some_and(|part| failures(part).is_empty()) {
+    if schema
+        .not
+        .as_ref()
+        .is_some_and(|part| failures(part).is_empty())
+    {
         let detail = format!("{path} in body must not validate the schema (not)");
         errors.push(FieldError::invalid(path, given, &detail));
     }

@@ -38,7 +38,9 @@ pub(super) fn cells(columns: &[Column], object: &Value, now: Timestamp) -> Vec<V
 }
 
 fn cell(definition: &Value, found: &[&Value], now: Timestamp) -> Value {
-    let Some(first) = found.first() else { return Value::Null };
+    let Some(first) = found.first() else {
+        return Value::Null;
+    };
     match definition["type"].as_str().unwrap_or_default() {
         "date" => since(first, now),
         "integer" | "number" | "boolean" if found.len() == 1 => (*first).clone(),
@@ -125,9 +127,9 @@ fn find<'a>(object: &'a Value, steps: &[Step]) -> Vec<&'a Value> {
                         Value::Object(fields) => fields.values().collect(),
                         _ => items().collect(),
                     },
-                    Step::Where(field, wanted) => {
-                        items().filter(|i| i[field].as_str() == Some(wanted)).collect()
-                    }
+                    Step::Where(field, wanted) => items()
+                        .filter(|i| i[field].as_str() == Some(wanted))
+                        .collect(),
                 }
             })
             .filter(|value| !value.is_null())

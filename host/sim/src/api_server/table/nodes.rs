@@ -25,11 +25,21 @@ fn cells(node: &Value, now: Timestamp) -> Vec<Value> {
     let info = &node["status"]["nodeInfo"];
     let address = |kind: &str| -> Value {
         let addresses = node["status"]["addresses"].as_array();
-        let found = addresses.into_iter().flatten().find(|a| a["type"].as_str() == Some(kind));
-        found.and_then(|a| a["address"].as_str()).unwrap_or("<none>").into()
+        let found = addresses
+            .into_iter()
+            .flatten()
+            .find(|a| a["type"].as_str() == Some(kind));
+        found
+            .and_then(|a| a["address"].as_str())
+            .unwrap_or("<none>")
+            .into()
     };
     let known = |field: &str| -> Value {
-        info[field].as_str().filter(|t| !t.is_empty()).unwrap_or("<unknown>").into()
+        info[field]
+            .as_str()
+            .filter(|t| !t.is_empty())
+            .unwrap_or("<unknown>")
+            .into()
     };
     vec![
         name(node),
@@ -47,7 +57,10 @@ fn cells(node: &Value, now: Timestamp) -> Vec<Value> {
 
 fn status(node: &Value) -> String {
     let conditions = node["status"]["conditions"].as_array();
-    let ready = conditions.into_iter().flatten().find(|c| c["type"].as_str() == Some("Ready"));
+    let ready = conditions
+        .into_iter()
+        .flatten()
+        .find(|c| c["type"].as_str() == Some("Ready"));
     let mut words = vec![match ready.map(|c| c["status"].as_str() == Some("True")) {
         Some(true) => "Ready",
         Some(false) => "NotReady",
@@ -67,5 +80,9 @@ fn roles(node: &Value) -> String {
         .filter_map(|(key, _)| key.strip_prefix("node-role.kubernetes.io/"))
         .filter(|role| !role.is_empty())
         .collect();
-    if roles.is_empty() { "<none>".to_owned() } else { roles.join(",") }
+    if roles.is_empty() {
+        "<none>".to_owned()
+    } else {
+        roles.join(",")
+    }
 }

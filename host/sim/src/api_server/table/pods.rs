@@ -24,7 +24,9 @@ fn cells(pod: &Value, now: Timestamp) -> Vec<Value> {
     let (spec, status) = (&pod["spec"], &pod["status"]);
     let statuses = || status["containerStatuses"].as_array().into_iter().flatten();
     let total = spec["containers"].as_array().map_or(0, Vec::len);
-    let ready = statuses().filter(|c| c["ready"].as_bool() == Some(true)).count();
+    let ready = statuses()
+        .filter(|c| c["ready"].as_bool() == Some(true))
+        .count();
     let restarts: i64 = statuses().map(|c| count(&c["restartCount"])).sum();
     let last_restart = statuses()
         .filter_map(|c| c["lastState"]["terminated"]["finishedAt"].as_str())
@@ -49,7 +51,9 @@ fn cells(pod: &Value, now: Timestamp) -> Vec<Value> {
 
 fn readiness_gates(pod: &Value) -> Value {
     let gates = pod["spec"]["readinessGates"].as_array();
-    let Some(gates) = gates.filter(|gates| !gates.is_empty()) else { return "<none>".into() };
+    let Some(gates) = gates.filter(|gates| !gates.is_empty()) else {
+        return "<none>".into();
+    };
     let is_true = |kind: &Value| {
         let conditions = pod["status"]["conditions"].as_array();
         conditions
@@ -57,7 +61,10 @@ fn readiness_gates(pod: &Value) -> Value {
             .flatten()
             .any(|c| c["type"] == *kind && c["status"].as_str() == Some("True"))
     };
-    let passed = gates.iter().filter(|gate| is_true(&gate["conditionType"])).count();
+    let passed = gates
+        .iter()
+        .filter(|gate| is_true(&gate["conditionType"]))
+        .count();
     format!("{passed}/{}", gates.len()).into()
 }
 
@@ -88,7 +95,10 @@ fn status_word(pod: &Value) -> String {
         let total = pod["spec"]["initContainers"].as_array().map_or(0, Vec::len);
         word = text(&state["terminated"]["reason"])
             .or_else(|| text(&state["waiting"]["reason"]).filter(|r| r != "PodInitializing"))
-            .map_or_else(|| format!("Init:{at}/{total}"), |reason| format!("Init:{reason}"));
+            .map_or_else(
+                || format!("Init:{at}/{total}"),
+                |reason| format!("Init:{reason}"),
+            );
         is_initializing = true;
         break;
     }

@@ -33,13 +33,24 @@ fn size(value: &Value) -> usize {
 
 fn joined(list: &Value) -> String {
     let items = list.as_array().into_iter().flatten();
-    items.filter_map(Value::as_str).collect::<Vec<_>>().join(",")
+    items
+        .filter_map(Value::as_str)
+        .collect::<Vec<_>>()
+        .join(",")
 }
 
 const CONFIG_MAP: Printer = Printer {
-    columns: &[("Name", "string", 0), ("Data", "integer", 0), ("Age", "string", 0)],
+    columns: &[
+        ("Name", "string", 0),
+        ("Data", "integer", 0),
+        ("Age", "string", 0),
+    ],
     cells: |o, now| {
-        vec![name(o), (size(&o["data"]) + size(&o["binaryData"])).into(), age(o, now)]
+        vec![
+            name(o),
+            (size(&o["data"]) + size(&o["binaryData"])).into(),
+            age(o, now),
+        ]
     },
 };
 
@@ -50,7 +61,14 @@ const SECRET: Printer = Printer {
         ("Data", "integer", 0),
         ("Age", "string", 0),
     ],
-    cells: |o, now| vec![name(o), o["type"].clone(), size(&o["data"]).into(), age(o, now)],
+    cells: |o, now| {
+        vec![
+            name(o),
+            o["type"].clone(),
+            size(&o["data"]).into(),
+            age(o, now),
+        ]
+    },
 };
 
 const SERVICE: Printer = Printer {
@@ -69,7 +87,9 @@ const SERVICE: Printer = Printer {
             Some("LoadBalancer") => {
                 let ingress = o["status"]["loadBalancer"]["ingress"].as_array();
                 let first = ingress.into_iter().flatten().next();
-                first.and_then(|i| i["ip"].as_str().or_else(|| i["hostname"].as_str())).unwrap_or("<pending>")
+                first
+                    .and_then(|i| i["ip"].as_str().or_else(|| i["hostname"].as_str()))
+                    .unwrap_or("<pending>")
             }
             Some("ExternalName") => spec["externalName"].as_str().unwrap_or_default(),
             _ => "<none>",
@@ -99,13 +119,25 @@ fn ports(spec: &Value) -> Value {
             }
         })
         .collect();
-    if texts.is_empty() { "<none>".into() } else { texts.join(",").into() }
+    if texts.is_empty() {
+        "<none>".into()
+    } else {
+        texts.join(",").into()
+    }
 }
 
 const SERVICE_ACCOUNT: Printer = Printer {
-    columns: &[("Name", "string", 0), ("Secrets", "string", 0), ("Age", "string", 0)],
+    columns: &[
+        ("Name", "string", 0),
+        ("Secrets", "string", 0),
+        ("Age", "string", 0),
+    ],
     cells: |o, now| {
-        vec![name(o), o["secrets"].as_array().map_or(0, Vec::len).into(), age(o, now)]
+        vec![
+            name(o),
+            o["secrets"].as_array().map_or(0, Vec::len).into(),
+            age(o, now),
+        ]
     },
 };
 
@@ -127,36 +159,62 @@ const EVENT: Printer = Printer {
 
 fn event_cells(event: &Value, now: Timestamp) -> Vec<Value> {
     // Either group's names of the fields.
-    let pick = |names: [&str; 2]| names.map(|n| &event[n]).into_iter().find(|v| !v.is_null()).cloned().unwrap_or_default();
+    let pick = |names: [&str; 2]| {
+        names
+            .map(|n| &event[n])
+            .into_iter()
+            .find(|v| !v.is_null())
+            .cloned()
+            .unwrap_or_default()
+    };
     let object = pick(["involvedObject", "regarding"]);
     let series = &event["series"]["lastObservedTime"];
-    let last = [series.clone(), pick(["lastTimestamp", "deprecatedLastTimestamp"]), event["eventTime"].clone()]
-        .into_iter()
-        .find(Value::is_string)
-        .unwrap_or_else(|| event["metadata"]["creationTimestamp"].clone());
-    let first = [pick(["firstTimestamp", "deprecatedFirstTimestamp"]), event["eventTime"].clone()]
-        .into_iter()
-        .find(Value::is_string)
-        .unwrap_or_else(|| event["metadata"]["creationTimestamp"].clone());
+    let last = [
+        series.clone(),
+        pick(["lastTimestamp", "deprecatedLastTimestamp"]),
+        event["eventTime"].clone(),
+    ]
+    .into_iter()
+    .find(Value::is_string)
+    .unwrap_or_else(|| event["metadata"]["creationTimestamp"].clone());
+    let first = [
+        pick(["firstTimestamp", "deprecatedFirstTimestamp"]),
+        event["eventTime"].clone(),
+    ]
+    .into_iter()
+    .find(Value::is_string)
+    .unwrap_or_else(|| event["metadata"]["creationTimestamp"].clone());
     let source = pick(["source", "deprecatedSource"]);
-    let component = source["component"].as_str().filter(|c| !c.is_empty()).map_or_else(
-        || pick(["reportingComponent", "reportingController"]),
-        Value::from,
-    );
-    let times = event["series"]["count"].as_i64().or_else(|| pick(["count", "deprecatedCount"]).as_i64());
+    let component = source["component"]
+        .as_str()
+        .filter(|c| !c.is_empty())
+        .map_or_else(
+            || pick(["reportingComponent", "reportingController"]),
+            Value::from,
+        );
+    let times = event["series"]["count"]
+        .as_i64()
+        .or_else(|| pick(["count", "deprecatedCount"]).as_i64());
     vec![
         since(&last, now),
         event["type"].clone(),
         event["reason"].clone(),
         format!(
             "{}/{}",
-            object["kind"].as_str().unwrap_or_default().to_ascii_lowercase(),
+            object["kind"]
+                .as_str()
+                .unwrap_or_default()
+                .to_ascii_lowercase(),
             object["name"].as_str().unwrap_or_default()
         )
         .into(),
         object["fieldPath"].as_str().unwrap_or_default().into(),
         component,
-        pick(["message", "note"]).as_str().unwrap_or_default().trim().into(),
+        pick(["message", "note"])
+            .as_str()
+            .unwrap_or_default()
+            .trim()
+            .into(),
         since(&first, now),
         times.unwrap_or(1).into(),
         name(event),
@@ -164,7 +222,11 @@ fn event_cells(event: &Value, now: Timestamp) -> Vec<Value> {
 }
 
 const NAMESPACE: Printer = Printer {
-    columns: &[("Name", "string", 0), ("Status", "string", 0), ("Age", "string", 0)],
+    columns: &[
+        ("Name", "string", 0),
+        ("Status", "string", 0),
+        ("Age", "string", 0),
+    ],
     cells: |o, now| vec![name(o), o["status"]["phase"].clone(), age(o, now)],
 };
 
@@ -270,25 +332,48 @@ const STORAGE_CLASS: Printer = Printer {
         let shown = o["metadata"]["name"].as_str().unwrap_or_default();
         let is_default = mark.as_str() == Some("true");
         vec![
-            if is_default { format!("{shown} (default)").into() } else { name(o) },
+            if is_default {
+                format!("{shown} (default)").into()
+            } else {
+                name(o)
+            },
             o["provisioner"].clone(),
             o["reclaimPolicy"].as_str().unwrap_or("Delete").into(),
-            o["volumeBindingMode"].as_str().unwrap_or("Immediate").into(),
-            o["allowVolumeExpansion"].as_bool().unwrap_or(false).to_string().into(),
+            o["volumeBindingMode"]
+                .as_str()
+                .unwrap_or("Immediate")
+                .into(),
+            o["allowVolumeExpansion"]
+                .as_bool()
+                .unwrap_or(false)
+                .to_string()
+                .into(),
             age(o, now),
         ]
     },
 };
 
 const CSI_NODE: Printer = Printer {
-    columns: &[("Name", "string", 0), ("Drivers", "integer", 0), ("Age", "string", 0)],
+    columns: &[
+        ("Name", "string", 0),
+        ("Drivers", "integer", 0),
+        ("Age", "string", 0),
+    ],
     cells: |o, now| {
-        vec![name(o), o["spec"]["drivers"].as_array().map_or(0, Vec::len).into(), age(o, now)]
+        vec![
+            name(o),
+            o["spec"]["drivers"].as_array().map_or(0, Vec::len).into(),
+            age(o, now),
+        ]
     },
 };
 
 const LEASE: Printer = Printer {
-    columns: &[("Name", "string", 0), ("Holder", "string", 0), ("Age", "string", 0)],
+    columns: &[
+        ("Name", "string", 0),
+        ("Holder", "string", 0),
+        ("Age", "string", 0),
+    ],
     cells: |o, now| {
         let holder = o["spec"]["holderIdentity"].as_str().unwrap_or_default();
         vec![name(o), holder.into(), age(o, now)]
@@ -335,7 +420,10 @@ const PRIORITY_CLASS: Printer = Printer {
             count(&o["value"]).into(),
             o["globalDefault"].as_bool().unwrap_or(false).into(),
             age(o, now),
-            o["preemptionPolicy"].as_str().unwrap_or("PreemptLowerPriority").into(),
+            o["preemptionPolicy"]
+                .as_str()
+                .unwrap_or("PreemptLowerPriority")
+                .into(),
         ]
     },
 };
@@ -355,9 +443,9 @@ const BINDING: Printer = Printer {
     cells: |o, now| {
         let role = &o["roleRef"];
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-        let subjects = o["subjects"].as_array().map(|list| {
-            list.iter().map(|s| s["name"].clone()).collect::<Value>()
-        });
+        let subjects = o["subjects"]
+            .as_array()
+            .map(|list| list.iter().map(|s| s["name"].clone()).collect::<Value>());
         vec![
             name(o),
             format!("{}/{}", text(&role["kind"]), text(&role["name"])).into(),

@@ -22,7 +22,10 @@ pub(super) fn printer(kind: &str) -> Option<Printer> {
 fn containers(template: &Value) -> [Value; 2] {
     let list = |field: &str| -> Value {
         let containers = template["spec"]["containers"].as_array();
-        let texts = containers.into_iter().flatten().filter_map(|c| c[field].as_str());
+        let texts = containers
+            .into_iter()
+            .flatten()
+            .filter_map(|c| c[field].as_str());
         texts.collect::<Vec<_>>().join(",").into()
     };
     [list("name"), list("image")]
@@ -52,7 +55,12 @@ const DEPLOYMENT: Printer = Printer {
         let [names, images] = containers(&spec["template"]);
         vec![
             name(object),
-            format!("{}/{}", count(&status["readyReplicas"]), count(&spec["replicas"])).into(),
+            format!(
+                "{}/{}",
+                count(&status["readyReplicas"]),
+                count(&spec["replicas"])
+            )
+            .into(),
             count(&status["updatedReplicas"]).into(),
             count(&status["availableReplicas"]).into(),
             age(object, now),
@@ -101,7 +109,11 @@ const STATEFUL_SET: Printer = Printer {
     cells: |object, now| {
         let (spec, status) = (&object["spec"], &object["status"]);
         let [names, images] = containers(&spec["template"]);
-        let ready = format!("{}/{}", count(&status["readyReplicas"]), count(&spec["replicas"]));
+        let ready = format!(
+            "{}/{}",
+            count(&status["readyReplicas"]),
+            count(&spec["replicas"])
+        );
         vec![name(object), ready.into(), age(object, now), names, images]
     },
 };
@@ -153,7 +165,9 @@ const JOB: Printer = Printer {
     cells: |object, now| {
         let (spec, status) = (&object["spec"], &object["status"]);
         let [names, images] = containers(&spec["template"]);
-        let wanted = spec["completions"].as_i64().or_else(|| spec["parallelism"].as_i64());
+        let wanted = spec["completions"]
+            .as_i64()
+            .or_else(|| spec["parallelism"].as_i64());
         let done = format!("{}/{}", count(&status["succeeded"]), wanted.unwrap_or(1));
         vec![
             name(object),
@@ -190,7 +204,11 @@ fn job_status(job: &Value) -> &'static str {
 }
 
 fn job_duration(status: &Value, now: Timestamp) -> Value {
-    let time = |field: &str| status[field].as_str().and_then(|t| t.parse::<Timestamp>().ok());
+    let time = |field: &str| {
+        status[field]
+            .as_str()
+            .and_then(|t| t.parse::<Timestamp>().ok())
+    };
     match (time("startTime"), time("completionTime")) {
         (None, _) => "".into(),
         (Some(start), end) => {
@@ -222,7 +240,12 @@ const CRON_JOB: Printer = Printer {
             name(object),
             spec["schedule"].clone(),
             or_none(&spec["timeZone"]),
-            if spec["suspend"].as_bool() == Some(true) { "True" } else { "False" }.into(),
+            if spec["suspend"].as_bool() == Some(true) {
+                "True"
+            } else {
+                "False"
+            }
+            .into(),
             status["active"].as_array().map_or(0, Vec::len).into(),
             last,
             age(object, now),
