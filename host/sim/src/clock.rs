@@ -59,3 +59,9 @@ impl SimulatedClock {
         self.origin.checked_add(since).unwrap_or(self.origin)
     }
 }
+
+impl cloudprovider::Clock for SimulatedClock {
+    fn now(&self) -> Timestamp {
+        Self::now(self)
+    }
+}
