@@ -288,10 +288,7 @@ impl Candidate {
 
     /// Whether `consolidateAfter` has passed.
     pub fn is_consolidatable(&self) -> bool {
-        self.node
-            .claim
-            .as_ref()
-            .is_some_and(|it| it.conditions.consolidatable_at.is_some())
+        self.node.is_consolidatable()
     }
 }
 

@@ -65,14 +65,24 @@ pub struct Hooks<'a> {
 /// What one loop leaves to the next.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Memory {
-    /// State of the cluster in which a method found nothing, so that it need not look again.
-    pub nothing_found: BTreeMap<Method, ConsolidationState>,
+    /// When a method found nothing, so that it need not look again.
+    pub nothing_found: BTreeMap<Method, NothingFound>,
     /// What consolidation last said of each claim, repeated while nothing changes.
     pub findings: BTreeMap<String, (OutcomeId, String)>,
     /// Claims that a policy holds back until then.
     pub holds: BTreeMap<String, Timestamp>,
     /// Pools that the last single-node run did not reach.
     pub unseen_pools: Vec<String>,
+}
+
+/// A look of a method that came to nothing.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NothingFound {
+    /// How the cluster was.
+    pub state: ConsolidationState,
+    /// The claims it was about. Any other claim, such as one whose PodDisruptionBudget opened since, is
+    /// reason to look again.
+    pub claims: BTreeSet<String>,
 }
 
 /// What a loop decided.

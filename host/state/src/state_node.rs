@@ -199,6 +199,13 @@ impl StateNode {
         }
     }
 
+    /// `consolidateAfter` has passed since pods last came or went.
+    pub fn is_consolidatable(&self) -> bool {
+        self.claim
+            .as_ref()
+            .is_some_and(|it| it.conditions.consolidatable_at.is_some())
+    }
+
     /// Pods are expected on it.
     pub fn is_nominated(&self, now: Timestamp) -> bool {
         self.nominated_until.is_some_and(|until| now < until)

@@ -2,14 +2,14 @@
 //!
 //! Each method leaves a finding on every row it looked at; the last one stands.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use scheduling::Interrupt;
 use scheduling::problem::Options;
 use scheduling::ranking::PolicyUse;
 use state::ledger::{NodeOutcome, OutcomeId};
 
-use super::{Decision, Hooks, Input, Memory, look_again_seconds};
+use super::{Decision, Hooks, Input, Memory, NothingFound, look_again_seconds};
 use crate::budgets::Budgets;
 use crate::candidate::{Blocked, Candidate};
 use crate::command::{Command, Proposal};
@@ -145,11 +145,10 @@ impl<'a> Scan<'a> {
             .approved(valid)
             .into_iter()
             .max_by_key(|it| it.0.rows.len());
-        let Some((proposal, verdict)) = best else {
-            self.found_nothing(method, is_limited);
-            return None;
-        };
-        Some(self.command(proposal, verdict.reason))
+        if best.is_some() || is_limited || self.interrupt.is_tripped() {
+            self.must_look_again(method);
+        }
+        best.map(|(proposal, verdict)| self.command(proposal, verdict.reason))
     }
 
     /// The first node, in batches, that is worth taking away.
@@ -170,6 +169,7 @@ impl<'a> Scan<'a> {
             if self.interrupt.is_tripped() {
                 let unseen = rows.iter().skip(index * single_node_consolidation::BATCH);
                 self.cut_off(unseen.copied().collect());
+                self.must_look_again(method);
                 return None;
             }
             let mut proposals = Vec::new();
@@ -189,10 +189,13 @@ impl<'a> Scan<'a> {
                 }
             });
             if let Some((proposal, verdict)) = best {
+                self.must_look_again(method);
                 return Some(self.command(proposal, verdict.reason));
             }
         }
-        self.found_nothing(method, is_limited);
+        if is_limited || self.interrupt.is_tripped() {
+            self.must_look_again(method);
+        }
         None
     }
 
@@ -228,10 +231,19 @@ impl<'a> Scan<'a> {
             .input
             .snapshot
             .consolidation_state(self.input.options.now);
-        if self.memory.nothing_found.get(&method) == Some(&state) {
+        let eligible = self.claims(&rows);
+        let is_known = |it: &NothingFound| it.state == state && eligible.is_subset(&it.claims);
+        if self.memory.nothing_found.get(&method).is_some_and(is_known) {
             self.repeat_findings(&rows);
             return None;
         }
+        self.memory.nothing_found.insert(
+            method,
+            NothingFound {
+                state,
+                claims: eligible,
+            },
+        );
         let ordered = self.ordered(&rows);
         let mut budgets = self.budgets.clone();
         Some(self.within(&ordered, method, &mut budgets))
@@ -421,16 +433,14 @@ impl<'a> Scan<'a> {
         }
     }
 
-    /// A method that a budget held back, or that was cut off, must look again.
-    fn found_nothing(&mut self, method: Method, is_limited: bool) {
-        if is_limited || self.interrupt.is_tripped() {
-            return;
-        }
-        let state = self
-            .input
-            .snapshot
-            .consolidation_state(self.input.options.now);
-        self.memory.nothing_found.insert(method, state);
+    /// A method that a budget held back, that was cut off, or that decided something, looks again.
+    fn must_look_again(&mut self, method: Method) {
+        self.memory.nothing_found.remove(&method);
+    }
+
+    fn claims(&self, rows: &[usize]) -> BTreeSet<String> {
+        let candidates = rows.iter().filter_map(|&row| self.candidates.get(row));
+        candidates.map(|it| it.claim().to_owned()).collect()
     }
 
     fn command(&mut self, proposal: Proposal, policy_reason: String) -> Command {

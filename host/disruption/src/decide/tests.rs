@@ -582,6 +582,14 @@ fn what_found_nothing_does_not_look_again_until_something_changes() {
     let second = world.decide();
     assert_eq!(second.outcomes, first.outcomes, "the finding is repeated");
     assert!(second.record(now()).same_findings(&first.record(now())));
+    let mut freed = World::new("node n1 small on-demand a\npod p n1 900\npdb one 0");
+    freed.memory = freed.decide().memory;
+    freed.pdb("one", "1");
+    assert_eq!(
+        told(&freed.decide()),
+        "single: n1 -> nano",
+        "what opened since is looked at"
+    );
     world.pod("q", "n1", "10", &[]);
     world.apply(Event::PodDeleted(scheduling::pod::PodKey::new(
         "default", "p",

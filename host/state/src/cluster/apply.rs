@@ -369,7 +369,8 @@ impl Cluster {
         let appeared = before.node.is_some() != after.node.is_some()
             || before.claim.is_some() != after.claim.is_some();
         let flipped = before.is_initialized() != after.is_initialized()
-            || before.is_marked_for_deletion() != after.is_marked_for_deletion();
+            || before.is_marked_for_deletion() != after.is_marked_for_deletion()
+            || (!before.is_consolidatable() && after.is_consolidatable());
         let nodes = Arc::make_mut(&mut self.data.nodes);
         if after.node.is_none() && after.claim.is_none() {
             nodes.remove(&key);
