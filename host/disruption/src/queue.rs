@@ -127,3 +127,6 @@ pub fn stale_marks(snapshot: &Snapshot, queued: &BTreeSet<String>) -> Vec<StaleM
         })
         .collect()
 }
+
+#[cfg(test)]
+mod tests;

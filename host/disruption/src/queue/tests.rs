@@ -1,0 +1,125 @@
+use std::sync::Arc;
+
+use serde_json::json;
+use state::{Cluster, Event};
+
+use super::*;
+use crate::method::Method;
+
+fn at(seconds: i64) -> Timestamp {
+    Timestamp::from_second(1_700_000_000 + seconds).unwrap()
+}
+
+/// Claims told as `name` and words: `launched`, `initialized`, `deleting`.
+fn cluster(claims: &[(&str, &str)]) -> Cluster {
+    let mut cluster = Cluster::new();
+    for (name, words) in claims {
+        let has = |word: &str| words.split_whitespace().any(|it| it == word);
+        let mut object = json!({
+            "apiVersion": "karpenter.sh/v1", "kind": "NodeClaim", "metadata": {"name": name},
+            "spec": {"requirements": [], "nodeClassRef": {"group": "g", "kind": "K", "name": "c"}},
+            "status": {"conditions": []}});
+        if has("launched") || has("initialized") {
+            object["status"]["providerID"] = json!(format!("aws:///a/{name}"));
+        }
+        if has("initialized") {
+            object["status"]["conditions"] = json!([{"type": "Initialized", "status": "True", "reason": "", "message": "",
+                "lastTransitionTime": "2026-11-20T10:00:00Z"}]);
+        }
+        if has("deleting") {
+            object["metadata"]["deletionTimestamp"] = json!("2026-11-20T10:00:00Z");
+        }
+        let claim = Arc::new(serde_json::from_value(object).unwrap());
+        cluster
+            .apply(at(0), Event::NodeClaimApplied(claim))
+            .unwrap();
+    }
+    cluster
+}
+
+fn running(replacements: &[&str]) -> RunningCommand {
+    RunningCommand {
+        command: Command {
+            id: "c".into(),
+            method: Method::SingleNodeConsolidation,
+            candidates: Vec::new(),
+            replacements: Vec::new(),
+            destinations: Vec::new(),
+            cost_before_per_hour: 1.0,
+            cost_after_per_hour: 0.5,
+            policy_reason: String::new(),
+        },
+        replacements: replacements.iter().map(ToString::to_string).collect(),
+        started_at: at(0),
+    }
+}
+
+#[test]
+fn a_command_waits_for_its_replacements_and_not_for_ever() {
+    for (claims, wanted, now, expected) in [
+        (&[][..], &[][..], 0, "delete"),
+        (&[("a", "initialized")], &["a"], 1, "delete"),
+        (&[("a", "")], &["a"], 1, "wait a"),
+        (
+            &[("a", "launched"), ("b", "initialized")],
+            &["a", "b"],
+            600,
+            "wait a",
+        ),
+        (&[("a", "launched")], &["a"], 601, "give up"),
+        (&[("b", "initialized")], &["a"], 1, "give up"),
+        (&[("a", "initialized deleting")], &["a"], 1, "give up"),
+    ] {
+        let snapshot = cluster(claims).snapshot();
+        let told = match progress(&running(wanted), &snapshot, 1, at(now)) {
+            Progress::Wait { on } => format!("wait {}", on.join(" ")),
+            Progress::Delete => "delete".to_owned(),
+            Progress::GiveUp { .. } => "give up".to_owned(),
+        };
+        assert_eq!(told, expected, "{claims:?} {wanted:?} at {now}");
+    }
+}
+
+#[test]
+fn many_nodes_on_the_move_have_more_time() {
+    for (queued, minutes) in [(1, 10), (7_500, 10), (15_000, 20), (1_000_000, 60)] {
+        assert_eq!(timeout(queued).as_secs(), minutes * 60, "{queued}");
+    }
+}
+
+#[test]
+fn marks_without_a_command_are_stale() {
+    let labels =
+        json!({"karpenter.sh/nodepool": "web", "node.kubernetes.io/instance-type": "m5.large"});
+    for (taint, queued, marked, expected) in [
+        ("karpenter.sh/disrupted", false, false, true),
+        ("karpenter.sh/disrupted", true, false, false),
+        ("karpenter.sh/disrupted", false, true, false),
+        ("team", false, false, false),
+    ] {
+        let mut cluster = cluster(&[("a", "initialized")]);
+        let node = json!({"metadata": {"name": "n", "labels": labels},
+            "spec": {"providerID": "aws:///a/a", "taints": [{"key": taint, "effect": "NoSchedule"}]}});
+        cluster
+            .apply(
+                at(0),
+                Event::NodeApplied(Arc::new(serde_json::from_value(node).unwrap())),
+            )
+            .unwrap();
+        if marked {
+            cluster
+                .apply(at(0), Event::MarkedForDeletion(vec!["n".into()]))
+                .unwrap();
+        }
+        let queue = if queued {
+            BTreeSet::from(["a".to_owned()])
+        } else {
+            BTreeSet::new()
+        };
+        assert_eq!(
+            stale_marks(&cluster.snapshot(), &queue).len() == 1,
+            expected,
+            "{taint} {queued} {marked}"
+        );
+    }
+}
