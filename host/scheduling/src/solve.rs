@@ -5,6 +5,7 @@
 //! `scheduling/scheduler.go`.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use crate::error::PodError;
 use crate::interrupt::Interrupt;
@@ -22,6 +23,7 @@ mod existing;
 mod fill;
 mod finalize;
 mod first_fit;
+mod improve;
 mod pod_groups;
 mod pool_table;
 mod setup;
@@ -92,6 +94,8 @@ struct Solver<'a> {
     reachable: BTreeMap<topology::GroupId, Vec<bool>>,
     /// Unit prices by pool and requirement set.
     unit_prices: BTreeMap<(usize, SetId), unit_price::UnitPrice>,
+    /// Rows in order of value for a class of pods, by pool and requirement set.
+    ranked: BTreeMap<(usize, SetId), Arc<[usize]>>,
     refused: BTreeMap<usize, PodError>,
 }
 

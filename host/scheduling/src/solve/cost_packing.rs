@@ -15,17 +15,42 @@ use crate::interrupt::Interrupt;
 use crate::requirements::Requirements;
 use crate::taints;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// Offerings tried for one node, at most.
 const CANDIDATES_MAX: usize = 40;
 /// Of these, how many of each size (by powers of two of CPU).
 const CANDIDATES_PER_SIZE: usize = 4;
 
+/// How many offerings are kept in mind for a seed's next node.
+const SHORTLIST_MAX: usize = 6;
+/// How much worse than the first the next node may be before all offerings are tried again.
+const SHORTLIST_TOLERANCE: f64 = 1.01;
+/// The manner of filling for a first plan.
+const DEFAULT_SIZE_WEIGHT: f64 = 0.5;
+
 /// A node worth opening.
-struct Choice {
+#[derive(Debug, Clone)]
+pub(super) struct Choice {
+    pub(super) pool: usize,
+    pub(super) row: usize,
+    pub(super) filling: Filling,
+    /// Cost for each dollar of worth.
+    pub(super) ratio: f64,
+}
+
+/// What seeds a node, and in what manner it is filled.
+#[derive(Debug, Clone, Copy)]
+struct Seed {
+    item: usize,
+    size_weight: f64,
+}
+
+/// The offerings that did well for a seed, so that its next node need not try all of them again.
+#[derive(Debug, Default)]
+struct Shortlist {
     pool: usize,
-    row: usize,
-    filling: Filling,
+    rows: Vec<usize>,
     ratio: f64,
 }
 
@@ -36,19 +61,76 @@ impl Solver<'_> {
         mut batches: Vec<Batch>,
         interrupt: &Interrupt,
     ) -> Vec<Batch> {
+        self.ranked.clear();
         let mut items = self.items(&batches);
-        for seed in self.seed_order(&batches, &items) {
-            while items[seed].remaining > 0 && !interrupt.is_tripped() {
-                let Some(choice) = self.choose(&items, seed) else {
+        let order = self.seed_order(&batches, &items);
+        // Limits and reservations change with every node, so there nothing is planned ahead.
+        if self
+            .pools
+            .iter()
+            .all(|p| !p.do_limits_bind && p.slots.is_empty())
+        {
+            let plan = self.plan(&mut items, &order, DEFAULT_SIZE_WEIGHT, interrupt);
+            let plan = self.improve(plan, &mut items, &order, interrupt);
+            for choice in &plan {
+                for (item, count) in &choice.filling.picks {
+                    items[*item].remaining += count;
+                }
+            }
+            for choice in &plan {
+                self.open(choice, &mut items, &mut batches);
+            }
+        }
+        for item in order {
+            let seed = Seed {
+                item,
+                size_weight: DEFAULT_SIZE_WEIGHT,
+            };
+            while items[item].remaining > 0 && !interrupt.is_tripped() {
+                let mut shortlist = Shortlist::default();
+                let Some(choice) = self.choose(&items, seed, &mut shortlist) else {
                     break;
                 };
-                if self.open(&choice, &mut items, &mut batches) == 0 {
+                if !self.open(&choice, &mut items, &mut batches) {
                     break;
                 }
             }
         }
         batches.retain(|batch| !batch.members.is_empty());
         batches
+    }
+
+    /// Chooses nodes for all items without opening any; takes the pods off the items.
+    pub(super) fn plan(
+        &mut self,
+        items: &mut [Item],
+        order: &[usize],
+        size_weight: f64,
+        interrupt: &Interrupt,
+    ) -> Vec<Choice> {
+        let mut plan = Vec::new();
+        for item in order {
+            let seed = Seed {
+                item: *item,
+                size_weight,
+            };
+            let mut shortlist = Shortlist::default();
+            while items[*item].remaining > 0 && !interrupt.is_tripped() {
+                let Some(choice) = self.choose(items, seed, &mut shortlist) else {
+                    break;
+                };
+                let picks = &choice.filling.picks;
+                let repeats = picks
+                    .iter()
+                    .map(|(item, count)| items[*item].remaining / count);
+                let repeats = (repeats.min().unwrap_or(0) / 2).max(1);
+                for (item, count) in picks {
+                    items[*item].remaining -= count * repeats;
+                }
+                plan.extend(std::iter::repeat_n(choice, repeats));
+            }
+        }
+        plan
     }
 
     fn items(&mut self, batches: &[Batch]) -> Vec<Item> {
@@ -74,6 +156,8 @@ impl Solver<'_> {
         Item {
             requests: group.requests.clone(),
             worth: 0.0,
+            price: UnitPrice::default(),
+            set: batch.set,
             remaining: batch.members.len(),
             rows,
             open,
@@ -142,7 +226,8 @@ impl Solver<'_> {
             let Some(class) = class(item, batch) else {
                 continue;
             };
-            item.worth = prices[&class].of(&item.requests);
+            item.price = prices[&class];
+            item.worth = item.price.of(&item.requests);
             if item.requests[3..].iter().any(|amount| *amount > 0) {
                 item.worth = item.worth.max(self.dominant_worth(class.0, item));
             }
@@ -190,9 +275,18 @@ impl Solver<'_> {
     }
 
     /// The best node for a seed, in the first pool that has one.
-    fn choose(&mut self, items: &[Item], seed: usize) -> Option<Choice> {
+    fn choose(&mut self, items: &[Item], seed: Seed, shortlist: &mut Shortlist) -> Option<Choice> {
+        if !shortlist.rows.is_empty() {
+            let rows = shortlist.rows.clone();
+            let tried = self.best_of(items, seed, (shortlist.pool, &rows));
+            if let Some((choice, _)) = tried
+                && choice.ratio <= shortlist.ratio * SHORTLIST_TOLERANCE
+            {
+                return Some(choice);
+            }
+        }
         for pool in 0..self.pools.len() {
-            let Some(rows) = &items[seed].rows[pool] else {
+            let Some(rows) = &items[seed.item].rows[pool] else {
                 continue;
             };
             if self.pools[pool].is_out_of_nodes() {
@@ -200,20 +294,78 @@ impl Solver<'_> {
             }
             let mut rows = rows.clone();
             self.retain_buyable(pool, &mut rows);
-            let mut best: Option<Choice> = None;
-            for row in self.candidates(pool, &rows, &items[seed]) {
-                let Some(choice) = self.evaluate(items, seed, pool, row) else {
-                    continue;
+            let candidates = self.candidates(pool, &rows, &items[seed.item]);
+            if let Some((choice, ratios)) = self.best_of(items, seed, (pool, &candidates)) {
+                let rows = ratios
+                    .into_iter()
+                    .take(SHORTLIST_MAX)
+                    .map(|(_, row)| row)
+                    .collect();
+                *shortlist = Shortlist {
+                    pool,
+                    rows,
+                    ratio: choice.ratio,
                 };
-                if best.as_ref().is_none_or(|known| choice.ratio < known.ratio) {
-                    best = Some(choice);
-                }
-            }
-            if best.is_some() {
-                return best;
+                return Some(choice);
             }
         }
         None
+    }
+
+    /// The best filling among these rows, and the ratios of all that were tried, best first.
+    fn best_of(
+        &mut self,
+        items: &[Item],
+        seed: Seed,
+        (pool, rows): (usize, &[usize]),
+    ) -> Option<(Choice, Vec<(f64, usize)>)> {
+        let bound = self.class_prices(pool, items, seed.item);
+        let mut best: Option<Choice> = None;
+        let mut ratios = Vec::new();
+        for row in rows {
+            if let Some(known) = &best
+                && self.least_ratio(pool, *row, &bound) >= known.ratio
+            {
+                continue;
+            }
+            let Some(choice) = self.evaluate(items, seed, pool, *row) else {
+                continue;
+            };
+            ratios.push((choice.ratio, *row));
+            if best.as_ref().is_none_or(|known| choice.ratio < known.ratio) {
+                best = Some(choice);
+            }
+        }
+        ratios.sort_by(|(a, row_a), (b, row_b)| a.total_cmp(b).then(row_a.cmp(row_b)));
+        Some((best?, ratios))
+    }
+
+    /// The unit prices of the classes that may share a node with the seed; none where they do not tell what pods are
+    /// worth.
+    fn class_prices(&self, pool: usize, items: &[Item], seed: usize) -> Vec<UnitPrice> {
+        if items[seed].requests[3..].iter().any(|amount| *amount > 0) {
+            return Vec::new();
+        }
+        let mut prices: BTreeMap<SetId, UnitPrice> = BTreeMap::new();
+        for item in items
+            .iter()
+            .filter(|item| item.remaining > 0 && item.rows[pool].is_some())
+        {
+            prices.entry(item.set).or_insert(item.price);
+        }
+        prices.into_values().collect()
+    }
+
+    /// No filling of the row can do better than this.
+    fn least_ratio(&self, pool: usize, row: usize, prices: &[UnitPrice]) -> f64 {
+        let table = &self.pools[pool];
+        let has = &table.type_of(row).allocatable;
+        let greatest = prices.iter().map(|price| price.of(has)).fold(0.0, f64::max);
+        if greatest > 0.0 {
+            table.rows[row].cost / greatest
+        } else {
+            0.0
+        }
     }
 
     /// Drops rows that limits or used-up reservations rule out.
@@ -227,7 +379,8 @@ impl Solver<'_> {
                 .iter()
                 .filter(|row| {
                     let offering = table.offering(&table.rows[*row]);
-                    offering.is_reserved() && table.slots.get(offering.reservation_id()) == Some(&0)
+                    table.rows[*row].is_reserved()
+                        && table.slots.get(offering.reservation_id()) == Some(&0)
                 })
                 .collect();
             for row in spent {
@@ -236,15 +389,16 @@ impl Solver<'_> {
         }
     }
 
-    fn evaluate(&mut self, items: &[Item], seed: usize, pool: usize, row: usize) -> Option<Choice> {
+    fn evaluate(&mut self, items: &[Item], seed: Seed, pool: usize, row: usize) -> Option<Choice> {
         const SHARES: [f64; 5] = [1.0, 0.75, 0.5, 0.25, 0.1];
         let cost = self.pools[pool].rows[row].cost;
         for share in SHARES {
             let target = Target {
                 pool,
                 row,
-                seed,
+                seed: seed.item,
                 share,
+                size_weight: seed.size_weight,
             };
             let vocabulary = &mut self.vocabulary;
             let mut merge = |a, b| vocabulary.merge(a, b);
@@ -287,7 +441,31 @@ impl Solver<'_> {
 
     /// The rows worth trying: those that give the seed's class most for the money, some of every size.
     fn candidates(&mut self, pool: usize, rows: &BitSet, seed: &Item) -> Vec<usize> {
-        let price = unit_price(&self.pools[pool], rows, &seed.requests);
+        let ranked = self.ranked_rows(pool, seed);
+        let table = &self.pools[pool];
+        let mut per_size = [0_usize; 64];
+        let mut candidates = Vec::new();
+        for row in ranked.iter().filter(|row| rows.contains(**row)) {
+            let cpu = u64::try_from(table.type_of(*row).allocatable[0].max(1)).unwrap_or(1);
+            let taken = &mut per_size[cpu.ilog2() as usize];
+            if *taken < CANDIDATES_PER_SIZE {
+                *taken += 1;
+                candidates.push(*row);
+            }
+            if candidates.len() >= CANDIDATES_MAX {
+                break;
+            }
+        }
+        candidates
+    }
+
+    /// All rows of the seed's class, best value first.
+    fn ranked_rows(&mut self, pool: usize, seed: &Item) -> Arc<[usize]> {
+        if let Some(known) = self.ranked.get(&(pool, seed.set)) {
+            return Arc::clone(known);
+        }
+        let rows = self.pools[pool].rows_of(seed.set, &self.vocabulary);
+        let price = seed.price;
         let table = &self.pools[pool];
         let mut ranked: Vec<(f64, usize)> = rows
             .iter()
@@ -297,38 +475,13 @@ impl Solver<'_> {
             })
             .collect();
         ranked.sort_by(|(a, row_a), (b, row_b)| a.total_cmp(b).then(row_a.cmp(row_b)));
-        let mut per_size: BTreeMap<u32, usize> = BTreeMap::new();
-        let mut candidates = Vec::new();
-        for (_, row) in ranked {
-            let cpu = u64::try_from(table.type_of(row).allocatable[0].max(1)).unwrap_or(1);
-            let taken = per_size.entry(cpu.ilog2()).or_insert(0);
-            if *taken < CANDIDATES_PER_SIZE {
-                *taken += 1;
-                candidates.push(row);
-            }
-            if candidates.len() >= CANDIDATES_MAX {
-                break;
-            }
-        }
-        candidates
+        let ranked: Arc<[usize]> = ranked.into_iter().map(|(_, row)| row).collect();
+        self.ranked.insert((pool, seed.set), Arc::clone(&ranked));
+        ranked
     }
 
-    /// Opens claims for a choice, as often as the same filling can be had for half of what remains. Returns how many.
-    fn open(&mut self, choice: &Choice, items: &mut [Item], batches: &mut [Batch]) -> usize {
-        let picks = &choice.filling.picks;
-        let repeats = picks
-            .iter()
-            .map(|(item, count)| items[*item].remaining / count)
-            .min();
-        let repeats = (repeats.unwrap_or(0) / 2).max(1);
-        let mut opened = 0;
-        while opened < repeats && self.open_one(choice, items, batches) {
-            opened += 1;
-        }
-        opened
-    }
-
-    fn open_one(&mut self, choice: &Choice, items: &mut [Item], batches: &mut [Batch]) -> bool {
+    /// Opens the claim of a choice, if what remains still allows it.
+    fn open(&mut self, choice: &Choice, items: &mut [Item], batches: &mut [Batch]) -> bool {
         let Choice {
             pool, row, filling, ..
         } = choice;

@@ -11,6 +11,7 @@ use smallvec::SmallVec;
 use super::bitset::BitSet;
 use super::pool_table::{PoolTable, TypeRow};
 use super::topology::{GroupId, HOSTNAME_KEY, Membership, Rule, Topology};
+use super::unit_price::UnitPrice;
 use super::vocabulary::{Amounts, SetId, times_fitting};
 use crate::pod::HostPort;
 use crate::problem::PodVolumes;
@@ -21,6 +22,10 @@ pub(super) struct Item {
     pub(super) requests: Amounts,
     /// Dollars an hour that one pod is worth.
     pub(super) worth: f64,
+    /// Unit prices of its class.
+    pub(super) price: UnitPrice,
+    /// Requirement set of its class.
+    pub(super) set: SetId,
     pub(super) remaining: usize,
     /// Rows that take one pod, by pool; `None` where the pool is closed to it.
     pub(super) rows: Vec<Option<BitSet>>,
@@ -108,6 +113,8 @@ pub(super) struct Target {
     pub(super) seed: usize,
     /// How much of the node may be used, for pools that must stay flexible.
     pub(super) share: f64,
+    /// How much more a pod that takes up the whole rest of the node counts than a tiny one.
+    pub(super) size_weight: f64,
 }
 
 /// A node being filled.
@@ -169,24 +176,24 @@ pub(super) fn fill(
 
 impl Filler<'_> {
     fn run(&mut self, merge: &mut dyn FnMut(SetId, SetId) -> Option<SetId>) {
-        let pool = self.target.pool;
+        let (pool, row) = (self.target.pool, self.target.row);
+        let takes = |item: &Item| {
+            item.remaining > 0
+                && item.rows[pool]
+                    .as_ref()
+                    .is_some_and(|rows| rows.contains(row))
+        };
         let mut active: Vec<usize> = (0..self.items.len())
-            .filter(|index| {
-                let item = &self.items[*index];
-                item.remaining > 0
-                    && item.rows[pool]
-                        .as_ref()
-                        .is_some_and(|rows| rows.contains(self.target.row))
-            })
+            .filter(|index| takes(&self.items[*index]))
             .collect();
-        while !active.is_empty() {
-            active.retain(|index| times_fitting(&self.room, &self.items[*index].requests) > 0);
-            let Some(best) = self.best(&active) else {
-                break;
-            };
+        while let Some(best) = self.best(&mut active) {
             let times = self.times(best);
-            let merged = merge(self.open, self.items[best].open[pool]);
-            let Some(merged) = merged.filter(|_| times > 0) else {
+            let merged = if times > 0 {
+                merge(self.open, self.items[best].open[pool])
+            } else {
+                None
+            };
+            let Some(merged) = merged else {
                 active.retain(|index| *index != best);
                 continue;
             };
@@ -197,28 +204,33 @@ impl Filler<'_> {
         }
     }
 
-    /// The item that is worth most for what it takes of the scarce resources; greater pods first.
-    fn best(&self, active: &[usize]) -> Option<usize> {
+    /// The item that is worth most for what it takes of the scarce resources; greater pods first. Drops from the list
+    /// what no longer fits, in the same pass.
+    fn best(&self, active: &mut Vec<usize>) -> Option<usize> {
         let scarcity: SmallVec<[f64; 8]> = self
             .room
             .iter()
             .map(|room| 1.0 / (*room).max(1) as f64)
             .collect();
         let mut best: Option<(f64, usize)> = None;
-        for index in active {
+        active.retain(|index| {
             let item = &self.items[*index];
             let mut taken = 0.0;
             let mut greatest = 0.0_f64;
-            for (ask, scarcity) in item.requests.iter().zip(&scarcity) {
+            for ((ask, room), scarcity) in item.requests.iter().zip(&self.room).zip(&scarcity) {
+                if ask > room || *room < 0 {
+                    return false;
+                }
                 let share = *ask as f64 * scarcity;
                 taken += share;
                 greatest = greatest.max(share);
             }
-            let score = item.worth / taken.max(1e-12) * (1.0 + SIZE_WEIGHT * greatest);
+            let score = item.worth / taken.max(1e-12) * (1.0 + self.target.size_weight * greatest);
             if best.is_none_or(|(known, _)| score > known) {
                 best = Some((score, *index));
             }
-        }
+            true
+        });
         best.map(|(_, index)| index)
     }
 
@@ -324,6 +336,3 @@ impl Filler<'_> {
         }
     }
 }
-
-/// How much more a pod that takes up the whole rest of a node counts than a tiny one.
-const SIZE_WEIGHT: f64 = 0.5;

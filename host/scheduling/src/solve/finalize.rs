@@ -8,6 +8,7 @@ use apis::labels;
 
 use super::Solver;
 use super::claim::Claim;
+use super::pool_table::CapacityType;
 use super::vocabulary::{Amounts, add_times};
 use crate::error::{PodError, PoolCause, PoolFailure};
 use crate::problem::MinValuesPolicy;
@@ -61,10 +62,10 @@ impl Solver<'_> {
         }
         let table = &self.pools[claim.pool];
         let name = |of_type: &usize| table.types[*of_type].instance_type.name.clone();
-        let capacity_types: BTreeSet<String> = claim
+        let sold: BTreeSet<CapacityType> = claim
             .rows
             .iter()
-            .map(|row| table.offering(&table.rows[row]).capacity_type().to_owned())
+            .map(|row| table.rows[row].capacity_type)
             .collect();
         let mut requests = claim.requests.clone();
         add_times(&mut requests, &self.least_overhead(&claim, &kept), 1);
@@ -72,7 +73,7 @@ impl Solver<'_> {
             pool: table.name.clone(),
             requirements,
             instance_types: kept.iter().map(name).collect(),
-            capacity_types,
+            capacity_types: sold.iter().map(|c| c.as_str().to_owned()).collect(),
             requests: self.dims.resources(&requests),
             pods: claim
                 .members

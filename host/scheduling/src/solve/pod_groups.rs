@@ -7,8 +7,6 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use apis::labels;
-
 use super::topology::{GroupId, HOSTNAME_KEY, Membership, NodeFilter, Owned, Rule, Topology};
 use super::views::{self, View};
 use super::vocabulary::{Amounts, Dimensions, SetId, Vocabulary};
@@ -270,6 +268,3 @@ pub(super) fn shares_one_host(topology: &Topology, membership: &Membership) -> b
         o.is_self_selecting && group.key == HOSTNAME_KEY && group.rule == Rule::Affinity
     })
 }
-
-/// The zone key's name, the most common domain.
-pub(super) const ZONE: &str = labels::TOPOLOGY_ZONE;

@@ -29,6 +29,39 @@ pub(super) struct Row {
     pub(super) offering: usize,
     pub(super) cost: f64,
     pub(super) price: f64,
+    pub(super) capacity_type: CapacityType,
+}
+
+impl Row {
+    pub(super) fn is_reserved(&self) -> bool {
+        self.capacity_type == CapacityType::Reserved
+    }
+}
+
+/// How an offering is sold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum CapacityType {
+    OnDemand,
+    Spot,
+    Reserved,
+}
+
+impl CapacityType {
+    fn of(offering: &Offering) -> Self {
+        match offering.capacity_type() {
+            labels::CAPACITY_TYPE_SPOT => Self::Spot,
+            labels::CAPACITY_TYPE_RESERVED => Self::Reserved,
+            _ => Self::OnDemand,
+        }
+    }
+
+    pub(super) const fn as_str(self) -> &'static str {
+        match self {
+            Self::OnDemand => labels::CAPACITY_TYPE_ON_DEMAND,
+            Self::Spot => labels::CAPACITY_TYPE_SPOT,
+            Self::Reserved => labels::CAPACITY_TYPE_RESERVED,
+        }
+    }
 }
 
 /// A type with what is left after daemons.
@@ -54,7 +87,6 @@ type KeyColumn = IndexMap<Option<Requirement>, BitSet>;
 #[derive(Debug)]
 pub(super) struct PoolTable {
     pub(super) name: String,
-    pub(super) weight: i32,
     pub(super) taints: Vec<Taint>,
     pub(super) template: SetId,
     pub(super) types: Vec<TypeRow>,
@@ -155,19 +187,19 @@ impl PoolTable {
                 });
                 types.len() - 1
             });
-            let price = instance_type.offerings[offering].price_per_hour;
+            let sold = &instance_type.offerings[offering];
             rows.push(Row {
                 type_index: at,
                 offering,
                 cost,
-                price,
+                price: sold.price_per_hour,
+                capacity_type: CapacityType::of(sold),
             });
         }
         sort_rows(&mut rows, &types);
         let template = vocabulary.get(parts.template);
         let mut table = Self {
             name: pool.node_pool.metadata.name.clone().unwrap_or_default(),
-            weight: pool.node_pool.weight(),
             taints: pool.node_pool.spec.template.spec.taints.clone(),
             template: parts.template,
             considered: pool.instance_types.len(),
@@ -195,8 +227,8 @@ impl PoolTable {
     fn reservation_slots(&self) -> BTreeMap<String, u32> {
         let mut slots = BTreeMap::new();
         for row in &self.rows {
-            let offering = self.offering(row);
-            if offering.is_reserved() {
+            if row.is_reserved() {
+                let offering = self.offering(row);
                 let id = offering.reservation_id().to_owned();
                 let left = slots.entry(id).or_insert(offering.reservation_capacity);
                 *left = (*left).min(offering.reservation_capacity);
@@ -476,16 +508,15 @@ fn sort_rows(rows: &mut [Row], types: &[TypeRow]) {
                 let (a, b) = (&types[a.type_index], &types[b.type_index]);
                 a.instance_type.name.cmp(&b.instance_type.name)
             })
-            .then_with(|| {
-                let offering = |row: &Row| {
-                    let offering = &types[row.type_index].instance_type.offerings[row.offering];
-                    (
-                        offering.zone().to_owned(),
-                        offering.capacity_type().to_owned(),
-                        offering.reservation_id().to_owned(),
-                    )
-                };
-                offering(a).cmp(&offering(b))
-            })
+            .then_with(|| sold(types, a).cmp(&sold(types, b)))
     });
+}
+
+fn sold<'a>(types: &'a [TypeRow], row: &Row) -> [&'a str; 3] {
+    let offering = &types[row.type_index].instance_type.offerings[row.offering];
+    [
+        offering.zone(),
+        offering.capacity_type(),
+        offering.reservation_id(),
+    ]
 }

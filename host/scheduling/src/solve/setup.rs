@@ -77,6 +77,7 @@ impl<'a> Solver<'a> {
             placed: 0,
             reachable: BTreeMap::new(),
             unit_prices: BTreeMap::new(),
+            ranked: BTreeMap::new(),
             refused,
         };
         solver.nodes = ordered(problem)

@@ -33,7 +33,7 @@ pub(super) fn unit_price(table: &PoolTable, rows: &BitSet, demand: &[i64]) -> Un
     let (cpu, memory) = (demand[CPU].max(1) as f64, demand[MEMORY].max(1) as f64);
     let offers: Vec<(f64, f64)> = rows
         .iter()
-        .filter(|row| !table.offering(&table.rows[*row]).is_reserved())
+        .filter(|row| !table.rows[*row].is_reserved())
         .map(|row| {
             let has = &table.type_of(row).allocatable;
             let cost = table.rows[row].cost.max(1e-9);
