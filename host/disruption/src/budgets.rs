@@ -5,7 +5,6 @@
 //! and `disruption/helpers.go` (`BuildDisruptionBudgetMapping`).
 
 use std::collections::BTreeMap;
-use std::str::FromStr;
 
 use apis::NodePool;
 use apis::duration::GoDuration;
@@ -71,13 +70,17 @@ impl Budgets {
             valid_for_seconds: answer.valid_for_seconds,
             ..Self::default()
         };
+        let invalid = invalid(snapshot, now);
         for (index, pool) in (0_u32..).zip(&round.pools) {
             for reason in BudgetReason::ALL {
                 let asked = answer
                     .items
                     .iter()
                     .find(|it| it.pool == index && it.reason == reason);
-                let (allowed, why) = combine(pool.declared_allowed(reason), asked);
+                let (allowed, mut why) = combine(pool.declared_allowed(reason), asked);
+                if let Some(error) = invalid.get(&pool.name).filter(|_| allowed == 0) {
+                    why = format!("a budget cannot be understood: {error}");
+                }
                 let consuming = pool.not_ready + pool.deleting;
                 budgets.remaining.insert(
                     (pool.name.clone(), reason),
@@ -249,19 +252,19 @@ pub enum InvalidBudget {
     Nodes(String),
 }
 
-/// What is wrong with the budgets of a pool, for a message.
-pub fn invalid(pool: &NodePool, now: Timestamp) -> Vec<InvalidBudget> {
-    let budgets = &pool.spec.disruption.budgets;
-    budgets
-        .iter()
-        .flat_map(|budget| {
-            let nodes = budget
-                .allowed_nodes()
-                .err()
-                .map(|_| InvalidBudget::Nodes(budget.nodes.clone()));
-            [nodes, window(budget, now).err()]
+/// The first thing wrong with the budgets of each pool.
+fn invalid(snapshot: &Snapshot, now: Timestamp) -> BTreeMap<String, InvalidBudget> {
+    let first = |pool: &NodePool| {
+        pool.spec.disruption.budgets.iter().find_map(|budget| {
+            let nodes = budget.allowed_nodes().err();
+            let nodes = nodes.map(|_| InvalidBudget::Nodes(budget.nodes.clone()));
+            nodes.or_else(|| window(budget, now).err())
         })
-        .flatten()
+    };
+    let name = |pool: &NodePool| pool.metadata.name.clone().unwrap_or_default();
+    let pools = snapshot.node_pools();
+    pools
+        .filter_map(|pool| Some((name(pool), first(pool)?)))
         .collect()
 }
 
@@ -346,17 +349,6 @@ fn next(cron: &Cron, after: Timestamp) -> Option<Timestamp> {
     cron.find_next_occurrence(&from, false)
         .ok()
         .map(|it| it.timestamp())
-}
-
-impl FromStr for BudgetReason {
-    type Err = ();
-
-    fn from_str(word: &str) -> Result<Self, ()> {
-        Self::ALL
-            .into_iter()
-            .find(|it| it.as_str() == word)
-            .ok_or(())
-    }
 }
 
 #[cfg(test)]

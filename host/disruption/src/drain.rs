@@ -130,30 +130,5 @@ fn reference(pod: &Pod) -> PodRef {
     }
 }
 
-/// PersistentVolumes whose attachments a drained node waits for: all but those of pods that stay.
-pub fn volumes_waited_for<'a>(
-    attached: impl IntoIterator<Item = &'a str>,
-    of_staying_pods: &std::collections::BTreeSet<String>,
-) -> Vec<&'a str> {
-    attached
-        .into_iter()
-        .filter(|it| !of_staying_pods.contains(*it))
-        .collect()
-}
-
-/// The deadline on a claim's annotation, or the one to write: deletion plus the grace period.
-pub fn deadline(
-    annotation: Option<&str>,
-    deleted_at: Option<Timestamp>,
-    grace_period: Option<apis::GoDuration>,
-) -> Option<Timestamp> {
-    if let Some(text) = annotation {
-        return text.parse().ok();
-    }
-    deleted_at?
-        .checked_add(grace_period?.to_signed_duration())
-        .ok()
-}
-
 #[cfg(test)]
 mod tests;

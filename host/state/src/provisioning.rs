@@ -92,11 +92,6 @@ pub fn provisionable_pools(snapshot: &Snapshot) -> (Vec<Arc<NodePool>>, Vec<Pool
     (pools, outcomes)
 }
 
-/// Whether any pod waits that a round could help: cheap enough to ask at every event.
-pub fn has_provisionable(snapshot: &Snapshot) -> bool {
-    snapshot.pods().any(|pod| pod.is_provisionable())
-}
-
 /// Everything that waits for a place: pending pods, and pods of nodes that are going.
 pub fn problem_for_provisioning(
     snapshot: &Snapshot,

@@ -60,15 +60,6 @@ impl Snapshot {
         self.data.claim_keys.contains_key(name)
     }
 
-    /// Claims that have no instance yet.
-    pub fn unlaunched_claims(&self) -> impl Iterator<Item = &str> {
-        self.data
-            .claim_keys
-            .iter()
-            .filter(|(_, key)| key.is_empty())
-            .map(|(name, _)| name.as_str())
-    }
-
     /// Pods bound to a node.
     pub fn bound(&self, node: &StateNode) -> &Arc<BoundPods> {
         node.node_name()

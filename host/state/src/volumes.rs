@@ -11,7 +11,7 @@ use k8s_openapi::api::core::v1;
 use k8s_openapi::api::storage::v1 as storage;
 use scheduling::pod::Pod;
 use scheduling::problem::PodVolumes;
-use scheduling::requirements::{AllowUndefined, Operator, Requirement, Requirements};
+use scheduling::requirements::{Operator, Requirement, Requirements};
 
 const BIND_COMPLETED_ANNOTATION: &str = "pv.kubernetes.io/bind-completed";
 const EBS_DRIVER: &str = "ebs.csi.aws.com";
@@ -340,9 +340,7 @@ fn cross(so_far: Vec<Requirements>, next: &[Requirements]) -> Vec<Requirements> 
         for right in next {
             let mut both = left.clone();
             both.extend_with(right);
-            if left.intersects(right).is_ok()
-                || left.compatible(right, AllowUndefined::WellKnown).is_ok()
-            {
+            if left.intersects(right).is_ok() {
                 compatible.push(both);
             } else {
                 raw.push(both);

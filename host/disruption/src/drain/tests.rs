@@ -159,21 +159,3 @@ fn pods_are_deleted_in_time_for_the_deadline() {
         );
     }
 }
-
-#[test]
-fn the_deadline_is_the_annotation_or_follows_from_the_claim() {
-    let hour = apis::GoDuration::from_seconds(3600);
-    for (annotation, deleted, grace, expected) in [
-        (None, None, Some(hour), None),
-        (None, Some(at(0)), None, None),
-        (None, Some(at(0)), Some(hour), Some(at(3600))),
-        (
-            Some("2026-11-20T12:00:00Z"),
-            Some(at(0)),
-            Some(hour),
-            "2026-11-20T12:00:00Z".parse().ok(),
-        ),
-    ] {
-        assert_eq!(deadline(annotation, deleted, grace), expected);
-    }
-}
