@@ -20,7 +20,9 @@ use sim::api_server::{
 fn server() -> (ApiServer, Arc<AtomicI64>) {
     let seconds = Arc::new(AtomicI64::new(1_700_000_000));
     let clock = seconds.clone();
-    let now = Arc::new(move || Timestamp::from_second(clock.load(Ordering::Relaxed)).unwrap());
+    let now = Arc::new(move || {
+        Timestamp::from_second(clock.load(Ordering::Relaxed)).unwrap_or(Timestamp::UNIX_EPOCH)
+    });
     (ApiServer::new(7, now), seconds)
 }
 
@@ -89,8 +91,8 @@ fn widgets() -> Value {
 
 const WIDGETS: Resource = Resource::fixed("example.com", "widgets");
 
-fn widget(spec: Value) -> Value {
-    json!({"metadata": {"name": "w"}, "spec": spec})
+fn widget(spec: impl Into<Value>) -> Value {
+    json!({"metadata": {"name": "w"}, "spec": spec.into()})
 }
 
 #[test]
@@ -390,13 +392,13 @@ fn watches_see_changes_through_their_selection() {
     must(server.create(&Resource::PODS, "default", pod("a")));
     let key = ObjectKey::new("default", "a");
     must(server.modify(&Resource::PODS, &key, |o| {
-        o["metadata"]["labels"]["x"] = "1".into()
+        o["metadata"]["labels"]["x"] = "1".into();
     }));
     must(server.modify(&Resource::PODS, &key, |o| {
-        o["metadata"]["labels"]["app"] = "db".into()
+        o["metadata"]["labels"]["app"] = "db".into();
     }));
     must(server.modify(&Resource::PODS, &key, |o| {
-        o["metadata"]["labels"]["y"] = "1".into()
+        o["metadata"]["labels"]["y"] = "1".into();
     }));
     let seen: Vec<Change> = std::iter::from_fn(|| watch.try_next())
         .map(|e| e.change)
@@ -667,5 +669,33 @@ fn events_age_out() {
             .list(&Resource::EVENTS, &Selection::everything())
             .len(),
         1
+    );
+}
+
+#[tokio::test(flavor = "current_thread", start_paused = true)]
+async fn values_of_the_wrong_type_are_refused_with_their_field() {
+    let (server, _) = server();
+    let resource = kube::api::ApiResource::erase::<Pod>(&());
+    let pods: Api<kube::api::DynamicObject> =
+        Api::default_namespaced_with(client(&server), &resource);
+    let mut object = pod("a");
+    object["apiVersion"] = "v1".into();
+    object["kind"] = "Pod".into();
+    // Quantities may be numbers, names may not.
+    object["spec"]["containers"][0]["resources"] = json!({"requests": {"cpu": 0.5}});
+    let good = serde_json::from_value(object.clone()).unwrap();
+    pods.create(&PostParams::default(), &good).await.unwrap();
+    object["spec"]["containers"] = "x".into();
+    let bad = serde_json::from_value(object).unwrap();
+    let error = pods.create(&PostParams::default(), &bad).await.unwrap_err();
+    assert!(
+        error.to_string().contains("cannot unmarshal string"),
+        "{error}"
+    );
+    assert!(
+        error
+            .to_string()
+            .contains("Pod.spec.containers of type array"),
+        "{error}"
     );
 }

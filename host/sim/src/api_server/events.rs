@@ -19,9 +19,9 @@ pub(super) fn to_group(event: &mut Value, group: &str) {
     };
     for (core, events) in RENAMED {
         if group.is_empty() {
-            rename(fields, events, core)
+            rename(fields, events, core);
         } else {
-            rename(fields, core, events)
+            rename(fields, core, events);
         }
     }
     // The reporting component is called differently, too.

@@ -188,7 +188,7 @@ fn generator() -> schemars::SchemaGenerator {
 /// kubectl reads version 2 in protobuf only, and asks for it only about kinds that are not served: an empty document
 /// says that nothing is known of them.
 const V2_EMPTY: &[u8] = b"\x0a\x032.0";
-const V2_TYPE: &str = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf";
+const V2_TYPE: &str = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
 
 type Compiled = BTreeMap<(String, String), Option<Arc<Schema>>>;
 
@@ -220,6 +220,10 @@ fn inline(schema: &Value, definitions: &Map<String, Value>, within: &mut Vec<Str
                 let Some(target) = definitions.get(name) else {
                     return json!({});
                 };
+                // Both are read from text and from numbers.
+                if name.ends_with(".Quantity") || name.ends_with(".IntOrString") {
+                    return json!({});
+                }
                 if within.iter().any(|n| n == name) {
                     return json!({"x-kubernetes-preserve-unknown-fields": true});
                 }

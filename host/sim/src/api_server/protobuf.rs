@@ -215,9 +215,9 @@ pub(super) fn decode(body: &[u8]) -> Result<Value, Status> {
                     if let Part::Bytes(text) = part {
                         let text = String::from_utf8_lossy(text).into_owned();
                         if number == 1 {
-                            api_version = text
+                            api_version = text;
                         } else {
-                            kind = text
+                            kind = text;
                         }
                     }
                 }

@@ -157,6 +157,13 @@ impl Request<'_> {
 
     /// Refuses or reports fields that the kind does not have, as `fieldValidation` asks.
     fn check_fields(&self, object: &Value) -> Result<Vec<String>, Status> {
+        let kind = &self.target.kind;
+        if let Some(problem) = unknown::mistyped(kind, object) {
+            return Err(Status::bad_request(format!(
+                "{} in version {:?} cannot be handled as a {}: {problem}",
+                kind.kind, self.target.version, kind.kind
+            )));
+        }
         let mode = self.query.get("fieldValidation");
         if mode == "Ignore" || mode.is_empty() {
             return Ok(Vec::new());

@@ -17,7 +17,7 @@ use super::status::Status;
 use super::watch::{Change, Subscriber, Watch, WatchEvent};
 
 /// Changes each table remembers for watches that resume; older ones answer 410.
-const LOG_LENGTH_MAX: usize = 4096;
+const LOG_LENGTH_MAX: usize = 2048;
 
 /// Namespace (empty for cluster-wide kinds) and name.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]

@@ -388,13 +388,14 @@ fn split_parts(kind: &Kind, old: &Value, new: &mut Value, part: Part) {
 }
 
 fn is_spec_changed(old: &Value, new: &Value) -> bool {
-    let fields = |object: &Value| -> Vec<(String, Value)> {
-        let map = object.as_object();
-        map.into_iter()
-            .flatten()
-            .filter(|(name, _)| !matches!(name.as_str(), "metadata" | "status"))
-            .map(|(name, value)| (name.clone(), value.clone()))
-            .collect()
+    let counts = |name: &str| !matches!(name, "metadata" | "status");
+    let (Some(before), Some(after)) = (old.as_object(), new.as_object()) else {
+        return false;
     };
-    old.get("spec") != new.get("spec") || fields(old) != fields(new)
+    before
+        .iter()
+        .any(|(name, value)| counts(name) && after.get(name) != Some(value))
+        || after
+            .keys()
+            .any(|name| counts(name) && !before.contains_key(name))
 }

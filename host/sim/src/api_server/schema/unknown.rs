@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::super::kinds::Kind;
 use super::super::openapi;
-use super::{Additional, Schema};
+use super::{Additional, Schema, Type};
 
 /// One line for each unknown field, such as `unknown field "spec.replica"`.
 pub(in crate::api_server) fn fields(kind: &Kind, version: &str, object: &Value) -> Vec<String> {
@@ -17,6 +17,57 @@ pub(in crate::api_server) fn fields(kind: &Kind, version: &str, object: &Value) 
         walk(&schema, object, "", &mut found);
     }
     found
+}
+
+/// The first value of a built-in kind whose type is not its field's, in the words of a Go decoder.
+pub(in crate::api_server) fn mistyped(kind: &Kind, object: &Value) -> Option<String> {
+    if kind.is_custom() {
+        return None;
+    }
+    let schema = builtin(kind)?;
+    let (path, given, wanted) = first_mistyped(&schema, object, "")?;
+    Some(format!(
+        "json: cannot unmarshal {given} into Go struct field {}{path} of type {wanted}",
+        kind.kind
+    ))
+}
+
+fn first_mistyped(
+    schema: &Schema,
+    value: &Value,
+    path: &str,
+) -> Option<(String, &'static str, &'static str)> {
+    let wanted = schema.kind.filter(|_| !schema.is_int_or_string);
+    let (given, is_right) = match value {
+        // Null is absence, or the removal of a patch.
+        Value::Null => return None,
+        Value::Bool(_) => ("bool", matches!(wanted, None | Some(Type::Boolean))),
+        Value::Number(_) => (
+            "number",
+            matches!(wanted, None | Some(Type::Integer | Type::Number)),
+        ),
+        Value::String(_) => ("string", matches!(wanted, None | Some(Type::String))),
+        Value::Array(_) => ("array", matches!(wanted, None | Some(Type::Array))),
+        Value::Object(_) => ("object", matches!(wanted, None | Some(Type::Object))),
+    };
+    if !is_right && !schema.preserves_unknown {
+        return Some((path.to_owned(), given, wanted.map_or("", Type::as_str)));
+    }
+    match value {
+        Value::Object(fields) => fields.iter().find_map(|(name, field)| {
+            if name.starts_with('$') {
+                return None;
+            }
+            first_mistyped(schema.field(name)?, field, &format!("{path}.{name}"))
+        }),
+        Value::Array(items) => {
+            let inner = schema.item()?;
+            items
+                .iter()
+                .find_map(|item| first_mistyped(inner, item, path))
+        }
+        _ => None,
+    }
 }
 
 fn builtin(kind: &Kind) -> Option<Arc<Schema>> {
