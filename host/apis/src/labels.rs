@@ -399,3 +399,53 @@ pub fn is_known_ephemeral_taint(taint: &Taint) -> bool {
                 | (UNREGISTERED_TAINT_KEY, NO_EXECUTE)
         )
 }
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    #[rstest]
+    #[case(CAPACITY_TYPE, false)]
+    #[case(INSTANCE_FAMILY, false)]
+    #[case(EC2_NODE_CLASS, false)]
+    #[case(TOPOLOGY_ZONE_ID, false)]
+    #[case("node-role.kubernetes.io/x", false)]
+    #[case("team", false)]
+    #[case("notkarpenter.sh/x", false)]
+    #[case(HOSTNAME, true)]
+    #[case(REGISTERED, true)]
+    #[case("karpenter.sh/anything", true)]
+    #[case("sub.karpenter.sh/anything", true)]
+    #[case("karpenter.k8s.aws/anything", true)]
+    #[case("sub.karpenter.k8s.aws/anything", true)]
+    fn restriction(#[case] key: &str, #[case] expected: bool) {
+        assert_eq!(is_restricted(key), expected);
+    }
+
+    #[rstest]
+    #[case(NOT_READY_TAINT_KEY, NO_SCHEDULE, true)]
+    #[case(NOT_READY_TAINT_KEY, NO_EXECUTE, true)]
+    #[case(UNREACHABLE_TAINT_KEY, NO_SCHEDULE, true)]
+    #[case(UNREACHABLE_TAINT_KEY, NO_EXECUTE, false)]
+    #[case(CLOUD_PROVIDER_UNINITIALIZED_TAINT_KEY, NO_SCHEDULE, true)]
+    #[case(UNREGISTERED_TAINT_KEY, NO_EXECUTE, true)]
+    #[case("readiness.k8s.io/gpu", NO_SCHEDULE, true)]
+    #[case(DISRUPTED_TAINT_KEY, NO_SCHEDULE, false)]
+    fn ephemeral_taints(#[case] key: &str, #[case] effect: &str, #[case] expected: bool) {
+        assert_eq!(is_known_ephemeral_taint(&taint(key, effect)), expected);
+    }
+
+    #[test]
+    fn aliases_become_the_label_they_stand_for() {
+        assert_eq!(
+            normalize("failure-domain.beta.kubernetes.io/zone"),
+            TOPOLOGY_ZONE
+        );
+        assert_eq!(normalize("topology.ebs.csi.aws.com/zone"), TOPOLOGY_ZONE);
+        assert_eq!(normalize("beta.kubernetes.io/instance-type"), INSTANCE_TYPE);
+        assert_eq!(normalize("team"), "team");
+        assert_eq!(node_class_label(AWS_GROUP, "EC2NodeClass"), EC2_NODE_CLASS);
+    }
+}

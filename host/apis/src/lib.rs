@@ -32,3 +32,6 @@ pub use nodepool::{
 pub use requirement::{
     NodeClassReference, NodeSelectorRequirement, NodeSelectorRequirementWithMinValues, Operator,
 };
+
+#[cfg(test)]
+mod tests;
