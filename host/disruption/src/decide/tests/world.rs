@@ -1,0 +1,315 @@
+//! A cluster told in lines, and a catalogue of four types.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use apis::NodePool;
+use apis::resources::Resources;
+use jiff::Timestamp;
+use scheduling::Interrupt;
+use scheduling::instance_type::{InstanceType, Offering, Overhead};
+use scheduling::problem::Options;
+use scheduling::requirements::{Operator, Requirement, Requirements};
+use serde_json::{Value, json};
+use state::provisioning::PoolTypes;
+use state::{Cluster, Event};
+
+use super::natively;
+use crate::candidate::TypesByPool;
+use crate::consolidation::Gates;
+use crate::decide::{Decision, Hooks, Input, Memory, decide};
+use crate::history::History;
+
+const GIB_MILLIS: i64 = 1 << 30;
+/// Name, CPUs, USD an hour on demand; spot costs 0.4 of it.
+const TYPES: [(&str, i64, f64); 4] = [
+    ("nano", 1, 0.05),
+    ("small", 2, 0.1),
+    ("medium", 4, 0.2),
+    ("large", 8, 0.4),
+];
+
+pub(super) fn now() -> Timestamp {
+    "2026-11-20T12:00:00Z".parse().unwrap()
+}
+
+pub(super) fn instance_type(name: &str, cpus: i64, price: f64) -> Arc<InstanceType> {
+    let single = |key: &str, value: &str| Requirement::new(key, Operator::In, [value]);
+    let mut offerings = Vec::new();
+    for zone in ["a", "b"] {
+        for (capacity_type, factor) in [("on-demand", 1.0), ("spot", 0.4)] {
+            let requirements: Requirements = [
+                single("topology.kubernetes.io/zone", zone),
+                single("karpenter.sh/capacity-type", capacity_type),
+            ]
+            .into_iter()
+            .collect();
+            offerings.push(Offering {
+                requirements,
+                price_per_hour: price * factor,
+                on_demand_price_per_hour: Some(price),
+                available: true,
+                reservation_capacity: 0,
+                ice_count: 0,
+                ice_age_seconds: None,
+            });
+        }
+    }
+    let requirements: Requirements = [
+        single("node.kubernetes.io/instance-type", name),
+        single("kubernetes.io/arch", "amd64"),
+        single("kubernetes.io/os", "linux"),
+        Requirement::new("topology.kubernetes.io/zone", Operator::In, ["a", "b"]),
+        Requirement::new(
+            "karpenter.sh/capacity-type",
+            Operator::In,
+            ["on-demand", "spot"],
+        ),
+    ]
+    .into_iter()
+    .collect();
+    let capacity = Resources::new()
+        .with("cpu", cpus * 1000)
+        .with("memory", cpus * 4 * GIB_MILLIS * 1000)
+        .with("pods", 110_000);
+    Arc::new(InstanceType {
+        name: name.to_owned(),
+        requirements,
+        offerings,
+        capacity,
+        overhead: Overhead::default(),
+        volume_attachment_limits: std::collections::BTreeMap::new(),
+    })
+}
+
+/// A cluster told in lines: `pool NAME key=value..`, `node NAME TYPE CAPACITY-TYPE ZONE [POOL] flag..`,
+/// `pod NAME NODE CPU-MILLIS flag..`, `pdb NAME ALLOWED`.
+pub(super) struct World {
+    pub(super) cluster: Cluster,
+    pub(super) types: TypesByPool,
+    pub(super) pools: Vec<PoolTypes>,
+    pub(super) queued: BTreeSet<String>,
+    pub(super) memory: Memory,
+    pub(super) gates: Gates,
+}
+
+impl World {
+    pub(super) fn new(text: &str) -> Self {
+        let types: Arc<[Arc<InstanceType>]> = TYPES
+            .iter()
+            .map(|&(name, cpus, price)| instance_type(name, cpus, price))
+            .collect();
+        Self::with_types(text, types)
+    }
+
+    pub(super) fn with_types(text: &str, types: Arc<[Arc<InstanceType>]>) -> Self {
+        let mut world = Self {
+            cluster: Cluster::new(),
+            types: TypesByPool::new(),
+            pools: Vec::new(),
+            queued: BTreeSet::new(),
+            memory: Memory::default(),
+            gates: Gates::default(),
+        };
+        let lines = || text.lines().map(str::trim).filter(|line| !line.is_empty());
+        if !lines().any(|line| line.starts_with("pool ")) {
+            world.pool("web", &[], &types);
+        }
+        for line in lines() {
+            let words: Vec<&str> = line.split_whitespace().collect();
+            match words.as_slice() {
+                ["pool", name, rest @ ..] => world.pool(name, rest, &types),
+                ["node", name, rest @ ..] => world.node(name, rest),
+                ["pod", name, node, cpu, flags @ ..] => world.pod(name, node, cpu, flags),
+                ["pdb", name, allowed] => world.pdb(name, allowed),
+                other => panic!("{other:?}"),
+            }
+        }
+        world
+    }
+
+    pub(super) fn apply(&mut self, event: Event) {
+        self.cluster.apply(now(), event).unwrap();
+    }
+
+    pub(super) fn pool(&mut self, name: &str, settings: &[&str], types: &Arc<[Arc<InstanceType>]>) {
+        let mut object = json!({
+            "apiVersion": "karpenter.sh/v1", "kind": "NodePool", "metadata": {"name": name, "uid": name},
+            "spec": {"template": {"spec": {
+                "requirements": [{"key": "karpenter.sh/capacity-type", "operator": "In", "values": ["on-demand"]}],
+                "nodeClassRef": {"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": "default"},
+                "expireAfter": "Never"}},
+                "disruption": {"consolidateAfter": "0s", "budgets": [{"nodes": "100%"}]}},
+            "status": {"conditions": [{"type": "Ready", "status": "True", "reason": "", "message": "",
+                "lastTransitionTime": "2026-11-20T00:00:00Z"}]}
+        });
+        for setting in settings {
+            let (key, value) = setting.split_once('=').unwrap();
+            let spec = &mut object["spec"];
+            match key {
+                "policy" => spec["disruption"]["consolidationPolicy"] = json!(value),
+                "after" => spec["disruption"]["consolidateAfter"] = json!(value),
+                "budget" => spec["disruption"]["budgets"] = json!([{"nodes": value}]),
+                "replicas" => spec["replicas"] = json!(value.parse::<i64>().unwrap()),
+                "capacity" => {
+                    let types: Vec<&str> = value.split(',').collect();
+                    spec["template"]["spec"]["requirements"][0]["values"] = json!(types);
+                }
+                other => panic!("{other}"),
+            }
+        }
+        let object: Arc<NodePool> = Arc::new(serde_json::from_value(object).unwrap());
+        self.types.insert(name.to_owned(), Arc::clone(types));
+        self.pools.push(PoolTypes {
+            node_pool: Arc::clone(&object),
+            instance_types: Arc::clone(types),
+        });
+        self.apply(Event::NodePoolApplied(object));
+    }
+
+    pub(super) fn node(&mut self, name: &str, words: &[&str]) {
+        let [instance_type, capacity_type, zone, flags @ ..] = words else {
+            panic!("{words:?}")
+        };
+        let has = |flag: &str| flags.contains(&flag);
+        let pool = flags
+            .iter()
+            .find_map(|it| it.strip_prefix("pool="))
+            .unwrap_or("web");
+        let cpus = TYPES
+            .iter()
+            .find(|it| it.0 == *instance_type)
+            .map_or(4, |it| it.1);
+        let provider_id = format!("aws:///{zone}/{name}");
+        let claim = format!("{name}-claim");
+        let condition = |kind: &str| json!({"type": kind, "status": "True", "reason": "", "message": "", "lastTransitionTime": "2026-11-20T10:00:00Z"});
+        let mut conditions = vec![
+            condition("Launched"),
+            condition("Registered"),
+            condition("Initialized"),
+        ];
+        if !has("young") {
+            conditions.push(condition("Consolidatable"));
+        }
+        if has("drifted") {
+            conditions.push(condition("Drifted"));
+        }
+        let list =
+            json!({"cpu": cpus.to_string(), "memory": format!("{}Gi", cpus * 4), "pods": "110"});
+        let labels = json!({
+            "karpenter.sh/nodepool": pool, "node.kubernetes.io/instance-type": instance_type,
+            "karpenter.sh/capacity-type": capacity_type, "topology.kubernetes.io/zone": zone,
+            "karpenter.sh/registered": "true",
+            "karpenter.sh/initialized": if has("uninitialized") { "false" } else { "true" },
+            "kubernetes.io/hostname": name, "kubernetes.io/arch": "amd64", "kubernetes.io/os": "linux"});
+        let annotations = if has("do-not-disrupt") {
+            json!({"karpenter.sh/do-not-disrupt": "true"})
+        } else {
+            json!({})
+        };
+        let mut object = json!({
+            "apiVersion": "karpenter.sh/v1", "kind": "NodeClaim",
+            "metadata": {"name": claim, "uid": claim, "labels": labels, "creationTimestamp": "2026-11-20T10:00:00Z"},
+            "spec": {"requirements": [], "expireAfter": "Never",
+                "nodeClassRef": {"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": "default"}},
+            "status": {"providerID": provider_id, "nodeName": name, "capacity": list, "allocatable": list, "conditions": conditions}});
+        if has("bounded") {
+            object["spec"]["terminationGracePeriod"] = json!("1h");
+        }
+        if has("settling") {
+            object["status"]["lastPodEventTime"] = json!("2026-11-20T11:59:30Z");
+        }
+        self.apply(Event::NodeClaimApplied(Arc::new(
+            serde_json::from_value(object).unwrap(),
+        )));
+        if has("claim-only") {
+            return;
+        }
+        let ready = if has("not-ready") { "False" } else { "True" };
+        let object = json!({
+            "metadata": {"name": name, "uid": name, "labels": labels, "annotations": annotations},
+            "spec": {"providerID": provider_id},
+            "status": {"capacity": list, "allocatable": list, "conditions": [{"type": "Ready", "status": ready}]}});
+        self.apply(Event::NodeApplied(Arc::new(
+            serde_json::from_value(object).unwrap(),
+        )));
+        if has("marked") {
+            self.apply(Event::MarkedForDeletion(vec![name.to_owned()]));
+        }
+        if has("nominated") {
+            let until = now() + jiff::SignedDuration::from_secs(5);
+            self.apply(Event::Nominated {
+                name: name.to_owned(),
+                until,
+            });
+        }
+        if has("queued") {
+            self.queued.insert(claim);
+        }
+    }
+
+    pub(super) fn pod(&mut self, name: &str, node: &str, cpu: &str, flags: &[&str]) {
+        let daemon = flags.contains(&"daemon");
+        let kind = if daemon { "DaemonSet" } else { "ReplicaSet" };
+        let mut annotations = json!({});
+        for flag in flags {
+            if let Some((key, value)) = flag.split_once('=') {
+                let key = match key {
+                    "do-not-disrupt" => "karpenter.sh/do-not-disrupt",
+                    "cost" => "controller.kubernetes.io/pod-deletion-cost",
+                    other => panic!("{other}"),
+                };
+                annotations[key] = json!(value);
+            }
+        }
+        let mut object = json!({
+            "metadata": {"namespace": "default", "name": name, "uid": name, "labels": {"app": "web"}, "annotations": annotations,
+                "ownerReferences": [{"apiVersion": "apps/v1", "kind": kind, "name": "w", "uid": kind, "controller": true}]},
+            "spec": {"nodeName": node, "containers": [{"name": "c", "resources": {"requests": {"cpu": format!("{cpu}m")}}}]},
+            "status": {"phase": "Running", "startTime": "2026-11-20T11:00:00Z"}});
+        if node == "-" {
+            object["spec"]["nodeName"] = Value::Null;
+            object["status"] = json!({"phase": "Pending", "conditions": [
+                {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}]});
+        }
+        self.apply(Event::PodApplied(Arc::new(
+            serde_json::from_value(object).unwrap(),
+        )));
+    }
+
+    pub(super) fn pdb(&mut self, name: &str, allowed: &str) {
+        let object = json!({"metadata": {"namespace": "default", "name": name},
+            "spec": {"selector": {"matchLabels": {"app": "web"}}, "maxUnavailable": 1},
+            "status": {"disruptionsAllowed": allowed.parse::<i32>().unwrap(), "currentHealthy": 1, "desiredHealthy": 1, "expectedPods": 1}});
+        self.apply(Event::PdbApplied(Arc::new(
+            serde_json::from_value(object).unwrap(),
+        )));
+    }
+
+    pub(super) fn run<T>(&self, hooks: Hooks<'_>, f: impl FnOnce(Input<'_>, Hooks<'_>) -> T) -> T {
+        let snapshot = self.cluster.snapshot();
+        let options = Options {
+            now: now(),
+            ..Options::default()
+        };
+        let history = History::default();
+        let input = Input {
+            snapshot: &snapshot,
+            types: &self.types,
+            pools: &self.pools,
+            queued: &self.queued,
+            buffer_nodes: &BTreeSet::new(),
+            history: &history,
+            memory: &self.memory,
+            options: &options,
+            gates: self.gates,
+        };
+        f(input, hooks)
+    }
+
+    pub(super) fn decide(&self) -> Decision {
+        self.run(natively(), |input, hooks| {
+            decide(input, hooks, &Interrupt::never())
+        })
+    }
+}
