@@ -26,6 +26,7 @@ mod first_fit;
 mod improve;
 mod pod_groups;
 mod pool_table;
+mod rank_round;
 mod setup;
 mod topology;
 mod unit_price;
@@ -99,7 +100,7 @@ struct Solver<'a> {
     refused: BTreeMap<usize, PodError>,
 }
 
-impl<'a> Solver<'a> {
+impl Solver<'_> {
     fn pending(&self, group: usize) -> Pending {
         Pending {
             group,

@@ -122,19 +122,27 @@ impl PodShape {
                 })
                 .collect::<Result<_, InvalidPod>>()?,
             pod_affinity: terms(
-                &pod_affinity.required_during_scheduling_ignored_during_execution,
+                pod_affinity
+                    .required_during_scheduling_ignored_during_execution
+                    .as_ref(),
                 term,
             ),
             preferred_pod_affinity: weighted_terms(
-                &pod_affinity.preferred_during_scheduling_ignored_during_execution,
+                pod_affinity
+                    .preferred_during_scheduling_ignored_during_execution
+                    .as_ref(),
                 term,
             ),
             pod_anti_affinity: terms(
-                &pod_anti_affinity.required_during_scheduling_ignored_during_execution,
+                pod_anti_affinity
+                    .required_during_scheduling_ignored_during_execution
+                    .as_ref(),
                 term,
             ),
             preferred_pod_anti_affinity: weighted_terms(
-                &pod_anti_affinity.preferred_during_scheduling_ignored_during_execution,
+                pod_anti_affinity
+                    .preferred_during_scheduling_ignored_during_execution
+                    .as_ref(),
                 term,
             ),
             topology_spread: spec
@@ -215,17 +223,17 @@ fn node_term(term: &core::NodeSelectorTerm, pod: &PodKey) -> Result<Vec<Requirem
 }
 
 fn terms(
-    list: &Option<Vec<core::PodAffinityTerm>>,
+    list: Option<&Vec<core::PodAffinityTerm>>,
     parse: impl Fn(&core::PodAffinityTerm) -> AffinityTerm,
 ) -> Vec<AffinityTerm> {
-    list.iter().flatten().map(parse).collect()
+    list.into_iter().flatten().map(parse).collect()
 }
 
 fn weighted_terms(
-    list: &Option<Vec<core::WeightedPodAffinityTerm>>,
+    list: Option<&Vec<core::WeightedPodAffinityTerm>>,
     parse: impl Fn(&core::PodAffinityTerm) -> AffinityTerm,
 ) -> Vec<Weighted<AffinityTerm>> {
-    list.iter()
+    list.into_iter()
         .flatten()
         .map(|t| Weighted {
             weight: t.weight,

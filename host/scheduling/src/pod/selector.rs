@@ -50,7 +50,7 @@ impl LabelSelector {
                 "NotIn" => parsed.require(&expression.key, SelectorOperator::NotIn, values),
                 "Exists" => parsed.require(&expression.key, SelectorOperator::Exists, []),
                 "DoesNotExist" => {
-                    parsed.require(&expression.key, SelectorOperator::DoesNotExist, [])
+                    parsed.require(&expression.key, SelectorOperator::DoesNotExist, []);
                 }
                 "In" => parsed.require(&expression.key, SelectorOperator::In, values),
                 _ => parsed.require(&expression.key, SelectorOperator::In, []),

@@ -128,7 +128,7 @@ impl Symbols {
                     operator,
                     values,
                     min_values,
-                })
+                });
             };
             if let Some(gte) = requirement.gte() {
                 push(
@@ -180,7 +180,7 @@ impl OfferingTable {
                 table.prior.push(offering.price_per_hour);
                 let on_demand = offering
                     .on_demand_price_per_hour
-                    .or_else(|| of_type.on_demand_price)
+                    .or(of_type.on_demand_price)
                     .unwrap_or(0.0);
                 table.on_demand_price.push(on_demand);
                 table.reservation_slots.push(offering.reservation_capacity);

@@ -43,7 +43,7 @@ impl Requirement {
         let mut values = values.into_iter();
         match operator {
             Operator::In | Operator::NotIn => {
-                requirement.values = values.map(str::to_owned).collect()
+                requirement.values = values.map(str::to_owned).collect();
             }
             Operator::Exists | Operator::DoesNotExist => {}
             Operator::Gt | Operator::Gte | Operator::Lt | Operator::Lte => {

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use apis::{NodeClaim, NodeClaimSpec, NodePool, ResourceRequirements, labels};
+use apis::{NodeClaim, NodeClaimSpec, NodePool, ResourceRequirements, hash, labels};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 use kube_core::Resource;
 
@@ -56,7 +56,7 @@ impl NewClaim {
                     requests: self.requests.to_list(),
                 },
                 node_class_ref: template.spec.node_class_ref.clone(),
-                termination_grace_period: template.spec.termination_grace_period.clone(),
+                termination_grace_period: template.spec.termination_grace_period,
                 expire_after: template.spec.expire_after.clone(),
             },
             status: None,
@@ -94,7 +94,16 @@ fn claim_labels(
 }
 
 fn base_annotations(node_pool: &NodePool) -> BTreeMap<String, String> {
-    let annotations = node_pool.spec.template.metadata.annotations.clone();
+    let mut annotations = node_pool.spec.template.metadata.annotations.clone();
+    for (key, value) in [
+        (labels::NODEPOOL_HASH_ANNOTATION, hash::node_pool(node_pool)),
+        (
+            labels::NODEPOOL_HASH_VERSION_ANNOTATION,
+            hash::NODE_POOL_HASH_VERSION.to_owned(),
+        ),
+    ] {
+        annotations.insert(key.to_owned(), value);
+    }
     annotations
 }
 

@@ -8,7 +8,7 @@ use apis::labels;
 
 use super::bitset::BitSet;
 use super::topology::{HOSTNAME_KEY, KeyId, Membership, Place};
-use super::vocabulary::{Amounts, SetId, add_times};
+use super::vocabulary::{Amounts, EMPTY_SET, SetId, add_times};
 use super::{Pending, Solver};
 use crate::pod::HostPort;
 use crate::problem::MinValuesPolicy;
@@ -95,9 +95,8 @@ impl Solver<'_> {
         let (mut set, before) = (claim.set, claim.rows.clone());
         let pins = self.pins_on_claim(index, pending, &view.membership, &keys)?;
         set = self.vocabulary.merge(set, view.set)?;
-        if let Some(alternative) = self.alternative_on_claim(index, pending) {
-            set = self.vocabulary.merge(set, alternative?)?;
-        }
+        let alternative = self.alternative_on_claim(index, pending)?;
+        set = self.vocabulary.merge(set, alternative)?;
         for (key, domain) in &pins {
             let name = self.topology.keys()[*key].clone();
             let value = self.topology.domains(*key)[*domain].clone();
@@ -140,21 +139,22 @@ impl Solver<'_> {
         super::vocabulary::times_fitting(&room, &self.groups[pending.group].requests)
     }
 
-    fn alternative_on_claim(&mut self, index: usize, pending: &Pending) -> Option<Option<SetId>> {
+    /// The first volume alternative that the claim can meet; the empty set where there are no volumes.
+    fn alternative_on_claim(&mut self, index: usize, pending: &Pending) -> Option<SetId> {
         let alternatives = self.groups[pending.group].alternatives.clone();
         if alternatives.is_empty() {
-            return None;
+            return Some(EMPTY_SET);
         }
         let set = self.claims[index].set;
         let pool = self.claims[index].pool;
-        Some(alternatives.into_iter().find(|alternative| {
+        alternatives.into_iter().find(|alternative| {
             self.vocabulary
                 .merge(set, *alternative)
                 .is_some_and(|merged| {
                     let rows = self.pools[pool].rows_of(merged, &self.vocabulary);
                     rows.intersects(&self.claims[index].rows)
                 })
-        }))
+        })
     }
 
     /// The domain of each key in which the pods would land, if their stakes admit it.

@@ -319,7 +319,7 @@ impl Solver<'_> {
         seed: Seed,
         (pool, rows): (usize, &[usize]),
     ) -> Option<(Choice, Vec<(f64, usize)>)> {
-        let bound = self.class_prices(pool, items, seed.item);
+        let bound = Self::class_prices(pool, items, seed.item);
         let mut best: Option<Choice> = None;
         let mut ratios = Vec::new();
         for row in rows {
@@ -342,7 +342,7 @@ impl Solver<'_> {
 
     /// The unit prices of the classes that may share a node with the seed; none where they do not tell what pods are
     /// worth.
-    fn class_prices(&self, pool: usize, items: &[Item], seed: usize) -> Vec<UnitPrice> {
+    fn class_prices(pool: usize, items: &[Item], seed: usize) -> Vec<UnitPrice> {
         if items[seed].requests[3..].iter().any(|amount| *amount > 0) {
             return Vec::new();
         }

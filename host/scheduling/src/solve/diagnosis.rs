@@ -63,15 +63,11 @@ impl Solver<'_> {
         }
         let mut set = view.set;
         if let Some(alternative) = self.groups[pending.group].alternatives.first().copied() {
-            match self.vocabulary.merge(set, alternative) {
-                Some(merged) => set = merged,
-                None => {
-                    let volume = self.vocabulary.get(alternative);
-                    if let Err(incompatible) = self.vocabulary.get(set).intersects(volume) {
-                        return (PoolCause::Volumes(incompatible), None);
-                    }
-                }
+            let volume = self.vocabulary.get(alternative);
+            if let Err(incompatible) = self.vocabulary.get(set).intersects(volume) {
+                return (PoolCause::Volumes(incompatible), None);
             }
+            set = self.vocabulary.merge(set, alternative).unwrap_or(set);
         }
         self.cause_among_types(pool, pending, set)
     }

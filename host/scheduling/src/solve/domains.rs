@@ -45,7 +45,7 @@ impl Solver<'_> {
             let mut failed = Vec::new();
             let mut has_moved = false;
             for pending in staked {
-                let (made, rest) = self.assign(pending);
+                let (made, rest) = self.assign(&pending);
                 has_moved |= !made.is_empty();
                 batches.extend(made);
                 failed.extend(rest);
@@ -101,10 +101,10 @@ impl Solver<'_> {
         }
     }
 
-    fn assign(&mut self, pending: Pending) -> (Vec<Batch>, Option<Pending>) {
+    fn assign(&mut self, pending: &Pending) -> (Vec<Batch>, Option<Pending>) {
         let membership = self.view_of(pending.group, pending.view).membership.clone();
         let keys = self.topology.keys_of(&membership);
-        let base = self.base_set(&pending);
+        let base = self.base_set(pending);
         let feasible: Vec<Feasible> = keys
             .iter()
             .map(|key| self.feasible(base, *key, pending.group))
@@ -116,7 +116,7 @@ impl Solver<'_> {
         for member in members.by_ref() {
             let pins: Option<Vec<(KeyId, DomainId)>> = feasible
                 .iter()
-                .map(|f| Some((f.key, self.best_domain(&pending, &membership, f)?)))
+                .map(|f| Some((f.key, self.best_domain(pending, &membership, f)?)))
                 .collect();
             let Some(pins) = pins else {
                 rest.push(*member);
@@ -131,30 +131,24 @@ impl Solver<'_> {
         rest.extend(members);
         let mut batches = Vec::new();
         for (pins, members) in shares {
-            match self.pinned(base, &pins) {
-                Some(set) => batches.push(Batch {
-                    group: pending.group,
-                    view: pending.view,
-                    set,
-                    pins,
-                    members,
-                }),
-                None => {
-                    let batch = Batch {
-                        set: base,
-                        group: pending.group,
-                        view: pending.view,
-                        pins,
-                        members,
-                    };
-                    self.unassign(&batch, batch.members.len());
-                    rest.extend(batch.members);
-                }
+            let pinned = self.pinned(base, &pins);
+            let batch = Batch {
+                group: pending.group,
+                view: pending.view,
+                set: pinned.unwrap_or(base),
+                pins,
+                members,
+            };
+            if pinned.is_some() {
+                batches.push(batch);
+            } else {
+                self.unassign(&batch, batch.members.len());
+                rest.extend(batch.members);
             }
         }
         let rest = (!rest.is_empty()).then_some(Pending {
             members: rest,
-            ..pending
+            ..*pending
         });
         (batches, rest)
     }

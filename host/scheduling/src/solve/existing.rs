@@ -132,11 +132,7 @@ impl Solver<'_> {
         }
         if !group.host_ports.is_empty() {
             let is_taken = |port: &HostPort| node.ports.iter().any(|p| p.conflicts_with(port));
-            room = if group.host_ports.iter().any(is_taken) {
-                0
-            } else {
-                1
-            };
+            room = usize::from(!group.host_ports.iter().any(is_taken));
         }
         if let Some(volumes) = &group.volumes {
             let fits = node.has_room_for_volumes(&volumes.attachments);

@@ -37,7 +37,7 @@ impl Solver<'_> {
                         let key = self.problem.pods[*pod].key.clone();
                         solution
                             .pod_errors
-                            .insert(key, PodError::Pools(vec![failure.clone()]));
+                            .insert(key, PodError::Pools(vec![(*failure).clone()]));
                     }
                 }
             }
@@ -45,18 +45,18 @@ impl Solver<'_> {
         solution
     }
 
-    fn finalize_claim(&mut self, claim: &Claim) -> Result<NewClaim, PoolFailure> {
+    fn finalize_claim(&mut self, claim: &Claim) -> Result<NewClaim, Box<PoolFailure>> {
         let mut claim = claim.clone();
         let kept = self.truncate(&mut claim);
         let missed = self.missed_min_values(claim.pool, &claim.rows);
         let mut requirements = self.requirements(&claim);
         if let Some((key, needed, have)) = missed.clone() {
             if self.problem.options.min_values_policy == MinValuesPolicy::Strict {
-                return Err(PoolFailure {
+                return Err(Box::new(PoolFailure {
                     pool: self.pools[claim.pool].name.clone(),
                     cause: PoolCause::MinValues { key, needed, have },
                     nearest_miss: None,
-                });
+                }));
             }
             self.relax_min_values(&claim, &mut requirements);
         }

@@ -37,7 +37,7 @@ impl Solver<'_> {
                 break;
             }
             let before = items.to_vec();
-            let (kept, dissolved) = self.dissolve(&plan, items, *share);
+            let (kept, dissolved) = Self::dissolve(&plan, items, *share);
             let planned = self.plan(items, order, *size_weight, interrupt);
             let is_complete = items
                 .iter()
@@ -54,12 +54,7 @@ impl Solver<'_> {
     }
 
     /// Splits a plan into what stays and what is wasteful, and gives the pods of the latter back to the items.
-    fn dissolve(
-        &self,
-        plan: &[Choice],
-        items: &mut [Item],
-        share: f64,
-    ) -> (Vec<Choice>, Vec<Choice>) {
+    fn dissolve(plan: &[Choice], items: &mut [Item], share: f64) -> (Vec<Choice>, Vec<Choice>) {
         let is_bound = |choice: &Choice| {
             choice
                 .filling

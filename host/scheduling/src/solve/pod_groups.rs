@@ -55,10 +55,18 @@ pub(super) struct Grouper<'a> {
     pub(super) has_preference_taints: bool,
 }
 
+/// A view's demands before it is known which groups select it; terms come with their `minDomains`.
+struct ViewDemands {
+    set: SetId,
+    strict: SetId,
+    tolerations: Vec<Toleration>,
+    owned: Vec<(GroupId, Option<i64>)>,
+}
+
 /// A shape's demands before it is known which groups select it.
 struct Demands {
     requests: Amounts,
-    views: Vec<(SetId, SetId, Vec<Toleration>, Vec<(GroupId, Option<i64>)>)>,
+    views: Vec<ViewDemands>,
 }
 
 impl Grouper<'_> {
@@ -149,11 +157,7 @@ impl Grouper<'_> {
         }
     }
 
-    fn demands_of_view(
-        &mut self,
-        shape: &PodShape,
-        view: View,
-    ) -> (SetId, SetId, Vec<Toleration>, Vec<(GroupId, Option<i64>)>) {
+    fn demands_of_view(&mut self, shape: &PodShape, view: View) -> ViewDemands {
         let mut owned = Vec::new();
         let namespace = &shape.namespace;
         for constraint in &view.spread {
@@ -189,18 +193,23 @@ impl Grouper<'_> {
         }
         owned.sort_unstable();
         owned.dedup();
-        let strict = self.vocabulary.set(view.strict);
-        (
-            self.vocabulary.set(view.requirements),
-            strict,
-            view.tolerations,
+        ViewDemands {
+            strict: self.vocabulary.set(view.strict),
+            set: self.vocabulary.set(view.requirements),
+            tolerations: view.tolerations,
             owned,
-        )
+        }
     }
 
     fn key(&self, shape: &PodShape, demands: Demands) -> Key {
         let selected = self.topology.selecting(&shape.namespace, &shape.labels);
-        let view = |(set, strict, tolerations, owned): (_, _, _, Vec<(GroupId, Option<i64>)>)| {
+        let view = |view: ViewDemands| {
+            let ViewDemands {
+                set,
+                strict,
+                tolerations,
+                owned,
+            } = view;
             let owned = owned
                 .into_iter()
                 .map(|(group, min_domains)| Owned {

@@ -12,15 +12,13 @@ use super::daemons;
 use super::existing::{Node, ordered};
 use super::pod_groups::Grouper;
 use super::pool_table::{PoolTable, TableParts, admitted, template_requirements};
+use super::rank_round::rank;
 use super::topology::{GroupId, HOSTNAME_KEY, Membership, Place, Rule, Topology};
 use super::views::has_preference_taint;
 use super::vocabulary::{Dimensions, SetId, Vocabulary};
 use crate::error::PodError;
-use crate::instance_type::InstanceType;
 use crate::problem::{Pool, Problem};
-use crate::ranking::{
-    ClaimView, OfferingTable, PodsSummary, RankAnswer, RankHook, RankRound, Symbols,
-};
+use crate::ranking::RankHook;
 use crate::requirements::Requirements;
 use crate::solution::Solution;
 use crate::taints::untolerated;
@@ -270,10 +268,10 @@ fn pool_domains(pool: &Pool, key: &str) -> BTreeSet<String> {
 }
 
 /// One pool's share of the round: its position in the problem and its admitted rows.
-struct Admitted<'a> {
-    pool: &'a Pool,
-    template: Requirements,
-    rows: Vec<(usize, usize)>,
+pub(super) struct Admitted<'a> {
+    pub(super) pool: &'a Pool,
+    pub(super) template: Requirements,
+    pub(super) rows: Vec<(usize, usize)>,
 }
 
 /// Asks the policy once and builds the tables in the order in which pools are tried.
@@ -337,135 +335,4 @@ fn pool_tables(
         tables.push(table);
     }
     tables
-}
-
-/// One call for all pools. Answers the effective cost of each admitted row, by pool.
-fn rank(
-    problem: &Problem,
-    hook: &dyn RankHook,
-    round: &[Admitted<'_>],
-) -> (Vec<Vec<f64>>, RankAnswer) {
-    if round.is_empty() {
-        return (Vec::new(), RankAnswer::default());
-    }
-    // Pools of one class share their types; identity only saves work, the order of first sight decides.
-    let mut types: Vec<Arc<InstanceType>> = Vec::new();
-    let mut known: BTreeMap<*const InstanceType, usize> = BTreeMap::new();
-    for admitted in round {
-        for (type_index, _) in &admitted.rows {
-            let instance_type = &admitted.pool.instance_types[*type_index];
-            known.entry(Arc::as_ptr(instance_type)).or_insert_with(|| {
-                types.push(Arc::clone(instance_type));
-                types.len() - 1
-            });
-        }
-    }
-    let mut symbols = Symbols::default();
-    let (table, rows) = OfferingTable::build(&types, &problem.in_use, &mut symbols);
-    let mut first_row = vec![0; types.len()];
-    for (index, row) in rows.iter().enumerate().rev() {
-        first_row[row.instance_type] = index;
-    }
-    let row_of = |admitted: &Admitted<'_>, type_index: usize, offering: usize| {
-        let of = &admitted.pool.instance_types[type_index];
-        let at = known.get(&Arc::as_ptr(of)).copied().unwrap_or(0);
-        let before = of.offerings[..offering]
-            .iter()
-            .filter(|o| o.available)
-            .count();
-        first_row[at] + before
-    };
-    let summary = pods_summary(problem);
-    let claims = round
-        .iter()
-        .map(|admitted| ClaimView {
-            nodepool: symbols.intern(
-                admitted
-                    .pool
-                    .node_pool
-                    .metadata
-                    .name
-                    .as_deref()
-                    .unwrap_or(""),
-            ),
-            weight: u32::try_from(admitted.pool.node_pool.weight()).unwrap_or(0),
-            candidates: admitted
-                .rows
-                .iter()
-                .map(|(t, o)| u32::try_from(row_of(admitted, *t, *o)).unwrap_or(u32::MAX))
-                .collect(),
-            requirements: symbols.requirements(&admitted.template),
-            pods: summary,
-            labels: admitted
-                .pool
-                .node_pool
-                .spec
-                .template
-                .metadata
-                .labels
-                .iter()
-                .map(|(key, value)| (symbols.intern(key), symbols.intern(value)))
-                .collect(),
-        })
-        .collect();
-    let options = &problem.options;
-    let rank_round = RankRound {
-        now_seconds: u64::try_from(options.now.as_second()).unwrap_or(0),
-        cluster: options.cluster.clone(),
-        decision_id: options.decision_id.clone(),
-        seed: options.seed,
-        table: OfferingTable {
-            symbols: symbols.into_words(),
-            ..table
-        },
-        claims,
-    };
-    let mut answer = hook.rank(&rank_round);
-    answer.rankings.resize_with(round.len(), Default::default);
-    let costs = rank_round
-        .claims
-        .iter()
-        .zip(&answer.rankings)
-        .map(|(claim, ranking)| effective_costs(&rank_round.table, claim, &ranking.scores))
-        .collect();
-    (costs, answer)
-}
-
-/// The policy's scores, or the prices where it gave none that can be used.
-fn effective_costs(table: &OfferingTable, claim: &ClaimView, scores: &[f64]) -> Vec<f64> {
-    let is_usable = scores.len() == claim.candidates.len()
-        && scores
-            .iter()
-            .all(|score| score.is_finite() && *score >= 0.0);
-    if is_usable {
-        return scores.to_vec();
-    }
-    claim
-        .candidates
-        .iter()
-        .map(|row| table.price.get(*row as usize).copied().unwrap_or(f64::MAX))
-        .collect()
-}
-
-fn pods_summary(problem: &Problem) -> PodsSummary {
-    let mut total = Resources::new();
-    let mut summary = PodsSummary {
-        max_priority: i32::MIN,
-        ..PodsSummary::default()
-    };
-    for pod in &problem.pods {
-        total.add_assign(&pod.shape.requests);
-        summary.max_priority = summary.max_priority.max(pod.shape.priority);
-        let is_held = pod
-            .shape
-            .annotations
-            .contains_key(apis::labels::DO_NOT_DISRUPT_ANNOTATION);
-        summary.do_not_disrupt += u32::from(is_held);
-    }
-    summary.max_priority = summary.max_priority.max(0);
-    summary.count = u32::try_from(problem.pods.len()).unwrap_or(u32::MAX);
-    summary.cpu_milli = u32::try_from(total.cpu_millis()).unwrap_or(u32::MAX);
-    summary.memory_mib = u32::try_from(total.memory_bytes() / (1024 * 1024)).unwrap_or(u32::MAX);
-    summary.gpus = u32::try_from(crate::ranking::gpus(&total)).unwrap_or(u32::MAX);
-    summary
 }

@@ -69,7 +69,7 @@ fn with_term(requirements: &Requirements, term: &[Requirement]) -> Requirements 
     requirements
 }
 
-fn heaviest_last<'a, T>(preferences: &'a [crate::pod::Weighted<T>]) -> Vec<&'a T> {
+fn heaviest_last<T>(preferences: &[crate::pod::Weighted<T>]) -> Vec<&T> {
     let mut sorted: Vec<_> = preferences.iter().collect();
     // Popping takes the heaviest, and of equal ones the first.
     sorted.reverse();
