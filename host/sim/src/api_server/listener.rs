@@ -39,6 +39,10 @@ pub async fn serve(server: ApiServer, listener: TcpListener, token: String) -> i
                 continue;
             }
         };
+        // Watches send small lines that somebody waits for; without this they linger in the kernel.
+        if let Err(error) = stream.set_nodelay(true) {
+            tracing::debug!(%error, "a connection keeps its delay");
+        }
         let (server, token) = (server.clone(), token.clone());
         tokio::spawn(async move {
             let service = hyper::service::service_fn(move |request: Request<Incoming>| {
