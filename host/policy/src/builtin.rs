@@ -9,7 +9,14 @@ pub struct Builtin {
     pub name: &'static str,
     /// What it judges.
     pub kind: Kind,
-    pub(crate) component: &'static [u8],
+    component: &'static [u8],
+}
+
+impl Builtin {
+    /// The component's bytes.
+    pub fn component(&self) -> &'static [u8] {
+        self.component
+    }
 }
 
 macro_rules! builtin {

@@ -205,7 +205,11 @@ fn spent(store: &Store<State>, limits: CallLimits) -> u64 {
 }
 
 fn failure(store: &Store<State>, grant: Grant<'_>, error: &wasmtime::Error) -> CallFailure {
-    let text = error.root_cause().to_string();
+    let cause = error.root_cause().to_string();
+    let text = cause
+        .strip_prefix("wasm trap: ")
+        .unwrap_or(&cause)
+        .to_owned();
     match error.downcast_ref::<Trap>() {
         Some(Trap::OutOfFuel) => CallFailure::OutOfFuel(grant.call.fuel),
         Some(Trap::Interrupt) => CallFailure::Deadline(grant.call.deadline),

@@ -24,7 +24,7 @@ mod registry;
 pub use binding::{
     Authority, Binding, BindingError, BindingKey, BindingSource, Mode, OnFailure, PolicySource,
 };
-pub use builtin::BUILTINS;
+pub use builtin::{BUILTINS, Builtin};
 pub use call::CallFailure;
 pub use host::{PolicyHost, StartError};
 pub use limits::{CallLimits, Kind, Limits};

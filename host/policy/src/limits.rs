@@ -81,7 +81,7 @@ impl Default for Limits {
             rank: call(200, 50),
             consolidation: call(400, 100),
             budgets: call(40, 10),
-            load: call(200, 100),
+            load: call(200, 1000),
             component_bytes_max: 16 << 20,
             memory_bytes_max: 64 << 20,
             answer_bytes_max: 32 << 20,

@@ -1,0 +1,249 @@
+//! Native code and components give equal answers: the fallback inside the host, and the policies' own
+//! native builds, on generated rounds.
+
+use disruption::hooks::{
+    BudgetPool, BudgetReasons, BudgetRound, BudgetsHook, COLUMN_CONSOLIDATION_POLICY,
+    COLUMN_POOL_TOTAL_COST, COLUMN_POOL_TOTAL_DISRUPTION, ConsolidationHook, ConsolidationRound,
+    Context, DeclaredBudget, DeclaredBudgets, DefaultConsolidation, ExtraColumn, ExtraValues, Move,
+    MoveKind, NO_SYMBOL, NodeTable,
+};
+use guest_sdk::testing::{Harness, OfferingRow};
+use prefer_arm64::PreferArm64;
+use scheduling::ranking::{OfferingTable, PriceRank, RankHook, RankRound};
+
+use crate::support::{builtin, host, round};
+
+const ROUNDS: u64 = 200;
+
+/// splitmix64: the same rounds on every machine.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut it = self.0;
+        it = (it ^ (it >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        it = (it ^ (it >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        it ^ (it >> 31)
+    }
+
+    fn below(&mut self, bound: u32) -> u32 {
+        u32::try_from(self.next() % u64::from(bound)).unwrap()
+    }
+
+    fn amount(&mut self) -> f64 {
+        f64::from(self.below(4001)) / 1000.0
+    }
+
+    fn many<T>(&mut self, count: u32, mut one: impl FnMut(&mut Self) -> T) -> Vec<T> {
+        (0..count).map(|_| one(self)).collect()
+    }
+}
+
+fn rank_round(random: &mut Random) -> RankRound {
+    let rows = 1 + random.below(40);
+    let prices = random.many(rows, Random::amount);
+    let numbers = |random: &mut Random, bound| random.many(rows, |random| random.below(bound));
+    let table = OfferingTable {
+        symbols: round().table.symbols,
+        instance_type: vec![4; prices.len()],
+        family: vec![6; prices.len()],
+        zone: vec![8; prices.len()],
+        arch: numbers(random, 2).into_iter().map(|it| it + 2).collect(),
+        capacity_type: random.many(rows, |random| u8::try_from(random.below(3)).unwrap()),
+        on_demand_price: prices.clone(),
+        cpu_milli: numbers(random, 64_000),
+        memory_mib: numbers(random, 64_000),
+        gpus: numbers(random, 8),
+        max_pods: numbers(random, 110),
+        reservation_slots: numbers(random, 3),
+        ice_count: numbers(random, 3),
+        ice_age: numbers(random, 3000),
+        interruption_rate: random.many(rows, Random::amount),
+        in_use: numbers(random, 5),
+        prior: prices.clone(),
+        price: prices,
+        extra: Vec::new(),
+    };
+    let mut made = RankRound { table, ..round() };
+    for claim in &mut made.claims {
+        let count = random.below(rows + 1);
+        claim.candidates = random.many(count, |random| random.below(rows));
+    }
+    made
+}
+
+fn consolidation_round(random: &mut Random) -> (ConsolidationRound, Vec<Move>) {
+    let rows = 1 + random.below(20);
+    let words = [
+        "web",
+        "batch",
+        "WhenEmpty",
+        "WhenEmptyOrUnderutilized",
+        "Balanced",
+        "node",
+    ];
+    let numbers = |random: &mut Random, bound| random.many(rows, |random| random.below(bound));
+    let nodepool = numbers(random, 2);
+    let policies = [2 + random.below(3), 2 + random.below(3)];
+    let policy = nodepool
+        .iter()
+        .map(|pool| policies[usize::try_from(*pool).unwrap()])
+        .collect();
+    let total =
+        |random: &mut Random| ExtraValues::Floats(vec![random.amount() * 10.0; nodepool.len()]);
+    let column = |name: &str, values| ExtraColumn {
+        name: name.to_owned(),
+        values,
+    };
+    let nodes = NodeTable {
+        symbols: words.map(str::to_owned).to_vec(),
+        name: vec![5; nodepool.len()],
+        instance_type: vec![NO_SYMBOL; nodepool.len()],
+        zone: vec![NO_SYMBOL; nodepool.len()],
+        capacity_type: vec![0; nodepool.len()],
+        price: random.many(rows, Random::amount),
+        age: numbers(random, 9000),
+        time_to_expiry: numbers(random, 9000),
+        pods: numbers(random, 30),
+        blocked_pods: numbers(random, 2),
+        disruption_cost: random.many(rows, |random| random.amount() * 5.0),
+        cpu_milli: numbers(random, 64_000),
+        cpu_requested_milli: numbers(random, 64_000),
+        memory_mib: numbers(random, 64_000),
+        memory_requested_mib: numbers(random, 64_000),
+        extra: vec![
+            column(COLUMN_CONSOLIDATION_POLICY, ExtraValues::Syms(policy)),
+            column(COLUMN_POOL_TOTAL_COST, total(random)),
+            column(COLUMN_POOL_TOTAL_DISRUPTION, total(random)),
+        ],
+        nodepool: nodepool.clone(),
+    };
+    let kinds = [
+        MoveKind::Empty,
+        MoveKind::Delete,
+        MoveKind::Replace,
+        MoveKind::Drift,
+        MoveKind::Expire,
+    ];
+    let count = random.below(12);
+    let moves = random.many(count, |random| {
+        let removed = 1 + random.below(3);
+        Move {
+            kind: kinds[usize::try_from(random.below(5)).unwrap()],
+            remove: random.many(removed, |random| random.below(rows)),
+            cost_before: random.amount(),
+            cost_after: random.amount() / 2.0,
+            pods_moved: random.below(20),
+            singletons_moved: 0,
+            max_priority: 0,
+            new_nodes: random.below(2),
+            replacement_type: NO_SYMBOL,
+            replacement_spot: random.below(2) == 1,
+            recent_hour: random.below(4),
+            recent_day: random.below(9),
+            labels: Vec::new(),
+        }
+    });
+    (
+        ConsolidationRound {
+            context: context(),
+            nodes,
+        },
+        moves,
+    )
+}
+
+fn budget_round(random: &mut Random) -> BudgetRound {
+    let pools = random.below(5);
+    let flag = |random: &mut Random| random.below(2) == 1;
+    BudgetRound {
+        context: context(),
+        pools: random.many(pools, |random| {
+            let budgets = random.below(4);
+            BudgetPool {
+                name: format!("pool-{}", random.below(9)),
+                total: random.below(100),
+                disrupting: random.many(3, |random| random.below(3)),
+                declared: random.many(budgets, |random| DeclaredBudget {
+                    nodes: "10%".to_owned(),
+                    resolved: random.below(10),
+                    active: flag(random),
+                    next_change_seconds: random.below(600),
+                    reasons: BudgetReasons {
+                        underutilized: flag(random),
+                        empty: flag(random),
+                        drifted: flag(random),
+                    },
+                }),
+                ..BudgetPool::default()
+            }
+        }),
+    }
+}
+
+fn context() -> Context {
+    Context {
+        now_seconds: 1_767_614_400,
+        cluster: "test".to_owned(),
+        decision_id: "consolidation-1".to_owned(),
+        ..Context::default()
+    }
+}
+
+#[test]
+fn the_default_components_answer_as_the_native_defaults_do() {
+    let host = host();
+    let mut random = Random(1);
+    for _ in 0..ROUNDS {
+        let round = rank_round(&mut random);
+        assert_eq!(host.rank(&round).rankings, PriceRank.rank(&round).rankings);
+        let (round, moves) = consolidation_round(&mut random);
+        assert_eq!(
+            host.order(&round).keys,
+            DefaultConsolidation.order(&round).keys
+        );
+        let native = DefaultConsolidation.judge(&round, &moves).verdicts;
+        assert_eq!(
+            host.judge(&round, &moves).verdicts,
+            native,
+            "{round:?} {moves:?}"
+        );
+        let round = budget_round(&mut random);
+        assert_eq!(
+            host.allow(&round).items,
+            DeclaredBudgets.allow(&round).items
+        );
+    }
+    let failed: Vec<_> = host
+        .drain_records()
+        .into_iter()
+        .filter(|it| it.outcome != "ok")
+        .collect();
+    assert!(failed.is_empty(), "{failed:?}");
+}
+
+#[test]
+fn a_policy_answers_the_same_natively() {
+    let host = host();
+    host.apply(&builtin("graviton-first", "rank", "prefer-arm64"));
+    let native = Harness::<PreferArm64>::new("").unwrap();
+    let mut random = Random(2);
+    for _ in 0..ROUNDS {
+        let mut round = rank_round(&mut random);
+        round.claims.truncate(1);
+        round.claims[0].candidates.clear();
+        let rows: Vec<OfferingRow<'_>> = (0..round.table.price.len())
+            .map(|row| OfferingRow {
+                arch: if round.table.arch[row] == 3 {
+                    "arm64"
+                } else {
+                    "amd64"
+                },
+                price: round.table.price[row],
+                ..OfferingRow::default()
+            })
+            .collect();
+        assert_eq!(host.rank(&round).rankings[0].scores, native.scores(&rows));
+    }
+}
