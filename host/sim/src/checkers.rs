@@ -207,17 +207,14 @@ fn overcommitted(cluster: &Cluster) -> Vec<Violation> {
     .collect()
 }
 
+/// Nodes of instances that this EC2 never had are somebody else's.
 fn nodes_without_instance(cluster: &Cluster) -> Vec<Violation> {
     let now = cluster.clock.now();
-    let gone = cluster.nodes.values().filter(|node| {
-        node.instance_id.as_ref().is_some_and(|id| {
-            id.starts_with("i-")
-                && cluster
-                    .ec2
-                    .instance(id)
-                    .is_none_or(|instance| !instance.is_billed(now))
-        })
-    });
+    let is_gone = |id: &String| cluster.ec2.instance(id).is_some_and(|i| !i.is_billed(now));
+    let gone = cluster
+        .nodes
+        .values()
+        .filter(|node| node.instance_id.as_ref().is_some_and(is_gone));
     gone.map(|node| Violation::NodeWithoutInstance {
         node: node.name.clone(),
     })

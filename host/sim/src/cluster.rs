@@ -157,23 +157,15 @@ impl Cluster {
         }
         self.mark_budgets(&key.namespace, old.as_ref(), new.as_ref());
         self.move_pod(&key, old.as_ref(), new.as_ref());
-        match new {
-            Some(record) => {
-                if record.waits_for_scheduler() {
-                    if !self.unschedulable.contains(&key) {
-                        self.queue.insert(key.clone());
-                    }
-                } else {
-                    self.queue.remove(&key);
-                    self.unschedulable.remove(&key);
-                }
-                self.kubelet_sees(&key, &record, old.as_ref());
-                self.pods.insert(key, record);
-            }
-            None => {
-                self.queue.remove(&key);
-                self.unschedulable.remove(&key);
-            }
+        if !new.as_ref().is_some_and(PodRecord::waits_for_scheduler) {
+            self.queue.remove(&key);
+            self.unschedulable.remove(&key);
+        } else if !self.unschedulable.contains(&key) {
+            self.queue.insert(key.clone());
+        }
+        if let Some(record) = new {
+            self.kubelet_sees(&key, &record, old.as_ref());
+            self.pods.insert(key, record);
         }
     }
 
@@ -214,10 +206,14 @@ impl Cluster {
             if !shape.anti_affinity.is_empty() {
                 self.anti_affine.insert(key.clone());
             }
-            match self.nodes.get_mut(&name) {
-                Some(node) => node.add(key, &shape),
+            if let Some(node) = self.nodes.get_mut(&name) {
+                node.add(key, &shape);
+                if node.has_no_execute_taint() {
+                    self.dirty.insert((Work::Taints, ObjectKey::new("", name)));
+                }
+            } else {
                 // A pod on a node that does not exist (any more).
-                None => drop(self.dirty.insert((Work::Orphans, ObjectKey::new("", name)))),
+                self.dirty.insert((Work::Orphans, ObjectKey::new("", name)));
             }
         }
     }
@@ -225,29 +221,38 @@ impl Cluster {
     fn apply_node(&mut self, name: &str, object: Option<Arc<Value>>) {
         let old = self.nodes.remove(name);
         let key = ObjectKey::new("", name);
-        self.mark_daemon_sets();
         let Some(object) = object else {
+            self.mark_daemon_sets();
             self.dirty.insert((Work::Orphans, key));
             return;
         };
         let mut record = NodeRecord::parse(object);
-        match old {
-            Some(old) => record.take_pods(old),
-            None => {
-                let bound = self
-                    .pods
-                    .values()
-                    .filter(|pod| pod.phase.is_active() && pod.node.as_deref() == Some(name));
-                for pod in bound {
-                    record.add(&pod.key, &pod.shape);
-                }
+        if record.ready && !old.as_ref().is_some_and(|old| old.ready) {
+            self.ready.insert(name.to_owned());
+        }
+        // Most changes of a node are reports of its kubelet, which move no pod.
+        let is_news = old.as_ref().is_none_or(|old| !record.schedules_like(old));
+        if let Some(old) = old {
+            record.take_pods(old);
+        } else {
+            let here = |pod: &&PodRecord| pod.node.as_deref() == Some(name);
+            for pod in self
+                .pods
+                .values()
+                .filter(here)
+                .filter(|pod| pod.phase.is_active())
+            {
+                record.add(&pod.key, &pod.shape);
             }
         }
-        if record.has_no_execute_taint() {
+        if is_news && record.has_no_execute_taint() {
             self.dirty.insert((Work::Taints, key));
         }
         self.nodes.insert(name.to_owned(), record);
-        self.wake_unschedulable();
+        if is_news {
+            self.mark_daemon_sets();
+            self.wake_unschedulable();
+        }
     }
 
     /// Lets the scheduler try again what found no node.

@@ -128,7 +128,6 @@ impl Cluster {
             }]},
         });
         let _ = self.api.create(&Resource::CSI_NODES, "", csi_node);
-        self.ready.insert(name);
     }
 
     /// Starts the pods of nodes that became ready, once the view knows that they are.

@@ -281,7 +281,9 @@ fn eviction(bootstrap: &Bootstrap, resource: &str, capacity: i64) -> i64 {
         .strip_suffix('%')
         .and_then(|percent| percent.parse::<i64>().ok())
     {
-        Some(percent) => capacity / 100 * percent % capacity.max(1),
+        // A threshold of everything counts as none, as in the kubelet.
+        Some(percent) if percent >= 100 => 0,
+        Some(percent) => (capacity * percent + 99) / 100,
         None => milli(threshold).unwrap_or(default),
     }
 }

@@ -8,6 +8,7 @@ mod report;
 mod score;
 mod terms;
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -22,17 +23,20 @@ use terms::TermStates;
 /// Reasons for which nodes were turned down, with counts, as kube-scheduler reports them.
 pub(crate) type Rejections = BTreeMap<String, usize>;
 
+/// Pods of one shape.
+type Group = (Arc<PodShape>, Vec<ObjectKey>);
+
 impl Cluster {
     /// Tries to place every pod in the queue. Returns how many were bound.
     pub(crate) fn schedule(&mut self) -> usize {
         let queue = std::mem::take(&mut self.queue);
-        let mut groups: BTreeMap<(std::cmp::Reverse<i32>, usize), (Arc<PodShape>, Vec<ObjectKey>)> =
-            BTreeMap::new();
+        // Highest priority first, then in the order in which shapes were first seen.
+        let mut groups: BTreeMap<(Reverse<i32>, usize), Group> = BTreeMap::new();
         for key in queue {
             let Some(pod) = self.pods.get(&key).filter(|pod| pod.waits_for_scheduler()) else {
                 continue;
             };
-            let at = (std::cmp::Reverse(pod.shape.priority), pod.shape.id);
+            let at = (Reverse(pod.shape.priority), pod.shape.id);
             let entry = groups.entry(at);
             entry
                 .or_insert_with(|| (Arc::clone(&pod.shape), Vec::new()))
@@ -71,9 +75,16 @@ impl Cluster {
                 self.report_unschedulable(&failed, &message);
                 break;
             };
-            if self.bind(&key, &node, shape) {
-                bound += 1;
-                terms.placed(self, shape, &node);
+            if !self.bind(&key, &node, shape) {
+                failed.push(key);
+                continue;
+            }
+            bound += 1;
+            terms.placed(self, &node);
+            if !shape.claims.is_empty() {
+                // The volume now has a zone: the next pod that shares it is judged anew.
+                self.queue.extend(rest);
+                break;
             }
         }
         self.unschedulable.extend(failed);

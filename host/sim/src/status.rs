@@ -22,20 +22,14 @@ pub(crate) fn set_condition(status: &mut Value, mut condition: Value, now: Times
     let old = conditions
         .iter_mut()
         .find(|old| old["type"] == condition["type"]);
-    match old {
-        Some(old) => {
-            let same = old["status"] == condition["status"];
-            condition["lastTransitionTime"] = if same {
-                old["lastTransitionTime"].clone()
-            } else {
-                time.into()
-            };
-            *old = condition;
-        }
-        None => {
-            condition["lastTransitionTime"] = time.into();
-            conditions.push(condition);
-        }
+    condition["lastTransitionTime"] = match &old {
+        Some(old) if old["status"] == condition["status"] => old["lastTransitionTime"].clone(),
+        _ => time.into(),
+    };
+    if let Some(old) = old {
+        *old = condition;
+    } else {
+        conditions.push(condition);
     }
 }
 

@@ -309,6 +309,9 @@ impl Cluster {
     }
 
     fn is_idle(&self) -> bool {
-        self.dirty.is_empty() && self.queue.is_empty() && self.timers.work() == 0
+        self.dirty.is_empty()
+            && self.queue.is_empty()
+            && self.ready.is_empty()
+            && self.timers.work() == 0
     }
 }

@@ -174,6 +174,10 @@ async fn a_node_registers_with_what_its_user_data_say() {
     assert_eq!(node["status"]["capacity"]["cpu"], "2");
     assert_eq!(node["status"]["allocatable"]["cpu"], "1930m");
     assert_eq!(node["status"]["allocatable"]["pods"], "12");
+    let memory = node["status"]["allocatable"]["memory"].as_str().unwrap();
+    let kib: i64 = memory.strip_suffix("Ki").unwrap().parse().unwrap();
+    // The provider predicts 6903 MiB: a real machine has a little more, never less.
+    assert!((6903..7200).contains(&(kib / 1024)), "{memory}");
 }
 
 #[tokio::test(start_paused = true)]

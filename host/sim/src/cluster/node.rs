@@ -55,6 +55,14 @@ impl NodeRecord {
         }
     }
 
+    /// Whether the scheduler and the DaemonSets see no difference.
+    pub(crate) fn schedules_like(&self, other: &Self) -> bool {
+        self.labels == other.labels
+            && self.taints == other.taints
+            && self.unschedulable == other.unschedulable
+            && self.allocatable == other.allocatable
+    }
+
     /// Carries the pods of the node's earlier version over.
     pub(crate) fn take_pods(&mut self, old: Self) {
         let mut used = old.allocatable;

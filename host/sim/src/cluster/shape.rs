@@ -38,6 +38,8 @@ pub(crate) struct PodShape {
 #[derive(Debug, Default)]
 pub(crate) struct ShapeTable {
     shapes: BTreeMap<String, Arc<PodShape>>,
+    /// Shapes ever seen; the number of a forgotten one is not given again.
+    seen: usize,
 }
 
 impl ShapeTable {
@@ -47,7 +49,8 @@ impl ShapeTable {
         if let Some(shape) = self.shapes.get(&key) {
             return Arc::clone(shape);
         }
-        let shape = Arc::new(PodShape::parse(pod, self.shapes.len()));
+        self.seen += 1;
+        let shape = Arc::new(PodShape::parse(pod, self.seen));
         self.shapes.insert(key, Arc::clone(&shape));
         shape
     }

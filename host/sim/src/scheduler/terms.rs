@@ -98,7 +98,8 @@ impl TermStates {
         .sum()
     }
 
-    pub(super) fn placed(&mut self, cluster: &Cluster, _shape: &PodShape, node: &str) {
+    /// A pod of the shape was placed on a node.
+    pub(super) fn placed(&mut self, cluster: &Cluster, node: &str) {
         let Some(node) = cluster.nodes.get(node) else {
             return;
         };

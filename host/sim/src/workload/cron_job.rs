@@ -92,7 +92,7 @@ fn next_run(schedule: &str, since: Timestamp) -> Option<Timestamp> {
     }
     let (minutes, hours) = (values(minute, 60)?, values(hour, 24)?);
     let first = since.as_second().div_euclid(60) + 1;
-    let at = (first..first + 24 * 60 + 1).find(|at| {
+    let at = (first..=first + 24 * 60).find(|at| {
         minutes.contains(&at.rem_euclid(60)) && hours.contains(&at.div_euclid(60).rem_euclid(24))
     })?;
     Timestamp::from_second(at * 60)

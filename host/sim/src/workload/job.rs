@@ -37,7 +37,9 @@ impl Cluster {
         };
         let gave_up = failed > integer(&spec["backoffLimit"], 6);
         if suspended || gave_up {
-            live.iter().for_each(|pod| self.delete_pod(pod));
+            for pod in &live {
+                self.delete_pod(pod);
+            }
         } else if !done {
             let open = completions.map_or(i64::MAX, |completions| completions - succeeded);
             let more = if completions.is_none() && succeeded > 0 {
