@@ -165,7 +165,8 @@ impl ApiServer {
         })
     }
 
-    /// Reads, changes and stores an object in one step, except its status.
+    /// Reads, changes and stores an object in one step, except its status. `change` runs under the server's lock:
+    /// it must not call the server.
     pub fn modify(
         &self,
         resource: &Resource,

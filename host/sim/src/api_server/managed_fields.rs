@@ -78,7 +78,9 @@ impl<'a> Shape<'a> {
                 ("finalizers", _) => ListKeys::Set,
                 ("taints" | "tolerations", _) => ListKeys::Atomic,
                 ("ports", Self::Builtin("spec")) => fields(&["port", "protocol"]),
-                ("ports", _) => fields(&["containerPort", "protocol"]),
+                ("ports", Self::Builtin("containers" | "initContainers")) => {
+                    fields(&["containerPort", "protocol"])
+                }
                 ("topologySpreadConstraints", _) => fields(&["topologyKey", "whenUnsatisfiable"]),
                 (_, Self::Builtin(parent)) => match strategic::merge_key(parent, name) {
                     Some(key) => fields(&[key]),
@@ -173,7 +175,9 @@ fn walk<'a>(
     path: &mut Path,
     found: &mut Vec<(Path, &'a Value)>,
 ) {
-    if path.len() == 1 && path[0] == "f:metadata" && SERVER_OWNED.contains(&name) {
+    let is_server_owned =
+        path.len() == 1 && path[0] == "f:metadata" && SERVER_OWNED.contains(&name);
+    if is_server_owned || value.is_null() {
         return;
     }
     path.push(format!("f:{name}"));

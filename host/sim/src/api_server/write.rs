@@ -360,30 +360,33 @@ fn split_parts(kind: &Kind, old: &Value, new: &mut Value, part: Part) {
     };
     match part {
         Part::Main if kind.has_status => copy("status", new),
-        Part::Status => {
-            let status = new.get("status").cloned();
-            let managed = new["metadata"].get("managedFields").cloned();
-            // Nodes may change labels and annotations with their status, as kubelets rely on; others may not.
-            let metadata = if kind.resource == Resource::NODES {
-                new["metadata"].clone()
-            } else {
-                old["metadata"].clone()
-            };
-            *new = old.clone();
-            new["metadata"] = metadata;
-            if let Some(managed) = managed {
-                new["metadata"]["managedFields"] = managed;
-            }
-            match status {
-                Some(status) => new["status"] = status,
-                None => {
-                    if let Some(map) = new.as_object_mut() {
-                        map.remove("status");
-                    }
-                }
-            }
-        }
+        Part::Status => keep_all_but_status(kind, old, new),
         Part::Main | Part::Whole => {}
+    }
+}
+
+/// Takes back whatever a status update changed besides the status. Equal fields are left where they are: that is
+/// the common case, and comparing is cheaper than copying.
+fn keep_all_but_status(kind: &Kind, old: &Value, new: &mut Value) {
+    let (Some(before), Some(after)) = (old.as_object(), new.as_object_mut()) else {
+        return;
+    };
+    after.retain(|name, _| name == "status" || before.contains_key(name));
+    for (name, value) in before {
+        // Nodes may change labels and annotations with their status, as kubelets rely on; others may not.
+        let is_free = name == "status" || (name == "metadata" && kind.resource == Resource::NODES);
+        if is_free || after.get(name) == Some(value) {
+            continue;
+        }
+        let managed = after
+            .get_mut(name)
+            .and_then(|m| m.get_mut("managedFields"))
+            .map(Value::take);
+        let mut kept = value.clone();
+        if let Some(managed) = managed.filter(|_| name == "metadata") {
+            kept["managedFields"] = managed;
+        }
+        after.insert(name.clone(), kept);
     }
 }
 

@@ -22,8 +22,8 @@ pub(in crate::api_server) fn merge_key(parent: &str, field: &str) -> Option<&'st
             | "schedulingGates",
         )
         | ("", "secrets") => "name",
-        ("spec", "ports") if parent == "spec" => "port",
-        (_, "ports") => "containerPort",
+        ("spec", "ports") => "port",
+        ("containers" | "initContainers" | "ephemeralContainers", "ports") => "containerPort",
         (_, "volumeMounts") => "mountPath",
         (_, "volumeDevices") => "devicePath",
         (_, "hostAliases" | "podIPs") => "ip",
