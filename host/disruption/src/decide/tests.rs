@@ -54,131 +54,134 @@ fn outcome(decision: &Decision, node: &str) -> &'static str {
         .map_or("absent", |it| it.outcome.name())
 }
 
+/// Story, cluster, commands.
+const STORIES: &[(&str, &str, &str)] = &[
+    (
+        "nothing to do",
+        "node n1 small on-demand a\npod p n1 1900",
+        "",
+    ),
+    (
+        "empty nodes go together",
+        "node n1 small on-demand a\nnode n2 small on-demand b",
+        "empty: n1 n2",
+    ),
+    (
+        "daemons do not keep a node",
+        "node n1 small on-demand a\npod d n1 100 daemon",
+        "empty: n1",
+    ),
+    (
+        "pods worth nothing do not either",
+        "node n1 small on-demand a\npod p n1 100 cost=-134217728",
+        "empty: n1",
+    ),
+    ("a young node stays", "node n1 small on-demand a young", ""),
+    (
+        "within the budget",
+        "pool web budget=1\nnode n1 small on-demand a\nnode n2 medium on-demand a",
+        "empty: n2",
+    ),
+    (
+        "NotReady nodes use it up",
+        "pool web budget=1\nnode n1 small on-demand a\nnode n2 small on-demand a not-ready\npod p n2 1900",
+        "",
+    ),
+    (
+        "never",
+        "pool web after=Never\nnode n1 small on-demand a",
+        "",
+    ),
+    (
+        "static",
+        "pool web replicas=1\nnode n1 small on-demand a",
+        "",
+    ),
+    (
+        "pods fit elsewhere",
+        "node n1 small on-demand a\nnode n2 small on-demand a\npod p n1 500\npod q n2 1200",
+        "single: n1",
+    ),
+    (
+        "two nodes whose pods fit a third",
+        "node n1 small on-demand a\nnode n2 small on-demand a\nnode n3 large on-demand a\npod p n1 500\npod q n2 500\npod r1 n3 1700\npod r2 n3 1700\npod r3 n3 1700\npod r4 n3 1700\npod r5 n3 10\npod r6 n3 10\npod r7 n3 10\npod r8 n3 10",
+        "multi: n1 n2",
+    ),
+    (
+        "two nodes become one cheaper",
+        "node n1 large on-demand a\nnode n2 large on-demand a\npod p n1 1600\npod q n2 1700",
+        "multi: n1 n2 -> medium",
+    ),
+    (
+        "a cheaper node does",
+        "node n1 large on-demand a\npod p n1 900",
+        "single: n1 -> nano",
+    ),
+    (
+        "no cheaper node does",
+        "node n1 nano on-demand a\npod p n1 900",
+        "",
+    ),
+    (
+        "a smaller node would not hold it",
+        "node n1 medium on-demand a\npod p n1 2500",
+        "",
+    ),
+    (
+        "when empty only",
+        "pool web policy=WhenEmpty\nnode n1 large on-demand a\npod p n1 900",
+        "",
+    ),
+    (
+        "on-demand to spot",
+        "pool web capacity=spot,on-demand\nnode n1 small on-demand a\npod p n1 1900",
+        "single: n1 -> small",
+    ),
+    (
+        "spot to spot is off",
+        "pool web capacity=spot\nnode n1 large spot a\npod p n1 900",
+        "",
+    ),
+    (
+        "drift comes before consolidation",
+        "node n1 small on-demand a drifted\npod p n1 1900",
+        "drift: n1 -> small",
+    ),
+    (
+        "drift ignores consolidateAfter",
+        "pool web after=Never\nnode n1 small on-demand a drifted young\npod p n1 1900",
+        "drift: n1 -> small",
+    ),
+    (
+        "one drifted node at a time",
+        "node n1 small on-demand a drifted\nnode n2 small on-demand a drifted\npod p n1 1900\npod q n2 1900",
+        "drift: n1 -> small",
+    ),
+    (
+        "a bounded drain tolerates blocking pods",
+        "node n1 small on-demand a drifted bounded\npod p n1 1900 do-not-disrupt=true",
+        "drift: n1",
+    ),
+    (
+        "an unbounded one does not",
+        "node n1 small on-demand a drifted\npod p n1 1900 do-not-disrupt=true",
+        "",
+    ),
+    (
+        "a node pods just came to takes no others",
+        "pool web after=1m\nnode n1 small on-demand a\nnode n2 small on-demand a young settling\npod p n1 1500\npod q n2 100",
+        "",
+    ),
+    (
+        "a pod that waits anyway is no obstacle",
+        "node n1 small on-demand a\nnode n2 small on-demand a\npod p n1 500\npod q n2 1200\npod huge - 900000",
+        "single: n1",
+    ),
+];
+
 #[test]
 fn a_loop_decides_what_it_should() {
-    for (story, world, expected) in [
-        (
-            "nothing to do",
-            "node n1 small on-demand a\npod p n1 1900",
-            "",
-        ),
-        (
-            "empty nodes go together",
-            "node n1 small on-demand a\nnode n2 small on-demand b",
-            "empty: n1 n2",
-        ),
-        (
-            "daemons do not keep a node",
-            "node n1 small on-demand a\npod d n1 100 daemon",
-            "empty: n1",
-        ),
-        (
-            "pods worth nothing do not either",
-            "node n1 small on-demand a\npod p n1 100 cost=-134217728",
-            "empty: n1",
-        ),
-        ("a young node stays", "node n1 small on-demand a young", ""),
-        (
-            "within the budget",
-            "pool web budget=1\nnode n1 small on-demand a\nnode n2 medium on-demand a",
-            "empty: n2",
-        ),
-        (
-            "NotReady nodes use it up",
-            "pool web budget=1\nnode n1 small on-demand a\nnode n2 small on-demand a not-ready\npod p n2 1900",
-            "",
-        ),
-        (
-            "never",
-            "pool web after=Never\nnode n1 small on-demand a",
-            "",
-        ),
-        (
-            "static",
-            "pool web replicas=1\nnode n1 small on-demand a",
-            "",
-        ),
-        (
-            "pods fit elsewhere",
-            "node n1 small on-demand a\nnode n2 small on-demand a\npod p n1 500\npod q n2 1200",
-            "single: n1",
-        ),
-        (
-            "two nodes whose pods fit a third",
-            "node n1 small on-demand a\nnode n2 small on-demand a\nnode n3 large on-demand a\npod p n1 500\npod q n2 500\npod r1 n3 1700\npod r2 n3 1700\npod r3 n3 1700\npod r4 n3 1700\npod r5 n3 10\npod r6 n3 10\npod r7 n3 10\npod r8 n3 10",
-            "multi: n1 n2",
-        ),
-        (
-            "two nodes become one cheaper",
-            "node n1 large on-demand a\nnode n2 large on-demand a\npod p n1 1600\npod q n2 1700",
-            "multi: n1 n2 -> medium",
-        ),
-        (
-            "a cheaper node does",
-            "node n1 large on-demand a\npod p n1 900",
-            "single: n1 -> nano",
-        ),
-        (
-            "no cheaper node does",
-            "node n1 nano on-demand a\npod p n1 900",
-            "",
-        ),
-        (
-            "a smaller node would not hold it",
-            "node n1 medium on-demand a\npod p n1 2500",
-            "",
-        ),
-        (
-            "when empty only",
-            "pool web policy=WhenEmpty\nnode n1 large on-demand a\npod p n1 900",
-            "",
-        ),
-        (
-            "on-demand to spot",
-            "pool web capacity=spot,on-demand\nnode n1 small on-demand a\npod p n1 1900",
-            "single: n1 -> small",
-        ),
-        (
-            "spot to spot is off",
-            "pool web capacity=spot\nnode n1 large spot a\npod p n1 900",
-            "",
-        ),
-        (
-            "drift comes before consolidation",
-            "node n1 small on-demand a drifted\npod p n1 1900",
-            "drift: n1 -> small",
-        ),
-        (
-            "drift ignores consolidateAfter",
-            "pool web after=Never\nnode n1 small on-demand a drifted young\npod p n1 1900",
-            "drift: n1 -> small",
-        ),
-        (
-            "one drifted node at a time",
-            "node n1 small on-demand a drifted\nnode n2 small on-demand a drifted\npod p n1 1900\npod q n2 1900",
-            "drift: n1 -> small",
-        ),
-        (
-            "a bounded drain tolerates blocking pods",
-            "node n1 small on-demand a drifted bounded\npod p n1 1900 do-not-disrupt=true",
-            "drift: n1",
-        ),
-        (
-            "an unbounded one does not",
-            "node n1 small on-demand a drifted\npod p n1 1900 do-not-disrupt=true",
-            "",
-        ),
-        (
-            "a node pods just came to takes no others",
-            "pool web after=1m\nnode n1 small on-demand a\nnode n2 small on-demand a young settling\npod p n1 1500\npod q n2 100",
-            "",
-        ),
-        (
-            "a pod that waits anyway is no obstacle",
-            "node n1 small on-demand a\nnode n2 small on-demand a\npod p n1 500\npod q n2 1200\npod huge - 900000",
-            "single: n1",
-        ),
-    ] {
+    for &(story, world, expected) in STORIES {
         let decision = World::new(world).decide();
         assert_eq!(
             told(&decision),
@@ -262,7 +265,7 @@ fn spot_to_spot_needs_fifteen_cheaper_types() {
             .collect();
         types.push(instance_type("large", 8, 0.4));
         let text = "pool web capacity=spot\nnode n1 large spot a\npod p n1 900";
-        let mut world = World::with_types(text, types.into());
+        let mut world = World::with_types(text, &types.into());
         world.gates.spot_to_spot = true;
         let decision = world.decide();
         assert_eq!(told(&decision), expected, "{cheaper}");

@@ -1,3 +1,8 @@
+#![expect(
+    clippy::needless_pass_by_value,
+    reason = "JSON literals read better as values than as references"
+)]
+
 use std::sync::Arc;
 
 use apis::labels;

@@ -99,10 +99,10 @@ impl World {
             .iter()
             .map(|&(name, cpus, price)| instance_type(name, cpus, price))
             .collect();
-        Self::with_types(text, types)
+        Self::with_types(text, &types)
     }
 
-    pub(super) fn with_types(text: &str, types: Arc<[Arc<InstanceType>]>) -> Self {
+    pub(super) fn with_types(text: &str, types: &Arc<[Arc<InstanceType>]>) -> Self {
         let mut world = Self {
             cluster: Cluster::new(),
             types: TypesByPool::new(),
@@ -113,12 +113,12 @@ impl World {
         };
         let lines = || text.lines().map(str::trim).filter(|line| !line.is_empty());
         if !lines().any(|line| line.starts_with("pool ")) {
-            world.pool("web", &[], &types);
+            world.pool("web", &[], types);
         }
         for line in lines() {
             let words: Vec<&str> = line.split_whitespace().collect();
             match words.as_slice() {
-                ["pool", name, rest @ ..] => world.pool(name, rest, &types),
+                ["pool", name, rest @ ..] => world.pool(name, rest, types),
                 ["node", name, rest @ ..] => world.node(name, rest),
                 ["pod", name, node, cpu, flags @ ..] => world.pod(name, node, cpu, flags),
                 ["pdb", name, allowed] => world.pdb(name, allowed),
@@ -182,18 +182,7 @@ impl World {
             .map_or(4, |it| it.1);
         let provider_id = format!("aws:///{zone}/{name}");
         let claim = format!("{name}-claim");
-        let condition = |kind: &str| json!({"type": kind, "status": "True", "reason": "", "message": "", "lastTransitionTime": "2026-11-20T10:00:00Z"});
-        let mut conditions = vec![
-            condition("Launched"),
-            condition("Registered"),
-            condition("Initialized"),
-        ];
-        if !has("young") {
-            conditions.push(condition("Consolidatable"));
-        }
-        if has("drifted") {
-            conditions.push(condition("Drifted"));
-        }
+        let conditions = conditions(flags);
         let list =
             json!({"cpu": cpus.to_string(), "memory": format!("{}Gi", cpus * 4), "pods": "110"});
         let labels = json!({
@@ -312,4 +301,21 @@ impl World {
             decide(input, hooks, &Interrupt::never())
         })
     }
+}
+
+fn conditions(flags: &[&str]) -> Vec<Value> {
+    let has = |flag: &str| flags.contains(&flag);
+    let condition = |kind: &str| json!({"type": kind, "status": "True", "reason": "", "message": "", "lastTransitionTime": "2026-11-20T10:00:00Z"});
+    let mut conditions = vec![
+        condition("Launched"),
+        condition("Registered"),
+        condition("Initialized"),
+    ];
+    if !has("young") {
+        conditions.push(condition("Consolidatable"));
+    }
+    if has("drifted") {
+        conditions.push(condition("Drifted"));
+    }
+    conditions
 }
