@@ -324,3 +324,35 @@ async fn the_listener_stays_on_loopback() {
         "{refusal}"
     );
 }
+
+#[tokio::test(flavor = "current_thread", start_paused = true)]
+async fn both_groups_read_the_same_events() {
+    use k8s_openapi::api::{core::v1::Event as CoreEvent, events::v1::Event};
+    let server = server();
+    let client = client(&server);
+    let pool = json!({"kind": "NodePool", "name": "default", "apiVersion": "karpenter.sh/v1"});
+    let reporter = kube::runtime::events::Reporter::from("mortise");
+    let recorder = kube::runtime::events::Recorder::new(client.clone(), reporter);
+    let event = kube::runtime::events::Event {
+        type_: kube::runtime::events::EventType::Normal,
+        reason: "Tried".to_owned(),
+        note: Some("as told".to_owned()),
+        action: "Trying".to_owned(),
+        secondary: None,
+    };
+    recorder
+        .publish(&event, &serde_json::from_value(pool).unwrap())
+        .await
+        .unwrap();
+    let selected = ListParams::default().fields("involvedObject.name=default");
+    let core: Api<CoreEvent> = Api::all(client.clone());
+    let core = core.list(&selected).await.unwrap();
+    assert_eq!(core.items[0].message.as_deref(), Some("as told"));
+    let events: Api<Event> = Api::all(client);
+    let events = events.list(&ListParams::default()).await.unwrap();
+    assert_eq!(events.items[0].note.as_deref(), Some("as told"));
+    assert_eq!(
+        events.items[0].reporting_controller.as_deref(),
+        Some("mortise")
+    );
+}
