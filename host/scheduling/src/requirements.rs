@@ -4,6 +4,8 @@
 //! were added. Answers to Karpenter's `pkg/scheduling/requirements.go`.
 
 mod requirement;
+#[cfg(test)]
+mod tests;
 
 use std::collections::BTreeMap;
 use std::collections::btree_map;

@@ -1,0 +1,74 @@
+//! Reasons and nearest misses.
+
+use scheduling::error::PodError;
+use serde_json::{Value, json};
+
+use crate::cluster::{Cluster, types};
+
+/// Solves one pod that must fail.
+fn failure(cpu: &str, spec: Value) -> PodError {
+    let mut cluster = Cluster::new();
+    cluster.pods("a", 1, (cpu, "1Gi"), spec);
+    let solution = cluster.solve();
+    solution
+        .pod_errors
+        .into_values()
+        .next()
+        .expect("the pod fails")
+}
+
+#[test]
+fn reasons_name_the_rule_and_the_nearest_miss() {
+    let cases = [
+        (
+            "64",
+            json!({}),
+            "Resources",
+            "c6g.8xlarge is the closest, short of cpu by 32100m",
+        ),
+        (
+            "1",
+            json!({"nodeSelector": {"team": "x"}}),
+            "Requirements",
+            "without the requirement team",
+        ),
+    ];
+    for (cpu, spec, reason, miss) in cases {
+        let error = failure(cpu, spec);
+        assert_eq!(error.reason(), reason, "{error}");
+        let nearest = error
+            .nearest_miss()
+            .map(ToString::to_string)
+            .unwrap_or_default();
+        assert!(nearest.contains(miss), "{nearest}");
+    }
+}
+
+#[test]
+fn dynamic_resources_are_refused() {
+    let error = failure("1", json!({"resourceClaims": [{"name": "gpu"}]}));
+    assert_eq!(error, PodError::ResourceClaims);
+}
+
+#[test]
+fn no_pool_is_a_reason() {
+    let mut cluster = Cluster::without_pools(types());
+    cluster.pods("a", 1, ("1", "1Gi"), json!({}));
+    assert_eq!(
+        cluster.solve().pod_errors.into_values().next(),
+        Some(PodError::NoPools)
+    );
+}
+
+#[test]
+fn a_raised_limit_is_the_nearest_miss() {
+    let mut cluster = Cluster::without_pools(types());
+    cluster.pool("default", json!({"limits": {"cpu": "1"}}));
+    cluster.pods("a", 1, ("1500m", "1Gi"), json!({}));
+    let solution = cluster.solve();
+    let error = solution.pod_errors.values().next().unwrap();
+    assert_eq!(
+        error.nearest_miss().unwrap().to_string(),
+        "it would fit if the limit on cpu were 1 higher"
+    );
+}
