@@ -1,0 +1,257 @@
+//! A cloud small enough to see through: three instance types, two zones, and faults on request.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use apis::conditions::Conditioned;
+use apis::resources::Resources;
+use apis::{Ec2NodeClass, NodeClaim, NodePool, labels};
+use cloudprovider::{
+    CloudProvider, CloudProviderError, LaunchRequest, Launched, NodeClassStatus, RepairPolicy,
+};
+use kube::ResourceExt;
+use scheduling::instance_type::{InstanceType, Offering, Overhead};
+use scheduling::requirements::{Operator, Requirement, Requirements};
+use sim::SimulatedClock;
+
+#[derive(Debug, Default)]
+pub(crate) struct State {
+    pub(crate) instances: BTreeMap<String, Launched>,
+    by_uid: BTreeMap<String, String>,
+    pub(crate) launches: usize,
+    /// Types without capacity.
+    pub(crate) dry: BTreeSet<String>,
+    /// Launches hang.
+    pub(crate) hangs: bool,
+    pub(crate) released: usize,
+    number: usize,
+}
+
+#[derive(Clone)]
+pub(crate) struct Cloud {
+    pub(crate) state: Arc<Mutex<State>>,
+    clock: SimulatedClock,
+}
+
+impl Cloud {
+    pub(crate) fn new(clock: SimulatedClock) -> Self {
+        Self {
+            state: Arc::default(),
+            clock,
+        }
+    }
+
+    pub(crate) fn with<T>(&self, f: impl FnOnce(&mut State) -> T) -> T {
+        f(&mut self.state.lock().unwrap())
+    }
+
+    pub(crate) fn running(&self) -> usize {
+        self.with(|state| {
+            state
+                .instances
+                .values()
+                .filter(|it| !it.is_terminating)
+                .count()
+        })
+    }
+}
+
+pub(crate) const CPUS: [(&str, i64); 3] = [("t.small", 2), ("t.medium", 4), ("t.large", 8)];
+
+fn requirement(key: &str, value: &str) -> Requirement {
+    Requirement::new(key, Operator::In, [value])
+}
+
+fn offering(zone: &str, capacity_type: &str, price_per_hour: f64) -> Offering {
+    let mut requirements = Requirements::new();
+    requirements.add(requirement(labels::TOPOLOGY_ZONE, zone));
+    requirements.add(requirement(labels::CAPACITY_TYPE, capacity_type));
+    Offering {
+        requirements,
+        price_per_hour,
+        on_demand_price_per_hour: None,
+        available: true,
+        reservation_capacity: 0,
+        ice_count: 0,
+        ice_age_seconds: None,
+    }
+}
+
+fn capacity(cpus: i64) -> Resources {
+    Resources::new()
+        .with(labels::RESOURCE_CPU, cpus * 1000)
+        .with(labels::RESOURCE_MEMORY, cpus * (4 << 30) * 1000)
+        .with(labels::RESOURCE_PODS, 110_000)
+}
+
+fn instance_type(name: &str, cpus: i64, dry: bool) -> Arc<InstanceType> {
+    let mut requirements = Requirements::new();
+    requirements.add(requirement(labels::INSTANCE_TYPE, name));
+    requirements.add(requirement(labels::ARCH, "amd64"));
+    requirements.add(requirement(labels::OS, "linux"));
+    requirements.add(Requirement::new(
+        labels::TOPOLOGY_ZONE,
+        Operator::In,
+        ["a", "b"],
+    ));
+    requirements.add(Requirement::new(
+        labels::CAPACITY_TYPE,
+        Operator::In,
+        ["on-demand", "spot"],
+    ));
+    // A little cheaper by the CPU with size, so that packing has something to gain.
+    let on_demand = 0.05 * cpus as f64 - 0.001 * (cpus * cpus) as f64;
+    let mut offerings = Vec::new();
+    for zone in ["a", "b"] {
+        offerings.push(offering(zone, "on-demand", on_demand));
+        offerings.push(offering(zone, "spot", on_demand * 0.4));
+    }
+    for offering in &mut offerings {
+        offering.available = !dry;
+    }
+    Arc::new(InstanceType {
+        name: name.to_owned(),
+        requirements,
+        offerings,
+        capacity: capacity(cpus),
+        overhead: Overhead::default(),
+        volume_attachment_limits: BTreeMap::new(),
+    })
+}
+
+#[async_trait::async_trait]
+impl CloudProvider for Cloud {
+    async fn create(&self, request: LaunchRequest) -> Result<Launched, CloudProviderError> {
+        if self.with(|state| state.hangs) {
+            std::future::pending::<()>().await;
+        }
+        tokio::time::sleep(Duration::from_secs(2)).await;
+        let now = self.clock.now();
+        self.with(|state| {
+            let uid = request.node_claim.uid().unwrap_or_default();
+            if let Some(known) = state
+                .by_uid
+                .get(&uid)
+                .and_then(|id| state.instances.get(id))
+            {
+                return Ok(known.clone());
+            }
+            let first = request
+                .offerings
+                .iter()
+                .find(|it| !state.dry.contains(&it.instance_type))
+                .ok_or_else(|| CloudProviderError::InsufficientCapacity("all dry".to_owned()))?;
+            state.number += 1;
+            state.launches += 1;
+            let (_, cpus) = CPUS
+                .iter()
+                .find(|(name, _)| *name == first.instance_type)
+                .unwrap();
+            let id = format!("fake:///{}/i-{:04}", first.zone, state.number);
+            let labels = [
+                (labels::INSTANCE_TYPE, first.instance_type.as_str()),
+                (labels::TOPOLOGY_ZONE, &first.zone),
+                (labels::CAPACITY_TYPE, &first.capacity_type),
+                (labels::ARCH, "amd64"),
+                (labels::OS, "linux"),
+            ];
+            let launched = Launched {
+                provider_id: id.clone(),
+                image_id: "image-1".to_owned(),
+                node_claim_name: Some(request.node_claim.name_any()),
+                node_pool_name: None,
+                labels: labels.map(|(k, v)| (k.to_owned(), v.to_owned())).into(),
+                annotations: BTreeMap::new(),
+                capacity: capacity(*cpus),
+                allocatable: capacity(*cpus),
+                launched_at: Some(now),
+                is_terminating: false,
+            };
+            state.by_uid.insert(uid, id.clone());
+            state.instances.insert(id, launched.clone());
+            Ok(launched)
+        })
+    }
+
+    async fn delete(&self, provider_id: &str) -> Result<(), CloudProviderError> {
+        self.with(|state| match state.instances.get_mut(provider_id) {
+            None => Err(CloudProviderError::NotFound(provider_id.to_owned())),
+            // The first call starts it, the second finds it done.
+            Some(instance) if instance.is_terminating => {
+                state.instances.remove(provider_id);
+                Err(CloudProviderError::NotFound(provider_id.to_owned()))
+            }
+            Some(instance) => {
+                instance.is_terminating = true;
+                Ok(())
+            }
+        })
+    }
+
+    async fn get(&self, provider_id: &str) -> Result<Launched, CloudProviderError> {
+        let found = self.with(|state| state.instances.get(provider_id).cloned());
+        found.ok_or_else(|| CloudProviderError::NotFound(provider_id.to_owned()))
+    }
+
+    async fn list(&self) -> Result<Vec<Launched>, CloudProviderError> {
+        Ok(self.with(|state| state.instances.values().cloned().collect()))
+    }
+
+    async fn instance_types(
+        &self,
+        _node_pool: &NodePool,
+        _node_class: &Ec2NodeClass,
+    ) -> Result<Arc<[Arc<InstanceType>]>, CloudProviderError> {
+        // What is dry is known only once a launch has failed, as in life.
+        Ok(CPUS
+            .iter()
+            .map(|(name, cpus)| instance_type(name, *cpus, false))
+            .collect())
+    }
+
+    async fn is_drifted(
+        &self,
+        _node_claim: &NodeClaim,
+        _node_class: &Ec2NodeClass,
+    ) -> Result<Option<String>, CloudProviderError> {
+        Ok(None)
+    }
+
+    async fn resolve_node_class(
+        &self,
+        node_class: &Ec2NodeClass,
+    ) -> Result<NodeClassStatus, CloudProviderError> {
+        let mut resolved = node_class.clone();
+        resolved.edit_conditions(self.clock.now(), |editor| {
+            for condition in apis::conditions::EC2_NODE_CLASS.dependents {
+                editor.set_true(condition);
+            }
+        });
+        Ok(NodeClassStatus {
+            status: resolved.status.unwrap_or_default(),
+            annotations: BTreeMap::new(),
+            requeue_after_seconds: 300,
+        })
+    }
+
+    async fn release_node_class(
+        &self,
+        _node_class: &Ec2NodeClass,
+    ) -> Result<(), CloudProviderError> {
+        self.with(|state| state.released += 1);
+        Ok(())
+    }
+
+    async fn tag(&self, _node_claim: &NodeClaim) -> Result<(), CloudProviderError> {
+        Ok(())
+    }
+
+    fn repair_policies(&self) -> Vec<RepairPolicy> {
+        Vec::new()
+    }
+
+    fn name(&self) -> &'static str {
+        "fake"
+    }
+}

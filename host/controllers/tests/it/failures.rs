@@ -1,0 +1,177 @@
+//! What goes wrong, and what the controllers make of it.
+
+use serde_json::json;
+use sim::api_server::{Part, Resource};
+
+use crate::world::World;
+
+#[tokio::test(start_paused = true)]
+async fn a_claim_without_capacity_is_deleted_and_the_pods_are_told() {
+    let world = World::new();
+    world.cloud.with(|state| {
+        state
+            .dry
+            .extend(["t.small", "t.medium", "t.large"].map(str::to_owned))
+    });
+    world.pass(5).await;
+    world.create_pod("a", "900m", &json!({}));
+    world.pass(20).await;
+    assert!(
+        world
+            .event_reasons("NodeClaim")
+            .contains(&"InsufficientCapacityError".to_owned())
+    );
+    assert!(
+        world
+            .event_reasons("Pod")
+            .contains(&"InsufficientCapacityError".to_owned())
+    );
+    assert_eq!(world.cloud.running(), 0);
+    world.cloud.with(|state| state.dry.clear());
+    world
+        .until("capacity is back", 120, |world| world.bound_pods() == 1)
+        .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_that_never_joins_is_given_up_after_a_quarter_of_an_hour() {
+    let world = World::new();
+    *world.boots.lock().unwrap() = false;
+    world.pass(5).await;
+    world.create_pod("a", "900m", &json!({}));
+    world.pass(60).await;
+    let claims = world.names(&Resource::NODE_CLAIMS);
+    assert_eq!(
+        world
+            .condition(&Resource::NODE_CLAIMS, &claims[0], "Registered")
+            .as_deref(),
+        Some("Unknown")
+    );
+    world.pass(13 * 60).await;
+    assert_eq!(world.names(&Resource::NODE_CLAIMS), claims);
+    *world.boots.lock().unwrap() = true;
+    world
+        .until("given up", 150, |world| {
+            !world.names(&Resource::NODE_CLAIMS).contains(&claims[0])
+        })
+        .await;
+    world
+        .until("a second try succeeds", 180, |world| {
+            world.bound_pods() == 1
+        })
+        .await;
+    world
+        .until("the first instance is gone", 60, |world| {
+            world.cloud.running() == 1
+        })
+        .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_launch_that_hangs_is_given_up_after_five_minutes() {
+    let world = World::new();
+    world.cloud.with(|state| state.hangs = true);
+    world.pass(5).await;
+    world.create_pod("a", "900m", &json!({}));
+    world.pass(30).await;
+    let claims = world.names(&Resource::NODE_CLAIMS);
+    world.cloud.with(|state| state.hangs = false);
+    let took = world
+        .until("given up", 400, |world| {
+            !world.names(&Resource::NODE_CLAIMS).contains(&claims[0])
+        })
+        .await;
+    assert!(took > 200, "{took}");
+    world
+        .until("a second try succeeds", 180, |world| {
+            world.bound_pods() == 1
+        })
+        .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_instance_that_vanishes_takes_its_claim_with_it() {
+    let world = World::new();
+    world.pass(5).await;
+    world.create_pod("a", "900m", &json!({}));
+    world
+        .until("bound", 120, |world| world.bound_pods() == 1)
+        .await;
+    let (claims, nodes) = (
+        world.names(&Resource::NODE_CLAIMS),
+        world.names(&Resource::NODES),
+    );
+    world.cloud.with(|state| state.instances.clear());
+    let key = sim::api_server::ObjectKey::new("", nodes[0].as_str());
+    world
+        .api
+        .modify_part(&Resource::NODES, &key, Part::Status, |node| {
+            node["status"]["conditions"][0]["status"] = json!("Unknown");
+        })
+        .unwrap();
+    world
+        .until("collected", 300, |world| {
+            !world.names(&Resource::NODE_CLAIMS).contains(&claims[0])
+        })
+        .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_instance_without_a_claim_is_terminated() {
+    let world = World::new();
+    world.pass(5).await;
+    world.create_pod("a", "900m", &json!({}));
+    world
+        .until("bound", 120, |world| world.bound_pods() == 1)
+        .await;
+    world.cloud.with(|state| {
+        let mut leaked = state.instances.values().next().unwrap().clone();
+        leaked.provider_id = "fake:///a/i-leaked".to_owned();
+        leaked.node_claim_name = Some("long-gone".to_owned());
+        state.instances.insert(leaked.provider_id.clone(), leaked);
+    });
+    world
+        .until("collected", 300, |world| world.cloud.running() == 1)
+        .await;
+    assert_eq!(world.bound_pods(), 1, "the owned one stays");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pod_that_fits_nothing_is_told_why_and_the_others_go_on() {
+    let world = World::new();
+    world.pass(5).await;
+    world.create_pod("huge", "64", &json!({}));
+    world.create_pod("a", "900m", &json!({}));
+    world
+        .until("the small one runs", 120, |world| world.bound_pods() == 1)
+        .await;
+    assert!(
+        world
+            .event_reasons("Pod")
+            .contains(&"FailedScheduling".to_owned())
+    );
+    assert_eq!(world.cloud.with(|state| state.launches), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_invalid_pool_is_not_ready_and_says_why() {
+    let world = World::new();
+    let invalid = json!({"spec": {"template": {"spec": {
+        "taints": [{"key": "a", "effect": "NoSchedule"}],
+        "startupTaints": [{"key": "a", "effect": "NoSchedule"}],
+    }}}});
+    world
+        .api
+        .patch_merge(&Resource::NODE_POOLS, "", "default", invalid)
+        .unwrap();
+    world
+        .until("refused", 30, |world| {
+            let pool = Resource::NODE_POOLS;
+            world
+                .condition(&pool, "default", "ValidationSucceeded")
+                .as_deref()
+                == Some("False")
+                && world.condition(&pool, "default", "Ready").as_deref() == Some("False")
+        })
+        .await;
+}

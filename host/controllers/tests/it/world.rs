@@ -1,0 +1,368 @@
+//! The world around the controllers: API server, kubelets and a scheduler of a few lines, virtual time.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use cloudprovider::Clock;
+use controllers::{
+    Controllers, ControllersConfig, Hooks, Metrics, PolicyRegistry, Settings, SharedLedger,
+};
+use disruption::hooks::{DeclaredBudgets, DefaultConsolidation};
+use jiff::Timestamp;
+use scheduling::ranking::PriceRank;
+use serde_json::{Value, json};
+use sim::SimulatedClock;
+use sim::api_server::{ApiServer, DeleteOptions, ObjectKey, Part, Resource, Selection};
+use state::ledger::Ledger;
+use tokio::task::JoinHandle;
+
+use crate::cloud::Cloud;
+
+const BOOT_SECONDS: i64 = 20;
+const READY_SECONDS: i64 = 30;
+
+struct WallClock(SimulatedClock);
+
+impl Clock for WallClock {
+    fn now(&self) -> Timestamp {
+        self.0.now()
+    }
+}
+
+/// Everything, with the controllers running.
+pub(crate) struct World {
+    pub(crate) api: ApiServer,
+    pub(crate) cloud: Cloud,
+    pub(crate) clock: SimulatedClock,
+    pub(crate) ledger: SharedLedger,
+    pub(crate) controllers: Controllers,
+    policies: Arc<dyn PolicyRegistry>,
+    running: JoinHandle<()>,
+    machines: JoinHandle<()>,
+    /// Whether instances come up as nodes.
+    pub(crate) boots: Arc<Mutex<bool>>,
+}
+
+impl World {
+    /// A world with a NodePool and its NodeClass, both named `default`.
+    pub(crate) fn new() -> Self {
+        Self::with_policies(Arc::new(controllers::NoPolicies))
+    }
+
+    pub(crate) fn with_policies(policies: Arc<dyn PolicyRegistry>) -> Self {
+        let clock = SimulatedClock::virtual_time();
+        let api = ApiServer::new(7, Arc::new(move || clock.now()));
+        for definition in apis::crd::all() {
+            api.install_crd(&definition).unwrap();
+        }
+        api.create(&Resource::EC2_NODE_CLASSES, "", node_class())
+            .unwrap();
+        api.create(&Resource::NODE_POOLS, "", node_pool(&json!({})))
+            .unwrap();
+        let cloud = Cloud::new(clock);
+        let boots = Arc::new(Mutex::new(true));
+        let machines = tokio::spawn(machines(
+            api.clone(),
+            cloud.clone(),
+            clock,
+            Arc::clone(&boots),
+        ));
+        let ledger: SharedLedger = Arc::new(Mutex::new(Ledger::default()));
+        let (controllers, running) = start(&api, &cloud, clock, &ledger, &policies);
+        Self {
+            api,
+            cloud,
+            clock,
+            ledger,
+            controllers,
+            policies,
+            running,
+            machines,
+            boots,
+        }
+    }
+
+    /// Kills the controllers and starts new ones that know nothing.
+    pub(crate) fn restart(&mut self) {
+        self.running.abort();
+        let (controllers, running) = start(
+            &self.api,
+            &self.cloud,
+            self.clock,
+            &self.ledger,
+            &self.policies,
+        );
+        (self.controllers, self.running) = (controllers, running);
+    }
+
+    pub(crate) fn create_pod(&self, name: &str, cpu: &str, extra: &Value) {
+        let mut pod = json!({
+            "apiVersion": "v1", "kind": "Pod",
+            "metadata": {
+                "name": name, "namespace": "default", "labels": {"app": "web"},
+                "ownerReferences": [{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "uid": "web", "controller": true}],
+            },
+            "spec": {
+                "containers": [{"name": "c", "image": "i", "resources": {"requests": {"cpu": cpu}}}],
+                "terminationGracePeriodSeconds": 2,
+            },
+        });
+        merge(&mut pod, extra);
+        self.api.create(&Resource::PODS, "default", pod).unwrap();
+    }
+
+    pub(crate) fn delete_pod(&self, name: &str) {
+        self.api
+            .delete(&Resource::PODS, "default", name, &DeleteOptions::default())
+            .unwrap();
+    }
+
+    pub(crate) fn list(&self, resource: &Resource) -> Vec<Arc<Value>> {
+        self.api.list(resource, &Selection::everything())
+    }
+
+    pub(crate) fn names(&self, resource: &Resource) -> Vec<String> {
+        let name = |object: &Arc<Value>| object["metadata"]["name"].as_str().unwrap().to_owned();
+        self.list(resource).iter().map(name).collect()
+    }
+
+    /// Pods bound to a node, by name.
+    pub(crate) fn bound_pods(&self) -> usize {
+        self.list(&Resource::PODS)
+            .iter()
+            .filter(|pod| pod["spec"]["nodeName"].is_string())
+            .count()
+    }
+
+    pub(crate) fn condition(&self, resource: &Resource, name: &str, kind: &str) -> Option<String> {
+        let object = self.api.get(resource, "", name).ok()?;
+        let conditions = object["status"]["conditions"].as_array()?.clone();
+        let found = conditions.iter().find(|it| it["type"] == kind)?;
+        found["status"].as_str().map(str::to_owned)
+    }
+
+    /// Reasons of the events about objects of a kind.
+    pub(crate) fn event_reasons(&self, kind: &str) -> Vec<String> {
+        self.list(&Resource::EVENTS)
+            .iter()
+            .filter(|event| event["involvedObject"]["kind"] == kind)
+            .map(|event| event["reason"].as_str().unwrap().to_owned())
+            .collect()
+    }
+
+    pub(crate) async fn pass(&self, seconds: u64) {
+        tokio::time::sleep(Duration::from_secs(seconds)).await;
+    }
+
+    /// Waits until `done`, and fails with what there is when that takes too long.
+    pub(crate) async fn until(
+        &self,
+        what: &str,
+        seconds: u64,
+        done: impl Fn(&Self) -> bool,
+    ) -> u64 {
+        let start = tokio::time::Instant::now();
+        while !done(self) {
+            if start.elapsed().as_secs() >= seconds {
+                let feed = self.controllers.feed().since(0);
+                let lines: Vec<String> = feed.into_iter().map(|line| line.text).collect();
+                panic!(
+                    "{what}: not within {seconds} s\n{:?}\nclaims {:?}\nnodes {:?}\npods {:?}\n{}",
+                    self.controllers.activity(),
+                    self.names(&Resource::NODE_CLAIMS),
+                    self.names(&Resource::NODES),
+                    self.names(&Resource::PODS),
+                    lines.join("\n"),
+                );
+            }
+            tokio::time::sleep(Duration::from_millis(500)).await;
+        }
+        start.elapsed().as_secs()
+    }
+
+    pub(crate) fn ledger_json(&self) -> String {
+        let ledger = self.ledger.lock().unwrap();
+        ledger
+            .entries()
+            .map(|entry| serde_json::to_string(entry).unwrap())
+            .collect::<Vec<_>>()
+            .join("\n")
+    }
+}
+
+impl Drop for World {
+    fn drop(&mut self) {
+        self.running.abort();
+        self.machines.abort();
+    }
+}
+
+fn start(
+    api: &ApiServer,
+    cloud: &Cloud,
+    clock: SimulatedClock,
+    ledger: &SharedLedger,
+    policies: &Arc<dyn PolicyRegistry>,
+) -> (Controllers, JoinHandle<()>) {
+    let controllers = Controllers::new(ControllersConfig {
+        client: kube::Client::new(api.clone(), "default"),
+        provider: Arc::new(cloud.clone()),
+        hooks: Hooks {
+            rank: Arc::new(PriceRank),
+            consolidation: Arc::new(DefaultConsolidation),
+            budgets: Arc::new(DeclaredBudgets),
+        },
+        clock: Arc::new(WallClock(clock)),
+        settings: Settings {
+            system_namespace: "kube-system".to_owned(),
+            ..Settings::default()
+        },
+        ledger: Arc::clone(ledger),
+        metrics: Arc::new(Metrics::new()),
+        policies: Arc::clone(policies),
+    });
+    let task = controllers.clone();
+    (controllers, tokio::spawn(async move { task.run().await }))
+}
+
+pub(crate) fn node_class() -> Value {
+    json!({
+        "apiVersion": "karpenter.k8s.aws/v1", "kind": "EC2NodeClass", "metadata": {"name": "default"},
+        "spec": {
+            "role": "nodes",
+            "amiSelectorTerms": [{"alias": "al2023@latest"}],
+            "subnetSelectorTerms": [{"tags": {"a": "b"}}],
+            "securityGroupSelectorTerms": [{"tags": {"a": "b"}}],
+        },
+    })
+}
+
+pub(crate) fn node_pool(extra: &Value) -> Value {
+    let mut pool = json!({
+        "apiVersion": "karpenter.sh/v1", "kind": "NodePool", "metadata": {"name": "default"},
+        "spec": {
+            "template": {"spec": {
+                "requirements": [{"key": "karpenter.sh/capacity-type", "operator": "In", "values": ["on-demand"]}],
+                "nodeClassRef": {"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": "default"},
+                "expireAfter": "720h",
+            }},
+            "disruption": {"consolidationPolicy": "WhenEmpty", "consolidateAfter": "30s"},
+        },
+    });
+    merge(&mut pool, extra);
+    pool
+}
+
+pub(crate) fn merge(into: &mut Value, from: &Value) {
+    for (name, value) in from.as_object().unwrap() {
+        match (&mut into[name], value) {
+            (known @ Value::Object(_), Value::Object(_)) => merge(known, value),
+            (slot, value) => *slot = value.clone(),
+        }
+    }
+}
+
+/// Boots instances, takes terminating pods away, and binds pods to nodes, once a second.
+async fn machines(api: ApiServer, cloud: Cloud, clock: SimulatedClock, boots: Arc<Mutex<bool>>) {
+    loop {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        if *boots.lock().unwrap() {
+            boot(&api, &cloud, clock);
+        }
+        let everything = Selection::everything();
+        for pod in api.list(&Resource::PODS, &everything) {
+            let name = pod["metadata"]["name"].as_str().unwrap();
+            if pod["metadata"]["deletionTimestamp"].is_string() {
+                api.delete(&Resource::PODS, "default", name, &DeleteOptions::now())
+                    .ok();
+            } else if !pod["spec"]["nodeName"].is_string() {
+                schedule(&api, &pod, name);
+            }
+        }
+    }
+}
+
+fn boot(api: &ApiServer, cloud: &Cloud, clock: SimulatedClock) {
+    let instances = cloud.with(|state| state.instances.clone());
+    for (id, instance) in instances.iter().filter(|(_, it)| !it.is_terminating) {
+        let name = id.rsplit('/').next().unwrap();
+        let age = clock
+            .now()
+            .duration_since(instance.launched_at.unwrap())
+            .as_secs();
+        let key = ObjectKey::new("", name);
+        if age == BOOT_SECONDS && api.get(&Resource::NODES, "", name).is_err() {
+            let resources = json!(instance.allocatable.to_list());
+            let mut labels = json!(instance.labels);
+            labels["kubernetes.io/hostname"] = json!(name);
+            let node = json!({
+                "apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": labels},
+                "spec": {
+                    "providerID": id,
+                    "taints": [
+                        {"key": "karpenter.sh/unregistered", "effect": "NoExecute"},
+                        {"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"},
+                    ],
+                },
+            });
+            api.create(&Resource::NODES, "", node).unwrap();
+            let status = json!({"status": {"capacity": resources, "allocatable": resources}});
+            api.patch_merge_status(&Resource::NODES, "", name, status)
+                .unwrap();
+        } else if age == READY_SECONDS {
+            let ready = json!({"status": {"conditions": [{"type": "Ready", "status": "True"}]}});
+            if api
+                .patch_merge_status(&Resource::NODES, "", name, ready)
+                .is_ok()
+            {
+                api.modify(&Resource::NODES, &key, |node| {
+                    let taints = node["spec"]["taints"].as_array_mut().unwrap();
+                    taints.retain(|taint| taint["key"] != "node.kubernetes.io/not-ready");
+                })
+                .unwrap();
+            }
+        }
+    }
+}
+
+fn schedule(api: &ApiServer, pod: &Value, name: &str) {
+    let cpu = |pod: &Value| {
+        let text = pod["spec"]["containers"][0]["resources"]["requests"]["cpu"]
+            .as_str()
+            .unwrap();
+        apis::quantity::parse_millis(text).unwrap()
+    };
+    let pods = api.list(&Resource::PODS, &Selection::everything());
+    for node in api.list(&Resource::NODES, &Selection::everything()) {
+        let node_name = node["metadata"]["name"].as_str().unwrap();
+        let is_open = node["spec"]["taints"].as_array().is_none_or(Vec::is_empty)
+            && !node["metadata"]["deletionTimestamp"].is_string()
+            && node["status"]["conditions"][0]["status"] == "True";
+        let used: i64 = pods
+            .iter()
+            .filter(|it| it["spec"]["nodeName"] == node_name)
+            .map(|it| cpu(it))
+            .sum();
+        let allocatable = node["status"]["allocatable"]["cpu"].as_str().unwrap_or("0");
+        if is_open && used + cpu(pod) <= apis::quantity::parse_millis(allocatable).unwrap() {
+            api.bind("default", name, node_name).unwrap();
+            let running = json!({"status": {"phase": "Running"}});
+            api.patch_merge_status(&Resource::PODS, "default", name, running)
+                .unwrap();
+            return;
+        }
+    }
+    if pod["status"]["conditions"]
+        .as_array()
+        .is_none_or(Vec::is_empty)
+    {
+        let key = ObjectKey::new("default", name);
+        api.modify_part(&Resource::PODS, &key, Part::Status, |pod| {
+            pod["status"]["phase"] = json!("Pending");
+            pod["status"]["conditions"] = json!([
+                {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "no nodes"}
+            ]);
+        })
+        .unwrap();
+    }
+}
