@@ -214,7 +214,7 @@ impl Offerings {
     }
 }
 
-fn rank_claim<P: RankPolicy + ?Sized>(policy: &P, round: &RankRound<'_>) -> Ranking {
+fn rank_claim<P: RankPolicy>(policy: &P, round: &RankRound<'_>) -> Ranking {
     let mut ranking = Ranking {
         scores: Vec::with_capacity(round.claim.candidates.len()),
         excluded: Vec::new(),

@@ -338,12 +338,10 @@ fn unpack(key: &'static str, packed: &[u8], bytes_max: usize) -> Result<Vec<u8>,
         key,
         error: error.to_string(),
     };
-    let reader: Box<dyn Read + '_> = if key.ends_with(".gz") {
-        Box::new(flate2::read::MultiGzDecoder::new(packed))
-    } else if key.ends_with(".zst") {
-        Box::new(zstd::stream::read::Decoder::new(packed).map_err(failed)?)
-    } else {
-        Box::new(packed)
+    let reader: Box<dyn Read + '_> = match key.rsplit('.').next() {
+        Some("gz") => Box::new(flate2::read::MultiGzDecoder::new(packed)),
+        Some("zst") => Box::new(zstd::stream::read::Decoder::new(packed).map_err(failed)?),
+        _ => Box::new(packed),
     };
     let limit = u64::try_from(bytes_max).unwrap_or(u64::MAX);
     let mut bytes = Vec::new();

@@ -108,9 +108,9 @@ impl Probe<'_> {
             (Ok((first, _)), Ok(third)) if first != third => Err(LoadError::NotDeterministic(
                 "a fresh instance gave another answer",
             )),
-            (Ok(_), Ok(_)) => Ok(()),
             // A policy may be short of data that only a real round has.
-            (
+            (Ok(_), Ok(_))
+            | (
                 Err(CallFailure::Refused {
                     transient: true, ..
                 }),
@@ -283,7 +283,7 @@ fn sample_move(kind: native::MoveKind, it: u32, rows: u32) -> native::Move {
         max_priority: 0,
         new_nodes,
         replacement_type: if new_nodes > 0 { 6 } else { NO_SYMBOL },
-        replacement_spot: it % 2 == 0,
+        replacement_spot: it.is_multiple_of(2),
         recent_hour: it % 4,
         recent_day: it % 9,
         labels: Vec::new(),

@@ -119,6 +119,17 @@ fn consolidation_round(random: &mut Random) -> (ConsolidationRound, Vec<Move>) {
         ],
         nodepool: nodepool.clone(),
     };
+    let moves = moves(random, rows);
+    (
+        ConsolidationRound {
+            context: context(),
+            nodes,
+        },
+        moves,
+    )
+}
+
+fn moves(random: &mut Random, rows: u32) -> Vec<Move> {
     let kinds = [
         MoveKind::Empty,
         MoveKind::Delete,
@@ -127,7 +138,7 @@ fn consolidation_round(random: &mut Random) -> (ConsolidationRound, Vec<Move>) {
         MoveKind::Expire,
     ];
     let count = random.below(12);
-    let moves = random.many(count, |random| {
+    random.many(count, |random| {
         let removed = 1 + random.below(3);
         Move {
             kind: kinds[usize::try_from(random.below(5)).unwrap()],
@@ -144,14 +155,7 @@ fn consolidation_round(random: &mut Random) -> (ConsolidationRound, Vec<Move>) {
             recent_day: random.below(9),
             labels: Vec::new(),
         }
-    });
-    (
-        ConsolidationRound {
-            context: context(),
-            nodes,
-        },
-        moves,
-    )
+    })
 }
 
 fn budget_round(random: &mut Random) -> BudgetRound {

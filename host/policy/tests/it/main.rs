@@ -1,5 +1,7 @@
 //! The policy host through its public door: what a ConfigMap brings about in the next decision.
 
+#![allow(clippy::unwrap_used, reason = "helpers of tests are tests")]
+
 mod agreement;
 mod bad_modules;
 mod bindings;
