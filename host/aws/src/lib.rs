@@ -9,6 +9,8 @@ mod batcher;
 mod cache;
 mod drift;
 mod error;
+#[cfg(test)]
+mod fake;
 mod hash;
 mod kubelet;
 mod launch;
@@ -19,6 +21,8 @@ mod pages;
 mod provider;
 mod seed;
 mod tags;
+#[cfg(test)]
+mod tests;
 
 pub mod ami;
 pub mod capacity_reservation;

@@ -149,7 +149,10 @@ fn ipv4_per_interface(info: &InstanceTypeInfo) -> i64 {
 }
 
 fn gpus(info: &InstanceTypeInfo, maker: &str) -> i64 {
-    let gpus = info.gpu_info().map(aws_sdk_ec2::types::GpuInfo::gpus).unwrap_or_default();
+    let gpus = info
+        .gpu_info()
+        .map(aws_sdk_ec2::types::GpuInfo::gpus)
+        .unwrap_or_default();
     gpus.iter()
         .filter(|gpu| gpu.manufacturer() == Some(maker))
         .map(|gpu| i64::from(gpu.count().unwrap_or(0)))

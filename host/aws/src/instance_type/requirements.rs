@@ -182,7 +182,9 @@ fn machine_labels(labels: &mut Labels, name: &str, info: &InstanceTypeInfo) {
         labels::INSTANCE_LOCAL_NVME,
         nvme_gb.map(|gb| gb.to_string()),
     );
-    let vcpus = info.v_cpu_info().and_then(aws_sdk_ec2::types::VCpuInfo::default_v_cpus);
+    let vcpus = info
+        .v_cpu_info()
+        .and_then(aws_sdk_ec2::types::VCpuInfo::default_v_cpus);
     labels.maybe(labels::INSTANCE_CPU, vcpus.map(|vcpus| vcpus.to_string()));
     let maker = processor
         .and_then(|processor| processor.manufacturer())
@@ -193,7 +195,9 @@ fn machine_labels(labels: &mut Labels, name: &str, info: &InstanceTypeInfo) {
         .filter(|ghz| *ghz > 0.0)
         .map(|ghz| format!("{:.0}", ghz * 1000.0));
     labels.maybe(labels::INSTANCE_CPU_SUSTAINED_CLOCK_SPEED_MHZ, mhz);
-    let memory_mib = info.memory_info().and_then(aws_sdk_ec2::types::MemoryInfo::size_in_mib);
+    let memory_mib = info
+        .memory_info()
+        .and_then(aws_sdk_ec2::types::MemoryInfo::size_in_mib);
     labels.maybe(
         labels::INSTANCE_MEMORY,
         memory_mib.map(|mib| mib.to_string()),

@@ -1,0 +1,202 @@
+//! The status of a class.
+
+use apis::conditions::{self, READY};
+use apis::ec2nodeclass::AmiSelectorTerm;
+use apis::{Ec2NodeClass, labels};
+use cloudprovider::CloudProvider;
+
+use super::catalogue::infos;
+use super::{Rig, class};
+use crate::fake::{image, subnet};
+
+#[tokio::test(start_paused = true)]
+async fn a_class_whose_parts_resolve_is_ready() {
+    let rig = Rig::new(infos(&["m5.large"]));
+    rig.aws
+        .edit(|state| state.subnets.push(subnet("subnet-9", "us-east-1a", 2000)));
+    let class = rig.resolve(class()).await;
+    let status = class.status.unwrap();
+    assert!(
+        conditions::is_true(&status.conditions, READY),
+        "{:?}",
+        status.conditions
+    );
+    let subnets: Vec<&str> = status
+        .subnets
+        .iter()
+        .map(|subnet| subnet.id.as_str())
+        .collect();
+    assert_eq!(
+        subnets,
+        ["subnet-9", "subnet-0", "subnet-1"],
+        "the emptiest first"
+    );
+    assert_eq!(status.security_groups[0].id, "sg-1");
+    let amis: Vec<&str> = status.amis.iter().map(|ami| ami.id.as_str()).collect();
+    assert_eq!(amis, ["ami-arm", "ami-gpu", "ami-x86"]);
+    let keys: Vec<&str> = status.amis[2]
+        .requirements
+        .iter()
+        .map(|r| r.key.as_str())
+        .collect();
+    assert_eq!(
+        keys,
+        [
+            labels::ARCH,
+            labels::INSTANCE_GPU_COUNT,
+            labels::INSTANCE_ACCELERATOR_COUNT
+        ]
+    );
+    let profile = status.instance_profile.unwrap();
+    assert!(profile.starts_with("demo_"));
+    assert_eq!(
+        rig.aws.edit(|state| state.profiles[&profile].clone()),
+        "node-role"
+    );
+    let annotations = class.metadata.annotations.unwrap();
+    assert_eq!(
+        annotations[labels::EC2_NODE_CLASS_HASH_VERSION_ANNOTATION],
+        "v6"
+    );
+}
+
+/// Status, reason and message part of one condition of a changed class.
+async fn check(change: impl FnOnce(&mut Ec2NodeClass), condition: &str, want: (&str, &str, &str)) {
+    let rig = Rig::new(infos(&["m5.large"]));
+    let mut class = class();
+    change(&mut class);
+    let status = rig.resolve(class).await.status.unwrap();
+    let found = conditions::get(&status.conditions, condition).unwrap();
+    let (state, reason, message) = want;
+    assert_eq!(
+        (found.status.as_str(), found.reason.as_str()),
+        (state, reason),
+        "{}",
+        found.message
+    );
+    assert!(found.message.contains(message), "{}", found.message);
+    assert!(!conditions::is_true(&status.conditions, READY));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_class_says_what_is_wrong_with_it() {
+    let alias = |text: &str| AmiSelectorTerm {
+        alias: Some(text.to_owned()),
+        ..AmiSelectorTerm::default()
+    };
+    let name = AmiSelectorTerm {
+        name: Some("none".to_owned()),
+        ..AmiSelectorTerm::default()
+    };
+    check(
+        |class| class.spec.subnet_selector_terms[0].id = Some("subnet-none".to_owned()),
+        "SubnetsReady",
+        ("False", "SubnetsNotFound", "spec.subnetSelectorTerms"),
+    )
+    .await;
+    check(
+        |class| class.spec.security_group_selector_terms[0].id = Some("sg-none".to_owned()),
+        "SecurityGroupsReady",
+        (
+            "False",
+            "SecurityGroupsNotFound",
+            "spec.securityGroupSelectorTerms",
+        ),
+    )
+    .await;
+    check(
+        |class| class.spec.ami_selector_terms = vec![alias("al2@latest")],
+        "AMIsReady",
+        ("False", "UnsupportedAlias", "1.32"),
+    )
+    .await;
+    check(
+        |class| class.spec.ami_selector_terms = vec![name],
+        "AMIsReady",
+        ("False", "AMINotFound", "spec.amiSelectorTerms"),
+    )
+    .await;
+    check(
+        |class| {
+            drop(
+                class
+                    .spec
+                    .tags
+                    .insert("karpenter.sh/nodepool".to_owned(), "x".to_owned()),
+            )
+        },
+        "ValidationSucceeded",
+        ("False", "TagValidationFailed", "karpenter.sh/nodepool"),
+    )
+    .await;
+    check(
+        |class| {
+            drop(
+                class
+                    .spec
+                    .kubelet
+                    .insert("maxPods".to_owned(), serde_json::json!(-1)),
+            )
+        },
+        "ValidationSucceeded",
+        (
+            "False",
+            "InvalidKubeletConfiguration",
+            "spec.kubelet.maxPods",
+        ),
+    )
+    .await;
+    check(
+        |class| {
+            drop(
+                class
+                    .spec
+                    .kubelet
+                    .insert("maxPods".to_owned(), serde_json::json!("vcpus * 8")),
+            )
+        },
+        "ValidationSucceeded",
+        ("False", "KubeletExpressionsDisabled", "maxPods"),
+    )
+    .await;
+    check(
+        |class| class.spec.role = Some("no-such-role".to_owned()),
+        "ValidationSucceeded",
+        ("Unknown", "DependenciesNotReady", "InstanceProfileReady"),
+    )
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn current_images_beat_deprecated_and_older_ones() {
+    let rig = Rig::new(infos(&["m5.large"]));
+    rig.aws.edit(|state| {
+        let mut deprecated = image("ami-new", "x86_64", "2025-12-30T00:00:00.000Z");
+        deprecated.deprecation_time = Some("2025-12-31T00:00:00.000Z".to_owned());
+        deprecated.name = Some("mine".to_owned());
+        let mut current = image("ami-old", "x86_64", "2025-01-01T00:00:00.000Z");
+        current.name = Some("mine".to_owned());
+        state.images.extend([deprecated, current]);
+    });
+    let mut class = class();
+    class.spec.ami_selector_terms = vec![AmiSelectorTerm {
+        name: Some("mine".to_owned()),
+        ..AmiSelectorTerm::default()
+    }];
+    class.spec.ami_family = Some(apis::AmiFamily::Al2023);
+    let status = rig.resolve(class).await.status.unwrap();
+    assert_eq!(status.amis.len(), 1);
+    assert_eq!(
+        (status.amis[0].id.as_str(), status.amis[0].deprecated),
+        ("ami-old", false)
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn release_takes_profiles_and_templates_away() {
+    let rig = Rig::new(infos(&["m5.large"]));
+    let class = rig.resolve(class()).await;
+    assert_eq!(rig.aws.edit(|state| state.profiles.len()), 1);
+    rig.provider.release_node_class(&class).await.unwrap();
+    assert_eq!(rig.aws.edit(|state| state.profiles.len()), 0);
+}
