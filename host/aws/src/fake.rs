@@ -180,13 +180,13 @@ fn fulfil(state: &mut State, input: &CreateFleetInput) -> CreateFleetOutput {
     let configs = input.launch_template_configs();
     let overrides: Vec<&FleetLaunchTemplateOverridesRequest> = configs
         .iter()
-        .flat_map(|config| config.overrides())
+        .flat_map(aws_sdk_ec2::types::FleetLaunchTemplateConfigRequest::overrides)
         .collect();
     let mut errors = Vec::new();
     let mut instances = Vec::new();
     let wanted = input
         .target_capacity_specification()
-        .and_then(|target| target.total_target_capacity());
+        .and_then(aws_sdk_ec2::types::TargetCapacitySpecificationRequest::total_target_capacity);
     for _ in 0..wanted.unwrap_or(1) {
         for request in &overrides {
             let key = (

@@ -12,6 +12,8 @@ use super::catalogue::infos;
 use super::{Rig, class};
 use crate::seam::{ApiError, CODE_TRANSPORT, Fault};
 
+type Change<'a> = &'a dyn Fn(&mut Ec2NodeClass);
+
 fn claim(name: &str) -> NodeClaim {
     let mut claim = NodeClaim::default();
     claim.metadata.name = Some(name.to_owned());
@@ -53,7 +55,7 @@ async fn launch(rig: &Rig, offerings: Vec<RankedOffering>) -> Result<Launched, C
 
 fn overrides(input: &CreateFleetInput) -> Vec<(String, String, f64)> {
     let configs = input.launch_template_configs().iter();
-    let all = configs.flat_map(|config| config.overrides());
+    let all = configs.flat_map(aws_sdk_ec2::types::FleetLaunchTemplateConfigRequest::overrides);
     all.map(|request| {
         let kind = request.instance_type().unwrap().as_str().to_owned();
         (
@@ -376,7 +378,7 @@ async fn the_template_tells_the_node_how_to_join() {
         data.metadata_options()
             .unwrap()
             .http_tokens()
-            .map(|tokens| tokens.as_str()),
+            .map(aws_sdk_ec2::types::LaunchTemplateHttpTokensState::as_str),
         Some("required")
     );
     let preference = data
@@ -384,7 +386,7 @@ async fn the_template_tells_the_node_how_to_join() {
         .unwrap()
         .capacity_reservation_preference();
     assert_eq!(
-        preference.map(|preference| preference.as_str()),
+        preference.map(aws_sdk_ec2::types::CapacityReservationPreference::as_str),
         Some("none")
     );
 }
@@ -465,7 +467,7 @@ async fn drift_names_its_first_reason() {
         rig.provider.is_drifted(&claim, &class).await.unwrap()
     };
     assert_eq!(drift(&|_| {}).await, None);
-    let cases: [(&dyn Fn(&mut Ec2NodeClass), &str); 4] = [
+    let cases: [(Change<'_>, &str); 4] = [
         (
             &|class| {
                 let annotations = class.metadata.annotations.as_mut().unwrap();
@@ -491,7 +493,7 @@ async fn drift_names_its_first_reason() {
                     .as_mut()
                     .unwrap()
                     .subnets
-                    .retain(|subnet| subnet.id != "subnet-0")
+                    .retain(|subnet| subnet.id != "subnet-0");
             },
             "SubnetDrift",
         ),

@@ -60,8 +60,10 @@ async fn a_class_whose_parts_resolve_is_ready() {
     );
 }
 
+type Change = Box<dyn FnOnce(&mut Ec2NodeClass)>;
+
 /// Status, reason and message part of one condition of a changed class.
-async fn check(change: impl FnOnce(&mut Ec2NodeClass), condition: &str, want: (&str, &str, &str)) {
+async fn check(change: Change, condition: &str, want: (&str, &str, &str)) {
     let rig = Rig::new(infos(&["m5.large"]));
     let mut class = class();
     change(&mut class);
@@ -79,92 +81,89 @@ async fn check(change: impl FnOnce(&mut Ec2NodeClass), condition: &str, want: (&
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_class_says_what_is_wrong_with_it() {
-    let alias = |text: &str| AmiSelectorTerm {
-        alias: Some(text.to_owned()),
+async fn a_class_says_which_selector_finds_nothing() {
+    let alias = AmiSelectorTerm {
+        alias: Some("al2@latest".to_owned()),
         ..AmiSelectorTerm::default()
     };
     let name = AmiSelectorTerm {
         name: Some("none".to_owned()),
         ..AmiSelectorTerm::default()
     };
-    check(
-        |class| class.spec.subnet_selector_terms[0].id = Some("subnet-none".to_owned()),
-        "SubnetsReady",
-        ("False", "SubnetsNotFound", "spec.subnetSelectorTerms"),
-    )
-    .await;
-    check(
-        |class| class.spec.security_group_selector_terms[0].id = Some("sg-none".to_owned()),
-        "SecurityGroupsReady",
+    let cases: [(Change, &str, &str, &str); 4] = [
         (
-            "False",
+            Box::new(|class| {
+                class.spec.subnet_selector_terms[0].id = Some("subnet-none".to_owned());
+            }),
+            "SubnetsReady",
+            "SubnetsNotFound",
+            "spec.subnetSelectorTerms",
+        ),
+        (
+            Box::new(|class| {
+                class.spec.security_group_selector_terms[0].id = Some("sg-none".to_owned());
+            }),
+            "SecurityGroupsReady",
             "SecurityGroupsNotFound",
             "spec.securityGroupSelectorTerms",
         ),
-    )
-    .await;
-    check(
-        |class| class.spec.ami_selector_terms = vec![alias("al2@latest")],
-        "AMIsReady",
-        ("False", "UnsupportedAlias", "1.32"),
-    )
-    .await;
-    check(
-        |class| class.spec.ami_selector_terms = vec![name],
-        "AMIsReady",
-        ("False", "AMINotFound", "spec.amiSelectorTerms"),
-    )
-    .await;
-    check(
-        |class| {
-            drop(
-                class
-                    .spec
-                    .tags
-                    .insert("karpenter.sh/nodepool".to_owned(), "x".to_owned()),
-            )
-        },
-        "ValidationSucceeded",
-        ("False", "TagValidationFailed", "karpenter.sh/nodepool"),
-    )
-    .await;
-    check(
-        |class| {
-            drop(
-                class
-                    .spec
-                    .kubelet
-                    .insert("maxPods".to_owned(), serde_json::json!(-1)),
-            )
-        },
-        "ValidationSucceeded",
         (
-            "False",
-            "InvalidKubeletConfiguration",
-            "spec.kubelet.maxPods",
+            Box::new(move |class| class.spec.ami_selector_terms = vec![alias]),
+            "AMIsReady",
+            "UnsupportedAlias",
+            "1.32",
         ),
-    )
-    .await;
-    check(
-        |class| {
-            drop(
-                class
-                    .spec
-                    .kubelet
-                    .insert("maxPods".to_owned(), serde_json::json!("vcpus * 8")),
-            )
-        },
-        "ValidationSucceeded",
-        ("False", "KubeletExpressionsDisabled", "maxPods"),
-    )
-    .await;
-    check(
-        |class| class.spec.role = Some("no-such-role".to_owned()),
-        "ValidationSucceeded",
-        ("Unknown", "DependenciesNotReady", "InstanceProfileReady"),
-    )
-    .await;
+        (
+            Box::new(move |class| class.spec.ami_selector_terms = vec![name]),
+            "AMIsReady",
+            "AMINotFound",
+            "spec.amiSelectorTerms",
+        ),
+    ];
+    for (change, condition, reason, message) in cases {
+        check(change, condition, ("False", reason, message)).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_class_says_what_does_not_make_sense_in_it() {
+    let tag = |class: &mut Ec2NodeClass| {
+        class
+            .spec
+            .tags
+            .insert("karpenter.sh/nodepool".to_owned(), "x".to_owned());
+    };
+    let kubelet = |value: serde_json::Value| -> Change {
+        Box::new(move |class| {
+            class.spec.kubelet.insert("maxPods".to_owned(), value);
+        })
+    };
+    let role = |class: &mut Ec2NodeClass| class.spec.role = Some("no-such-role".to_owned());
+    let cases: [(Change, (&str, &str, &str)); 4] = [
+        (
+            Box::new(tag),
+            ("False", "TagValidationFailed", "karpenter.sh/nodepool"),
+        ),
+        (
+            kubelet(serde_json::json!(-1)),
+            (
+                "False",
+                "InvalidKubeletConfiguration",
+                "spec.kubelet.maxPods",
+            ),
+        ),
+        (
+            kubelet(serde_json::json!("vcpus * 8")),
+            ("False", "KubeletExpressionsDisabled", "maxPods"),
+        ),
+        (
+            Box::new(role),
+            ("Unknown", "DependenciesNotReady", "InstanceProfileReady"),
+        ),
+    ];
+    for (change, want) in cases {
+        check(change, "ValidationSucceeded", want).await;
+    }
 }
 
 #[tokio::test(start_paused = true)]
