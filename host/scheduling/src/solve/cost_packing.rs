@@ -421,7 +421,7 @@ impl Solver<'_> {
     }
 
     /// The rows on which a whole filling fits.
-    fn rows_left(&self, pool: usize, items: &[Item], filling: &Filling) -> BitSet {
+    pub(super) fn rows_left(&self, pool: usize, items: &[Item], filling: &Filling) -> BitSet {
         let mut rows = BitSet::full(self.pools[pool].rows.len());
         let mut requests = self.dims.zero();
         for (index, count) in &filling.picks {

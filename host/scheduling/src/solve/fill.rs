@@ -138,9 +138,9 @@ pub(super) fn fill(
     merge: &mut dyn FnMut(SetId, SetId) -> Option<SetId>,
 ) -> Option<Filling> {
     let of_type = table.type_of(target.row);
-    let mut room = of_type.allocatable.clone();
+    let mut filler = Filler::new(items, of_type, target);
     if target.share < 1.0 {
-        for amount in &mut room {
+        for amount in &mut filler.room {
             #[expect(
                 clippy::cast_possible_truncation,
                 reason = "a share of an i64 is in range"
@@ -149,17 +149,6 @@ pub(super) fn fill(
             *amount = part;
         }
     }
-    let mut filler = Filler {
-        items,
-        of_type,
-        target,
-        room,
-        hosted: SmallVec::new(),
-        ports: Vec::new(),
-        open: items[target.seed].open[target.pool],
-        volumes: BTreeMap::new(),
-        filling: Filling::default(),
-    };
     let seeds = if items[target.seed].shares_one_host {
         usize::MAX
     } else {
@@ -174,7 +163,52 @@ pub(super) fn fill(
     Some(filler.filling)
 }
 
-impl Filler<'_> {
+/// Whether these pods may all share a node of the row.
+pub(super) fn holds(
+    table: &PoolTable,
+    items: &[Item],
+    (pool, row): (usize, usize),
+    picks: &[(usize, usize)],
+    merge: &mut dyn FnMut(SetId, SetId) -> Option<SetId>,
+) -> bool {
+    let Some((seed, _)) = picks.first() else {
+        return true;
+    };
+    let target = Target {
+        pool,
+        row,
+        seed: *seed,
+        share: 1.0,
+        size_weight: 0.0,
+    };
+    let of_type = table.type_of(row);
+    let mut filler = Filler::new(items, of_type, target);
+    picks.iter().all(|(index, count)| {
+        let Some(open) = merge(filler.open, items[*index].open[pool]) else {
+            return false;
+        };
+        filler.open = open;
+        let has_room = filler.room_for(*index) >= *count;
+        filler.put(*index, *count);
+        has_room
+    })
+}
+
+impl<'a> Filler<'a> {
+    fn new(items: &'a [Item], of_type: &'a TypeRow, target: Target) -> Self {
+        Self {
+            items,
+            of_type,
+            target,
+            room: of_type.allocatable.clone(),
+            hosted: SmallVec::new(),
+            ports: Vec::new(),
+            open: items[target.seed].open[target.pool],
+            volumes: BTreeMap::new(),
+            filling: Filling::default(),
+        }
+    }
+
     fn run(&mut self, merge: &mut dyn FnMut(SetId, SetId) -> Option<SetId>) {
         let (pool, row) = (self.target.pool, self.target.row);
         let takes = |item: &Item| {
@@ -234,17 +268,22 @@ impl Filler<'_> {
         best.map(|(_, index)| index)
     }
 
-    /// How many pods of an item may still join.
+    /// How many of an item's remaining pods may still join.
     fn times(&self, index: usize) -> usize {
-        let item = &self.items[index];
         let picked = self
             .filling
             .picks
             .iter()
             .find(|(i, _)| *i == index)
             .map_or(0, |(_, n)| *n);
-        let mut times =
-            times_fitting(&self.room, &item.requests).min(item.remaining.saturating_sub(picked));
+        self.room_for(index)
+            .min(self.items[index].remaining.saturating_sub(picked))
+    }
+
+    /// How many pods of an item the node can still take.
+    fn room_for(&self, index: usize) -> usize {
+        let item = &self.items[index];
+        let mut times = times_fitting(&self.room, &item.requests);
         for stake in &item.hosts {
             times = times.min(usize::try_from(self.host_room(stake).max(0)).unwrap_or(usize::MAX));
         }

@@ -3,9 +3,13 @@
 //! A change is kept only if the bill shrinks, so no plan gets worse. The number of rounds is bounded by the size of
 //! the plan, not by a clock, and everything is deterministic.
 
+use std::collections::BTreeMap;
+
 use super::Solver;
+use super::bitset::BitSet;
 use super::cost_packing::Choice;
-use super::fill::Item;
+use super::fill::{Filling, Item, holds};
+use super::vocabulary::add_times;
 use crate::interrupt::Interrupt;
 
 /// Share of the nodes taken apart, and the manner of filling, by round.
@@ -19,6 +23,8 @@ const ROUNDS: [(f64, f64); 8] = [
     (0.3, 2.0),
     (0.7, 0.75),
 ];
+/// How many nodes, worst first, are offered for joining with another.
+const MERGED_MAX: usize = 64;
 /// Pairs of items and nodes that one solve may look at while improving.
 const WORK_MAX: usize = 2_500_000;
 
@@ -50,7 +56,94 @@ impl Solver<'_> {
                 items.clone_from_slice(&before);
             }
         }
-        plan
+        self.merge_pairs(plan, items)
+    }
+
+    /// Joins nodes in pairs where one node costs no more than the two: fewer nodes for the same bill.
+    fn merge_pairs(&mut self, plan: Vec<Choice>, items: &[Item]) -> Vec<Choice> {
+        let mut nodes: Vec<Option<Choice>> = plan.into_iter().map(Some).collect();
+        let mut rows: Vec<BitSet> = nodes
+            .iter()
+            .flatten()
+            .map(|c| self.rows_left(c.pool, items, &c.filling))
+            .collect();
+        let ratio = |at: usize| nodes[at].as_ref().map_or(0.0, |c| c.ratio);
+        let mut worst: Vec<usize> = (0..nodes.len()).collect();
+        worst.sort_by(|a, b| ratio(*b).total_cmp(&ratio(*a)).then(a.cmp(b)));
+        worst.truncate(MERGED_MAX);
+        for at in worst {
+            let mut best: Option<(usize, Choice, f64)> = None;
+            for other in 0..nodes.len() {
+                let (Some(a), Some(b)) = (&nodes[at], &nodes[other]) else {
+                    continue;
+                };
+                if at == other || a.pool != b.pool || !rows[at].intersects(&rows[other]) {
+                    continue;
+                }
+                let Some((joined, gain)) = self.joined(a, b, items, [&rows[at], &rows[other]])
+                else {
+                    continue;
+                };
+                if best.as_ref().is_none_or(|(.., known)| gain > known + 1e-9) {
+                    best = Some((other, joined, gain));
+                }
+            }
+            if let Some((other, joined, _)) = best {
+                rows[at] = self.rows_left(joined.pool, items, &joined.filling);
+                nodes[at] = Some(joined);
+                nodes[other] = None;
+            }
+        }
+        nodes.into_iter().flatten().collect()
+    }
+
+    /// The cheapest node for the pods of both, and what it saves; `None` if it would cost more.
+    fn joined(
+        &mut self,
+        a: &Choice,
+        b: &Choice,
+        items: &[Item],
+        [rows_a, rows_b]: [&BitSet; 2],
+    ) -> Option<(Choice, f64)> {
+        let pool = a.pool;
+        let table = &self.pools[pool];
+        let mut rows = rows_a.clone();
+        rows.intersect(rows_b);
+        let mut requests = self.dims.zero();
+        for (index, count) in a.filling.picks.iter().chain(&b.filling.picks) {
+            let count = i64::try_from(*count).unwrap_or(0);
+            add_times(&mut requests, &items[*index].requests, count);
+        }
+        table.retain_fitting(&mut rows, &requests);
+        let row = rows.first()?;
+        let cost = table.rows[row].cost;
+        let gain = table.rows[a.row].cost + table.rows[b.row].cost - cost;
+        if gain < -1e-9 {
+            return None;
+        }
+        let mut picks: BTreeMap<usize, usize> = BTreeMap::new();
+        for (index, count) in a.filling.picks.iter().chain(&b.filling.picks) {
+            *picks.entry(*index).or_insert(0) += count;
+        }
+        let picks: Vec<(usize, usize)> = picks.into_iter().collect();
+        let vocabulary = &mut self.vocabulary;
+        let mut merge = |a, b| vocabulary.merge(a, b);
+        if !holds(&self.pools[pool], items, (pool, row), &picks, &mut merge)
+            || !self.keeps_min_values(pool, &rows)
+        {
+            return None;
+        }
+        let worth = a.filling.worth + b.filling.worth;
+        let ratio = cost.max(1e-9) / worth.max(1e-12);
+        Some((
+            Choice {
+                pool,
+                row,
+                filling: Filling { picks, worth },
+                ratio,
+            },
+            gain,
+        ))
     }
 
     /// Splits a plan into what stays and what is wasteful, and gives the pods of the latter back to the items.

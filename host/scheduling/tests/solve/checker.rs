@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use apis::labels;
 use apis::resources::Resources;
 use scheduling::pod::{Pod, PodKey};
-use scheduling::problem::Problem;
+use scheduling::problem::{Pool, Problem};
 use scheduling::requirements::{AllowUndefined, Requirements};
 use scheduling::solution::NewClaim;
 use scheduling::{Solution, taints};
@@ -118,13 +118,22 @@ fn verify_claim<'a>(
             assert!(!clash, "{} and {} share a host port", pod.key, other.key);
         }
     }
+    Placed {
+        name: format!("new-{index}"),
+        labels: labels_of(pool, claim, index),
+        pods: members,
+        new: claim.pods.iter().collect(),
+    }
+}
+
+fn labels_of(pool: &Pool, claim: &NewClaim, index: usize) -> BTreeMap<String, String> {
     let found = pool
         .instance_types
         .iter()
         .find(|t| t.name == claim.best.instance_type)
         .expect("best exists");
     let mut node_labels = found.requirements.labels();
-    node_labels.extend(template.metadata.labels.clone());
+    node_labels.extend(pool.node_pool.spec.template.metadata.labels.clone());
     node_labels.extend([
         (labels::NODEPOOL.to_owned(), claim.pool.clone()),
         (labels::TOPOLOGY_ZONE.to_owned(), claim.best.zone.clone()),
@@ -134,12 +143,7 @@ fn verify_claim<'a>(
         ),
         (labels::HOSTNAME.to_owned(), format!("new-{index}")),
     ]);
-    Placed {
-        name: format!("new-{index}"),
-        labels: node_labels,
-        pods: members,
-        new: claim.pods.iter().collect(),
-    }
+    node_labels
 }
 
 fn verify_node_affinity(pod: &Pod, node: &Placed<'_>) {

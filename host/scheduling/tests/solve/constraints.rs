@@ -230,7 +230,7 @@ fn volume_limits_of_a_node_hold() {
     let mut cluster = Cluster::new();
     cluster.node("node-1", "zone-a", Vec::new());
     cluster.edit_node(0, |node| {
-        node.volume_limits = BTreeMap::from([("ebs".to_owned(), 2)])
+        node.volume_limits = BTreeMap::from([("ebs".to_owned(), 2)]);
     });
     cluster.pods("a", 4, SMALL, json!({}));
     for index in 0..4 {

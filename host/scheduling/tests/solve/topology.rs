@@ -99,11 +99,11 @@ fn schedule_anyway_is_kept_while_it_can_be() {
     constraint["whenUnsatisfiable"] = json!("ScheduleAnyway");
     cluster.pods(
         "a",
-        4,
+        5,
         SMALL,
         json!({"topologySpreadConstraints": [constraint]}),
     );
-    assert_eq!(cluster.solve().claims.len(), 4);
+    assert_eq!(cluster.solve().claims.len(), 5);
     cluster.problem.options.preference_policy = scheduling::problem::PreferencePolicy::Ignore;
     assert_eq!(cluster.solve().claims.len(), 1);
 }
