@@ -184,6 +184,7 @@ impl Metrics {
     /// Puts every metric under its name. The text encoder adds `_total` to counters.
     pub fn register(&self, registry: &mut Registry) {
         self.register_counters(registry);
+        self.register_disruption_counters(registry);
         self.register_gauges(registry);
         self.register_histograms(registry);
     }
@@ -231,6 +232,12 @@ impl Metrics {
                 "Reschedulable pods on disrupted NodeClaims",
                 &self.pods_disruption_initiated,
             ),
+        ];
+        register_all(registry, counters);
+    }
+
+    fn register_disruption_counters(&self, registry: &mut Registry) {
+        let counters = [
             (
                 "karpenter_voluntary_disruption_decisions",
                 "Disruption commands started",
@@ -272,9 +279,7 @@ impl Metrics {
                 &self.reconcile_errors,
             ),
         ];
-        for (name, help, family) in counters {
-            registry.register(name, help, family.clone());
-        }
+        register_all(registry, counters);
     }
 
     fn register_gauges(&self, registry: &mut Registry) {
@@ -335,9 +340,7 @@ impl Metrics {
                 &self.state_unsynced_seconds,
             ),
         ];
-        for (name, help, family) in gauges {
-            registry.register(name, help, family.clone());
-        }
+        register_all(registry, gauges);
     }
 
     fn register_histograms(&self, registry: &mut Registry) {
@@ -388,9 +391,7 @@ impl Metrics {
                 &self.reconcile_seconds,
             ),
         ];
-        for (name, help, family) in histograms {
-            registry.register(name, help, family.clone());
-        }
+        register_all(registry, histograms);
     }
 
     pub(crate) fn reconciled(
@@ -426,6 +427,17 @@ impl Metrics {
 impl Default for Metrics {
     fn default() -> Self {
         Self::new()
+    }
+}
+
+fn register_all<M, const N: usize>(
+    registry: &mut Registry,
+    families: [(&'static str, &'static str, &M); N],
+) where
+    M: prometheus_client::registry::Metric + Clone,
+{
+    for (name, help, family) in families {
+        registry.register(name, help, family.clone());
     }
 }
 

@@ -194,10 +194,10 @@ impl PolicyBinding {
         let message = annotation.message;
         match event_type {
             EventType::Normal => {
-                info!(policy = %key.name, reason = %annotation.reason, "activated policy")
+                info!(policy = %key.name, reason = %annotation.reason, "activated policy");
             }
             EventType::Warning => {
-                warn!(policy = %key.name, reason = %annotation.reason, error = %message, "rejected policy")
+                warn!(policy = %key.name, reason = %annotation.reason, error = %message, "rejected policy");
             }
         }
         let verb = if event_type == EventType::Normal {

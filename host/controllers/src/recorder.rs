@@ -18,7 +18,7 @@ use tracing::debug;
 use crate::error::is_not_found;
 
 /// Repeats of one event within this time are dropped, unless the event says otherwise.
-pub(crate) const DEDUPE_DEFAULT: Duration = Duration::from_secs(120);
+pub(crate) const DEDUPE_DEFAULT: Duration = Duration::from_mins(2);
 const QUEUE_MAX: usize = 4096;
 const REMEMBERED_MAX: usize = 4096;
 const MESSAGE_BYTES_MAX: usize = 1024;

@@ -94,7 +94,7 @@ impl Default for Settings {
             system_namespace: "kube-system".to_owned(),
             cluster_name: String::new(),
             solve_placement: SolvePlacement::default(),
-            solve_timeout: Duration::from_secs(60),
+            solve_timeout: Duration::from_mins(1),
             seed: 0,
         }
     }

@@ -201,91 +201,40 @@ impl Listing {
 }
 
 fn streams(client: &Client, system_namespace: &str) -> SelectAll<BoxStream<'static, Told>> {
-    let all = || watcher::Config::default();
     let mut streams = SelectAll::new();
-    streams.push(watch(
-        Api::all(client.clone()),
-        Kind::NodePool,
-        all(),
-        Object::NodePool,
-    ));
-    streams.push(watch(
-        Api::all(client.clone()),
-        Kind::NodeClass,
-        all(),
-        Object::NodeClass,
-    ));
-    streams.push(watch(
-        Api::all(client.clone()),
-        Kind::NodeClaim,
-        all(),
-        Object::NodeClaim,
-    ));
-    streams.push(watch(
-        Api::all(client.clone()),
-        Kind::Node,
-        all(),
-        Object::Node,
-    ));
-    streams.push(watch(
-        Api::all(client.clone()),
-        Kind::Namespace,
-        all(),
-        Object::Namespace,
-    ));
-    streams.push(watch(
-        Api::all(client.clone()),
-        Kind::DaemonSet,
-        all(),
-        Object::DaemonSet,
-    ));
-    streams.push(watch(
-        Api::all(client.clone()),
-        Kind::Pdb,
-        all(),
-        Object::Pdb,
-    ));
-    streams.push(watch(
-        Api::all(client.clone()),
-        Kind::StorageClass,
-        all(),
-        Object::StorageClass,
-    ));
-    streams.push(watch(
-        Api::all(client.clone()),
-        Kind::Volume,
-        all(),
-        Object::Volume,
-    ));
-    streams.push(watch(
-        Api::all(client.clone()),
-        Kind::VolumeClaim,
-        all(),
-        Object::VolumeClaim,
-    ));
-    streams.push(watch(
-        Api::all(client.clone()),
-        Kind::CsiNode,
-        all(),
-        Object::CsiNode,
-    ));
-    let attachments = Api::all(client.clone());
-    streams.push(watch(
-        attachments,
+    streams.push(watch_all(client, Kind::NodePool, Object::NodePool));
+    streams.push(watch_all(client, Kind::NodeClass, Object::NodeClass));
+    streams.push(watch_all(client, Kind::NodeClaim, Object::NodeClaim));
+    streams.push(watch_all(client, Kind::Node, Object::Node));
+    streams.push(watch_all(client, Kind::Namespace, Object::Namespace));
+    streams.push(watch_all(client, Kind::DaemonSet, Object::DaemonSet));
+    streams.push(watch_all(client, Kind::Pdb, Object::Pdb));
+    streams.push(watch_all(client, Kind::StorageClass, Object::StorageClass));
+    streams.push(watch_all(client, Kind::Volume, Object::Volume));
+    streams.push(watch_all(client, Kind::VolumeClaim, Object::VolumeClaim));
+    streams.push(watch_all(client, Kind::CsiNode, Object::CsiNode));
+    streams.push(watch_all(
+        client,
         Kind::VolumeAttachment,
-        all(),
         Object::VolumeAttachment,
     ));
-    streams.push(watch(
-        Api::all(client.clone()),
-        Kind::Pod,
-        all(),
-        Object::Pod,
-    ));
+    streams.push(watch_all(client, Kind::Pod, Object::Pod));
     let policies = Api::namespaced(client.clone(), system_namespace);
-    let labelled = all().labels(POLICY_LABEL);
+    let labelled = watcher::Config::default().labels(POLICY_LABEL);
     streams.push(watch(policies, Kind::Policy, labelled, Object::Policy));
     streams
+}
+
+fn watch_all<K>(client: &Client, kind: Kind, wrap: fn(Box<K>) -> Object) -> BoxStream<'static, Told>
+where
+    K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + 'static,
+{
+    watch(
+        Api::all(client.clone()),
+        kind,
+        watcher::Config::default(),
+        wrap,
+    )
 }
 
 fn watch<K>(

@@ -267,7 +267,7 @@ mod tests {
         let key = queue.next().await;
         queue.add("a");
         assert!(
-            tokio::time::timeout(Duration::from_secs(60), queue.next())
+            tokio::time::timeout(Duration::from_mins(1), queue.next())
                 .await
                 .is_err(),
             "never two workers on one key"
@@ -302,7 +302,7 @@ mod tests {
         queue.next().await;
         assert_eq!(start.elapsed().as_secs(), 5, "the change did not wait");
         queue.done("a", None);
-        assert_eq!(queue.state(Duration::from_secs(60)), QueueState::default());
+        assert_eq!(queue.state(Duration::from_mins(1)), QueueState::default());
     }
 
     #[tokio::test(start_paused = true)]

@@ -90,12 +90,12 @@ mod tests {
 
     use super::*;
 
-    fn check(claim: Value, node: Value) -> Option<&'static str> {
+    fn check(claim: &Value, node: &Value) -> Option<&'static str> {
         let claim: NodeClaim = serde_json::from_value(json!({
             "apiVersion": "karpenter.sh/v1", "kind": "NodeClaim", "metadata": {"name": "c"}, "spec": claim,
         }))
         .unwrap();
-        lack(&claim, &serde_json::from_value(node).unwrap()).map(|lack| lack.reason)
+        lack(&claim, &serde_json::from_value(node.clone()).unwrap()).map(|lack| lack.reason)
     }
 
     #[test]
@@ -133,7 +133,7 @@ mod tests {
             ),
         ];
         for (node, expected) in cases {
-            assert_eq!(check(claim.clone(), node.clone()), expected, "{node}");
+            assert_eq!(check(&claim, &node), expected, "{node}");
         }
     }
 }

@@ -107,7 +107,7 @@ mod tests {
         .unwrap()
     }
 
-    fn node(labels: serde_json::Value) -> Node {
+    fn node(labels: &serde_json::Value) -> Node {
         serde_json::from_value(json!({
             "metadata": {"name": "n", "labels": labels},
             "spec": {"taints": [{"key": "karpenter.sh/unregistered", "effect": "NoExecute"}, {"key": "gpu", "effect": "NoSchedule", "value": "own"}]},
@@ -125,7 +125,7 @@ mod tests {
 
     #[test]
     fn registration_gives_the_node_what_the_claim_has() {
-        let node = registered_node(&claim(), &node(json!({"zone": "node"})));
+        let node = registered_node(&claim(), &node(&json!({"zone": "node"})));
         assert_eq!(taint_keys(&node), ["gpu", "init"]);
         let labels = node.metadata.labels.clone().unwrap();
         assert_eq!(labels["zone"], "claim", "the claim wins");
@@ -148,7 +148,10 @@ mod tests {
 
     #[test]
     fn taints_are_left_alone_where_the_label_says_so() {
-        let node = registered_node(&claim(), &node(json!({labels::DO_NOT_SYNC_TAINTS: "true"})));
+        let node = registered_node(
+            &claim(),
+            &node(&json!({labels::DO_NOT_SYNC_TAINTS: "true"})),
+        );
         assert_eq!(taint_keys(&node), ["gpu"]);
     }
 }

@@ -11,7 +11,7 @@ async fn a_claim_without_capacity_is_deleted_and_the_pods_are_told() {
     world.cloud.with(|state| {
         state
             .dry
-            .extend(["t.small", "t.medium", "t.large"].map(str::to_owned))
+            .extend(["t.small", "t.medium", "t.large"].map(str::to_owned));
     });
     world.pass(5).await;
     world.create_pod("a", "900m", &json!({}));
