@@ -1,3 +1,5 @@
 //! Tests through the public door: the binary, the API server, the component.
 
+mod demo;
+mod kubectl;
 mod tidy;

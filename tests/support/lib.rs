@@ -1,9 +1,91 @@
 //! What the tests share: where the project lies, how its binary is run, how its answers are read.
 
-use std::path::PathBuf;
+pub mod served;
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::OnceLock;
+
+use serde_json::Value;
 
 /// The root of the workspace.
 pub fn workspace_root() -> PathBuf {
     let manifest = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
     manifest.parent().map_or(manifest.clone(), PathBuf::from)
+}
+
+/// The `mortise` binary, built once in the profile of the tests.
+pub fn mortise() -> &'static Path {
+    static BINARY: OnceLock<PathBuf> = OnceLock::new();
+    BINARY.get_or_init(|| {
+        let is_release = !cfg!(debug_assertions);
+        let mut build = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+        build.args(["build", "--quiet", "--package", "operator", "--bin", "mortise"]);
+        if is_release {
+            build.arg("--release");
+        }
+        let status = build.current_dir(workspace_root()).status();
+        assert!(status.is_ok_and(|status| status.success()), "the binary does not build");
+        target_folder().join(if is_release { "release" } else { "debug" }).join("mortise")
+    })
+}
+
+/// Where cargo puts what it builds: two folders above the running test, which is in `deps`.
+fn target_folder() -> PathBuf {
+    let test = std::env::current_exe().unwrap_or_default();
+    test.ancestors().nth(3).map(Path::to_owned).unwrap_or_default()
+}
+
+/// Runs the binary to its end.
+pub fn run<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> Finished {
+    let output = Command::new(mortise()).args(arguments).output();
+    Finished { output: output.unwrap_or_else(|error| panic!("the binary does not run: {error}")) }
+}
+
+/// A run that ended.
+pub struct Finished {
+    output: Output,
+}
+
+impl Finished {
+    /// Whether it ended well.
+    pub fn is_success(&self) -> bool {
+        self.output.status.success()
+    }
+
+    /// Standard output.
+    pub fn stdout(&self) -> String {
+        String::from_utf8_lossy(&self.output.stdout).into_owned()
+    }
+
+    /// Standard error.
+    pub fn stderr(&self) -> String {
+        String::from_utf8_lossy(&self.output.stderr).into_owned()
+    }
+
+    /// The summary that `-o json` prints.
+    pub fn summary(&self) -> Value {
+        serde_json::from_str(&self.stdout())
+            .unwrap_or_else(|error| panic!("no JSON summary ({error}): {}{}", self.stdout(), self.stderr()))
+    }
+}
+
+/// Manifests of others, which are not part of the project: `None`, with a line that says so, where they are absent.
+pub fn foreign_manifests(name: &str) -> Option<PathBuf> {
+    let path = workspace_root().join("../shared/data/manifests").join(name);
+    if path.exists() {
+        return Some(path);
+    }
+    eprintln!("skipped: {name} is not part of the project and is not beside it");
+    None
+}
+
+/// Whether a program can be run; says so where it cannot.
+pub fn has_program(name: &str, argument: &str) -> bool {
+    let found = Command::new(name).arg(argument).output().is_ok_and(|output| output.status.success());
+    if !found {
+        eprintln!("skipped: `{name}` is not installed");
+    }
+    found
 }

@@ -13,6 +13,8 @@ use k8s_openapi::api::networking::v1::ServiceCIDR;
 use kube::api::Api;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 
+use prometheus_client::registry::Registry;
+
 use crate::cli::{Cloud, ControllerArguments};
 use crate::clock::SystemClock;
 use crate::http::{self, Probes};
@@ -199,10 +201,17 @@ fn settings(options: &Options, cluster_name: String) -> Settings {
 
 fn probes(stack: &Stack) -> Probes {
     let controllers = stack.controllers.clone();
-    let metrics = Arc::clone(&stack.metrics);
+    let mut registry = Registry::default();
+    stack.metrics.register(&mut registry);
     Probes {
         is_ready: Arc::new(move || controllers.is_started()),
-        metrics: Arc::new(move || metrics.encode()),
+        metrics: Arc::new(move || {
+            let mut text = String::new();
+            match prometheus_client::encoding::text::encode(&mut text, &registry) {
+                Ok(()) => text,
+                Err(error) => format!("# the metrics could not be written: {error}\n# EOF\n"),
+            }
+        }),
     }
 }
 

@@ -10,9 +10,8 @@ use aws::{AwsApis, AwsOptions, AwsProvider};
 use cloudprovider::Clock;
 use controllers::{Controllers, ControllersConfig, Hooks, Metrics, Settings};
 use policy::PolicyHost;
-use scheduling::pod::PodKey;
 use sim::ec2::SimulatedEc2;
-use state::ledger::Ledger;
+use state::ledger::{Ledger, Record};
 
 use crate::demo::PolicyLine;
 use crate::policy_registry::PolicyBinder;
@@ -79,12 +78,19 @@ impl Stack {
 
     /// Identifies the run: the hash over every decision it recorded.
     pub(crate) fn ledger_hash(&self) -> String {
-        self.controllers.ledger().lock().unwrap_or_else(PoisonError::into_inner).ledger_hash()
+        self.controllers.ledger().lock().unwrap_or_else(PoisonError::into_inner).hash()
     }
 
-    /// Why the pods that wait do so.
-    pub(crate) fn pod_reasons(&self) -> BTreeMap<PodKey, String> {
-        self.controllers.pod_reasons()
+    /// The last word of the ledger on each pod, by `namespace/name`.
+    pub(crate) fn pod_reasons(&self) -> BTreeMap<String, String> {
+        let ledger = self.controllers.ledger();
+        let ledger = ledger.lock().unwrap_or_else(PoisonError::into_inner);
+        let rounds = ledger.entries().filter_map(|entry| match &entry.record {
+            Record::ProvisioningRound(round) => Some(round),
+            Record::Launch(_) | Record::DisruptionRound(_) | Record::Command(_) | Record::Termination(_) => None,
+        });
+        let groups = rounds.flat_map(|round| &round.pods);
+        groups.flat_map(|group| group.pods.iter().map(|pod| (pod.clone(), group.reason.clone()))).collect()
     }
 
     /// The policies that were asked, and how long they took.

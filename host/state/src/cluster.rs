@@ -34,6 +34,8 @@ pub(crate) struct Data {
     /// Key in `nodes` of a claim's name; empty until it is launched.
     pub(crate) claim_keys: Arc<BTreeMap<String, String>>,
     pub(crate) pods: Arc<BTreeMap<PodKey, Arc<Pod>>>,
+    /// Node or claim that a pod was placed on; the name may be of something that is gone.
+    pub(crate) places: Arc<BTreeMap<PodKey, Arc<str>>>,
     /// By Node name; also of Nodes not tracked yet.
     pub(crate) bound: Arc<BTreeMap<String, Arc<BoundPods>>>,
     /// Replicas by UID of the controlling owner.

@@ -3,7 +3,7 @@
 //! Decides nothing about placement. Answers to the input half of Karpenter's
 //! `pkg/controllers/provisioning/provisioner.go`.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use apis::NodePool;
@@ -111,8 +111,33 @@ pub fn problem_for_provisioning(
         }
     }
     pods.extend(moving.iter().cloned());
+    let pods = keep_places(&mut problem, snapshot, pods);
     add_pods(&mut problem, snapshot, pods);
     ProvisioningInput { problem, ignored }
+}
+
+/// Pods that wait for a node in the making keep their place on it: placing them again on nodes that were
+/// chosen for an exact fit could only end in more nodes. Returns the others.
+fn keep_places(problem: &mut Problem, snapshot: &Snapshot, pods: Vec<Arc<Pod>>) -> Vec<Arc<Pod>> {
+    let mut waiting = BTreeMap::<&str, Vec<Arc<Pod>>>::new();
+    let mut others = Vec::new();
+    for pod in pods {
+        match snapshot.place_in_the_making(&pod.key) {
+            Some(node) => waiting.entry(node.name()).or_default().push(pod),
+            None => others.push(pod),
+        }
+    }
+    for node in &mut problem.nodes {
+        let Some(pods) = waiting.remove(node.name.as_str()) else {
+            continue;
+        };
+        let node = Arc::make_mut(node);
+        for pod in pods {
+            node.requests.add_assign(&pod.shape.requests);
+            node.pods.push(pod);
+        }
+    }
+    others
 }
 
 /// The problem without pods: pools, nodes, daemons, namespaces. Simulations share it.

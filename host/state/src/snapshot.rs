@@ -45,6 +45,12 @@ impl Snapshot {
         self.data.nodes.get(key)
     }
 
+    /// The node that a pod was placed on and that is still being made for it.
+    pub fn place_in_the_making(&self, pod: &PodKey) -> Option<&Arc<StateNode>> {
+        let node = self.node(self.data.places.get(pod)?)?;
+        (!node.is_initialized() && !node.is_marked_for_deletion()).then_some(node)
+    }
+
     /// A node by the name of its NodeClaim.
     pub fn node_of_claim(&self, claim: &str) -> Option<&Arc<StateNode>> {
         self.data.nodes.get(self.data.claim_keys.get(claim)?)

@@ -88,12 +88,18 @@ impl Provisioner {
                 .saturating_add(window)
                 .unwrap_or(jiff::Timestamp::MAX);
             tracing::debug!(Node = %name, pods = pods.len(), "nominated node");
-            self.shell
-                .tell(Event::Nominated {
+            for event in [
+                Event::Nominated {
                     name: name.clone(),
                     until,
-                })
-                .ok();
+                },
+                Event::Placed {
+                    name: name.clone(),
+                    pods: pods.clone(),
+                },
+            ] {
+                self.shell.tell(event).ok();
+            }
         }
     }
 
@@ -118,6 +124,12 @@ impl Provisioner {
         // The watch would tell as well, but maybe not before the next pass.
         self.shell
             .tell(Event::NodeClaimApplied(Arc::new(created.clone())))
+            .ok();
+        self.shell
+            .tell(Event::Placed {
+                name: created.name_any(),
+                pods: new.pods.clone(),
+            })
             .ok();
         self.shell
             .pod_ledger()

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use apis::labels;
-use scheduling::pod::PodKey;
 use serde_json::Value;
 use sim::World;
 use sim::api_server::{Resource, Selection};
@@ -109,12 +108,13 @@ impl<'a> Watcher<'a> {
             pod["status"]["phase"] == "Pending" && pod["spec"]["nodeName"].is_null()
         });
         waiting
-            .map(|pod| {
+            .filter_map(|pod| {
                 let namespace = pod["metadata"]["namespace"].as_str().unwrap_or_default();
                 let name = pod["metadata"]["name"].as_str().unwrap_or_default();
-                let key = PodKey::new(namespace, name);
-                let reason = reasons.get(&key).map_or_else(|| scheduler_message(pod), Clone::clone);
-                format!("pod {namespace}/{name} found no place: {reason}")
+                let known = reasons.get(&format!("{namespace}/{name}"));
+                let reason = known.cloned().unwrap_or_else(|| scheduler_message(pod));
+                // A pod that was given a place has no reason to complain; its node is on the way.
+                (!reason.is_empty()).then(|| format!("pod {namespace}/{name} found no place: {reason}"))
             })
             .collect()
     }
@@ -140,6 +140,12 @@ impl<'a> Watcher<'a> {
         }
     }
 
+    /// What EC2 bills for the instance of a node.
+    fn price_per_hour(&self, provider_id: &str) -> f64 {
+        let id = provider_id.rsplit('/').next().unwrap_or_default();
+        self.world.ec2().instance(id).map_or(0.0, |instance| instance.price_per_hour)
+    }
+
     fn is_busy(&self) -> bool {
         let controllers_busy = self.stack.is_some_and(|stack| !stack.controllers.is_idle());
         controllers_busy || !self.world.is_settled()
@@ -161,7 +167,7 @@ impl<'a> Watcher<'a> {
             instance_type: label(labels::INSTANCE_TYPE),
             zone: label(labels::TOPOLOGY_ZONE),
             capacity_type: label(labels::CAPACITY_TYPE),
-            price_per_hour: round(self.world.price_per_hour(provider_id), 6),
+            price_per_hour: round(self.price_per_hour(provider_id), 6),
             pods: used.pods,
             cpu_utilization: round(share(used.cpu, allocatable("cpu")), 4),
             memory_utilization: round(share(used.memory, allocatable("memory")), 4),
@@ -290,7 +296,7 @@ impl PolicyLine {
     /// From the host's statistics.
     pub(crate) fn of(statistics: policy::PolicyStatistics) -> Self {
         Self {
-            kind: statistics.kind.to_string(),
+            kind: statistics.kind,
             name: statistics.name,
             digest: statistics.digest,
             calls: statistics.calls,

@@ -40,7 +40,7 @@ pub(crate) struct PolicyLine {
     pub(crate) name: String,
     pub(crate) digest: String,
     pub(crate) calls: u64,
-    pub(crate) microseconds_p50: f64,
+    pub(crate) microseconds_p50: u64,
 }
 
 impl Summary {
@@ -67,7 +67,7 @@ impl Summary {
         for policy in &self.policies {
             let _ = writeln!(
                 text,
-                "  policy {:<14} {:<22} {:>4} calls, p50 {:.0} us, {}",
+                "  policy {:<14} {:<22} {:>4} calls, p50 {} us, {}",
                 policy.kind,
                 policy.name,
                 policy.calls,

@@ -36,6 +36,7 @@ impl Cluster {
                 Arc::make_mut(&mut self.data.daemon_sets).remove(&key);
             }
             Event::Nominated { name, until } => self.nominated(&name, until),
+            Event::Placed { name, pods } => self.placed(&name, pods),
             Event::MarkedForDeletion(names) => self.marked(now, &names, true),
             Event::UnmarkedForDeletion(names) => self.marked(now, &names, false),
             Event::OfferingsChanged => self.bump(now),
@@ -104,6 +105,7 @@ impl Cluster {
             | Event::DaemonSetApplied(_)
             | Event::DaemonSetDeleted(_)
             | Event::Nominated { .. }
+            | Event::Placed { .. }
             | Event::MarkedForDeletion(_)
             | Event::UnmarkedForDeletion(_)
             | Event::OfferingsChanged => {}
@@ -145,6 +147,7 @@ impl Cluster {
             && pod.node_name.is_some()
         {
             self.bump(now);
+            self.unplace(&pod.key);
         }
         self.remember(&pod);
         Arc::make_mut(&mut self.data.pods).insert(pod.key.clone(), pod);
@@ -156,6 +159,7 @@ impl Cluster {
             return;
         };
         self.forget(&before);
+        self.unplace(key);
         Arc::make_mut(&mut self.data.pods).remove(key);
         self.bump(now);
     }
@@ -410,6 +414,18 @@ impl Cluster {
         if let Some(node) = Arc::make_mut(&mut self.data.nodes).get_mut(&key) {
             let node = Arc::make_mut(node);
             node.nominated_until = node.nominated_until.max(Some(until));
+        }
+    }
+
+    fn placed(&mut self, name: &str, pods: Vec<PodKey>) {
+        let name: Arc<str> = name.into();
+        let places = pods.into_iter().map(|pod| (pod, Arc::clone(&name)));
+        Arc::make_mut(&mut self.data.places).extend(places);
+    }
+
+    fn unplace(&mut self, pod: &PodKey) {
+        if self.data.places.contains_key(pod) {
+            Arc::make_mut(&mut self.data.places).remove(pod);
         }
     }
 

@@ -68,6 +68,14 @@ pub enum Event {
         /// End of the window; a later end extends it, an earlier one changes nothing.
         until: Timestamp,
     },
+    /// These pods were given a place on a node (or on a claim's node, by the claim's name). While it is being
+    /// made they wait for it and are not placed again.
+    Placed {
+        /// Name of the Node or NodeClaim.
+        name: String,
+        /// The pods.
+        pods: Vec<PodKey>,
+    },
     /// A command is about to delete these; names of Nodes or NodeClaims.
     MarkedForDeletion(Vec<String>),
     /// The command was given up.

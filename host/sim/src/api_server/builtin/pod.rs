@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use std::collections::BTreeSet;
+
 use serde_json::{Value, json};
 
 use super::super::kinds::Kind;
@@ -28,6 +30,7 @@ pub(super) fn prepare_create(store: &Store, pod: &mut Value) -> Result<(), Statu
     spec["serviceAccount"] = spec["serviceAccountName"].clone();
     resolve_priority(store, pod)?;
     add_default_tolerations(&mut pod["spec"]);
+    tolerate_extended_resources(&mut pod["spec"]);
     pod["status"] = json!({"phase": "Pending", "qosClass": qos_class(&pod["spec"])});
     Ok(())
 }
@@ -100,10 +103,39 @@ fn add_default_tolerations(spec: &mut Value) {
             "key": key, "operator": "Exists", "effect": "NoExecute",
             "tolerationSeconds": BORNE_SECONDS,
         });
-        match spec["tolerations"].as_array_mut() {
-            Some(list) => list.push(toleration),
-            None => spec["tolerations"] = json!([toleration]),
+        add_toleration(spec, toleration);
+    }
+}
+
+/// The `ExtendedResourceToleration` admission plugin: a pod that asks for a device may go where only such pods go.
+fn tolerate_extended_resources(spec: &mut Value) {
+    let lists = ["containers", "initContainers"].map(|list| spec[list].as_array());
+    let containers = lists.into_iter().flatten().flatten();
+    let asked: BTreeSet<String> = containers
+        .filter_map(|container| container["resources"]["requests"].as_object())
+        .flat_map(|requests| requests.keys())
+        .filter(|name| is_extended_resource(name))
+        .cloned()
+        .collect();
+    for key in asked {
+        let tolerations = spec["tolerations"].as_array();
+        let is_tolerated = tolerations.into_iter().flatten().any(|t| t["key"] == key.as_str());
+        if !is_tolerated {
+            add_toleration(spec, json!({"key": key, "operator": "Exists"}));
         }
+    }
+}
+
+/// Named by a domain that is not Kubernetes' own.
+fn is_extended_resource(name: &str) -> bool {
+    name.split_once('/')
+        .is_some_and(|(domain, _)| domain != "kubernetes.io" && !domain.ends_with(".kubernetes.io"))
+}
+
+fn add_toleration(spec: &mut Value, toleration: Value) {
+    match spec["tolerations"].as_array_mut() {
+        Some(list) => list.push(toleration),
+        None => spec["tolerations"] = json!([toleration]),
     }
 }
 

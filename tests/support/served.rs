@@ -1,0 +1,124 @@
+//! A demo that serves its API in real time, and kubectl against it.
+
+use std::io::Read as _;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::mortise;
+
+/// How long a condition may take to come true.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// A running demo; it is ended on drop.
+pub struct Served {
+    demo: Child,
+    others: Vec<Child>,
+    folder: PathBuf,
+}
+
+impl Served {
+    /// Starts `mortise demo --until forever` with a kubeconfig and the arguments given.
+    pub fn start(arguments: &[&str]) -> Self {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let folder = std::env::temp_dir().join(format!("mortise-test-{}-{number}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
+        let demo = Command::new(mortise())
+            .args(["demo", "--until", "forever", "--listen", "127.0.0.1:0", "--kubeconfig-out"])
+            .arg(folder.join("kubeconfig"))
+            .args(arguments)
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap_or_else(|error| panic!("the demo does not start: {error}"));
+        let served = Self { demo, others: Vec::new(), folder };
+        served.eventually("the API answers", || served.kubeconfig().exists() && served.try_kubectl(&["get", "nodepools"]).is_some());
+        served
+    }
+
+    /// Starts another `mortise` beside the demo, told where the API is.
+    pub fn also_run(&mut self, arguments: &[&str]) {
+        let child = Command::new(mortise())
+            .args(arguments)
+            .arg("--kubeconfig")
+            .arg(self.kubeconfig())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn();
+        self.others.push(child.unwrap_or_else(|error| panic!("the process does not start: {error}")));
+    }
+
+    /// The kubeconfig that the demo wrote.
+    pub fn kubeconfig(&self) -> PathBuf {
+        self.folder.join("kubeconfig")
+    }
+
+    /// Runs kubectl and panics with its words where it fails.
+    pub fn kubectl(&self, arguments: &[&str]) -> String {
+        let output = self.command(arguments).output();
+        let output = output.unwrap_or_else(|error| panic!("kubectl does not run: {error}"));
+        assert!(output.status.success(), "kubectl {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    }
+
+    /// Runs kubectl; `None` where it fails.
+    pub fn try_kubectl(&self, arguments: &[&str]) -> Option<String> {
+        let output = self.command(arguments).output().ok()?;
+        output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
+    }
+
+    /// What kubectl says when it is refused.
+    pub fn kubectl_error(&self, arguments: &[&str]) -> String {
+        let output = self.command(arguments).output();
+        let output = output.unwrap_or_else(|error| panic!("kubectl does not run: {error}"));
+        assert!(!output.status.success(), "kubectl {arguments:?} was not refused");
+        String::from_utf8_lossy(&output.stderr).into_owned()
+    }
+
+    /// The items of a list.
+    pub fn items(&self, resource: &str) -> Vec<Value> {
+        let text = self.kubectl(&["get", resource, "-A", "-o", "json"]);
+        let list: Value = serde_json::from_str(&text).unwrap_or_default();
+        list["items"].as_array().cloned().unwrap_or_default()
+    }
+
+    /// Applies a manifest server-side.
+    pub fn apply(&self, manifest: &str) {
+        let file = self.folder.join("manifest.yaml");
+        std::fs::write(&file, manifest).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+        self.kubectl(&["apply", "--server-side", "-f", &file.display().to_string()]);
+    }
+
+    /// Waits until a condition holds, and panics with its name where it never does.
+    pub fn eventually(&self, what: &str, mut holds: impl FnMut() -> bool) {
+        let started = Instant::now();
+        while !holds() {
+            assert!(started.elapsed() < PATIENCE, "never came true: {what}");
+            std::thread::park_timeout(Duration::from_millis(250));
+        }
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new("kubectl");
+        command.arg("--kubeconfig").arg(self.kubeconfig()).args(arguments);
+        command
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        for child in self.others.iter_mut().chain([&mut self.demo]) {
+            let _ = child.kill();
+            let _ = child.wait();
+            if let Some(mut error) = child.stderr.take() {
+                let mut text = String::new();
+                let _ = error.read_to_string(&mut text);
+            }
+        }
+        let _ = std::fs::remove_dir_all(&self.folder);
+    }
+}
