@@ -96,7 +96,7 @@ async fn demonstrate(arguments: &DemoArguments, plan: &Plan) -> anyhow::Result<E
 
     problems.extend(watcher.unplaced_pods());
     if ended == Ended::NeverSettled {
-        problems.push("the world did not settle within an hour of simulated time".to_owned());
+        problems.push(format!("the world did not settle within half an hour of simulated time: {}", watcher.what_is_busy()));
     }
     let summary = watcher.summary(started.elapsed(), problems);
     drop((served, running_world));

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use apis::labels;
+use controllers::Activity;
 use serde_json::Value;
 use sim::World;
 use sim::api_server::{Resource, Selection};
@@ -20,7 +21,7 @@ use crate::stack::Stack;
 /// consolidation with its validation, so that a command still being weighed is waited for.
 const QUIET: Duration = Duration::from_secs(60);
 /// A world that is still busy after this long never settles.
-const PATIENCE: Duration = Duration::from_secs(3600);
+const PATIENCE: Duration = Duration::from_secs(1800);
 /// Wall time between two drawings.
 const DRAW_EVERY: Duration = Duration::from_millis(100);
 /// Decisions kept for the live view.
@@ -146,8 +147,17 @@ impl<'a> Watcher<'a> {
         self.world.ec2().instance(id).map_or(0.0, |instance| instance.price_per_hour)
     }
 
+    /// What keeps the run from settling.
+    pub(crate) fn what_is_busy(&self) -> String {
+        let controllers = self.stack.map(|stack| format!("{:?}; ", stack.controllers.activity()));
+        let world = if self.world.is_settled() { "the world rests" } else { "the world moves" };
+        format!("{}{world}", controllers.unwrap_or_default())
+    }
+
     fn is_busy(&self) -> bool {
-        let controllers_busy = self.stack.is_some_and(|stack| !stack.controllers.is_idle());
+        // Chores that come back by themselves are no reason to wait: what they change shows in the world.
+        let idle = |activity| Activity { due_soon: 0, ..activity }.is_idle();
+        let controllers_busy = self.stack.is_some_and(|stack| !idle(stack.controllers.activity()));
         controllers_busy || !self.world.is_settled()
     }
 
