@@ -167,6 +167,21 @@ impl Requirements {
         self.intersects(incoming)
     }
 
+    /// Whether the shared keys share values, without the words for the case that they do not.
+    pub(crate) fn meets(&self, incoming: &Self) -> bool {
+        let (small, large) = if self.len() < incoming.len() {
+            (self, incoming)
+        } else {
+            (incoming, self)
+        };
+        small.iter().all(|one| {
+            large.find(one.key()).is_none_or(|other| {
+                one.has_intersection(other)
+                    || (is_negative(one.operator()) && is_negative(other.operator()))
+            })
+        })
+    }
+
     /// Whether the shared keys share values. Two negative operators tolerate each other.
     pub fn intersects(&self, incoming: &Self) -> Result<(), Incompatible> {
         let (small, large) = if self.len() < incoming.len() {

@@ -13,6 +13,7 @@ use crate::problem::{Packing, Problem};
 use crate::ranking::RankHook;
 use crate::solution::Solution;
 
+mod admission;
 mod bitset;
 mod claim;
 mod cost_packing;
@@ -25,13 +26,17 @@ mod finalize;
 mod first_fit;
 mod improve;
 mod pod_groups;
+mod pool_rows;
 mod pool_table;
+mod prepared;
 mod rank_round;
 mod setup;
 mod topology;
 mod unit_price;
 mod views;
 mod vocabulary;
+
+pub use prepared::{Prepared, TableCache};
 
 use claim::Claim;
 use existing::Node;
@@ -42,8 +47,21 @@ use vocabulary::{Dimensions, SetId, Vocabulary};
 
 /// Places the pods of the problem.
 pub fn solve(problem: &Problem, hook: &dyn RankHook, interrupt: &Interrupt) -> Solution {
-    let mut solution = Solution::default();
-    let mut solver = Solver::new(problem, hook, &mut solution);
+    let prepared = Prepared::new(problem, hook, &TableCache::default());
+    Solution {
+        uses: prepared.uses().to_vec(),
+        ..solve_prepared(problem, &prepared, interrupt)
+    }
+}
+
+/// Places the pods of a problem whose pools and nodes were prepared; the policies asked are the preparation's.
+pub fn solve_prepared(problem: &Problem, prepared: &Prepared, interrupt: &Interrupt) -> Solution {
+    let mut solution = Solution {
+        pool_errors: prepared.pool_errors.clone(),
+        notes: prepared.notes.clone(),
+        ..Solution::default()
+    };
+    let mut solver = Solver::new(problem, prepared);
     let groups: Vec<usize> = (0..solver.groups.len()).collect();
     let mut waiting: Vec<Pending> = groups.iter().map(|g| solver.pending(*g)).collect();
     loop {

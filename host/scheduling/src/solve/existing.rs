@@ -14,6 +14,14 @@ use crate::problem::{DaemonPod, ExistingNode, Problem};
 use crate::requirements::{Requirements, is_negative};
 use crate::taints;
 
+/// A node as every solve finds it.
+#[derive(Debug, Clone)]
+pub(super) struct Standing {
+    node: Arc<ExistingNode>,
+    room: Amounts,
+    ports: Vec<HostPort>,
+}
+
 /// A node while pods are being added to it.
 #[derive(Debug)]
 pub(super) struct Node<'a> {
@@ -26,8 +34,8 @@ pub(super) struct Node<'a> {
 }
 
 /// Nodes in the order in which they are tried: initialized first, then by name.
-pub(super) fn ordered(problem: &Problem) -> Vec<&ExistingNode> {
-    let mut nodes: Vec<&ExistingNode> = problem.nodes.iter().map(Arc::as_ref).collect();
+pub(super) fn ordered(problem: &Problem) -> Vec<&Arc<ExistingNode>> {
+    let mut nodes: Vec<&Arc<ExistingNode>> = problem.nodes.iter().collect();
     nodes.sort_by(|a, b| {
         b.is_initialized
             .cmp(&a.is_initialized)
@@ -50,20 +58,50 @@ pub(super) fn meets(node: &ExistingNode, requirements: &Requirements) -> bool {
     })
 }
 
-impl<'a> Node<'a> {
-    pub(super) fn new(node: &'a ExistingNode, daemons: &[DaemonPod], dims: &Dimensions) -> Self {
+impl Standing {
+    pub(super) fn new(node: &Arc<ExistingNode>, daemons: &[DaemonPod], dims: &Dimensions) -> Self {
         let mut room = dims.amounts(&node.allocatable);
         add_times(&mut room, &dims.amounts(&node.requests), -1);
         add_times(&mut room, &daemons::outstanding(node, daemons, dims), -1);
+        let ports = node.pods.iter();
         Self {
-            node,
             room,
-            place: Place::default(),
-            ports: node
-                .pods
-                .iter()
+            ports: ports
                 .flat_map(|p| p.shape.host_ports.iter().cloned())
                 .collect(),
+            node: Arc::clone(node),
+        }
+    }
+}
+
+/// The nodes of the problem in the order in which they are tried; what is known of them is taken over.
+pub(super) fn nodes<'a>(
+    problem: &'a Problem,
+    standing: &[Standing],
+    dims: &Dimensions,
+) -> Vec<Node<'a>> {
+    let mut known = standing.iter();
+    ordered(problem)
+        .into_iter()
+        .map(|node| {
+            // Both are in one order, so what is passed over here is a node that the problem leaves out.
+            let mut ahead = known.clone();
+            if let Some(found) = ahead.find(|it| Arc::ptr_eq(&it.node, node)) {
+                known = ahead;
+                return Node::new(node, found);
+            }
+            Node::new(node, &Standing::new(node, &problem.daemons, dims))
+        })
+        .collect()
+}
+
+impl<'a> Node<'a> {
+    fn new(node: &'a ExistingNode, standing: &Standing) -> Self {
+        Self {
+            node,
+            room: standing.room.clone(),
+            place: Place::default(),
+            ports: standing.ports.clone(),
             volumes: node.volumes.clone(),
             added: Vec::new(),
         }

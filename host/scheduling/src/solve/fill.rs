@@ -9,7 +9,8 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use super::bitset::BitSet;
-use super::pool_table::{PoolTable, TypeRow};
+use super::pool_rows::TypeRow;
+use super::pool_table::PoolTable;
 use super::topology::{GroupId, HOSTNAME_KEY, Membership, Rule, Topology};
 use super::unit_price::UnitPrice;
 use super::vocabulary::{Amounts, SetId, times_fitting};

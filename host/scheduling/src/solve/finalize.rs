@@ -8,7 +8,7 @@ use apis::labels;
 
 use super::Solver;
 use super::claim::Claim;
-use super::pool_table::CapacityType;
+use super::pool_rows::CapacityType;
 use super::vocabulary::{Amounts, add_times};
 use crate::error::{PodError, PoolCause, PoolFailure};
 use crate::problem::MinValuesPolicy;

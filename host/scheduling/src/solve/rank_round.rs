@@ -1,4 +1,4 @@
-//! The one call of the ranking policy in a solve: all pools, all offerings, one answer.
+//! The one call of the ranking policy in a round: all pools, all offerings, one answer.
 //!
 //! Nothing here weighs the answer; scores that cannot be used give way to prices.
 
@@ -7,79 +7,140 @@ use std::sync::Arc;
 
 use apis::resources::Resources;
 
-use super::setup::Admitted;
+use super::admission::Admission;
 use crate::instance_type::InstanceType;
-use crate::problem::Problem;
+use crate::problem::{OfferingKey, Pool, Problem};
 use crate::ranking::{
     ClaimView, OfferingTable, PodsSummary, RankAnswer, RankHook, RankRound, Symbols, TableRow,
 };
 
-/// The types of all pools, each once.
-#[derive(Default)]
-struct Catalogue {
+/// The types of all pools, each once, as the table that policies see. Counts of nodes are filled in by the round.
+#[derive(Debug)]
+pub(super) struct Catalogue {
+    admissions: Vec<Arc<Admission>>,
     types: Vec<Arc<InstanceType>>,
-    /// Pools of one class share their types; identity only saves work, the order of first sight decides.
-    known: BTreeMap<*const InstanceType, usize>,
-    /// The first table row of each type.
+    table: OfferingTable,
+    rows: Vec<TableRow>,
+    symbols: Symbols,
+    /// The rows that each pool may buy.
+    candidates: Vec<Vec<u32>>,
+    /// Positions of the types with a name, of which pools may have several versions.
+    by_name: BTreeMap<String, Vec<usize>>,
+    /// The first table row of each type, and the end.
     first_row: Vec<usize>,
 }
 
 impl Catalogue {
-    fn collect(round: &[Admitted<'_>]) -> Self {
-        let mut catalogue = Self::default();
-        for admitted in round {
-            for (type_index, _) in &admitted.rows {
-                let instance_type = &admitted.pool.instance_types[*type_index];
-                let types = &mut catalogue.types;
-                catalogue
-                    .known
-                    .entry(Arc::as_ptr(instance_type))
-                    .or_insert_with(|| {
-                        types.push(Arc::clone(instance_type));
-                        types.len() - 1
-                    });
+    pub(super) fn new(admissions: Vec<Arc<Admission>>) -> Self {
+        let mut types: Vec<Arc<InstanceType>> = Vec::new();
+        // Pools of one class share their types; identity only saves work, the order of first sight decides.
+        let mut known: BTreeMap<*const InstanceType, usize> = BTreeMap::new();
+        let mut by_name: BTreeMap<String, Vec<usize>> = BTreeMap::new();
+        for admission in &admissions {
+            for (type_index, _) in &admission.rows {
+                let instance_type = &admission.instance_types[*type_index];
+                known.entry(Arc::as_ptr(instance_type)).or_insert_with(|| {
+                    types.push(Arc::clone(instance_type));
+                    let positions = by_name.entry(instance_type.name.clone()).or_default();
+                    positions.push(types.len() - 1);
+                    types.len() - 1
+                });
             }
         }
-        catalogue
-    }
-
-    fn locate(&mut self, rows: &[TableRow]) {
-        self.first_row = vec![0; self.types.len()];
+        let mut symbols = Symbols::default();
+        let (table, rows) = OfferingTable::build(&types, &BTreeMap::new(), &mut symbols);
+        let mut first_row = vec![rows.len(); types.len() + 1];
         for (index, row) in rows.iter().enumerate().rev() {
-            self.first_row[row.instance_type] = index;
+            first_row[row.instance_type] = index;
+        }
+        let candidates = admissions
+            .iter()
+            .map(|admission| {
+                let row_of = |(type_index, offering): &(usize, usize)| {
+                    let instance_type = &admission.instance_types[*type_index];
+                    let at = known.get(&Arc::as_ptr(instance_type)).copied().unwrap_or(0);
+                    row_of(first_row[at], instance_type, *offering)
+                };
+                admission.rows.iter().map(row_of).collect()
+            })
+            .collect();
+        Self {
+            admissions,
+            types,
+            table,
+            rows,
+            symbols,
+            candidates,
+            by_name,
+            first_row,
         }
     }
 
-    fn row_of(&self, instance_type: &Arc<InstanceType>, offering: usize) -> u32 {
-        let at = self
-            .known
-            .get(&Arc::as_ptr(instance_type))
-            .copied()
-            .unwrap_or(0);
-        let before = instance_type.offerings[..offering]
-            .iter()
-            .filter(|o| o.available)
-            .count();
-        u32::try_from(self.first_row[at] + before).unwrap_or(u32::MAX)
+    /// Whether it is what `new` would make of these.
+    pub(super) fn is_of<'a>(&self, admissions: impl Iterator<Item = &'a Arc<Admission>>) -> bool {
+        let mut mine = self.admissions.iter();
+        let mut theirs = admissions;
+        loop {
+            match (mine.next(), theirs.next()) {
+                (None, None) => return true,
+                (Some(mine), Some(theirs)) if Arc::ptr_eq(mine, theirs) => {}
+                _ => return false,
+            }
+        }
     }
+
+    /// The table with the nodes that run now; its dictionary comes later.
+    fn table(&self, in_use: &BTreeMap<OfferingKey, u32>) -> OfferingTable {
+        let mut table = self.table.clone();
+        for (key, count) in in_use {
+            for at in self.by_name.get(&key.instance_type).into_iter().flatten() {
+                for row in self.rows_of(*at) {
+                    let offering = &self.types[*at].offerings[self.rows[row].offering];
+                    if offering.zone() == key.zone && offering.capacity_type() == key.capacity_type
+                    {
+                        table.in_use[row] = *count;
+                    }
+                }
+            }
+        }
+        table
+    }
+
+    fn rows_of(&self, at: usize) -> std::ops::Range<usize> {
+        let first = self.first_row[at];
+        let of_type = self.rows[first..].iter();
+        first..first + of_type.take_while(|row| row.instance_type == at).count()
+    }
+}
+
+fn row_of(first: usize, instance_type: &InstanceType, offering: usize) -> u32 {
+    let before = instance_type.offerings[..offering]
+        .iter()
+        .filter(|o| o.available)
+        .count();
+    u32::try_from(first + before).unwrap_or(u32::MAX)
 }
 
 /// One call for all pools. Answers the effective cost of each admitted row, by pool.
 pub(super) fn rank(
     problem: &Problem,
     hook: &dyn RankHook,
-    round: &[Admitted<'_>],
+    round: &[(&Pool, Arc<Admission>)],
+    catalogue: &Catalogue,
 ) -> (Vec<Vec<f64>>, RankAnswer) {
     if round.is_empty() {
         return (Vec::new(), RankAnswer::default());
     }
-    let mut catalogue = Catalogue::collect(round);
-    let mut symbols = Symbols::default();
-    let (table, rows) = OfferingTable::build(&catalogue.types, &problem.in_use, &mut symbols);
-    catalogue.locate(&rows);
+    let mut symbols = catalogue.symbols.clone();
     let summary = pods_summary(problem);
-    let view = |admitted: &Admitted<'_>| pool_view(admitted, summary, &catalogue, &mut symbols);
-    let claims = round.iter().map(view).collect();
+    let claims = round
+        .iter()
+        .zip(&catalogue.candidates)
+        .map(|((pool, admission), candidates)| ClaimView {
+            candidates: candidates.clone(),
+            ..pool_view(pool, admission, summary, &mut symbols)
+        })
+        .collect();
     let options = &problem.options;
     let rank_round = RankRound {
         now_seconds: u64::try_from(options.now.as_second()).unwrap_or(0),
@@ -88,7 +149,7 @@ pub(super) fn rank(
         seed: options.seed,
         table: OfferingTable {
             symbols: symbols.into_words(),
-            ..table
+            ..catalogue.table(&problem.in_use)
         },
         claims,
     };
@@ -104,21 +165,18 @@ pub(super) fn rank(
 }
 
 fn pool_view(
-    admitted: &Admitted<'_>,
+    pool: &Pool,
+    admission: &Admission,
     pods: PodsSummary,
-    catalogue: &Catalogue,
     symbols: &mut Symbols,
 ) -> ClaimView {
-    let node_pool = &admitted.pool.node_pool;
+    let node_pool = &pool.node_pool;
     let pool_labels = &node_pool.spec.template.metadata.labels;
-    let row = |(of_type, offering): &(usize, usize)| {
-        catalogue.row_of(&admitted.pool.instance_types[*of_type], *offering)
-    };
     ClaimView {
         nodepool: symbols.intern(node_pool.metadata.name.as_deref().unwrap_or("")),
         weight: u32::try_from(node_pool.weight()).unwrap_or(0),
-        candidates: admitted.rows.iter().map(row).collect(),
-        requirements: symbols.requirements(&admitted.template),
+        candidates: Vec::new(),
+        requirements: symbols.requirements(&admission.template),
         pods,
         labels: pool_labels
             .iter()

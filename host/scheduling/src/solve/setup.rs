@@ -1,31 +1,25 @@
 //! From the problem to the solver's state: interned requirements, tables of rows, topology counts.
 //!
-//! The ranking policy is asked here, once for all pools.
+//! What does not change from solve to solve comes prepared.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use apis::resources::Resources;
-
 use super::Solver;
-use super::daemons;
-use super::existing::{Node, ordered};
+use super::existing::nodes;
 use super::pod_groups::Grouper;
-use super::pool_table::{PoolTable, TableParts, admitted, template_requirements};
-use super::rank_round::rank;
+use super::pool_table::PoolTable;
+use super::prepared::Prepared;
 use super::topology::{GroupId, HOSTNAME_KEY, Membership, Place, Rule, Topology};
 use super::views::has_preference_taint;
-use super::vocabulary::{Dimensions, SetId, Vocabulary};
+use super::vocabulary::{SetId, Vocabulary};
 use crate::error::PodError;
-use crate::problem::{Pool, Problem};
-use crate::ranking::RankHook;
-use crate::requirements::Requirements;
-use crate::solution::Solution;
+use crate::problem::Problem;
 use crate::taints::untolerated;
 use k8s_openapi::api::core::v1::Taint;
 
 impl<'a> Solver<'a> {
-    pub(super) fn new(problem: &'a Problem, hook: &dyn RankHook, solution: &mut Solution) -> Self {
+    pub(super) fn new(problem: &'a Problem, prepared: &Prepared) -> Self {
         let mut refused = BTreeMap::new();
         let mut pods = Vec::with_capacity(problem.pods.len());
         for (index, pod) in problem.pods.iter().enumerate() {
@@ -41,7 +35,7 @@ impl<'a> Solver<'a> {
                 pods.push(index);
             }
         }
-        let dims = dimensions(problem, &pods);
+        let dims = prepared.dims.clone();
         let mut vocabulary = Vocabulary::new();
         let mut topology = Topology::new();
         let has_preference_taints = problem
@@ -52,7 +46,9 @@ impl<'a> Solver<'a> {
                 .nodes
                 .iter()
                 .any(|n| has_preference_taint(&n.taints));
-        register_bound_terms(problem, &mut topology);
+        for shape in &prepared.repelling {
+            register_terms(problem, shape, &mut topology);
+        }
         let grouper = Grouper {
             problem,
             vocabulary: &mut vocabulary,
@@ -61,8 +57,8 @@ impl<'a> Solver<'a> {
             has_preference_taints,
         };
         let groups = grouper.group(&pods);
-        let pools = pool_tables(problem, hook, (&mut vocabulary, &dims), solution);
-        set_domains(problem, &mut topology);
+        let pools = pool_tables(problem, prepared, &mut vocabulary);
+        set_domains(problem, prepared, &mut topology);
         let mut solver = Self {
             problem,
             vocabulary,
@@ -78,11 +74,8 @@ impl<'a> Solver<'a> {
             ranked: BTreeMap::new(),
             refused,
         };
-        solver.nodes = ordered(problem)
-            .into_iter()
-            .map(|node| Node::new(node, &problem.daemons, &solver.dims))
-            .collect();
-        solver.reachable = reachable(problem, &solver.topology);
+        solver.nodes = nodes(problem, &prepared.nodes, &solver.dims);
+        solver.reachable = reachable(problem, prepared, &solver.topology);
         solver.count_bound_pods();
         solver
     }
@@ -153,30 +146,11 @@ impl<'a> Solver<'a> {
     }
 }
 
-fn dimensions(problem: &Problem, pods: &[usize]) -> Dimensions {
-    let mut shapes: Vec<&Resources> = Vec::new();
-    let mut seen = BTreeSet::new();
-    for pod in pods {
-        let shape = &problem.pods[*pod].shape;
-        if seen.insert(Arc::as_ptr(shape)) {
-            shapes.push(&shape.requests);
-        }
-    }
-    let daemons = problem.daemons.iter().map(|d| &d.shape.requests);
-    Dimensions::collect(shapes.into_iter().chain(daemons))
-}
-
 /// Required anti-affinity terms of running pods keep pending ones out, so they need groups too.
-fn register_bound_terms(problem: &Problem, topology: &mut Topology) {
-    let mut seen = BTreeSet::new();
-    for pod in problem.nodes.iter().flat_map(|n| &n.pods) {
-        if pod.shape.pod_anti_affinity.is_empty() || !seen.insert(Arc::as_ptr(&pod.shape)) {
-            continue;
-        }
-        for term in &pod.shape.pod_anti_affinity {
-            let rule = Rule::AntiAffinity { is_required: true };
-            topology.affinity(rule, term, &pod.shape.namespace, &problem.namespaces);
-        }
+fn register_terms(problem: &Problem, shape: &crate::pod::PodShape, topology: &mut Topology) {
+    for term in &shape.pod_anti_affinity {
+        let rule = Rule::AntiAffinity { is_required: true };
+        topology.affinity(rule, term, &shape.namespace, &problem.namespaces);
     }
 }
 
@@ -203,12 +177,12 @@ fn bound_membership(
 }
 
 /// The domains of every key: what pools could offer, available now or not, and what nodes have.
-fn set_domains(problem: &Problem, topology: &mut Topology) {
+fn set_domains(problem: &Problem, prepared: &Prepared, topology: &mut Topology) {
     for key in 1..topology.keys().len() {
         let name = topology.keys()[key].clone();
         let mut values: BTreeSet<String> = BTreeSet::new();
-        for pool in &problem.pools {
-            values.extend(pool_domains(pool, &name));
+        for admission in prepared.admissions.values() {
+            values.extend(admission.domains(&name).iter().cloned());
         }
         values.extend(
             problem
@@ -221,7 +195,11 @@ fn set_domains(problem: &Problem, topology: &mut Topology) {
 }
 
 /// For each spread that honours taints, which domains a tolerated pool or node has.
-fn reachable(problem: &Problem, topology: &Topology) -> BTreeMap<GroupId, Vec<bool>> {
+fn reachable(
+    problem: &Problem,
+    prepared: &Prepared,
+    topology: &Topology,
+) -> BTreeMap<GroupId, Vec<bool>> {
     let mut reachable = BTreeMap::new();
     for id in 0..topology.len() {
         let group = topology.group(id);
@@ -237,8 +215,11 @@ fn reachable(problem: &Problem, topology: &Topology) -> BTreeMap<GroupId, Vec<bo
             .filter_map(|n| n.labels.get(key).cloned())
             .collect();
         for pool in &problem.pools {
-            if is_open(&pool.node_pool.spec.template.spec.taints) {
-                values.extend(pool_domains(pool, key));
+            let name = pool.node_pool.metadata.name.as_deref().unwrap_or("");
+            if is_open(&pool.node_pool.spec.template.spec.taints)
+                && let Some(admission) = prepared.admissions.get(name)
+            {
+                values.extend(admission.domains(key).iter().cloned());
             }
         }
         let domains = topology.domains(group.key).iter();
@@ -247,92 +228,22 @@ fn reachable(problem: &Problem, topology: &Topology) -> BTreeMap<GroupId, Vec<bo
     reachable
 }
 
-fn pool_domains(pool: &Pool, key: &str) -> BTreeSet<String> {
-    let template = template_requirements(pool);
-    let of_template = template.get(key);
-    let mut values: BTreeSet<&str> = BTreeSet::new();
-    for instance_type in pool.instance_types.iter() {
-        let own = std::iter::once(&instance_type.requirements);
-        let offered = instance_type.offerings.iter().map(|o| &o.requirements);
-        for requirement in own.chain(offered).filter_map(|r| r.find(key)) {
-            if !requirement.is_complement() {
-                values.extend(requirement.values());
-            }
-        }
-    }
-    values.retain(|value| of_template.has(value));
-    if values.is_empty() && !of_template.is_complement() {
-        values.extend(of_template.values());
-    }
-    values.into_iter().map(str::to_owned).collect()
-}
-
-/// One pool's share of the round: its position in the problem and its admitted rows.
-pub(super) struct Admitted<'a> {
-    pub(super) pool: &'a Pool,
-    pub(super) template: Requirements,
-    pub(super) rows: Vec<(usize, usize)>,
-}
-
-/// Asks the policy once and builds the tables in the order in which pools are tried.
+/// The tables in the order in which pools are tried.
 fn pool_tables(
     problem: &Problem,
-    hook: &dyn RankHook,
-    (vocabulary, dims): (&mut Vocabulary, &Dimensions),
-    solution: &mut Solution,
+    prepared: &Prepared,
+    vocabulary: &mut Vocabulary,
 ) -> Vec<PoolTable> {
-    let mut pools: Vec<&Pool> = problem.pools.iter().collect();
-    let name = |p: &Pool| p.node_pool.metadata.name.clone().unwrap_or_default();
-    // Of equal weights the greater name goes first, as in Karpenter.
-    pools.sort_by(|a, b| {
-        b.node_pool
-            .weight()
-            .cmp(&a.node_pool.weight())
-            .then_with(|| name(b).cmp(&name(a)))
-    });
-    let mut round: Vec<Admitted<'_>> = Vec::new();
-    for pool in pools {
-        let template = template_requirements(pool);
-        let rows = admitted(pool, &template, problem.options.reserved);
-        if rows.is_empty() {
-            let message =
-                "no instance type and available offering meets the requirements of the nodepool";
-            solution.pool_errors.insert(name(pool), message.to_owned());
-        } else {
-            round.push(Admitted {
-                pool,
-                template,
-                rows,
-            });
-        }
-    }
-    let (costs, answer) = rank(problem, hook, &round);
-    solution.uses = answer.uses;
-    let mut tables = Vec::new();
-    for ((admitted, ranking), costs) in round.into_iter().zip(answer.rankings).zip(costs) {
-        if let Some(note) = ranking.note {
-            solution.notes.insert(name(admitted.pool), note);
-        }
-        let excluded: BTreeSet<usize> = ranking
-            .excluded
-            .iter()
-            .map(|(position, _)| *position as usize)
-            .collect();
-        let daemons = daemons::overheads(admitted.pool, &admitted.template, &problem.daemons, dims);
-        let rows = admitted.rows.iter().zip(costs).enumerate();
-        let parts = TableParts {
-            pool: admitted.pool,
-            template: vocabulary.set(admitted.template),
-            rows: rows
-                .filter(|(position, _)| !excluded.contains(position))
-                .map(|(_, ((type_index, offering), cost))| (*type_index, *offering, cost))
-                .collect(),
-            excluded: excluded.len(),
-            daemons,
-        };
-        let mut table = PoolTable::new(parts, dims, vocabulary);
-        table.judge_limits(problem.pods.len());
-        tables.push(table);
-    }
-    tables
+    prepared
+        .pools
+        .iter()
+        .filter_map(|of_pool| {
+            let pool = problem.pools.iter().find(|pool| {
+                pool.node_pool.metadata.name.as_deref().unwrap_or("") == of_pool.name
+            })?;
+            let mut table = PoolTable::new(pool, &of_pool.admission, &of_pool.rows, vocabulary);
+            table.judge_limits(problem.pods.len());
+            Some(table)
+        })
+        .collect()
 }

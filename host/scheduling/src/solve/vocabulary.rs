@@ -56,7 +56,7 @@ impl Vocabulary {
         if let Some(known) = self.merged.get(&key) {
             return *known;
         }
-        let result = self.sets[a].intersects(&self.sets[b]).is_ok().then(|| {
+        let result = self.sets[a].meets(&self.sets[b]).then(|| {
             let mut both = self.sets[a].clone();
             both.extend_with(&self.sets[b]);
             both
@@ -74,7 +74,7 @@ impl Vocabulary {
 }
 
 /// The resources that pods and daemons ask for.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Dimensions {
     names: IndexSet<String>,
 }

@@ -1,0 +1,133 @@
+//! What a pool may buy by its own requirements, before any policy is asked.
+//!
+//! Depends on the pool's template and its instance types only, so that it outlives a round. Answers to Karpenter's
+//! `scheduling/nodeclaimtemplate.go`.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use apis::labels;
+
+use crate::instance_type::InstanceType;
+use crate::problem::{Pool, ReservedMode};
+use crate::requirements::{Operator, Requirement, Requirements};
+
+/// A pool's types and offerings that its own requirements admit.
+#[derive(Debug)]
+pub(super) struct Admission {
+    pub(super) template: Requirements,
+    pub(super) instance_types: Arc<[Arc<InstanceType>]>,
+    has_reserved: bool,
+    /// Positions of the type and of the offering.
+    pub(super) rows: Vec<(usize, usize)>,
+    /// What could ever be bought of a label, by key.
+    domains: Mutex<BTreeMap<String, Arc<BTreeSet<String>>>>,
+}
+
+impl Admission {
+    pub(super) fn new(pool: &Pool, template: Requirements, reserved: ReservedMode) -> Self {
+        let instance_types = Arc::clone(&pool.instance_types);
+        let rows = admitted(&instance_types, &template, reserved);
+        Self {
+            template,
+            instance_types,
+            has_reserved: reserved != ReservedMode::Off,
+            rows,
+            domains: Mutex::default(),
+        }
+    }
+
+    /// Whether it is what `new` would make of these.
+    pub(super) fn is_of(
+        &self,
+        pool: &Pool,
+        template: &Requirements,
+        reserved: ReservedMode,
+    ) -> bool {
+        Arc::ptr_eq(&self.instance_types, &pool.instance_types)
+            && self.has_reserved == (reserved != ReservedMode::Off)
+            && self.template == *template
+    }
+
+    /// The values that nodes of the pool could have for a label, available now or not.
+    pub(super) fn domains(&self, key: &str) -> Arc<BTreeSet<String>> {
+        let mut known = self.domains.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(domains) = known.get(key) {
+            return Arc::clone(domains);
+        }
+        let domains = Arc::new(domains(&self.instance_types, &self.template, key));
+        known.insert(key.to_owned(), Arc::clone(&domains));
+        domains
+    }
+}
+
+/// The requirements of nodes of a pool: its own, its labels, and those every node gets.
+pub(super) fn template_requirements(pool: &Pool) -> Requirements {
+    let template = &pool.node_pool.spec.template;
+    let class = &template.spec.node_class_ref;
+    let mut requirements =
+        Requirements::from_node_selector_requirements(&template.spec.requirements);
+    requirements.extend_with(&Requirements::from_labels(&template.metadata.labels));
+    let name = pool.node_pool.metadata.name.as_deref().unwrap_or("");
+    let class_key = labels::node_class_label(&class.group, &class.kind);
+    for (key, value) in [
+        (labels::NODEPOOL, name),
+        (class_key.as_str(), class.name.as_str()),
+        // Simulation only: DaemonSets that select registered or initialized nodes must count.
+        (labels::REGISTERED, "true"),
+        (labels::INITIALIZED, "true"),
+    ] {
+        requirements.add(Requirement::new(key, Operator::In, [value]));
+    }
+    requirements
+}
+
+fn admitted(
+    instance_types: &[Arc<InstanceType>],
+    template: &Requirements,
+    reserved: ReservedMode,
+) -> Vec<(usize, usize)> {
+    let mut rows = Vec::new();
+    // Types share few distinct offering requirements (zone by capacity type), so each is judged once.
+    let mut judged: BTreeMap<&Requirements, bool> = BTreeMap::new();
+    for (type_index, instance_type) in instance_types.iter().enumerate() {
+        if !template.meets(&instance_type.requirements) {
+            continue;
+        }
+        for (offering_index, offering) in instance_type.offerings.iter().enumerate() {
+            let is_off = reserved == ReservedMode::Off && offering.is_reserved();
+            if offering.is_launchable()
+                && !is_off
+                && *judged
+                    .entry(&offering.requirements)
+                    .or_insert_with(|| template.meets(&offering.requirements))
+            {
+                rows.push((type_index, offering_index));
+            }
+        }
+    }
+    rows
+}
+
+fn domains(
+    instance_types: &[Arc<InstanceType>],
+    template: &Requirements,
+    key: &str,
+) -> BTreeSet<String> {
+    let of_template = template.get(key);
+    let mut values: BTreeSet<&str> = BTreeSet::new();
+    for instance_type in instance_types {
+        let own = std::iter::once(&instance_type.requirements);
+        let offered = instance_type.offerings.iter().map(|o| &o.requirements);
+        for requirement in own.chain(offered).filter_map(|r| r.find(key)) {
+            if !requirement.is_complement() {
+                values.extend(requirement.values());
+            }
+        }
+    }
+    values.retain(|value| of_template.has(value));
+    if values.is_empty() && !of_template.is_complement() {
+        values.extend(of_template.values());
+    }
+    values.into_iter().map(str::to_owned).collect()
+}

@@ -1,0 +1,382 @@
+//! The offerings that a pool may buy, in order of cost, with sets of rows for every question the packer asks.
+//!
+//! Made once for a pool, its types, the policy's scores and the daemons, and shared by all solves that see the same;
+//! what it works out later depends on nothing but the question. Answers to Karpenter's
+//! `scheduling/nodeclaimtemplate.go` and the filter in `scheduling/nodeclaim.go`.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use apis::labels;
+use apis::resources::Resources;
+
+use super::admission::Admission;
+use super::bitset::BitSet;
+use super::vocabulary::{Amounts, Dimensions, add_times};
+use crate::instance_type::{InstanceType, Offering};
+use crate::pod::HostPort;
+use crate::requirements::{Requirement, is_negative};
+
+/// Answers about single requirements kept at most; hosts and other endless values must not fill the memory.
+const ANSWERS_MAX: usize = 4096;
+
+/// One way to buy a node.
+#[derive(Debug, Clone)]
+pub(super) struct Row {
+    /// Position in [`PoolTable::types`].
+    pub(super) type_index: usize,
+    /// Position in the type's offerings.
+    pub(super) offering: usize,
+    pub(super) cost: f64,
+    pub(super) price: f64,
+    pub(super) capacity_type: CapacityType,
+}
+
+impl Row {
+    pub(super) fn is_reserved(&self) -> bool {
+        self.capacity_type == CapacityType::Reserved
+    }
+}
+
+/// How an offering is sold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum CapacityType {
+    OnDemand,
+    Spot,
+    Reserved,
+}
+
+impl CapacityType {
+    fn of(offering: &Offering) -> Self {
+        match offering.capacity_type() {
+            labels::CAPACITY_TYPE_SPOT => Self::Spot,
+            labels::CAPACITY_TYPE_RESERVED => Self::Reserved,
+            _ => Self::OnDemand,
+        }
+    }
+
+    pub(super) const fn as_str(self) -> &'static str {
+        match self {
+            Self::OnDemand => labels::CAPACITY_TYPE_ON_DEMAND,
+            Self::Spot => labels::CAPACITY_TYPE_SPOT,
+            Self::Reserved => labels::CAPACITY_TYPE_RESERVED,
+        }
+    }
+}
+
+/// A type with what is left after daemons.
+#[derive(Debug, Clone)]
+pub(super) struct TypeRow {
+    pub(super) instance_type: Arc<InstanceType>,
+    pub(super) allocatable: Amounts,
+    pub(super) daemon_overhead: Amounts,
+    pub(super) daemon_ports: Arc<[HostPort]>,
+}
+
+/// Distinct allocatable amounts of one resource, with the rows that have at least as much.
+#[derive(Debug)]
+struct FitColumn {
+    amounts: Vec<i64>,
+    at_least: Vec<BitSet>,
+}
+
+/// Rows by what they offer for one label.
+#[derive(Debug)]
+struct KeyColumn {
+    /// `None` stands for rows without the label.
+    offered: Vec<(Option<Requirement>, BitSet)>,
+    /// Some row has the label.
+    is_known: bool,
+    /// Every row has at most one value for the label, so that choosing a row settles it.
+    settles: bool,
+}
+
+/// What was asked before.
+#[derive(Debug, Default)]
+struct Answers {
+    columns: BTreeMap<String, Arc<KeyColumn>>,
+    /// The rows that satisfy a requirement; `None` when no row knows the label, which the pool then decides.
+    satisfying: BTreeMap<Requirement, Option<Arc<BitSet>>>,
+}
+
+/// A pool's rows.
+#[derive(Debug)]
+pub(super) struct PoolRows {
+    pub(super) types: Vec<TypeRow>,
+    pub(super) rows: Vec<Row>,
+    /// Offerings that the policy ruled out.
+    pub(super) excluded: usize,
+    /// The greatest capacity of each resource among the types.
+    pub(super) greatest: Resources,
+    /// Free slots of reservations, by id.
+    pub(super) reservations: BTreeMap<String, u32>,
+    fit: Vec<FitColumn>,
+    answers: Mutex<Answers>,
+}
+
+/// What rows are made of, once the policy has spoken.
+pub(super) struct RowParts<'a> {
+    pub(super) admission: &'a Admission,
+    /// Effective cost of each admitted row.
+    pub(super) costs: &'a [f64],
+    /// Positions of admitted rows that are never to be bought.
+    pub(super) excluded: &'a BTreeSet<usize>,
+    /// Overhead and host ports of the daemons, by position of the type in the pool.
+    pub(super) daemons: &'a [(Amounts, Arc<[HostPort]>)],
+}
+
+impl PoolRows {
+    pub(super) fn new(parts: &RowParts<'_>, dims: &Dimensions) -> Self {
+        let mut types: Vec<TypeRow> = Vec::new();
+        let mut position: BTreeMap<usize, usize> = BTreeMap::new();
+        let mut rows = Vec::with_capacity(parts.admission.rows.len());
+        let mut greatest = Resources::new();
+        let priced = parts.admission.rows.iter().zip(parts.costs).enumerate();
+        for (at, (&(type_index, offering), &cost)) in priced {
+            if parts.excluded.contains(&at) {
+                continue;
+            }
+            let instance_type = &parts.admission.instance_types[type_index];
+            let at = *position.entry(type_index).or_insert_with(|| {
+                let (overhead, ports) = parts
+                    .daemons
+                    .get(type_index)
+                    .cloned()
+                    .unwrap_or_else(|| (dims.zero(), Arc::from([])));
+                let mut allocatable = dims.amounts(&instance_type.allocatable());
+                add_times(&mut allocatable, &overhead, -1);
+                greatest = std::mem::take(&mut greatest).max(&instance_type.capacity);
+                types.push(TypeRow {
+                    instance_type: Arc::clone(instance_type),
+                    allocatable,
+                    daemon_overhead: overhead,
+                    daemon_ports: ports,
+                });
+                types.len() - 1
+            });
+            let sold = &instance_type.offerings[offering];
+            rows.push(Row {
+                type_index: at,
+                offering,
+                cost,
+                price: sold.price_per_hour,
+                capacity_type: CapacityType::of(sold),
+            });
+        }
+        sort_rows(&mut rows, &types);
+        let mut made = Self {
+            types,
+            rows,
+            excluded: parts.excluded.len(),
+            greatest,
+            reservations: BTreeMap::new(),
+            fit: Vec::new(),
+            answers: Mutex::default(),
+        };
+        made.reservations = made.reservation_slots();
+        made.fit = (0..dims.len())
+            .map(|dimension| made.fit_column(dimension))
+            .collect();
+        made
+    }
+
+    fn reservation_slots(&self) -> BTreeMap<String, u32> {
+        let mut slots = BTreeMap::new();
+        for row in &self.rows {
+            if row.is_reserved() {
+                let offering = self.offering(row);
+                let id = offering.reservation_id().to_owned();
+                let left = slots.entry(id).or_insert(offering.reservation_capacity);
+                *left = (*left).min(offering.reservation_capacity);
+            }
+        }
+        slots
+    }
+
+    fn fit_column(&self, dimension: usize) -> FitColumn {
+        let amount = |row: &Row| self.types[row.type_index].allocatable[dimension];
+        let mut amounts: Vec<i64> = self.rows.iter().map(amount).collect();
+        amounts.sort_unstable();
+        amounts.dedup();
+        let mut at_least = vec![BitSet::empty(self.rows.len()); amounts.len()];
+        for (index, row) in self.rows.iter().enumerate() {
+            if let Ok(rank) = amounts.binary_search(&amount(row)) {
+                at_least[rank].insert(index);
+            }
+        }
+        for rank in (0..at_least.len().saturating_sub(1)).rev() {
+            let (low, high) = at_least.split_at_mut(rank + 1);
+            low[rank].unite(&high[0]);
+        }
+        FitColumn { amounts, at_least }
+    }
+
+    pub(super) fn offering(&self, row: &Row) -> &Offering {
+        &self.types[row.type_index].instance_type.offerings[row.offering]
+    }
+
+    pub(super) fn type_of(&self, row: usize) -> &TypeRow {
+        &self.types[self.rows[row].type_index]
+    }
+
+    /// Keeps the rows on which the requests fit, daemons aside.
+    pub(super) fn retain_fitting(&self, rows: &mut BitSet, requests: &[i64]) {
+        for (column, request) in self.fit.iter().zip(requests) {
+            // A type whose daemons alone overfill a resource has a negative amount there and fits nothing.
+            let rank = column.amounts.partition_point(|amount| amount < request);
+            if rank == 0 {
+                continue;
+            }
+            match column.at_least.get(rank) {
+                Some(set) => rows.intersect(set),
+                None => *rows = BitSet::empty(self.rows.len()),
+            }
+        }
+    }
+
+    /// The rows that satisfy one requirement; `None` when no row knows the label, which the pool then decides.
+    pub(super) fn rows_satisfying(&self, requirement: &Requirement) -> Option<Arc<BitSet>> {
+        let mut answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = answers.satisfying.get(requirement) {
+            return known.clone();
+        }
+        let column = self.column(&mut answers, requirement.key());
+        let satisfying = column.is_known.then(|| {
+            let mut satisfying = BitSet::empty(self.rows.len());
+            for (offered, rows) in &column.offered {
+                let is_met = match offered {
+                    Some(offered) => {
+                        offered.has_intersection(requirement)
+                            || (is_negative(offered.operator())
+                                && is_negative(requirement.operator()))
+                    }
+                    None => is_negative(requirement.operator()),
+                };
+                if is_met {
+                    satisfying.unite(rows);
+                }
+            }
+            Arc::new(satisfying)
+        });
+        if answers.satisfying.len() >= ANSWERS_MAX {
+            answers.satisfying.clear();
+        }
+        answers
+            .satisfying
+            .insert(requirement.clone(), satisfying.clone());
+        satisfying
+    }
+
+    fn column(&self, answers: &mut Answers, key: &str) -> Arc<KeyColumn> {
+        if let Some(known) = answers.columns.get(key) {
+            return Arc::clone(known);
+        }
+        let mut offered: BTreeMap<Option<&Requirement>, BitSet> = BTreeMap::new();
+        for index in 0..self.rows.len() {
+            offered
+                .entry(self.offered(index, key))
+                .or_insert_with(|| BitSet::empty(self.rows.len()))
+                .insert(index);
+        }
+        let is_known = offered.keys().any(Option::is_some);
+        let is_single = |r: &Requirement| !r.is_complement() && r.values().len() <= 1;
+        let column = Arc::new(KeyColumn {
+            is_known,
+            settles: is_known && offered.keys().all(|o| o.is_none_or(is_single)),
+            offered: offered
+                .into_iter()
+                .map(|(offered, rows)| (offered.cloned(), rows))
+                .collect(),
+        });
+        if answers.columns.len() >= ANSWERS_MAX {
+            answers.columns.clear();
+        }
+        answers.columns.insert(key.to_owned(), Arc::clone(&column));
+        column
+    }
+
+    fn offered(&self, row: usize, key: &str) -> Option<&Requirement> {
+        let row = &self.rows[row];
+        let of_type = &self.types[row.type_index].instance_type;
+        let own = self.offering(row).requirements.find(key);
+        own.or_else(|| of_type.requirements.find(key))
+    }
+
+    /// Whether every row has at most one value for the label, so that choosing a row settles it.
+    pub(super) fn settles(&self, key: &str) -> bool {
+        let mut answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
+        self.column(&mut answers, key).settles
+    }
+
+    /// The value a row has for a label.
+    pub(super) fn value_of(&self, row: usize, key: &str) -> Option<String> {
+        let offered = self.offered(row, key)?;
+        if offered.is_complement() || offered.values().len() != 1 {
+            return None;
+        }
+        offered.values().next().map(str::to_owned)
+    }
+
+    /// The values rows offer for a label, with their rows, as far as the template allows them.
+    pub(super) fn domains(
+        &self,
+        key: &str,
+        of_template: Option<&Requirement>,
+    ) -> BTreeMap<String, BitSet> {
+        let column = {
+            let mut answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
+            self.column(&mut answers, key)
+        };
+        let mut domains: BTreeMap<String, BitSet> = BTreeMap::new();
+        for (offered, rows) in &column.offered {
+            for value in offered
+                .iter()
+                .filter(|o| !o.is_complement())
+                .flat_map(Requirement::values)
+            {
+                match domains.get_mut(value) {
+                    Some(known) => known.unite(rows),
+                    None => {
+                        domains.insert(value.to_owned(), rows.clone());
+                    }
+                }
+            }
+        }
+        if let Some(template) = of_template {
+            if domains.is_empty() && !template.is_complement() {
+                let all = BitSet::full(self.rows.len());
+                domains.extend(
+                    template
+                        .values()
+                        .map(|value| (value.to_owned(), all.clone())),
+                );
+            }
+            domains.retain(|value, _| template.has(value));
+        }
+        domains
+    }
+}
+
+/// Cheapest first; ties go to the newer generation, then to the names.
+fn sort_rows(rows: &mut [Row], types: &[TypeRow]) {
+    let generations: Vec<u32> = types.iter().map(|t| t.instance_type.generation()).collect();
+    rows.sort_by(|a, b| {
+        a.cost
+            .total_cmp(&b.cost)
+            .then_with(|| generations[b.type_index].cmp(&generations[a.type_index]))
+            .then_with(|| {
+                let (a, b) = (&types[a.type_index], &types[b.type_index]);
+                a.instance_type.name.cmp(&b.instance_type.name)
+            })
+            .then_with(|| sold(types, a).cmp(&sold(types, b)))
+    });
+}
+
+fn sold<'a>(types: &'a [TypeRow], row: &Row) -> [&'a str; 3] {
+    let offering = &types[row.type_index].instance_type.offerings[row.offering];
+    [
+        offering.zone(),
+        offering.capacity_type(),
+        offering.reservation_id(),
+    ]
+}

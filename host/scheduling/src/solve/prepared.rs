@@ -1,0 +1,281 @@
+//! What a solve needs and what does not change from one solve to the next: pools with their rows ranked, nodes with
+//! their room.
+//!
+//! The policy is asked here, once for all pools, and every solve over the same pools shares the answer. Results of
+//! earlier rounds are taken over where the types, the pool's requirements, the scores and the daemons are the same,
+//! so an answer never depends on what was kept.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use k8s_openapi::api::core::v1::Taint;
+
+use super::admission::{Admission, template_requirements};
+use super::daemons;
+use super::existing::{Standing, ordered};
+use super::pool_rows::{PoolRows, RowParts};
+use super::rank_round::{Catalogue, rank};
+use super::vocabulary::Dimensions;
+use crate::pod::PodShape;
+use crate::problem::{DaemonPod, Pool, Problem};
+use crate::ranking::{PolicyUse, RankHook};
+
+/// How many rounds an unused table is kept: provisioning and disruption take turns with one cache.
+const ROUNDS_KEPT: u64 = 8;
+
+/// Tables of earlier rounds. Owned by whoever runs the rounds; dropping it costs time, never answers.
+#[derive(Debug, Default)]
+pub struct TableCache(Mutex<Kept>);
+
+#[derive(Debug, Default)]
+struct Kept {
+    round: u64,
+    admissions: Vec<Aged<Arc<Admission>>>,
+    ranked: Vec<Aged<Arc<Ranked>>>,
+    catalogues: Vec<Aged<Arc<Catalogue>>>,
+}
+
+#[derive(Debug)]
+struct Aged<T> {
+    round: u64,
+    value: T,
+}
+
+/// Rows with all that made them what they are.
+#[derive(Debug)]
+struct Ranked {
+    admission: Arc<Admission>,
+    costs: Vec<f64>,
+    excluded: BTreeSet<usize>,
+    taints: Vec<Taint>,
+    daemons: Vec<Arc<PodShape>>,
+    dims: Dimensions,
+    rows: Arc<PoolRows>,
+}
+
+/// A pool of the round.
+#[derive(Debug, Clone)]
+pub(super) struct PreparedPool {
+    pub(super) name: String,
+    pub(super) admission: Arc<Admission>,
+    pub(super) rows: Arc<PoolRows>,
+}
+
+/// The pools and nodes of a round, ready for any number of solves.
+#[derive(Debug, Clone)]
+pub struct Prepared {
+    pub(super) dims: Dimensions,
+    /// In the order in which they are tried; pools that can buy nothing are absent.
+    pub(super) pools: Vec<PreparedPool>,
+    /// Every pool's admission by name, for the domains of labels.
+    pub(super) admissions: BTreeMap<String, Arc<Admission>>,
+    /// In the order in which they are tried.
+    pub(super) nodes: Vec<Standing>,
+    /// Shapes of running pods that keep others out.
+    pub(super) repelling: Vec<Arc<PodShape>>,
+    pub(super) pool_errors: BTreeMap<String, String>,
+    pub(super) notes: BTreeMap<String, String>,
+    uses: Vec<PolicyUse>,
+}
+
+impl Prepared {
+    /// Asks the policy and works out what all solves over these pools, daemons and nodes share. A solve may leave
+    /// nodes out, add pods that ask for no other resources than pods of the problem or of its nodes, and differ in
+    /// what is in use and in packing.
+    pub fn new(problem: &Problem, hook: &dyn RankHook, cache: &TableCache) -> Self {
+        let mut kept = cache.0.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.round += 1;
+        let dims = dimensions(problem);
+        let mut pool_errors = BTreeMap::new();
+        let mut admissions = BTreeMap::new();
+        let mut round: Vec<(&Pool, Arc<Admission>)> = Vec::new();
+        for pool in in_order(&problem.pools) {
+            let admission = kept.admission(pool, problem);
+            admissions.insert(name(pool), Arc::clone(&admission));
+            if admission.rows.is_empty() {
+                let message = "no instance type and available offering meets the requirements of the nodepool";
+                pool_errors.insert(name(pool), message.to_owned());
+            } else {
+                round.push((pool, admission));
+            }
+        }
+        let catalogue = kept.catalogue(&round);
+        let (costs, answer) = rank(problem, hook, &round, &catalogue);
+        let mut notes = BTreeMap::new();
+        let mut pools = Vec::new();
+        for (((pool, admission), ranking), costs) in
+            round.into_iter().zip(answer.rankings).zip(costs)
+        {
+            if let Some(note) = ranking.note {
+                notes.insert(name(pool), note);
+            }
+            let excluded = ranking.excluded.iter();
+            let excluded = excluded.map(|(position, _)| *position as usize).collect();
+            let rows = kept.rows(
+                pool,
+                &admission,
+                (costs, excluded),
+                (&problem.daemons, &dims),
+            );
+            pools.push(PreparedPool {
+                name: name(pool),
+                admission,
+                rows,
+            });
+        }
+        kept.forget();
+        drop(kept);
+        let nodes = ordered(problem)
+            .into_iter()
+            .map(|node| Standing::new(node, &problem.daemons, &dims))
+            .collect();
+        Self {
+            repelling: repelling(problem),
+            dims,
+            pools,
+            admissions,
+            nodes,
+            pool_errors,
+            notes,
+            uses: answer.uses,
+        }
+    }
+
+    /// The policies that were asked.
+    pub fn uses(&self) -> &[PolicyUse] {
+        &self.uses
+    }
+}
+
+impl Kept {
+    fn admission(&mut self, pool: &Pool, problem: &Problem) -> Arc<Admission> {
+        let template = template_requirements(pool);
+        let reserved = problem.options.reserved;
+        if let Some(known) = self
+            .admissions
+            .iter_mut()
+            .find(|it| it.value.is_of(pool, &template, reserved))
+        {
+            known.round = self.round;
+            return Arc::clone(&known.value);
+        }
+        let value = Arc::new(Admission::new(pool, template, reserved));
+        self.admissions.push(Aged {
+            round: self.round,
+            value: Arc::clone(&value),
+        });
+        value
+    }
+
+    fn catalogue(&mut self, round: &[(&Pool, Arc<Admission>)]) -> Arc<Catalogue> {
+        let admissions = || round.iter().map(|(_, admission)| admission);
+        if let Some(known) = self
+            .catalogues
+            .iter_mut()
+            .find(|it| it.value.is_of(admissions()))
+        {
+            known.round = self.round;
+            return Arc::clone(&known.value);
+        }
+        let value = Arc::new(Catalogue::new(admissions().cloned().collect()));
+        self.catalogues.push(Aged {
+            round: self.round,
+            value: Arc::clone(&value),
+        });
+        value
+    }
+
+    fn rows(
+        &mut self,
+        pool: &Pool,
+        admission: &Arc<Admission>,
+        (costs, excluded): (Vec<f64>, BTreeSet<usize>),
+        (daemons, dims): (&[DaemonPod], &Dimensions),
+    ) -> Arc<PoolRows> {
+        let taints = &pool.node_pool.spec.template.spec.taints;
+        if let Some(known) = self.ranked.iter_mut().find(|it| {
+            let ranked = &it.value;
+            Arc::ptr_eq(&ranked.admission, admission)
+                && ranked.excluded == excluded
+                && ranked.dims == *dims
+                && ranked.taints == *taints
+                && ranked.daemons.iter().eq(daemons.iter().map(|d| &d.shape))
+                && ranked.costs == costs
+        }) {
+            known.round = self.round;
+            return Arc::clone(&known.value.rows);
+        }
+        let overheads = daemons::overheads(pool, &admission.template, daemons, dims);
+        let parts = RowParts {
+            admission,
+            costs: &costs,
+            excluded: &excluded,
+            daemons: &overheads,
+        };
+        let rows = Arc::new(PoolRows::new(&parts, dims));
+        self.ranked.push(Aged {
+            round: self.round,
+            value: Arc::new(Ranked {
+                admission: Arc::clone(admission),
+                costs,
+                excluded,
+                taints: taints.clone(),
+                daemons: daemons.iter().map(|d| Arc::clone(&d.shape)).collect(),
+                dims: dims.clone(),
+                rows: Arc::clone(&rows),
+            }),
+        });
+        rows
+    }
+
+    fn forget(&mut self) {
+        let oldest = self.round.saturating_sub(ROUNDS_KEPT);
+        self.admissions.retain(|it| it.round >= oldest);
+        self.ranked.retain(|it| it.round >= oldest);
+        self.catalogues.retain(|it| it.round >= oldest);
+    }
+}
+
+fn name(pool: &Pool) -> String {
+    pool.node_pool.metadata.name.clone().unwrap_or_default()
+}
+
+/// Heaviest first; of equal weights the greater name goes first, as in Karpenter.
+fn in_order(pools: &[Pool]) -> Vec<&Pool> {
+    let mut pools: Vec<&Pool> = pools.iter().collect();
+    pools.sort_by_cached_key(|pool| std::cmp::Reverse((pool.node_pool.weight(), name(pool))));
+    pools
+}
+
+fn dimensions(problem: &Problem) -> Dimensions {
+    let mut seen = BTreeSet::new();
+    let bound = problem.nodes.iter().flat_map(|node| &node.pods);
+    let shapes: Vec<&PodShape> = problem
+        .pods
+        .iter()
+        .chain(bound)
+        .filter(|pod| seen.insert(Arc::as_ptr(&pod.shape)))
+        .map(|pod| &*pod.shape)
+        .collect();
+    let daemons = problem.daemons.iter().map(|d| &d.shape.requests);
+    Dimensions::collect(
+        shapes
+            .into_iter()
+            .map(|shape| &shape.requests)
+            .chain(daemons),
+    )
+}
+
+/// Required anti-affinity terms of running pods keep pending ones out.
+fn repelling(problem: &Problem) -> Vec<Arc<PodShape>> {
+    let mut seen = BTreeSet::new();
+    problem
+        .nodes
+        .iter()
+        .flat_map(|node| &node.pods)
+        .filter(|pod| {
+            !pod.shape.pod_anti_affinity.is_empty() && seen.insert(Arc::as_ptr(&pod.shape))
+        })
+        .map(|pod| Arc::clone(&pod.shape))
+        .collect()
+}
