@@ -19,7 +19,7 @@ use kube::ResourceExt;
 use scheduling::pod::PodKey;
 use scheduling::problem::{Options, ReservedMode};
 use scheduling::ranking::RankHook;
-use scheduling::{Interrupt, Solution, solve};
+use scheduling::{Interrupt, Prepared, Solution, TableCache, solve_prepared};
 use state::Snapshot;
 use state::ledger::{OutcomeId, PoolOutcome};
 use state::provisioning::{
@@ -44,6 +44,7 @@ pub(crate) struct Provisioner {
     batcher: Arc<Batcher>,
     passes: AtomicU64,
     is_busy: AtomicBool,
+    tables: Arc<TableCache>,
 }
 
 /// What a pass looks at.
@@ -77,6 +78,7 @@ impl Provisioner {
             batcher,
             passes,
             is_busy,
+            tables: Arc::default(),
         }
     }
 
@@ -180,9 +182,10 @@ impl Provisioner {
         );
         let rank = Arc::clone(&self.shell.rank);
         let (input, stop) = (Arc::clone(observed), interrupt.clone());
+        let tables = Arc::clone(&self.tables);
         let work = self
             .shell
-            .compute(move || decide(&input, options, rank.as_ref(), &stop));
+            .compute(move || decide(&input, options, (rank.as_ref(), &tables), &stop));
         tokio::pin!(work);
         tokio::select! { biased;
             decided = &mut work => decided,
@@ -198,7 +201,7 @@ impl Provisioner {
 fn decide(
     observed: &Observed,
     options: Options,
-    rank: &dyn RankHook,
+    (rank, tables): (&dyn RankHook, &TableCache),
     interrupt: &Interrupt,
 ) -> Decided {
     let input =
@@ -210,7 +213,11 @@ fn decide(
             ..Decided::default()
         };
     }
-    let solution = solve(&input.problem, rank, interrupt);
+    let prepared = Prepared::new(&input.problem, rank, tables);
+    let solution = Solution {
+        uses: prepared.uses().to_vec(),
+        ..solve_prepared(&input.problem, &prepared, interrupt)
+    };
     Decided {
         solution,
         ignored: input.ignored,

@@ -21,7 +21,7 @@ use disruption::hooks::{BudgetsHook, ConsolidationHook};
 use disruption::validation::validate;
 use disruption::{Command, Decision, Input, Memory, decide};
 use kube::ResourceExt;
-use scheduling::Interrupt;
+use scheduling::{Interrupt, TableCache};
 use scheduling::problem::{Options, ReservedMode};
 use state::Snapshot;
 use state::provisioning::{PoolTypes, provisionable_pools};
@@ -49,6 +49,7 @@ pub(crate) struct VoluntaryDisruption {
     judges: Judges,
     orchestration: Orchestration,
     memory: Mutex<Memory>,
+    tables: Arc<TableCache>,
     scans: AtomicU64,
     /// A command waits for its validation.
     validating: AtomicU64,
@@ -64,6 +65,7 @@ struct Observed {
     memory: Memory,
     options: Options,
     gates: Gates,
+    tables: Arc<TableCache>,
 }
 
 impl VoluntaryDisruption {
@@ -82,6 +84,7 @@ impl VoluntaryDisruption {
                 budgets,
             },
             memory: Mutex::new(Memory::default()),
+            tables: Arc::default(),
             scans: AtomicU64::new(0),
             validating: AtomicU64::new(0),
         }
@@ -216,6 +219,7 @@ impl VoluntaryDisruption {
             gates: Gates {
                 spot_to_spot: settings.feature_gates.spot_to_spot_consolidation,
             },
+            tables: Arc::clone(&self.tables),
         }
     }
 
@@ -281,6 +285,7 @@ impl Observed {
             memory,
             options,
             gates,
+            tables,
         } = self;
         Input {
             snapshot,
@@ -292,6 +297,7 @@ impl Observed {
             memory,
             options,
             gates: *gates,
+            tables,
         }
     }
 }

@@ -13,12 +13,13 @@ use scheduling::requirements::{Operator, Requirement};
 use scheduling::solution::NewClaim;
 use state::ledger::OutcomeId;
 
-use crate::candidate::{Candidate, TypesByPool};
+use crate::candidate::Candidate;
 use crate::command::Proposal;
 use crate::method::Method;
 use crate::simulation::{Simulated, Simulator};
 
-pub(crate) use price::{Types, truncate};
+pub use price::Prices;
+use price::{Types, truncate};
 
 /// A single spot node is only replaced by a claim with this many cheaper types to choose from, so that
 /// the replacement is not the one type about to be interrupted.
@@ -91,7 +92,7 @@ pub fn compute(
     candidates: &[Candidate],
     rows: &[usize],
     method: Method,
-    types: (&TypesByPool, Gates),
+    (prices, gates): (&Prices<'_>, Gates),
 ) -> Result<Proposal, Obstacle> {
     let removed: Vec<&Candidate> = rows.iter().filter_map(|&row| candidates.get(row)).collect();
     let simulated = simulator.without(&removed, true);
@@ -119,12 +120,12 @@ pub fn compute(
     let Some(mut claim) = claims.pop() else {
         return Ok(proposal(Vec::new()));
     };
-    let options = Types::of(types.0, &claim.pool);
-    cheapen(&mut claim, &removed, &options, (method, types.1))?;
+    let types = prices.pool(&claim.pool);
+    cheapen(&mut claim, &removed, &types, (method, gates))?;
     if method == Method::MultiNodeConsolidation {
-        drop_types_being_removed(&mut claim, &removed, &options)?;
+        drop_types_being_removed(&mut claim, &removed, &types)?;
     }
-    options.settle(&mut claim);
+    types.settle(&mut claim);
     Ok(proposal(vec![claim]))
 }
 
@@ -172,17 +173,16 @@ fn cheapen(
             return Err(Obstacle::new(OutcomeId::NodeSpotToSpotDisabled, ""));
         }
         pin_to_spot(claim);
+        let choice = types.under(&claim.requirements);
         claim
             .instance_types
-            .retain(|name| types.cheapest(name, &claim.requirements).is_some());
+            .retain(|name| choice.cheapest(name).is_some());
     }
-    let cheapest_before = claim
-        .instance_types
-        .first()
-        .map(|name| types.worst(name, &claim.requirements));
+    let choice = types.under(&claim.requirements);
+    let cheapest_before = claim.instance_types.first().map(|name| choice.worst(name));
     claim
         .instance_types
-        .retain(|name| types.worst(name, &claim.requirements) < cost_before);
+        .retain(|name| choice.worst(name) < cost_before);
     if claim.instance_types.is_empty() {
         let best = cheapest_before.unwrap_or(f64::INFINITY);
         return Err(Obstacle::new(
@@ -241,9 +241,10 @@ fn drop_types_being_removed(
     let Some(max_price) = shared else {
         return Ok(());
     };
+    let choice = types.under(&claim.requirements);
     claim
         .instance_types
-        .retain(|name| types.worst(name, &claim.requirements) < max_price);
+        .retain(|name| choice.worst(name) < max_price);
     if claim.instance_types.is_empty() {
         return Err(Obstacle::new(
             OutcomeId::NodeNoCheaperReplacement,

@@ -8,9 +8,9 @@ mod scan;
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
-use scheduling::Interrupt;
 use scheduling::problem::Options;
 use scheduling::ranking::{PolicyUse, RankHook};
+use scheduling::{Interrupt, TableCache};
 use state::ledger::{DisruptionRound, NodeOutcome, OutcomeId, PolicyUseRecord};
 use state::provisioning::PoolTypes;
 use state::{ConsolidationState, Snapshot};
@@ -49,6 +49,8 @@ pub struct Input<'a> {
     pub options: &'a Options,
     /// Feature gates.
     pub gates: Gates,
+    /// What earlier rounds worked out about pools and their types.
+    pub tables: &'a TableCache,
 }
 
 /// The policies.
@@ -83,6 +85,9 @@ pub struct NothingFound {
     /// The claims it was about. Any other claim, such as one whose PodDisruptionBudget opened since, is
     /// reason to look again.
     pub claims: BTreeSet<String>,
+    /// Those of them that the budgets left room for. As long as they leave room for no other, another look
+    /// would find what this one found.
+    pub tried: BTreeSet<String>,
 }
 
 /// What a loop decided.

@@ -11,7 +11,7 @@ use scheduling::pod::{Pod, PodKey};
 use scheduling::problem::{Options, Packing, Problem, ReservedMode};
 use scheduling::ranking::{PolicyUse, RankHook};
 use scheduling::solution::NewClaim;
-use scheduling::{Interrupt, solve};
+use scheduling::{Interrupt, Prepared, TableCache, solve_prepared};
 use state::Snapshot;
 use state::pod::PodLife;
 use state::provisioning::{self, PoolTypes};
@@ -22,11 +22,12 @@ use crate::candidate::Candidate;
 pub struct Simulator<'a> {
     snapshot: &'a Snapshot,
     base: Problem,
+    /// The ranking policy's one answer of the loop, and what else all simulations share.
+    prepared: Prepared,
     /// Pods that wait anyway: whether they find a place is not the move's fault.
     pending: BTreeSet<PodKey>,
     /// Pods of nodes that are going already.
     moving: BTreeSet<PodKey>,
-    rank: &'a dyn RankHook,
     interrupt: &'a Interrupt,
     now: Timestamp,
 }
@@ -42,8 +43,6 @@ pub struct Simulated {
     pub stranded: Option<(PodKey, String)>,
     /// The first pod that would go to a node which is not initialized.
     pub uninitialized: Option<(PodKey, String)>,
-    /// Ranking policies asked.
-    pub uses: Vec<PolicyUse>,
     /// The solve was cut off; the rest means nothing.
     pub is_interrupted: bool,
 }
@@ -54,7 +53,7 @@ impl<'a> Simulator<'a> {
         snapshot: &'a Snapshot,
         pools: &[PoolTypes],
         options: Options,
-        rank: &'a dyn RankHook,
+        (rank, tables): (&dyn RankHook, &TableCache),
         interrupt: &'a Interrupt,
     ) -> Self {
         let now = options.now;
@@ -74,22 +73,30 @@ impl<'a> Simulator<'a> {
             .cloned()
             .partition(|pod| pod.is_provisionable());
         base.pods.shrink_to_fit();
+        let prepared = Prepared::new(&base, rank, tables);
+        // Only the ranking looked at it.
+        base.in_use.clear();
         Self {
             snapshot,
             base,
+            prepared,
             pending: pending.iter().map(|pod| pod.key.clone()).collect(),
             moving: moving.iter().map(|pod| pod.key.clone()).collect(),
-            rank,
             interrupt,
             now,
         }
+    }
+
+    /// The ranking policies asked.
+    pub fn uses(&self) -> &[PolicyUse] {
+        self.prepared.uses()
     }
 
     /// The cluster without the removed nodes. In a consolidation, nodes that pods joined or left only
     /// just now are no destination.
     pub fn without(&self, removed: &[&Candidate], is_consolidation: bool) -> Simulated {
         let problem = self.problem(removed, is_consolidation);
-        let solution = solve(&problem, self.rank, self.interrupt);
+        let solution = solve_prepared(&problem, &self.prepared, self.interrupt);
         let is_excused = |key: &PodKey| self.pending.contains(key);
         let stranded = solution
             .pod_errors
@@ -119,7 +126,6 @@ impl<'a> Simulator<'a> {
                 .collect(),
             stranded,
             uninitialized,
-            uses: solution.uses,
             is_interrupted: solution.is_interrupted,
         }
     }

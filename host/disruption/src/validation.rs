@@ -86,8 +86,9 @@ pub fn validate(
                 .filter_map(|&row| found.candidates.get(row))
                 .collect();
             let options = input.options.clone();
+            let ranking = (hooks.rank, input.tables);
             let simulator =
-                Simulator::new(input.snapshot, input.pools, options, hooks.rank, interrupt);
+                Simulator::new(input.snapshot, input.pools, options, ranking, interrupt);
             let simulated = simulator.without(&removed, true);
             if let Some((pod, error)) = simulated.stranded.or(simulated.uninitialized) {
                 return Err(Rejection::Scheduling(format!("pod {pod}: {error}")));

@@ -2,7 +2,9 @@
 //!
 //! Only what a launch would get counts: available, compatible, and with a slot left where reserved.
 
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
 use std::sync::Arc;
 
 use apis::labels;
@@ -19,59 +21,137 @@ const LAUNCH_ORDER: [&str; 3] = [
     labels::CAPACITY_TYPE_ON_DEMAND,
 ];
 
-/// Instance types of one pool, by name.
-pub(crate) struct Types<'a>(BTreeMap<&'a str, &'a Arc<InstanceType>>);
+/// Prices of all pools, looked up when first asked for.
+pub struct Prices<'a> {
+    types: &'a TypesByPool,
+    known: RefCell<BTreeMap<&'a str, Rc<Types<'a>>>>,
+}
 
-impl<'a> Types<'a> {
-    pub(crate) fn of(types: &'a TypesByPool, pool: &str) -> Self {
-        Self(
-            types
-                .get(pool)
-                .into_iter()
-                .flat_map(|it| it.iter())
-                .map(|it| (it.name.as_str(), it))
-                .collect(),
-        )
+impl<'a> Prices<'a> {
+    /// Prices of these types.
+    pub fn of(types: &'a TypesByPool) -> Self {
+        Self {
+            types,
+            known: RefCell::default(),
+        }
     }
 
-    fn launchable(
-        &self,
-        name: &str,
-        requirements: &Requirements,
-    ) -> impl Iterator<Item = &'a Offering> {
-        let offerings = self
-            .0
-            .get(name)
-            .map(|it| it.offerings.as_slice())
-            .unwrap_or_default();
-        offerings.iter().filter(move |it| {
-            it.is_launchable()
-                && requirements
-                    .compatible(&it.requirements, AllowUndefined::WellKnown)
-                    .is_ok()
-        })
+    pub(crate) fn pool(&self, pool: &str) -> Rc<Types<'a>> {
+        let Some((pool, types)) = self.types.get_key_value(pool) else {
+            return Rc::default();
+        };
+        let mut known = self.known.borrow_mut();
+        let made = known
+            .entry(pool)
+            .or_insert_with(|| Rc::new(Types::new(types)));
+        Rc::clone(made)
+    }
+}
+
+/// Instance types of one pool, by name.
+#[derive(Default)]
+pub(crate) struct Types<'a> {
+    by_name: BTreeMap<&'a str, Sold<'a>>,
+    /// Types share few distinct offering requirements (zone by capacity type), so a claim judges each once.
+    kinds: Vec<&'a Requirements>,
+}
+
+/// A type with its launchable offerings, each with the position of its requirements and of its capacity type.
+struct Sold<'a> {
+    instance_type: &'a InstanceType,
+    offerings: Vec<(usize, usize, &'a Offering)>,
+}
+
+/// The offerings that a launch may choose from, given a claim's requirements.
+pub(crate) struct Choice<'t, 'a> {
+    types: &'t Types<'a>,
+    allowed: Vec<bool>,
+}
+
+impl<'a> Choice<'_, 'a> {
+    fn launchable(&self, name: &str) -> impl Iterator<Item = (usize, &'a Offering)> {
+        let offerings = self.types.by_name.get(name).map(|it| &it.offerings);
+        offerings
+            .into_iter()
+            .flatten()
+            .filter(|(kind, ..)| self.allowed.get(*kind) == Some(&true))
+            .map(|&(_, preference, offering)| (preference, offering))
     }
 
     /// The dearest that a launch of this type could turn out, given the order of capacity types.
-    pub(crate) fn worst(&self, name: &str, requirements: &Requirements) -> f64 {
-        LAUNCH_ORDER
-            .into_iter()
-            .find_map(|capacity_type| {
-                self.launchable(name, requirements)
-                    .filter(|it| it.capacity_type() == capacity_type)
-                    .map(|it| it.price_per_hour)
-                    .max_by(f64::total_cmp)
-            })
-            .unwrap_or(f64::INFINITY)
+    pub(crate) fn worst(&self, name: &str) -> f64 {
+        let mut worst: Option<(usize, f64)> = None;
+        for (preference, offering) in self.launchable(name) {
+            let price = offering.price_per_hour;
+            worst = match worst {
+                Some((known, _)) if known < preference => worst,
+                Some((known, dearest)) if known == preference => Some((
+                    known,
+                    if price.total_cmp(&dearest).is_gt() {
+                        price
+                    } else {
+                        dearest
+                    },
+                )),
+                Some(_) | None => Some((preference, price)),
+            };
+        }
+        match worst {
+            Some((preference, price)) if preference < LAUNCH_ORDER.len() => price,
+            Some(_) | None => f64::INFINITY,
+        }
     }
 
     /// The cheapest offering that a launch of this type could get.
-    pub(crate) fn cheapest(&self, name: &str, requirements: &Requirements) -> Option<&'a Offering> {
-        self.launchable(name, requirements).min_by(|a, b| {
+    pub(crate) fn cheapest(&self, name: &str) -> Option<&'a Offering> {
+        self.launchable(name).map(|it| it.1).min_by(|a, b| {
             a.price_per_hour
                 .total_cmp(&b.price_per_hour)
                 .then_with(|| a.zone().cmp(b.zone()))
         })
+    }
+}
+
+impl<'a> Types<'a> {
+    fn new(types: &'a [Arc<InstanceType>]) -> Self {
+        let mut kinds: Vec<&Requirements> = Vec::new();
+        let mut position: BTreeMap<&Requirements, (usize, usize)> = BTreeMap::new();
+        let mut by_name = BTreeMap::new();
+        for instance_type in types {
+            let launchable = instance_type
+                .offerings
+                .iter()
+                .filter(|it| it.is_launchable());
+            let offerings = launchable
+                .map(|offering| {
+                    let (kind, preference) =
+                        *position.entry(&offering.requirements).or_insert_with(|| {
+                            kinds.push(&offering.requirements);
+                            (kinds.len() - 1, preference(offering))
+                        });
+                    (kind, preference, offering)
+                })
+                .collect();
+            let sold = Sold {
+                instance_type,
+                offerings,
+            };
+            by_name.insert(instance_type.name.as_str(), sold);
+        }
+        Self { by_name, kinds }
+    }
+
+    /// What these requirements leave.
+    pub(crate) fn under(&self, requirements: &Requirements) -> Choice<'_, 'a> {
+        let allows = |kind: &&Requirements| {
+            requirements
+                .compatible(kind, AllowUndefined::WellKnown)
+                .is_ok()
+        };
+        Choice {
+            types: self,
+            allowed: self.kinds.iter().map(allows).collect(),
+        }
     }
 
     /// Whether a launch might fall back from spot to on-demand.
@@ -82,12 +162,15 @@ impl<'a> Types<'a> {
     }
 
     fn capacity_types(&self, claim: &NewClaim) -> BTreeSet<String> {
-        claim
+        let choice = self.under(&claim.requirements);
+        let kinds: BTreeSet<usize> = claim
             .instance_types
             .iter()
-            .flat_map(|name| self.launchable(name, &claim.requirements))
-            .map(|it| it.capacity_type().to_owned())
-            .collect()
+            .flat_map(|name| choice.launchable(name))
+            .map(|it| it.0)
+            .collect();
+        let name = |preference: usize| LAUNCH_ORDER.get(preference).map(|it| (*it).to_owned());
+        kinds.into_iter().filter_map(name).collect()
     }
 
     /// How many types, best first, satisfy every `minValues`; `None` when all of them do not.
@@ -123,9 +206,9 @@ impl<'a> Types<'a> {
             return vec![name.to_owned()];
         }
         let allowed = requirements.get(key);
-        self.0
+        self.by_name
             .get(name)
-            .and_then(|it| it.requirements.find(key))
+            .and_then(|it| it.instance_type.requirements.find(key))
             .map(|it| {
                 it.values()
                     .filter(|value| allowed.has(value))
@@ -139,7 +222,7 @@ impl<'a> Types<'a> {
     pub(crate) fn settle(&self, claim: &mut NewClaim) {
         claim.capacity_types = self.capacity_types(claim);
         let first = claim.instance_types.first().cloned().unwrap_or_default();
-        let Some(offering) = self.cheapest(&first, &claim.requirements) else {
+        let Some(offering) = self.under(&claim.requirements).cheapest(&first) else {
             return;
         };
         let same = claim.best.instance_type == first && claim.best.zone == offering.zone();
@@ -156,6 +239,12 @@ impl<'a> Types<'a> {
             instance_type: first,
         };
     }
+}
+
+fn preference(offering: &Offering) -> usize {
+    let capacity_type = offering.capacity_type();
+    let position = LAUNCH_ORDER.iter().position(|it| *it == capacity_type);
+    position.unwrap_or(LAUNCH_ORDER.len())
 }
 
 /// Keeps the best so many types.

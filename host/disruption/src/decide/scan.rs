@@ -15,7 +15,7 @@ use super::{Decision, Hooks, Input, Memory, NothingFound, look_again_seconds};
 use crate::budgets::Budgets;
 use crate::candidate::{Blocked, Candidate};
 use crate::command::{Command, Proposal};
-use crate::consolidation::{self, Obstacle};
+use crate::consolidation::{self, Obstacle, Prices};
 use crate::hooks::Context;
 use crate::method::Method;
 use crate::round::Round;
@@ -31,6 +31,7 @@ pub(super) struct Scan<'a> {
     budgets: Budgets,
     round: Option<Round>,
     simulator: Option<Simulator<'a>>,
+    prices: Prices<'a>,
     /// Rows in the policy's order; rows to skip are absent.
     order: Option<Vec<usize>>,
     findings: Vec<Option<Obstacle>>,
@@ -59,6 +60,7 @@ impl<'a> Scan<'a> {
             budgets,
             round: None,
             simulator: None,
+            prices: Prices::of(input.types),
             order: None,
             memory,
             eligible: BTreeMap::new(),
@@ -132,22 +134,22 @@ impl<'a> Scan<'a> {
     /// The longest run of nodes that can go together.
     pub(super) fn multi_node(&mut self) -> Option<Command> {
         let method = Method::MultiNodeConsolidation;
-        let (rows, is_limited) = self.consolidatable(method)?;
+        let rows = self.consolidatable(method)?;
         if rows.len() < 2 {
             return None;
         }
         self.prepare();
         let simulator = self.simulator.as_ref()?;
         let valid = multi_node_consolidation::search(&rows, |first| {
-            let types = (self.input.types, self.input.gates);
-            consolidation::compute(simulator, &self.candidates, first, method, types).ok()
+            let prices = (&self.prices, self.input.gates);
+            consolidation::compute(simulator, &self.candidates, first, method, prices).ok()
         });
         // Verdicts on shorter runs do not matter once a longer one is approved.
         let best = self
             .approved(valid)
             .into_iter()
             .max_by_key(|it| it.0.rows.len());
-        if best.is_some() || is_limited || self.interrupt.is_tripped() {
+        if best.is_some() || self.interrupt.is_tripped() {
             self.must_look_again(method);
         }
         best.map(|(proposal, verdict)| self.command(proposal, verdict.reason))
@@ -156,7 +158,7 @@ impl<'a> Scan<'a> {
     /// The first node, in batches, that is worth taking away.
     pub(super) fn single_node(&mut self) -> Option<Command> {
         let method = Method::SingleNodeConsolidation;
-        let (rows, is_limited) = self.consolidatable(method)?;
+        let rows = self.consolidatable(method)?;
         if rows.is_empty() {
             return None;
         }
@@ -177,8 +179,8 @@ impl<'a> Scan<'a> {
             let mut proposals = Vec::new();
             for &row in batch {
                 let simulator = self.simulator.as_ref()?;
-                let types = (self.input.types, self.input.gates);
-                match consolidation::compute(simulator, &self.candidates, &[row], method, types) {
+                let prices = (&self.prices, self.input.gates);
+                match consolidation::compute(simulator, &self.candidates, &[row], method, prices) {
                     Ok(proposal) => proposals.push(proposal),
                     Err(obstacle) => self.note(row, obstacle),
                 }
@@ -195,15 +197,15 @@ impl<'a> Scan<'a> {
                 return Some(self.command(proposal, verdict.reason));
             }
         }
-        if is_limited || self.interrupt.is_tripped() {
+        if self.interrupt.is_tripped() {
             self.must_look_again(method);
         }
         None
     }
 
-    /// Rows that consolidation may try, in the policy's order and within the budgets, and whether a
-    /// budget kept some out. `None` when nothing changed since the method last found nothing.
-    fn consolidatable(&mut self, method: Method) -> Option<(Vec<usize>, bool)> {
+    /// Rows that consolidation may try, in the policy's order and within the budgets. `None` when nothing
+    /// changed since the method last found nothing.
+    fn consolidatable(&mut self, method: Method) -> Option<Vec<usize>> {
         let mut rows = Vec::new();
         for row in 0..self.candidates.len() {
             let Some(candidate) = self.candidates.get(row) else {
@@ -227,28 +229,34 @@ impl<'a> Scan<'a> {
         let rows = self.graceful(rows);
         self.count(method, rows.len());
         if rows.is_empty() {
-            return Some((rows, false));
+            return Some(rows);
         }
         let state = self
             .input
             .snapshot
             .consolidation_state(self.input.options.now);
-        let eligible = self.claims(&rows);
-        let is_known = |it: &NothingFound| it.state == state && eligible.is_subset(&it.claims);
-        if self.memory.nothing_found.get(&method).is_some_and(is_known) {
+        let claims = self.claims(&rows);
+        let known = self.memory.nothing_found.get(&method).cloned();
+        let known = known.filter(|it| it.state == state && claims.is_subset(&it.claims));
+        if known.as_ref().is_some_and(|it| claims.is_subset(&it.tried)) {
             self.repeat_findings(&rows);
             return None;
         }
-        self.memory.nothing_found.insert(
-            method,
-            NothingFound {
-                state,
-                claims: eligible,
-            },
-        );
         let ordered = self.ordered(&rows);
         let mut budgets = self.budgets.clone();
-        Some(self.within(&ordered, method, &mut budgets))
+        let (kept, _) = self.within(&ordered, method, &mut budgets);
+        let tried = self.claims(&kept);
+        if known.is_some_and(|it| tried.is_subset(&it.tried)) {
+            self.repeat_findings(&kept);
+            return None;
+        }
+        let nothing = NothingFound {
+            state,
+            claims,
+            tried,
+        };
+        self.memory.nothing_found.insert(method, nothing);
+        Some(kept)
     }
 
     fn repeat_findings(&mut self, rows: &[usize]) {
@@ -286,13 +294,10 @@ impl<'a> Scan<'a> {
         if self.simulator.is_none() {
             let options: Options = self.input.options.clone();
             let (snapshot, pools) = (self.input.snapshot, self.input.pools);
-            self.simulator = Some(Simulator::new(
-                snapshot,
-                pools,
-                options,
-                self.hooks.rank,
-                self.interrupt,
-            ));
+            let ranking = (self.hooks.rank, self.input.tables);
+            let simulator = Simulator::new(snapshot, pools, options, ranking, self.interrupt);
+            self.uses.extend_from_slice(simulator.uses());
+            self.simulator = Some(simulator);
         }
     }
 
@@ -323,7 +328,7 @@ impl<'a> Scan<'a> {
         }
     }
 
-    /// A method that a budget held back, that was cut off, or that decided something, looks again.
+    /// A method that was cut off, or that decided something, looks again.
     fn must_look_again(&mut self, method: Method) {
         self.memory.nothing_found.remove(&method);
     }

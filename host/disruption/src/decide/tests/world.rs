@@ -7,6 +7,7 @@ use apis::NodePool;
 use apis::resources::Resources;
 use jiff::Timestamp;
 use scheduling::Interrupt;
+use scheduling::TableCache;
 use scheduling::instance_type::{InstanceType, Offering, Overhead};
 use scheduling::problem::Options;
 use scheduling::requirements::{Operator, Requirement, Requirements};
@@ -91,6 +92,7 @@ pub(super) struct World {
     pub(super) queued: BTreeSet<String>,
     pub(super) memory: Memory,
     pub(super) gates: Gates,
+    pub(super) tables: TableCache,
 }
 
 impl World {
@@ -110,6 +112,7 @@ impl World {
             queued: BTreeSet::new(),
             memory: Memory::default(),
             gates: Gates::default(),
+            tables: TableCache::default(),
         };
         let lines = || text.lines().map(str::trim).filter(|line| !line.is_empty());
         if !lines().any(|line| line.starts_with("pool ")) {
@@ -292,6 +295,7 @@ impl World {
             memory: &self.memory,
             options: &options,
             gates: self.gates,
+            tables: &self.tables,
         };
         f(input, hooks)
     }
