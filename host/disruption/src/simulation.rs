@@ -74,6 +74,7 @@ impl<'a> Simulator<'a> {
             .partition(|pod| pod.is_provisionable());
         base.pods.shrink_to_fit();
         let prepared = Prepared::new(&base, rank, tables);
+        base.nodes = prepared.nodes().cloned().collect();
         // Only the ranking looked at it.
         base.in_use.clear();
         Self {

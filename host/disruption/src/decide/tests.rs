@@ -445,3 +445,39 @@ fn a_command_is_checked_again_before_it_starts() {
         assert_eq!(told, expected, "{story}");
     }
 }
+
+#[test]
+fn an_unchanged_cluster_is_not_simulated_again_even_where_a_budget_leaves_nodes_out() {
+    /// Counts how often it is asked, which is once in every loop that simulates.
+    #[derive(Default)]
+    struct Counting(std::sync::atomic::AtomicU32);
+    impl scheduling::ranking::RankHook for Counting {
+        fn rank(&self, round: &scheduling::ranking::RankRound) -> scheduling::ranking::RankAnswer {
+            self.0.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+            PriceRank.rank(round)
+        }
+    }
+    let nodes = "node n1 nano on-demand a\npod p n1 900\nnode n2 nano on-demand a\npod q n2 900";
+    for budget in ["100%", "1"] {
+        let text = format!("pool web budget={budget}\n{nodes}");
+        let mut world = World::new(&text);
+        let counting = Counting::default();
+        let mut look = |world: &mut World| {
+            let hooks = Hooks {
+                rank: &counting,
+                ..natively()
+            };
+            let decision = world.run(hooks, |input, hooks| {
+                decide(input, hooks, &Interrupt::never())
+            });
+            assert!(decision.commands.is_empty(), "{budget}");
+            assert_eq!(outcome(&decision, "n1"), "node-no-cheaper-replacement");
+            world.memory = decision.memory;
+            counting.0.load(std::sync::atomic::Ordering::Relaxed)
+        };
+        assert_eq!(look(&mut world), 1, "{budget}");
+        assert_eq!(look(&mut world), 1, "{budget}");
+        world.apply(Event::OfferingsChanged);
+        assert_eq!(look(&mut world), 2, "{budget}");
+    }
+}

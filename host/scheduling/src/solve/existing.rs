@@ -9,7 +9,7 @@ use std::sync::Arc;
 use super::topology::{HOSTNAME_KEY, Membership, Place, Rule};
 use super::vocabulary::{Amounts, Dimensions, add_times, times_fitting};
 use super::{Pending, Solver, daemons};
-use crate::pod::HostPort;
+use crate::pod::{HostPort, Pod, PodShape};
 use crate::problem::{DaemonPod, ExistingNode, Problem};
 use crate::requirements::{Requirements, is_negative};
 use crate::taints;
@@ -17,9 +17,47 @@ use crate::taints;
 /// A node as every solve finds it.
 #[derive(Debug, Clone)]
 pub(super) struct Standing {
-    node: Arc<ExistingNode>,
+    pub(super) node: Arc<ExistingNode>,
     room: Amounts,
     ports: Vec<HostPort>,
+    /// Its running pods by their number in [`Shapes`].
+    pods: Arc<[(usize, i64)]>,
+}
+
+/// The shapes of running pods, each with a number.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Shapes {
+    /// By address; `all` keeps it taken.
+    numbers: BTreeMap<usize, usize>,
+    pub(super) all: Vec<Arc<PodShape>>,
+}
+
+impl Shapes {
+    fn number(&mut self, shape: &Arc<PodShape>) -> usize {
+        let all = &mut self.all;
+        *self
+            .numbers
+            .entry(Arc::as_ptr(shape).addr())
+            .or_insert_with(|| {
+                all.push(Arc::clone(shape));
+                all.len() - 1
+            })
+    }
+
+    /// Those of a node's pods that count where they run.
+    pub(super) fn count(
+        &mut self,
+        node: &ExistingNode,
+        is_moving: impl Fn(&Pod) -> bool,
+    ) -> Arc<[(usize, i64)]> {
+        let mut counts: BTreeMap<usize, i64> = BTreeMap::new();
+        for pod in &node.pods {
+            if !pod.is_terminal() && !pod.is_terminating() && !is_moving(pod) {
+                *counts.entry(self.number(&pod.shape)).or_default() += 1;
+            }
+        }
+        counts.into_iter().collect()
+    }
 }
 
 /// A node while pods are being added to it.
@@ -28,6 +66,8 @@ pub(super) struct Node<'a> {
     pub(super) node: &'a ExistingNode,
     pub(super) room: Amounts,
     pub(super) place: Place,
+    /// Pods that run here by the number of their shape.
+    pub(super) pods: Arc<[(usize, i64)]>,
     ports: Vec<HostPort>,
     volumes: BTreeMap<String, BTreeSet<String>>,
     pub(super) added: Vec<usize>,
@@ -59,7 +99,12 @@ pub(super) fn meets(node: &ExistingNode, requirements: &Requirements) -> bool {
 }
 
 impl Standing {
-    pub(super) fn new(node: &Arc<ExistingNode>, daemons: &[DaemonPod], dims: &Dimensions) -> Self {
+    pub(super) fn new(
+        node: &Arc<ExistingNode>,
+        daemons: &[DaemonPod],
+        dims: &Dimensions,
+        shapes: &mut Shapes,
+    ) -> Self {
         let mut room = dims.amounts(&node.allocatable);
         add_times(&mut room, &dims.amounts(&node.requests), -1);
         add_times(&mut room, &daemons::outstanding(node, daemons, dims), -1);
@@ -69,6 +114,7 @@ impl Standing {
             ports: ports
                 .flat_map(|p| p.shape.host_ports.iter().cloned())
                 .collect(),
+            pods: shapes.count(node, |_| false),
             node: Arc::clone(node),
         }
     }
@@ -79,18 +125,33 @@ pub(super) fn nodes<'a>(
     problem: &'a Problem,
     standing: &[Standing],
     dims: &Dimensions,
+    shapes: &mut Arc<Shapes>,
 ) -> Vec<Node<'a>> {
+    // Whoever runs many solves hands the nodes over in order, and then there is nothing to sort.
     let mut known = standing.iter();
+    let in_order: Option<Vec<Node<'a>>> = problem
+        .nodes
+        .iter()
+        .map(|node| {
+            let found = known.find(|it| Arc::ptr_eq(&it.node, node))?;
+            Some(Node::new(node, found))
+        })
+        .collect();
+    if let Some(nodes) = in_order {
+        return nodes;
+    }
+    let mut known: BTreeMap<usize, &Standing> = standing
+        .iter()
+        .map(|it| (Arc::as_ptr(&it.node).addr(), it))
+        .collect();
     ordered(problem)
         .into_iter()
-        .map(|node| {
-            // Both are in one order, so what is passed over here is a node that the problem leaves out.
-            let mut ahead = known.clone();
-            if let Some(found) = ahead.find(|it| Arc::ptr_eq(&it.node, node)) {
-                known = ahead;
-                return Node::new(node, found);
+        .map(|node| match known.remove(&Arc::as_ptr(node).addr()) {
+            Some(found) => Node::new(node, found),
+            None => {
+                let shapes = Arc::make_mut(shapes);
+                Node::new(node, &Standing::new(node, &problem.daemons, dims, shapes))
             }
-            Node::new(node, &Standing::new(node, &problem.daemons, dims))
         })
         .collect()
 }
@@ -101,6 +162,7 @@ impl<'a> Node<'a> {
             node,
             room: standing.room.clone(),
             place: Place::default(),
+            pods: Arc::clone(&standing.pods),
             ports: standing.ports.clone(),
             volumes: node.volumes.clone(),
             added: Vec::new(),

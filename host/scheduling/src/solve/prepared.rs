@@ -12,12 +12,12 @@ use k8s_openapi::api::core::v1::Taint;
 
 use super::admission::{Admission, template_requirements};
 use super::daemons;
-use super::existing::{Standing, ordered};
+use super::existing::{Shapes, Standing, ordered};
 use super::pool_rows::{PoolRows, RowParts};
 use super::rank_round::{Catalogue, rank};
 use super::vocabulary::Dimensions;
 use crate::pod::PodShape;
-use crate::problem::{DaemonPod, Pool, Problem};
+use crate::problem::{DaemonPod, ExistingNode, Pool, Problem};
 use crate::ranking::{PolicyUse, RankHook};
 
 /// How many rounds an unused table is kept: provisioning and disruption take turns with one cache.
@@ -71,6 +71,7 @@ pub struct Prepared {
     pub(super) admissions: BTreeMap<String, Arc<Admission>>,
     /// In the order in which they are tried.
     pub(super) nodes: Vec<Standing>,
+    pub(super) shapes: Arc<Shapes>,
     /// Shapes of running pods that keep others out.
     pub(super) repelling: Vec<Arc<PodShape>>,
     pub(super) pool_errors: BTreeMap<String, String>,
@@ -125,9 +126,10 @@ impl Prepared {
         }
         kept.forget();
         drop(kept);
+        let mut shapes = Shapes::default();
         let nodes = ordered(problem)
             .into_iter()
-            .map(|node| Standing::new(node, &problem.daemons, &dims))
+            .map(|node| Standing::new(node, &problem.daemons, &dims, &mut shapes))
             .collect();
         Self {
             repelling: repelling(problem),
@@ -135,10 +137,16 @@ impl Prepared {
             pools,
             admissions,
             nodes,
+            shapes: Arc::new(shapes),
             pool_errors,
             notes,
             uses: answer.uses,
         }
+    }
+
+    /// The nodes in the order in which they are tried; a problem that lists them so is set up sooner.
+    pub fn nodes(&self) -> impl Iterator<Item = &Arc<ExistingNode>> {
+        self.nodes.iter().map(|it| &it.node)
     }
 
     /// The policies that were asked.

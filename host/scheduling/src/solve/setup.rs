@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::Solver;
-use super::existing::nodes;
+use super::existing::{Shapes, nodes};
 use super::pod_groups::Grouper;
 use super::pool_table::PoolTable;
 use super::prepared::Prepared;
@@ -74,36 +74,51 @@ impl<'a> Solver<'a> {
             ranked: BTreeMap::new(),
             refused,
         };
-        solver.nodes = nodes(problem, &prepared.nodes, &solver.dims);
+        let mut shapes = Arc::clone(&prepared.shapes);
+        solver.nodes = nodes(problem, &prepared.nodes, &solver.dims, &mut shapes);
         solver.reachable = reachable(problem, prepared, &solver.topology);
-        solver.count_bound_pods();
+        solver.count_bound_pods(shapes);
         solver
     }
 
     /// Counts the pods that already run, and notes where each node stands.
-    fn count_bound_pods(&mut self) {
+    fn count_bound_pods(&mut self, mut shapes: Arc<Shapes>) {
         if self.topology.is_empty() {
             return;
         }
-        let moving: BTreeSet<_> = self.problem.pods.iter().map(|p| &p.key).collect();
-        let mut memberships: BTreeMap<*const crate::pod::PodShape, Membership> = BTreeMap::new();
+        // Pods to place that still run on a node do not count there.
+        let bound = self.problem.pods.iter().filter(|p| p.node_name.is_some());
+        let moving: BTreeSet<_> = bound.map(|p| &p.key).collect();
+        let homes = self
+            .problem
+            .pods
+            .iter()
+            .filter_map(|p| p.node_name.as_deref());
+        let homes: BTreeSet<&str> = homes.collect();
+        let mut memberships: Vec<Option<Membership>> = Vec::new();
         for index in 0..self.nodes.len() {
             let node = self.nodes[index].node;
             let mut place = self.place_of_node(index);
-            for pod in &node.pods {
-                if pod.is_terminal() || pod.is_terminating() || moving.contains(&pod.key) {
+            let pods = if homes.contains(node.name.as_str()) {
+                Arc::make_mut(&mut shapes).count(node, |pod| moving.contains(&pod.key))
+            } else {
+                Arc::clone(&self.nodes[index].pods)
+            };
+            memberships.resize(shapes.all.len(), None);
+            for &(shape, count) in pods.iter() {
+                let topology = &mut self.topology;
+                let membership = memberships[shape].get_or_insert_with(|| {
+                    bound_membership(topology, &shapes.all[shape], self.problem)
+                });
+                if membership.owned.is_empty() && membership.selected.is_empty() {
                     continue;
                 }
-                let topology = &mut self.topology;
-                let membership = memberships
-                    .entry(Arc::as_ptr(&pod.shape))
-                    .or_insert_with(|| bound_membership(topology, &pod.shape, self.problem));
-                self.topology.record_host(membership, &mut place, 1);
-                for (key, domain) in place.domains.clone().into_iter().enumerate() {
-                    if let Some(domain) = domain {
+                self.topology.record_host(membership, &mut place, count);
+                for key in 0..place.domains.len() {
+                    if let Some(domain) = place.domains[key] {
                         let at = (key, domain);
                         self.topology
-                            .record_domain(membership, at, &place.uncounted, 1);
+                            .record_domain(membership, at, &place.uncounted, count);
                     }
                 }
             }

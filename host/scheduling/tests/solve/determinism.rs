@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use apis::labels::{ARCH, CAPACITY_TYPE, HOSTNAME, TOPOLOGY_ZONE};
 use scheduling::problem::Packing;
+use scheduling::ranking::PriceRank;
+use scheduling::{Interrupt, Prepared, TableCache, solve, solve_prepared};
 use serde_json::{Value, json};
 
 use crate::cluster::{Cluster, spread, term};
@@ -102,6 +104,34 @@ fn cost_packing_is_never_dearer_than_first_fit() {
         assert!(
             cost <= first_fit * 1.001,
             "seed {seed}: {cost} against {first_fit}"
+        );
+    }
+}
+
+#[test]
+fn what_earlier_rounds_left_does_not_show() {
+    let cache = TableCache::default();
+    for seed in 0..25 {
+        let mut cluster = random_cluster(seed % 7);
+        if seed >= 14 {
+            // The order in which nodes are told must not matter.
+            cluster.problem.nodes.reverse();
+        }
+        let never = Interrupt::never();
+        let fresh = solve(&cluster.problem, &PriceRank, &never);
+        let prepared = Prepared::new(&cluster.problem, &PriceRank, &cache);
+        assert_eq!(
+            solve_prepared(&cluster.problem, &prepared, &never),
+            fresh,
+            "seed {seed}"
+        );
+        cluster.problem.options.packing = Packing::Karpenter;
+        cluster.problem.nodes.pop();
+        let fresh = solve(&cluster.problem, &PriceRank, &never);
+        assert_eq!(
+            solve_prepared(&cluster.problem, &prepared, &never),
+            fresh,
+            "seed {seed}, one node less"
         );
     }
 }
