@@ -4,7 +4,7 @@ demo:
     cargo run --release -- demo --until settled
 
 test:
-    cargo test --workspace
+    cargo test --release --workspace
 
 pure:
     cargo test -p apis -p scheduling -p state -p disruption -p cloudprovider
@@ -15,4 +15,4 @@ lint:
 
 # Rebuilds the built-in policies from policies/ (needs a Wasm toolchain).
 policies:
-    policies/build.sh
+    cargo run -p guest-sdk --example build-policies

@@ -27,11 +27,17 @@ fn arrows_between_crates_are_those_of_the_architecture() {
             continue;
         }
         let Some(allowed) = allowed.get(&package) else {
-            let _ = writeln!(faults, "{package} has no row in the table of ARCHITECTURE.md");
+            let _ = writeln!(
+                faults,
+                "{package} has no row in the table of ARCHITECTURE.md"
+            );
             continue;
         };
         for dependency in dependencies.difference(allowed) {
-            let _ = writeln!(faults, "{package} -> {dependency} is not in ARCHITECTURE.md");
+            let _ = writeln!(
+                faults,
+                "{package} -> {dependency} is not in ARCHITECTURE.md"
+            );
         }
     }
     assert!(faults.is_empty(), "{faults}");
@@ -57,7 +63,15 @@ fn pure_crates_build_without_async_cloud_or_wasm() {
         for dependency in package["dependencies"].as_array().into_iter().flatten() {
             let name = text(dependency, "name");
             let is_shell = name.starts_with("aws-")
-                || ["tokio", "kube", "kube-client", "wasmtime", "rand", "tracing"].contains(&name);
+                || [
+                    "tokio",
+                    "kube",
+                    "kube-client",
+                    "wasmtime",
+                    "rand",
+                    "tracing",
+                ]
+                .contains(&name);
             let is_dev = dependency["kind"].as_str() == Some("dev");
             assert!(
                 !is_shell || is_dev,
@@ -172,7 +186,13 @@ fn package_is_policy(name: &str) -> bool {
 
 fn cargo_metadata() -> Value {
     let output = Command::new(env!("CARGO"))
-        .args(["metadata", "--format-version", "1", "--no-deps", "--offline"])
+        .args([
+            "metadata",
+            "--format-version",
+            "1",
+            "--no-deps",
+            "--offline",
+        ])
         .current_dir(workspace_root())
         .output()
         .unwrap();

@@ -21,26 +21,43 @@ pub fn mortise() -> &'static Path {
     BINARY.get_or_init(|| {
         let is_release = !cfg!(debug_assertions);
         let mut build = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-        build.args(["build", "--quiet", "--package", "operator", "--bin", "mortise"]);
+        build.args([
+            "build",
+            "--quiet",
+            "--package",
+            "operator",
+            "--bin",
+            "mortise",
+        ]);
         if is_release {
             build.arg("--release");
         }
         let status = build.current_dir(workspace_root()).status();
-        assert!(status.is_ok_and(|status| status.success()), "the binary does not build");
-        target_folder().join(if is_release { "release" } else { "debug" }).join("mortise")
+        assert!(
+            status.is_ok_and(|status| status.success()),
+            "the binary does not build"
+        );
+        target_folder()
+            .join(if is_release { "release" } else { "debug" })
+            .join("mortise")
     })
 }
 
 /// Where cargo puts what it builds: two folders above the running test, which is in `deps`.
 fn target_folder() -> PathBuf {
     let test = std::env::current_exe().unwrap_or_default();
-    test.ancestors().nth(3).map(Path::to_owned).unwrap_or_default()
+    test.ancestors()
+        .nth(3)
+        .map(Path::to_owned)
+        .unwrap_or_default()
 }
 
 /// Runs the binary to its end.
 pub fn run<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> Finished {
     let output = Command::new(mortise()).args(arguments).output();
-    Finished { output: output.unwrap_or_else(|error| panic!("the binary does not run: {error}")) }
+    Finished {
+        output: output.unwrap_or_else(|error| panic!("the binary does not run: {error}")),
+    }
 }
 
 /// A run that ended.
@@ -66,8 +83,13 @@ impl Finished {
 
     /// The summary that `-o json` prints.
     pub fn summary(&self) -> Value {
-        serde_json::from_str(&self.stdout())
-            .unwrap_or_else(|error| panic!("no JSON summary ({error}): {}{}", self.stdout(), self.stderr()))
+        serde_json::from_str(&self.stdout()).unwrap_or_else(|error| {
+            panic!(
+                "no JSON summary ({error}): {}{}",
+                self.stdout(),
+                self.stderr()
+            )
+        })
     }
 }
 
@@ -83,7 +105,10 @@ pub fn foreign_manifests(name: &str) -> Option<PathBuf> {
 
 /// Whether a program can be run; says so where it cannot.
 pub fn has_program(name: &str, argument: &str) -> bool {
-    let found = Command::new(name).arg(argument).output().is_ok_and(|output| output.status.success());
+    let found = Command::new(name)
+        .arg(argument)
+        .output()
+        .is_ok_and(|output| output.status.success());
     if !found {
         eprintln!("skipped: `{name}` is not installed");
     }

@@ -25,18 +25,33 @@ impl Served {
     pub fn start(arguments: &[&str]) -> Self {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let folder = std::env::temp_dir().join(format!("mortise-test-{}-{number}", std::process::id()));
-        std::fs::create_dir_all(&folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
+        let folder =
+            std::env::temp_dir().join(format!("mortise-test-{}-{number}", std::process::id()));
+        std::fs::create_dir_all(&folder)
+            .unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
         let demo = Command::new(mortise())
-            .args(["demo", "--until", "forever", "--listen", "127.0.0.1:0", "--kubeconfig-out"])
+            .args([
+                "demo",
+                "--until",
+                "forever",
+                "--listen",
+                "127.0.0.1:0",
+                "--kubeconfig-out",
+            ])
             .arg(folder.join("kubeconfig"))
             .args(arguments)
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn()
             .unwrap_or_else(|error| panic!("the demo does not start: {error}"));
-        let served = Self { demo, others: Vec::new(), folder };
-        served.eventually("the API answers", || served.kubeconfig().exists() && served.try_kubectl(&["get", "nodepools"]).is_some());
+        let served = Self {
+            demo,
+            others: Vec::new(),
+            folder,
+        };
+        served.eventually("the API answers", || {
+            served.kubeconfig().exists() && served.try_kubectl(&["get", "nodepools"]).is_some()
+        });
         served
     }
 
@@ -49,7 +64,8 @@ impl Served {
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn();
-        self.others.push(child.unwrap_or_else(|error| panic!("the process does not start: {error}")));
+        self.others
+            .push(child.unwrap_or_else(|error| panic!("the process does not start: {error}")));
     }
 
     /// The kubeconfig that the demo wrote.
@@ -61,21 +77,31 @@ impl Served {
     pub fn kubectl(&self, arguments: &[&str]) -> String {
         let output = self.command(arguments).output();
         let output = output.unwrap_or_else(|error| panic!("kubectl does not run: {error}"));
-        assert!(output.status.success(), "kubectl {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+        assert!(
+            output.status.success(),
+            "kubectl {arguments:?}: {}",
+            String::from_utf8_lossy(&output.stderr)
+        );
         String::from_utf8_lossy(&output.stdout).into_owned()
     }
 
     /// Runs kubectl; `None` where it fails.
     pub fn try_kubectl(&self, arguments: &[&str]) -> Option<String> {
         let output = self.command(arguments).output().ok()?;
-        output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
+        output
+            .status
+            .success()
+            .then(|| String::from_utf8_lossy(&output.stdout).into_owned())
     }
 
     /// What kubectl says when it is refused.
     pub fn kubectl_error(&self, arguments: &[&str]) -> String {
         let output = self.command(arguments).output();
         let output = output.unwrap_or_else(|error| panic!("kubectl does not run: {error}"));
-        assert!(!output.status.success(), "kubectl {arguments:?} was not refused");
+        assert!(
+            !output.status.success(),
+            "kubectl {arguments:?} was not refused"
+        );
         String::from_utf8_lossy(&output.stderr).into_owned()
     }
 
@@ -89,7 +115,8 @@ impl Served {
     /// Applies a manifest server-side.
     pub fn apply(&self, manifest: &str) {
         let file = self.folder.join("manifest.yaml");
-        std::fs::write(&file, manifest).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+        std::fs::write(&file, manifest)
+            .unwrap_or_else(|error| panic!("{}: {error}", file.display()));
         self.kubectl(&["apply", "--server-side", "-f", &file.display().to_string()]);
     }
 
@@ -104,7 +131,10 @@ impl Served {
 
     fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new("kubectl");
-        command.arg("--kubeconfig").arg(self.kubeconfig()).args(arguments);
+        command
+            .arg("--kubeconfig")
+            .arg(self.kubeconfig())
+            .args(arguments);
         command
     }
 }

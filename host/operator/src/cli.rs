@@ -12,7 +12,9 @@ use crate::options::Options;
 /// consolidation and budgets are sandboxed WebAssembly policies.
 #[derive(Debug, Parser)]
 #[command(name = "mortise", version, about, propagate_version = true)]
-#[command(after_help = "Start with `mortise demo`: it needs no cluster, no cloud and no configuration.")]
+#[command(
+    after_help = "Start with `mortise demo`: it needs no cluster, no cloud and no configuration."
+)]
 pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) subcommand: Subcommand,

@@ -28,7 +28,10 @@ const SIMULATED_MARK: &str = "+mortise";
 
 pub(crate) fn run(arguments: &ControllerArguments) -> anyhow::Result<ExitCode> {
     crate::logging::start(&arguments.options.log_level)?;
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()?;
     runtime.block_on(Box::pin(control(arguments)))?;
     Ok(ExitCode::SUCCESS)
 }
@@ -36,7 +39,10 @@ pub(crate) fn run(arguments: &ControllerArguments) -> anyhow::Result<ExitCode> {
 async fn control(arguments: &ControllerArguments) -> anyhow::Result<()> {
     let options = &arguments.options;
     let client = client(arguments.kubeconfig.as_deref()).await?;
-    let version = client.apiserver_version().await.context("the Kubernetes API server does not answer")?;
+    let version = client
+        .apiserver_version()
+        .await
+        .context("the Kubernetes API server does not answer")?;
     let is_simulated = match arguments.cloud {
         Cloud::Simulated => true,
         Cloud::Aws => false,
@@ -46,7 +52,8 @@ async fn control(arguments: &ControllerArguments) -> anyhow::Result<()> {
     let cloud = if is_simulated {
         simulated_cloud(arguments, &client, &clock)
     } else {
-        let kubernetes_version = format!("{}.{}", version.major, version.minor.trim_end_matches('+'));
+        let kubernetes_version =
+            format!("{}.{}", version.major, version.minor.trim_end_matches('+'));
         aws_cloud(options, &client, kubernetes_version, &clock).await?
     };
 
@@ -56,7 +63,11 @@ async fn control(arguments: &ControllerArguments) -> anyhow::Result<()> {
         clock: Arc::clone(&clock),
         settings: settings(options, cloud.cluster_name),
     })?;
-    let serving = http::serve(probes(&stack), options.metrics_port, options.health_probe_port);
+    let serving = http::serve(
+        probes(&stack),
+        options.metrics_port,
+        options.health_probe_port,
+    );
     let election = election(options, client, clock);
     let leading = async {
         if let Some(election) = &election {
@@ -104,11 +115,22 @@ fn simulated_cloud(
     clock: &Arc<dyn Clock>,
 ) -> CloudParts {
     let given = &arguments.options.cluster_name;
-    let cluster_name = if given.is_empty() { "mortise-demo".to_owned() } else { given.clone() };
+    let cluster_name = if given.is_empty() {
+        "mortise-demo".to_owned()
+    } else {
+        given.clone()
+    };
     let nodes = SimulatedNodes::new(client.clone(), &cluster_name, arguments.seed, clock.now());
-    tracing::info!(cluster_name, "instances are simulated; Nodes carry kwok.x-k8s.io/node=fake");
+    tracing::info!(
+        cluster_name,
+        "instances are simulated; Nodes carry kwok.x-k8s.io/node=fake"
+    );
     let provider = stack::simulated_provider(nodes.ec2(), &cluster_name, Arc::clone(clock));
-    CloudParts { provider, cluster_name, nodes: Some(nodes) }
+    CloudParts {
+        provider,
+        cluster_name,
+        nodes: Some(nodes),
+    }
 }
 
 async fn aws_cloud(
@@ -119,10 +141,16 @@ async fn aws_cloud(
 ) -> anyhow::Result<CloudParts> {
     for (value, flag, variable) in [
         (&options.cluster_name, "--cluster-name", "CLUSTER_NAME"),
-        (&options.cluster_endpoint, "--cluster-endpoint", "CLUSTER_ENDPOINT"),
+        (
+            &options.cluster_endpoint,
+            "--cluster-endpoint",
+            "CLUSTER_ENDPOINT",
+        ),
     ] {
         if value.is_empty() {
-            bail!("{flag} (or {variable}) is not set; nodes cannot join without it, so it is required on AWS");
+            bail!(
+                "{flag} (or {variable}) is not set; nodes cannot join without it, so it is required on AWS"
+            );
         }
     }
     let clients = SdkClients::connect(None).await;
@@ -131,7 +159,8 @@ async fn aws_cloud(
     };
     let aws_options = AwsOptions {
         cluster_endpoint: options.cluster_endpoint.clone(),
-        cluster_ca_bundle: Some(options.cluster_ca_bundle.clone()).filter(|bundle| !bundle.is_empty()),
+        cluster_ca_bundle: Some(options.cluster_ca_bundle.clone())
+            .filter(|bundle| !bundle.is_empty()),
         cluster_cidr: service_cidr(client).await,
         kubernetes_version,
         isolated_vpc: options.isolated_vpc,
@@ -142,14 +171,21 @@ async fn aws_cloud(
         ..AwsOptions::new(&options.cluster_name, region)
     };
     let provider = stack::aws_provider(clients, aws_options, Arc::clone(clock));
-    Ok(CloudParts { provider, cluster_name: options.cluster_name.clone(), nodes: None })
+    Ok(CloudParts {
+        provider,
+        cluster_name: options.cluster_name.clone(),
+        nodes: None,
+    })
 }
 
 /// The range of service addresses, which nodes of AL2023 need; served since Kubernetes 1.33.
 async fn service_cidr(client: &kube::Client) -> Option<String> {
     let ranges: Api<ServiceCIDR> = Api::all(client.clone());
     match ranges.get("kubernetes").await {
-        Ok(range) => range.spec.and_then(|spec| spec.cidrs).and_then(|cidrs| cidrs.into_iter().next()),
+        Ok(range) => range
+            .spec
+            .and_then(|spec| spec.cidrs)
+            .and_then(|cidrs| cidrs.into_iter().next()),
         Err(error) => {
             tracing::warn!(%error, "the range of service addresses is unknown; AL2023 nodes need it");
             None
@@ -164,9 +200,9 @@ async fn client(kubeconfig: Option<&Path>) -> anyhow::Result<kube::Client> {
                 .with_context(|| format!("--kubeconfig {} cannot be used", file.display()))?;
             kube::Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?
         }
-        None => kube::Config::infer()
-            .await
-            .context("no cluster was found; give --kubeconfig FILE, set KUBECONFIG or run in a pod")?,
+        None => kube::Config::infer().await.context(
+            "no cluster was found; give --kubeconfig FILE, set KUBECONFIG or run in a pod",
+        )?,
     };
     Ok(kube::Client::try_from(config)?)
 }

@@ -13,7 +13,10 @@ pub(crate) fn run(arguments: &CrdsArguments) -> anyhow::Result<ExitCode> {
     for crd in apis::crd::all() {
         let name = crd.metadata.name.as_deref().unwrap_or_default();
         let kind = crd.spec.names.kind.to_lowercase();
-        if wanted.as_ref().is_none_or(|word| name.contains(word) || kind.contains(word)) {
+        if wanted
+            .as_ref()
+            .is_none_or(|word| name.contains(word) || kind.contains(word))
+        {
             text.push_str("---\n");
             text.push_str(&apis::crd::yaml(&crd)?);
         }

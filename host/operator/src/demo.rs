@@ -59,18 +59,32 @@ struct Plan {
 impl Plan {
     fn of(arguments: &DemoArguments) -> anyhow::Result<Self> {
         let loopback = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
-        let implied = (arguments.kubeconfig_out.is_some() || arguments.no_controller).then_some(loopback);
+        let implied =
+            (arguments.kubeconfig_out.is_some() || arguments.no_controller).then_some(loopback);
         let listen = arguments.listen.or(implied);
         if let Some(address) = listen.filter(|address| !address.ip().is_loopback()) {
-            bail!("--listen {address}: the simulated API server listens on loopback addresses only, such as 127.0.0.1:0");
+            bail!(
+                "--listen {address}: the simulated API server listens on loopback addresses only, such as 127.0.0.1:0"
+            );
         }
-        let default = if listen.is_some() || arguments.until == Until::Forever { Speed::Real } else { Speed::Max };
+        let default = if listen.is_some() || arguments.until == Until::Forever {
+            Speed::Real
+        } else {
+            Speed::Max
+        };
         let speed = arguments.speed.unwrap_or(default);
         if speed == Speed::Max && listen.is_some() {
-            bail!("--speed max cannot be combined with --listen: clients of a served API live in real time; leave --speed away");
+            bail!(
+                "--speed max cannot be combined with --listen: clients of a served API live in real time; leave --speed away"
+            );
         }
         let is_terminal = arguments.output == Output::Text && std::io::stderr().is_terminal();
-        Ok(Self { speed, listen, is_terminal, output: arguments.output })
+        Ok(Self {
+            speed,
+            listen,
+            is_terminal,
+            output: arguments.output,
+        })
     }
 }
 
@@ -82,26 +96,42 @@ async fn demonstrate(arguments: &DemoArguments, plan: &Plan) -> anyhow::Result<E
             Speed::Max => Time::Virtual,
             Speed::Real => Time::Real(wall_now()),
         },
-        ec2: Ec2Config { cluster_name: CLUSTER_NAME.to_owned(), ..Ec2Config::default() },
+        ec2: Ec2Config {
+            cluster_name: CLUSTER_NAME.to_owned(),
+            ..Ec2Config::default()
+        },
     });
-    world.install_crds().map_err(|status| anyhow::anyhow!("{status}"))?;
+    world
+        .install_crds()
+        .map_err(|status| anyhow::anyhow!("{status}"))?;
     let running_world = tokio::spawn(Arc::clone(&world).run());
     let served = serve(arguments, plan, &world).await?;
     let client = kube::Client::new(world.api().clone(), "default");
     let mut problems = prepare(arguments, &client).await?;
 
-    let stack = if arguments.no_controller { None } else { Some(start_controller(arguments, &world, client)?) };
+    let stack = if arguments.no_controller {
+        None
+    } else {
+        Some(start_controller(arguments, &world, client)?)
+    };
     let watcher = Watcher::new(Arc::clone(&world), stack.as_ref());
     let ended = Box::pin(watcher.watch(arguments.until, plan)).await?;
 
     problems.extend(watcher.unplaced_pods());
     if ended == Ended::NeverSettled {
-        problems.push(format!("the world did not settle within half an hour of simulated time: {}", watcher.what_is_busy()));
+        problems.push(format!(
+            "the world did not settle within half an hour of simulated time: {}",
+            watcher.what_is_busy()
+        ));
     }
     let summary = watcher.summary(started.elapsed(), problems);
     drop((served, running_world));
     print(arguments.output, &summary)?;
-    Ok(if summary.problems.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(if summary.problems.is_empty() {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
 }
 
 /// Starts the listener and writes the kubeconfig, where they were asked for.
@@ -110,7 +140,9 @@ async fn serve(
     plan: &Plan,
     world: &Arc<World>,
 ) -> anyhow::Result<Option<tokio::task::JoinHandle<std::io::Result<()>>>> {
-    let Some(address) = plan.listen else { return Ok(None) };
+    let Some(address) = plan.listen else {
+        return Ok(None);
+    };
     let listener = tokio::net::TcpListener::bind(address)
         .await
         .with_context(|| format!("--listen {address} cannot be opened"))?;
@@ -120,12 +152,17 @@ async fn serve(
     if let Some(file) = &arguments.kubeconfig_out {
         crate::token::write_private(file, &kubeconfig)
             .with_context(|| format!("--kubeconfig-out {} cannot be written", file.display()))?;
-        eprintln!("serving the Kubernetes API on http://{address}; try: kubectl --kubeconfig {} get nodes", file.display());
+        eprintln!(
+            "serving the Kubernetes API on http://{address}; try: kubectl --kubeconfig {} get nodes",
+            file.display()
+        );
     } else {
         eprintln!("serving the Kubernetes API on http://{address}; bearer token {token}");
     }
     let server = world.api().clone();
-    Ok(Some(tokio::spawn(sim::api_server::serve(server, listener, token))))
+    Ok(Some(tokio::spawn(sim::api_server::serve(
+        server, listener, token,
+    ))))
 }
 
 /// Applies the demo's capacity and the workloads asked for; answers what could not be applied.
@@ -141,8 +178,14 @@ async fn prepare(arguments: &DemoArguments, client: &kube::Client) -> anyhow::Re
     capacity.read_text("the demo's capacity", CAPACITY, &variables);
     // A manifest that brings its own capacity describes the cluster it wants.
     for kind in ["EC2NodeClass", "NodePool"] {
-        if given.documents.iter().any(|document| document.object["kind"] == kind) {
-            capacity.documents.retain(|document| document.object["kind"] != kind);
+        if given
+            .documents
+            .iter()
+            .any(|document| document.object["kind"] == kind)
+        {
+            capacity
+                .documents
+                .retain(|document| document.object["kind"] != kind);
         }
     }
     let mut faults: Vec<String> = given.faults.iter().map(ToString::to_string).collect();
@@ -161,7 +204,11 @@ fn start_controller(
 ) -> anyhow::Result<Stack> {
     let stack = Stack::new(StackConfig {
         client,
-        provider: crate::stack::simulated_provider(world.ec2(), CLUSTER_NAME, Arc::new(world.clock())),
+        provider: crate::stack::simulated_provider(
+            world.ec2(),
+            CLUSTER_NAME,
+            Arc::new(world.clock()),
+        ),
         clock: Arc::new(world.clock()),
         settings: controllers::Settings {
             system_namespace: SYSTEM_NAMESPACE.to_owned(),

@@ -19,25 +19,47 @@ pub(crate) struct Probes {
 }
 
 /// Serves both ports until the process ends; a port of 0 is not served.
-pub(crate) async fn serve(probes: Probes, metrics_port: u16, health_port: u16) -> anyhow::Result<()> {
+pub(crate) async fn serve(
+    probes: Probes,
+    metrics_port: u16,
+    health_port: u16,
+) -> anyhow::Result<()> {
     let metrics = Arc::clone(&probes.metrics);
     let metrics_router = Router::new().route(
         "/metrics",
         get(move || {
             let text = metrics();
-            async move { ([("content-type", "application/openmetrics-text; version=1.0.0; charset=utf-8")], text) }
+            async move {
+                (
+                    [(
+                        "content-type",
+                        "application/openmetrics-text; version=1.0.0; charset=utf-8",
+                    )],
+                    text,
+                )
+            }
         }),
     );
     let is_ready = Arc::clone(&probes.is_ready);
     let health_router = Router::new()
         .route("/healthz", get(|| async { "ok" }))
-        .route("/readyz", get(move || {
-            let ready = is_ready();
-            async move {
-                if ready { (StatusCode::OK, "ok") } else { (StatusCode::SERVICE_UNAVAILABLE, "caches are not synced") }
-            }
-        }));
-    tokio::try_join!(listen(metrics_port, metrics_router, "metrics"), listen(health_port, health_router, "health probe"))?;
+        .route(
+            "/readyz",
+            get(move || {
+                let ready = is_ready();
+                async move {
+                    if ready {
+                        (StatusCode::OK, "ok")
+                    } else {
+                        (StatusCode::SERVICE_UNAVAILABLE, "caches are not synced")
+                    }
+                }
+            }),
+        );
+    tokio::try_join!(
+        listen(metrics_port, metrics_router, "metrics"),
+        listen(health_port, health_router, "health probe")
+    )?;
     Ok(())
 }
 
@@ -46,9 +68,9 @@ async fn listen(port: u16, router: Router, what: &str) -> anyhow::Result<()> {
         return Ok(());
     }
     let address = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), port);
-    let listener = TcpListener::bind(address)
-        .await
-        .with_context(|| format!("the {what} port {port} cannot be opened; choose another or 0 for none"))?;
+    let listener = TcpListener::bind(address).await.with_context(|| {
+        format!("the {what} port {port} cannot be opened; choose another or 0 for none")
+    })?;
     axum::serve(listener, router).await?;
     Ok(())
 }

@@ -32,7 +32,9 @@ impl Election {
             match self.try_hold().await {
                 Ok(true) => return,
                 Ok(false) => {}
-                Err(error) => tracing::warn!(lease = self.lease_name, %error, "the lease could not be read"),
+                Err(error) => {
+                    tracing::warn!(lease = self.lease_name, %error, "the lease could not be read")
+                }
             }
             tokio::time::sleep(RETRY_PERIOD).await;
         }
@@ -47,9 +49,13 @@ impl Election {
                 Ok(true) => renewed = tokio::time::Instant::now(),
                 Ok(false) => bail!("the lease {} was taken by another replica", self.lease_name),
                 Err(error) if renewed.elapsed() > RENEW_DEADLINE => {
-                    return Err(error).with_context(|| format!("the lease {} could not be renewed", self.lease_name));
+                    return Err(error).with_context(|| {
+                        format!("the lease {} could not be renewed", self.lease_name)
+                    });
                 }
-                Err(error) => tracing::warn!(lease = self.lease_name, %error, "the lease was not renewed; trying again"),
+                Err(error) => {
+                    tracing::warn!(lease = self.lease_name, %error, "the lease was not renewed; trying again")
+                }
             }
         }
     }
@@ -59,7 +65,10 @@ impl Election {
         let now = self.clock.now();
         let Some(lease) = self.leases.get_opt(&self.lease_name).await? else {
             let lease = Lease {
-                metadata: ObjectMeta { name: Some(self.lease_name.clone()), ..ObjectMeta::default() },
+                metadata: ObjectMeta {
+                    name: Some(self.lease_name.clone()),
+                    ..ObjectMeta::default()
+                },
                 spec: Some(self.spec(None, now)),
             };
             return taken(self.leases.create(&PostParams::default(), &lease).await);
@@ -68,20 +77,34 @@ impl Election {
         if !may_take(&held, &self.identity, now) {
             return Ok(false);
         }
-        let lease = Lease { spec: Some(self.spec(Some(&held), now)), ..lease };
-        taken(self.leases.replace(&self.lease_name, &PostParams::default(), &lease).await)
+        let lease = Lease {
+            spec: Some(self.spec(Some(&held), now)),
+            ..lease
+        };
+        taken(
+            self.leases
+                .replace(&self.lease_name, &PostParams::default(), &lease)
+                .await,
+        )
     }
 
     fn spec(&self, held: Option<&LeaseSpec>, now: Timestamp) -> LeaseSpec {
-        let is_ours = held.is_some_and(|held| held.holder_identity.as_deref() == Some(self.identity.as_str()));
+        let is_ours = held
+            .is_some_and(|held| held.holder_identity.as_deref() == Some(self.identity.as_str()));
         let transitions = held.and_then(|held| held.lease_transitions).unwrap_or(0);
-        let acquired = held.and_then(|held| held.acquire_time.clone()).filter(|_| is_ours);
+        let acquired = held
+            .and_then(|held| held.acquire_time.clone())
+            .filter(|_| is_ours);
         LeaseSpec {
             holder_identity: Some(self.identity.clone()),
             lease_duration_seconds: Some(LEASE_SECONDS),
             acquire_time: acquired.or(Some(MicroTime(now))),
             renew_time: Some(MicroTime(now)),
-            lease_transitions: Some(if is_ours || held.is_none() { transitions } else { transitions + 1 }),
+            lease_transitions: Some(if is_ours || held.is_none() {
+                transitions
+            } else {
+                transitions + 1
+            }),
             ..LeaseSpec::default()
         }
     }

@@ -13,8 +13,9 @@ pub(crate) fn start(level: &str) -> anyhow::Result<()> {
         "error" => "error",
         other => bail!("--log-level {other}: choose debug, info or error"),
     };
-    let filter = EnvFilter::try_from_default_env()
-        .unwrap_or_else(|_| EnvFilter::new(format!("{level},hyper=warn,tower=warn,kube=warn,aws=warn")));
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| {
+        EnvFilter::new(format!("{level},hyper=warn,tower=warn,kube=warn,aws=warn"))
+    });
     let builder = tracing_subscriber::fmt().with_env_filter(filter);
     if std::io::stdout().is_terminal() {
         builder.init();

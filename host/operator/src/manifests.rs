@@ -62,14 +62,25 @@ impl Manifests {
     }
 
     /// Reads one text of documents.
-    pub(crate) fn read_text(&mut self, file: &str, text: &str, variables: &BTreeMap<String, String>) {
+    pub(crate) fn read_text(
+        &mut self,
+        file: &str,
+        text: &str,
+        variables: &BTreeMap<String, String>,
+    ) {
         let text = substitute(text, variables);
         for (line, document) in split_documents(&text) {
-            let place = Place { file: file.to_owned(), line };
+            let place = Place {
+                file: file.to_owned(),
+                line,
+            };
             match serde_saphyr::from_str::<Value>(document) {
                 Ok(Value::Null) => {}
                 Ok(object) => self.push(place, object),
-                Err(error) => self.faults.push(Fault { place, message: first_lines(&error.to_string()) }),
+                Err(error) => self.faults.push(Fault {
+                    place,
+                    message: first_lines(&error.to_string()),
+                }),
             }
         }
     }
@@ -77,7 +88,13 @@ impl Manifests {
     /// Adds objects that were made and not read.
     pub(crate) fn push_objects(&mut self, file: &str, objects: Vec<Value>) {
         for (index, object) in objects.into_iter().enumerate() {
-            self.push(Place { file: file.to_owned(), line: index + 1 }, object);
+            self.push(
+                Place {
+                    file: file.to_owned(),
+                    line: index + 1,
+                },
+                object,
+            );
         }
     }
 
@@ -91,8 +108,12 @@ impl Manifests {
             }
         } else if path.is_dir() {
             match manifest_files(path) {
-                Ok(files) if files.is_empty() => self.fault(&name, "the folder holds no .yaml, .yml or .json file"),
-                Ok(files) => files.iter().for_each(|file| self.read_path(file, variables)),
+                Ok(files) if files.is_empty() => {
+                    self.fault(&name, "the folder holds no .yaml, .yml or .json file")
+                }
+                Ok(files) => files
+                    .iter()
+                    .for_each(|file| self.read_path(file, variables)),
                 Err(error) => self.fault(&name, &error.to_string()),
             }
         } else {
@@ -107,7 +128,9 @@ impl Manifests {
         let kind = object["kind"].as_str().unwrap_or_default().to_owned();
         if kind.ends_with("List") && object["items"].is_array() {
             if let Value::Array(items) = object["items"].take() {
-                items.into_iter().for_each(|item| self.push(place.clone(), item));
+                items
+                    .into_iter()
+                    .for_each(|item| self.push(place.clone(), item));
             }
             return;
         }
@@ -124,8 +147,14 @@ impl Manifests {
     }
 
     fn fault(&mut self, file: &str, message: &str) {
-        let place = Place { file: file.to_owned(), line: 1 };
-        self.faults.push(Fault { place, message: message.to_owned() });
+        let place = Place {
+            file: file.to_owned(),
+            line: 1,
+        };
+        self.faults.push(Fault {
+            place,
+            message: message.to_owned(),
+        });
     }
 }
 
@@ -161,7 +190,11 @@ fn split_documents(text: &str) -> Vec<(usize, &str)> {
         offset += line.len();
     }
     documents.push((start_line, &text[start..]));
-    documents.retain(|(_, document)| document.lines().any(|line| !line.trim().is_empty() && !line.trim_start().starts_with('#')));
+    documents.retain(|(_, document)| {
+        document
+            .lines()
+            .any(|line| !line.trim().is_empty() && !line.trim_start().starts_with('#'))
+    });
     documents
 }
 
@@ -169,7 +202,9 @@ fn split_documents(text: &str) -> Vec<(usize, &str)> {
 fn substitute(text: &str, variables: &BTreeMap<String, String>) -> String {
     variables
         .iter()
-        .fold(text.to_owned(), |text, (name, value)| text.replace(&format!("${{{name}}}"), value))
+        .fold(text.to_owned(), |text, (name, value)| {
+            text.replace(&format!("${{{name}}}"), value)
+        })
 }
 
 /// The parser draws a picture of the place below its sentence; the sentence is enough in a list of faults.
@@ -190,7 +225,8 @@ mod tests {
 
     #[test]
     fn a_broken_document_is_a_fault_with_its_line_and_the_rest_goes_on() {
-        let manifests = read("apiVersion: v1\nkind: Pod\n---\na: [1\n---\napiVersion: v1\nkind: Service\n");
+        let manifests =
+            read("apiVersion: v1\nkind: Pod\n---\na: [1\n---\napiVersion: v1\nkind: Service\n");
         assert_eq!(manifests.documents.len(), 2);
         assert_eq!(manifests.faults.len(), 1);
         assert_eq!(manifests.faults[0].place.to_string(), "test.yaml:4");
@@ -198,7 +234,9 @@ mod tests {
 
     #[test]
     fn lists_are_taken_apart_and_variables_replaced() {
-        let manifests = read("apiVersion: v1\nkind: List\nitems:\n- {apiVersion: v1, kind: Pod, metadata: {name: \"${CLUSTER_NAME}\"}}\n");
+        let manifests = read(
+            "apiVersion: v1\nkind: List\nitems:\n- {apiVersion: v1, kind: Pod, metadata: {name: \"${CLUSTER_NAME}\"}}\n",
+        );
         assert_eq!(manifests.documents[0].object["metadata"]["name"], "demo");
     }
 

@@ -14,13 +14,28 @@ use clap::{Args, ValueEnum};
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Options {
     /// Name of the cluster; tags and launch templates carry it
-    #[arg(long, env = "CLUSTER_NAME", default_value = "", hide_default_value = true)]
+    #[arg(
+        long,
+        env = "CLUSTER_NAME",
+        default_value = "",
+        hide_default_value = true
+    )]
     pub(crate) cluster_name: String,
     /// URL of the cluster's API server, as nodes reach it
-    #[arg(long, env = "CLUSTER_ENDPOINT", default_value = "", hide_default_value = true)]
+    #[arg(
+        long,
+        env = "CLUSTER_ENDPOINT",
+        default_value = "",
+        hide_default_value = true
+    )]
     pub(crate) cluster_endpoint: String,
     /// Certificate authority of the API server, in base64, for node user data
-    #[arg(long, env = "CLUSTER_CA_BUNDLE", default_value = "", hide_default_value = true)]
+    #[arg(
+        long,
+        env = "CLUSTER_CA_BUNDLE",
+        default_value = "",
+        hide_default_value = true
+    )]
     pub(crate) cluster_ca_bundle: String,
     /// The VPC has no way to AWS's public endpoints: no price look-ups
     #[arg(long, env = "ISOLATED_VPC", default_value_t = false, num_args = 0..=1, default_missing_value = "true", action = clap::ArgAction::Set)]
@@ -59,10 +74,19 @@ pub(crate) struct Options {
     #[arg(long, env = "DISABLE_LEADER_ELECTION", default_value_t = false, num_args = 0..=1, default_missing_value = "true", action = clap::ArgAction::Set)]
     pub(crate) disable_leader_election: bool,
     /// Name of the lease
-    #[arg(long, env = "LEADER_ELECTION_NAME", default_value = "karpenter-leader-election")]
+    #[arg(
+        long,
+        env = "LEADER_ELECTION_NAME",
+        default_value = "karpenter-leader-election"
+    )]
     pub(crate) leader_election_name: String,
     /// Namespace of the lease. Default: the controller's own
-    #[arg(long, env = "LEADER_ELECTION_NAMESPACE", default_value = "", hide_default_value = true)]
+    #[arg(
+        long,
+        env = "LEADER_ELECTION_NAMESPACE",
+        default_value = "",
+        hide_default_value = true
+    )]
     pub(crate) leader_election_namespace: String,
     /// Millicores the controller may use; scales its concurrency
     #[arg(long, env = "CPU_REQUESTS", default_value_t = 1000)]
@@ -98,7 +122,12 @@ pub(crate) struct AcceptedOptions {
     enable_zonal_shift: String,
     #[arg(long, env = "AMI_REFRESH_INTERVAL", default_value = "1m", hide = true)]
     ami_refresh_interval: String,
-    #[arg(long, env = "SUBNET_REFRESH_INTERVAL", default_value = "1m", hide = true)]
+    #[arg(
+        long,
+        env = "SUBNET_REFRESH_INTERVAL",
+        default_value = "1m",
+        hide = true
+    )]
     subnet_refresh_interval: String,
     #[arg(long, env = "AWS_FEATURE_GATES", default_value = "", hide = true)]
     aws_feature_gates: String,
@@ -114,11 +143,22 @@ pub(crate) struct AcceptedOptions {
     disable_cluster_state_observability: String,
     #[arg(long, env = "IGNORE_DRA_REQUESTS", default_value = "", hide = true, num_args = 0..=1)]
     ignore_dra_requests: String,
-    #[arg(long, env = "MEMORY_LIMIT", default_value = "-1", hide = true, allow_hyphen_values = true)]
+    #[arg(
+        long,
+        env = "MEMORY_LIMIT",
+        default_value = "-1",
+        hide = true,
+        allow_hyphen_values = true
+    )]
     memory_limit: String,
     #[arg(long, env = "LOG_OUTPUT_PATHS", default_value = "stdout", hide = true)]
     log_output_paths: String,
-    #[arg(long, env = "LOG_ERROR_OUTPUT_PATHS", default_value = "stderr", hide = true)]
+    #[arg(
+        long,
+        env = "LOG_ERROR_OUTPUT_PATHS",
+        default_value = "stderr",
+        hide = true
+    )]
     log_error_output_paths: String,
 }
 
@@ -172,11 +212,16 @@ impl Default for FeatureGates {
 
 fn parse_gates(text: &str) -> Result<FeatureGates, String> {
     let mut given = BTreeMap::new();
-    for entry in text.split(',').map(str::trim).filter(|entry| !entry.is_empty()) {
+    for entry in text
+        .split(',')
+        .map(str::trim)
+        .filter(|entry| !entry.is_empty())
+    {
         let parsed = entry
             .split_once('=')
             .and_then(|(name, value)| Some((name.trim(), value.trim().parse::<bool>().ok()?)));
-        let (name, value) = parsed.ok_or_else(|| format!("`{entry}` is not of the form Name=true or Name=false"))?;
+        let (name, value) = parsed
+            .ok_or_else(|| format!("`{entry}` is not of the form Name=true or Name=false"))?;
         given.insert(name, value);
     }
     let gate = |name: &str, default: bool| given.get(name).copied().unwrap_or(default);
@@ -184,7 +229,10 @@ fn parse_gates(text: &str) -> Result<FeatureGates, String> {
     Ok(FeatureGates {
         node_repair: gate("NodeRepair", default.node_repair),
         reserved_capacity: gate("ReservedCapacity", default.reserved_capacity),
-        spot_to_spot_consolidation: gate("SpotToSpotConsolidation", default.spot_to_spot_consolidation),
+        spot_to_spot_consolidation: gate(
+            "SpotToSpotConsolidation",
+            default.spot_to_spot_consolidation,
+        ),
         node_overlay: gate("NodeOverlay", default.node_overlay),
         static_capacity: gate("StaticCapacity", default.static_capacity),
         capacity_buffer: gate("CapacityBuffer", default.capacity_buffer),
@@ -200,7 +248,9 @@ fn parse_duration(text: &str) -> Result<Duration, String> {
 fn parse_share(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(share) if share.is_finite() && share >= 0.0 => Ok(share),
-        _ => Err(format!("`{text}` is not a share of 0 or more, such as 0.075")),
+        _ => Err(format!(
+            "`{text}` is not a share of 0 or more, such as 0.075"
+        )),
     }
 }
 
@@ -216,6 +266,10 @@ mod tests {
 
     #[test]
     fn a_gate_without_a_value_is_an_error_that_names_it() {
-        assert!(parse_gates("NodeRepair").unwrap_err().contains("`NodeRepair`"));
+        assert!(
+            parse_gates("NodeRepair")
+                .unwrap_err()
+                .contains("`NodeRepair`")
+        );
     }
 }

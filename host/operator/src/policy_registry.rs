@@ -18,8 +18,24 @@ impl PolicyBinder {
 impl PolicyRegistry for PolicyBinder {
     async fn apply(&self, source: BindingSource) -> BindingReport {
         let host = self.host.clone();
-        let BindingSource { namespace, name, labels, annotations, data, binary_data, uid: _, resource_version: _ } = source;
-        let source = policy::BindingSource { namespace, name, labels, annotations, data, binary_data };
+        let BindingSource {
+            namespace,
+            name,
+            labels,
+            annotations,
+            data,
+            binary_data,
+            uid: _,
+            resource_version: _,
+        } = source;
+        let source = policy::BindingSource {
+            namespace,
+            name,
+            labels,
+            annotations,
+            data,
+            binary_data,
+        };
         match tokio::task::spawn_blocking(move || host.apply(&source)).await {
             Ok(status) => report(status),
             Err(error) => BindingReport {
@@ -32,12 +48,18 @@ impl PolicyRegistry for PolicyBinder {
     }
 
     async fn remove(&self, namespace: &str, name: &str) {
-        let key = BindingKey { namespace: namespace.to_owned(), name: name.to_owned() };
+        let key = BindingKey {
+            namespace: namespace.to_owned(),
+            name: name.to_owned(),
+        };
         self.host.remove_binding(&key);
     }
 
     fn report(&self, namespace: &str, name: &str) -> Option<BindingReport> {
-        let key = BindingKey { namespace: namespace.to_owned(), name: name.to_owned() };
+        let key = BindingKey {
+            namespace: namespace.to_owned(),
+            name: name.to_owned(),
+        };
         self.host.status(&key).map(report)
     }
 }

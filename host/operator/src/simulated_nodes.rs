@@ -46,8 +46,16 @@ impl SimulatedNodes {
     /// An account without instances whose clock shows `now`.
     pub(crate) fn new(client: kube::Client, cluster_name: &str, seed: u64, now: Timestamp) -> Self {
         let clock = SimulatedClock::starting_at(now);
-        let config = Ec2Config { seed, cluster_name: cluster_name.to_owned(), ..Ec2Config::default() };
-        Self { nodes: Api::all(client), ec2: SimulatedEc2::new(config, clock), clock }
+        let config = Ec2Config {
+            seed,
+            cluster_name: cluster_name.to_owned(),
+            ..Ec2Config::default()
+        };
+        Self {
+            nodes: Api::all(client),
+            ec2: SimulatedEc2::new(config, clock),
+            clock,
+        }
     }
 
     pub(crate) fn ec2(&self) -> &SimulatedEc2 {
@@ -74,7 +82,11 @@ impl SimulatedNodes {
         let (key, value) = KWOK_ANNOTATION;
         let ours = nodes
             .into_iter()
-            .filter(|node| node.annotations().get(key).is_some_and(|given| given == value))
+            .filter(|node| {
+                node.annotations()
+                    .get(key)
+                    .is_some_and(|given| given == value)
+            })
             .filter_map(|node| Some((node.spec.as_ref()?.provider_id.clone()?, node)));
         Ok(Observed {
             instances: self.ec2.instances(),
@@ -93,14 +105,18 @@ impl SimulatedNodes {
                     if !is_status(&created, 409) {
                         created?;
                     }
-                    self.write_status(&node.name_any(), &json!({"status": status})).await?;
+                    self.write_status(&node.name_any(), &json!({"status": status}))
+                        .await?;
                 }
                 Step::BecomeReady(node) => {
                     let name = node.name_any();
                     let taints = node.spec.as_ref().and_then(|spec| spec.taints.clone());
                     let patch = json!({"spec": {"taints": taints}});
-                    self.nodes.patch(&name, &PatchParams::default(), &Patch::Merge(&patch)).await?;
-                    self.write_status(&name, &json!({"status": node.status})).await?;
+                    self.nodes
+                        .patch(&name, &PatchParams::default(), &Patch::Merge(&patch))
+                        .await?;
+                    self.write_status(&name, &json!({"status": node.status}))
+                        .await?;
                 }
                 Step::Remove(name) => {
                     let deleted = self.nodes.delete(&name, &DeleteParams::default()).await;
@@ -114,23 +130,35 @@ impl SimulatedNodes {
     }
 
     async fn write_status(&self, name: &str, status: &serde_json::Value) -> kube::Result<()> {
-        self.nodes.patch_status(name, &PatchParams::default(), &Patch::Merge(status)).await.map(drop)
+        self.nodes
+            .patch_status(name, &PatchParams::default(), &Patch::Merge(status))
+            .await
+            .map(drop)
     }
 }
 
 /// What is missing between the instances and the nodes.
 fn decide(observed: &Observed) -> Vec<Step> {
-    let Observed { instances, nodes, region, now } = observed;
+    let Observed {
+        instances,
+        nodes,
+        region,
+        now,
+    } = observed;
     instances
         .iter()
         .filter_map(|instance| {
             let node = nodes.get(&instance.provider_id());
             if instance.shutting_down_at.is_some() {
                 let is_gone = instance.terminated_at.is_some_and(|at| at <= *now);
-                return node.filter(|_| is_gone).map(|node| Step::Remove(node.name_any()));
+                return node
+                    .filter(|_| is_gone)
+                    .map(|node| Step::Remove(node.name_any()));
             }
             match node {
-                None if instance.registers_at <= *now => Some(Step::Register(Box::new(fake_node(instance, region, None)))),
+                None if instance.registers_at <= *now => {
+                    Some(Step::Register(Box::new(fake_node(instance, region, None))))
+                }
                 Some(node) if instance.ready_at <= *now && !is_ready(node) => {
                     let mut ready = fake_node(instance, region, Some(*now));
                     keep_foreign_taints(node, &mut ready);
@@ -145,19 +173,32 @@ fn decide(observed: &Observed) -> Vec<Step> {
 fn fake_node(instance: &Instance, region: &str, ready: Option<Timestamp>) -> Node {
     let mut node = node_object(instance, region, ready);
     let (key, value) = KWOK_ANNOTATION;
-    node.annotations_mut().insert(key.to_owned(), value.to_owned());
+    node.annotations_mut()
+        .insert(key.to_owned(), value.to_owned());
     node
 }
 
 fn is_ready(node: &Node) -> bool {
-    let conditions = node.status.iter().flat_map(|status| status.conditions.iter().flatten());
-    conditions.into_iter().any(|condition| condition.type_ == "Ready" && condition.status == "True")
+    let conditions = node
+        .status
+        .iter()
+        .flat_map(|status| status.conditions.iter().flatten());
+    conditions
+        .into_iter()
+        .any(|condition| condition.type_ == "Ready" && condition.status == "True")
 }
 
 /// Readiness takes away the kubelet's own taint; what others put on or took off meanwhile stays so.
 fn keep_foreign_taints(present: &Node, ready: &mut Node) {
-    let taints = present.spec.as_ref().and_then(|spec| spec.taints.clone()).unwrap_or_default();
-    let kept = taints.into_iter().filter(|taint| taint.key != "node.kubernetes.io/not-ready").collect();
+    let taints = present
+        .spec
+        .as_ref()
+        .and_then(|spec| spec.taints.clone())
+        .unwrap_or_default();
+    let kept = taints
+        .into_iter()
+        .filter(|taint| taint.key != "node.kubernetes.io/not-ready")
+        .collect();
     if let Some(spec) = &mut ready.spec {
         spec.taints = Some(kept);
     }

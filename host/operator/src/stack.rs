@@ -42,7 +42,12 @@ pub(crate) struct Stack {
 impl Stack {
     /// Loads the built-in policies and prepares the controllers; nothing runs yet.
     pub(crate) fn new(config: StackConfig) -> anyhow::Result<Self> {
-        let StackConfig { client, provider, clock, settings } = config;
+        let StackConfig {
+            client,
+            provider,
+            clock,
+            settings,
+        } = config;
         let policies = PolicyHost::new(policy::Limits::default())?;
         let metrics = Arc::new(Metrics::default());
         let controllers = Controllers::new(ControllersConfig {
@@ -59,7 +64,12 @@ impl Stack {
             metrics: Arc::clone(&metrics),
             policies: Arc::new(PolicyBinder::new(policies.clone())),
         });
-        Ok(Self { controllers, metrics, policies, provider })
+        Ok(Self {
+            controllers,
+            metrics,
+            policies,
+            provider,
+        })
     }
 
     /// Everything that runs, until it is dropped or a controller dies of a bug.
@@ -78,7 +88,11 @@ impl Stack {
 
     /// Identifies the run: the hash over every decision it recorded.
     pub(crate) fn ledger_hash(&self) -> String {
-        self.controllers.ledger().lock().unwrap_or_else(PoisonError::into_inner).hash()
+        self.controllers
+            .ledger()
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .hash()
     }
 
     /// The last word of the ledger on each pod, by `namespace/name`.
@@ -87,31 +101,61 @@ impl Stack {
         let ledger = ledger.lock().unwrap_or_else(PoisonError::into_inner);
         let rounds = ledger.entries().filter_map(|entry| match &entry.record {
             Record::ProvisioningRound(round) => Some(round),
-            Record::Launch(_) | Record::DisruptionRound(_) | Record::Command(_) | Record::Termination(_) => None,
+            Record::Launch(_)
+            | Record::DisruptionRound(_)
+            | Record::Command(_)
+            | Record::Termination(_) => None,
         });
         let groups = rounds.flat_map(|round| &round.pods);
-        groups.flat_map(|group| group.pods.iter().map(|pod| (pod.clone(), group.reason.clone()))).collect()
+        groups
+            .flat_map(|group| {
+                group
+                    .pods
+                    .iter()
+                    .map(|pod| (pod.clone(), group.reason.clone()))
+            })
+            .collect()
     }
 
     /// The policies that were asked, and how long they took.
     pub(crate) fn policy_lines(&self) -> Vec<PolicyLine> {
-        self.policies.statistics().into_iter().map(PolicyLine::of).collect()
+        self.policies
+            .statistics()
+            .into_iter()
+            .map(PolicyLine::of)
+            .collect()
     }
 }
 
 /// The AWS provider over the simulated EC2: everything but HTTP is the real one.
-pub(crate) fn simulated_provider(ec2: &SimulatedEc2, cluster_name: &str, clock: Arc<dyn Clock>) -> Arc<AwsProvider> {
+pub(crate) fn simulated_provider(
+    ec2: &SimulatedEc2,
+    cluster_name: &str,
+    clock: Arc<dyn Clock>,
+) -> Arc<AwsProvider> {
     let options = AwsOptions {
         cluster_endpoint: "https://kubernetes.default.svc".to_owned(),
         cluster_cidr: Some("10.100.0.0/16".to_owned()),
         ..AwsOptions::new(cluster_name, ec2.region())
     };
-    Arc::new(AwsProvider::new(options, &AwsApis::of(Arc::new(ec2.clone())), clock))
+    Arc::new(AwsProvider::new(
+        options,
+        &AwsApis::of(Arc::new(ec2.clone())),
+        clock,
+    ))
 }
 
 /// The AWS provider over the SDK.
-pub(crate) fn aws_provider(clients: SdkClients, options: AwsOptions, clock: Arc<dyn Clock>) -> Arc<AwsProvider> {
-    Arc::new(AwsProvider::new(options, &AwsApis::of(Arc::new(clients)), clock))
+pub(crate) fn aws_provider(
+    clients: SdkClients,
+    options: AwsOptions,
+    clock: Arc<dyn Clock>,
+) -> Arc<AwsProvider> {
+    Arc::new(AwsProvider::new(
+        options,
+        &AwsApis::of(Arc::new(clients)),
+        clock,
+    ))
 }
 
 /// Without instance types nothing can be decided, so the controllers wait for them.
@@ -126,7 +170,10 @@ async fn keep_fresh(provider: &AwsProvider) {
     let catalogue = async {
         loop {
             tokio::time::sleep(CATALOGUE_REFRESH).await;
-            for outcome in [provider.refresh_prices().await, provider.refresh_instance_types().await] {
+            for outcome in [
+                provider.refresh_prices().await,
+                provider.refresh_instance_types().await,
+            ] {
                 if let Err(error) = outcome {
                     tracing::warn!(%error, "prices or types could not be read; the old ones stay");
                 }

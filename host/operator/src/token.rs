@@ -18,6 +18,11 @@ pub(crate) fn random() -> std::io::Result<String> {
 
 /// Writes a file that only its owner can read.
 pub(crate) fn write_private(path: &Path, text: &str) -> std::io::Result<()> {
-    let mut file = OpenOptions::new().create(true).truncate(true).write(true).mode(0o600).open(path)?;
+    let mut file = OpenOptions::new()
+        .create(true)
+        .truncate(true)
+        .write(true)
+        .mode(0o600)
+        .open(path)?;
     file.write_all(text.as_bytes())
 }

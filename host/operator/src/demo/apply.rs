@@ -20,15 +20,30 @@ pub(crate) async fn apply(
 ) -> anyhow::Result<Vec<String>> {
     documents.sort_by_key(|document| rank_of(&document.object));
     let mut faults = Vec::new();
-    let (first, rest): (Vec<_>, Vec<_>) =
-        documents.into_iter().partition(|document| rank_of(&document.object) == 0);
+    let (first, rest): (Vec<_>, Vec<_>) = documents
+        .into_iter()
+        .partition(|document| rank_of(&document.object) == 0);
     let mut namespaces = missing_namespaces(first.iter().chain(&rest));
     namespaces.insert(system_namespace.to_owned());
     let discovery = Discovery::new(client.clone()).run().await?;
     for name in namespaces {
-        let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
-        let place = Place { file: "namespaces".to_owned(), line: 1 };
-        faults.extend(apply_one(client, &discovery, Document { place, object: namespace }).await);
+        let namespace =
+            json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
+        let place = Place {
+            file: "namespaces".to_owned(),
+            line: 1,
+        };
+        faults.extend(
+            apply_one(
+                client,
+                &discovery,
+                Document {
+                    place,
+                    object: namespace,
+                },
+            )
+            .await,
+        );
     }
     for document in first {
         faults.extend(apply_one(client, &discovery, document).await);
@@ -60,17 +75,31 @@ fn rank_of(object: &Value) -> u8 {
     match object["kind"].as_str().unwrap_or_default() {
         "Namespace" | "CustomResourceDefinition" => 0,
         "PriorityClass" | "StorageClass" | "EC2NodeClass" => 1,
-        "NodePool" | "NodeOverlay" | "PersistentVolume" | "PersistentVolumeClaim" | "PodDisruptionBudget" => 2,
+        "NodePool"
+        | "NodeOverlay"
+        | "PersistentVolume"
+        | "PersistentVolumeClaim"
+        | "PodDisruptionBudget" => 2,
         _ => 3,
     }
 }
 
-async fn apply_one(client: &kube::Client, discovery: &Discovery, document: Document) -> Option<String> {
+async fn apply_one(
+    client: &kube::Client,
+    discovery: &Discovery,
+    document: Document,
+) -> Option<String> {
     let Document { place, object } = document;
     let kind = object["kind"].as_str().unwrap_or_default().to_owned();
     let api_version = object["apiVersion"].as_str().unwrap_or_default().to_owned();
-    let Some(name) = object["metadata"]["name"].as_str().filter(|name| !name.is_empty()).map(str::to_owned) else {
-        return Some(format!("{place}: {kind} has no `metadata.name`; give it one"));
+    let Some(name) = object["metadata"]["name"]
+        .as_str()
+        .filter(|name| !name.is_empty())
+        .map(str::to_owned)
+    else {
+        return Some(format!(
+            "{place}: {kind} has no `metadata.name`; give it one"
+        ));
     };
     let Some((resource, scope)) = resolve(discovery, &api_version, &kind) else {
         return Some(format!(
@@ -81,11 +110,16 @@ async fn apply_one(client: &kube::Client, discovery: &Discovery, document: Docum
     let api: Api<DynamicObject> = match scope {
         Scope::Cluster => Api::all_with(client.clone(), &resource),
         Scope::Namespaced => {
-            let namespace = object["metadata"]["namespace"].as_str().unwrap_or("default");
+            let namespace = object["metadata"]["namespace"]
+                .as_str()
+                .unwrap_or("default");
             Api::namespaced_with(client.clone(), namespace, &resource)
         }
     };
-    let params = PatchParams { field_validation: Some(kube::api::ValidationDirective::Strict), ..PatchParams::apply(FIELD_MANAGER).force() };
+    let params = PatchParams {
+        field_validation: Some(kube::api::ValidationDirective::Strict),
+        ..PatchParams::apply(FIELD_MANAGER).force()
+    };
     match api.patch(&name, &params, &Patch::Apply(&object)).await {
         Ok(_) => None,
         Err(kube::Error::Api(status)) => Some(format!("{place}: {}", status.message)),
@@ -96,6 +130,7 @@ async fn apply_one(client: &kube::Client, discovery: &Discovery, document: Docum
 fn resolve(discovery: &Discovery, api_version: &str, kind: &str) -> Option<(ApiResource, Scope)> {
     let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
     let gvk = GroupVersionKind::gvk(group, version, kind);
-    discovery.resolve_gvk(&gvk).map(|(resource, capabilities)| (resource, capabilities.scope))
+    discovery
+        .resolve_gvk(&gvk)
+        .map(|(resource, capabilities)| (resource, capabilities.scope))
 }
-

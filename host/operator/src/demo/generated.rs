@@ -59,7 +59,9 @@ impl Service {
         let replicas = whole(share * REPLICAS_MAX as f64) + 1;
         let replicas = match wish {
             Wish::OnePerNode => replicas.min(ANTI_AFFINITY_REPLICAS_MAX),
-            Wish::Nothing | Wish::ZoneSpread | Wish::Amd64 | Wish::Arm64 | Wish::OnDemand => replicas,
+            Wish::Nothing | Wish::ZoneSpread | Wish::Amd64 | Wish::Arm64 | Wish::OnDemand => {
+                replicas
+            }
         };
         let cpu_millis = [50, 100, 100, 250, 250, 500, 500, 1000, 1500, 2000][index(random, 10)];
         let mib_per_cpu = [1024, 2048, 2048, 4096, 4096, 8192][index(random, 6)];
@@ -101,7 +103,9 @@ impl Service {
             }
             Wish::Amd64 => spec["nodeSelector"] = json!({"kubernetes.io/arch": "amd64"}),
             Wish::Arm64 => spec["nodeSelector"] = json!({"kubernetes.io/arch": "arm64"}),
-            Wish::OnDemand => spec["nodeSelector"] = json!({"karpenter.sh/capacity-type": "on-demand"}),
+            Wish::OnDemand => {
+                spec["nodeSelector"] = json!({"karpenter.sh/capacity-type": "on-demand"})
+            }
         }
         json!({
             "apiVersion": "apps/v1",
@@ -116,7 +120,11 @@ impl Service {
     }
 }
 
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the values drawn are small and not negative")]
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "the values drawn are small and not negative"
+)]
 fn whole(value: f64) -> u64 {
     value as u64
 }
@@ -130,7 +138,10 @@ mod tests {
     use super::*;
 
     fn replicas(deployments: &[Value]) -> u64 {
-        deployments.iter().filter_map(|deployment| deployment["spec"]["replicas"].as_u64()).sum()
+        deployments
+            .iter()
+            .filter_map(|deployment| deployment["spec"]["replicas"].as_u64())
+            .sum()
     }
 
     #[test]

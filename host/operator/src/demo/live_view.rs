@@ -32,7 +32,10 @@ impl Screen {
             queue!(self.out, terminal::Clear(terminal::ClearType::CurrentLine))?;
             write!(self.out, "{line}\r\n")?;
         }
-        queue!(self.out, terminal::Clear(terminal::ClearType::FromCursorDown))?;
+        queue!(
+            self.out,
+            terminal::Clear(terminal::ClearType::FromCursorDown)
+        )?;
         self.out.flush()
     }
 }
@@ -44,7 +47,12 @@ impl Drop for Screen {
 }
 
 /// The lines of a frame, at most `height - 1` of them.
-pub(crate) fn render(frame: &Frame, decisions: &[String], width: usize, height: usize) -> Vec<String> {
+pub(crate) fn render(
+    frame: &Frame,
+    decisions: &[String],
+    width: usize,
+    height: usize,
+) -> Vec<String> {
     let mut lines = header(frame, width);
     let room = height.saturating_sub(lines.len() + 3);
     let decision_room = DECISION_LINES_MIN.max(room / 3).min(decisions.len());
@@ -60,7 +68,11 @@ pub(crate) fn render(frame: &Frame, decisions: &[String], width: usize, height: 
     let shown = frame.nodes.len().min(node_room);
     lines.extend(frame.nodes.iter().take(shown).map(node_line));
     if shown < frame.nodes.len() {
-        lines.push(format!("… and {} more nodes", frame.nodes.len() - shown).dim().to_string());
+        lines.push(
+            format!("… and {} more nodes", frame.nodes.len() - shown)
+                .dim()
+                .to_string(),
+        );
     }
     lines.push(String::new());
     let first = decisions.len().saturating_sub(decision_room);
@@ -117,7 +129,12 @@ fn bar(share: f64, width: usize) -> String {
     let filled = (1..=width)
         .filter(|cell| *cell as f64 <= share * width as f64 + 0.5)
         .count();
-    format!("{}{} {:>3.0}%", "█".repeat(filled), "░".repeat(width - filled), share * 100.0)
+    format!(
+        "{}{} {:>3.0}%",
+        "█".repeat(filled),
+        "░".repeat(width - filled),
+        share * 100.0
+    )
 }
 
 fn cut(text: &str, width: usize) -> String {
@@ -149,7 +166,9 @@ mod tests {
     #[test]
     fn a_frame_never_needs_more_lines_than_the_terminal_has() {
         let frame = Frame {
-            nodes: (0..100).map(|number| node(&format!("node-{number}"))).collect(),
+            nodes: (0..100)
+                .map(|number| node(&format!("node-{number}")))
+                .collect(),
             ..Frame::default()
         };
         let decisions: Vec<String> = (0..50).map(|number| format!("decision {number}")).collect();

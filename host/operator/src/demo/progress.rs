@@ -97,17 +97,24 @@ impl<'a> Watcher<'a> {
             .iter()
             .map(|node| self.node_line(node, &requested))
             .collect();
-        frame.nodes_starting = statistics.instances.get("pending").copied().unwrap_or_default();
+        frame.nodes_starting = statistics
+            .instances
+            .get("pending")
+            .copied()
+            .unwrap_or_default();
         frame
     }
 
     /// One line for each pod that waits and why, as the controller last said it.
     pub(crate) fn unplaced_pods(&self) -> Vec<String> {
         let reasons = self.stack.map(Stack::pod_reasons).unwrap_or_default();
-        let pods = self.world.api().list(&Resource::PODS, &Selection::everything());
-        let waiting = pods.iter().filter(|pod| {
-            pod["status"]["phase"] == "Pending" && pod["spec"]["nodeName"].is_null()
-        });
+        let pods = self
+            .world
+            .api()
+            .list(&Resource::PODS, &Selection::everything());
+        let waiting = pods
+            .iter()
+            .filter(|pod| pod["status"]["phase"] == "Pending" && pod["spec"]["nodeName"].is_null());
         waiting
             .filter_map(|pod| {
                 let namespace = pod["metadata"]["namespace"].as_str().unwrap_or_default();
@@ -115,7 +122,8 @@ impl<'a> Watcher<'a> {
                 let known = reasons.get(&format!("{namespace}/{name}"));
                 let reason = known.cloned().unwrap_or_else(|| scheduler_message(pod));
                 // A pod that was given a place has no reason to complain; its node is on the way.
-                (!reason.is_empty()).then(|| format!("pod {namespace}/{name} found no place: {reason}"))
+                (!reason.is_empty())
+                    .then(|| format!("pod {namespace}/{name} found no place: {reason}"))
             })
             .collect()
     }
@@ -144,32 +152,62 @@ impl<'a> Watcher<'a> {
     /// What EC2 bills for the instance of a node.
     fn price_per_hour(&self, provider_id: &str) -> f64 {
         let id = provider_id.rsplit('/').next().unwrap_or_default();
-        self.world.ec2().instance(id).map_or(0.0, |instance| instance.price_per_hour)
+        self.world
+            .ec2()
+            .instance(id)
+            .map_or(0.0, |instance| instance.price_per_hour)
     }
 
     /// What keeps the run from settling.
     pub(crate) fn what_is_busy(&self) -> String {
-        let controllers = self.stack.map(|stack| format!("{:?}; ", stack.controllers.activity()));
-        let world = if self.world.is_settled() { "the world rests" } else { "the world moves" };
+        let controllers = self
+            .stack
+            .map(|stack| format!("{:?}; ", stack.controllers.activity()));
+        let world = if self.world.is_settled() {
+            "the world rests"
+        } else {
+            "the world moves"
+        };
         format!("{}{world}", controllers.unwrap_or_default())
     }
 
     fn is_busy(&self) -> bool {
         // Chores that come back by themselves are no reason to wait: what they change shows in the world.
-        let idle = |activity| Activity { due_soon: 0, ..activity }.is_idle();
-        let controllers_busy = self.stack.is_some_and(|stack| !idle(stack.controllers.activity()));
+        let idle = |activity| {
+            Activity {
+                due_soon: 0,
+                ..activity
+            }
+            .is_idle()
+        };
+        let controllers_busy = self
+            .stack
+            .is_some_and(|stack| !idle(stack.controllers.activity()));
         controllers_busy || !self.world.is_settled()
     }
 
     /// Changes whenever an instance or a pod comes or goes.
     fn fingerprint(&self) -> (u64, u64, usize, usize) {
         let statistics = self.world.statistics();
-        (statistics.launches, statistics.terminations, statistics.pods_running, statistics.pods_pending)
+        (
+            statistics.launches,
+            statistics.terminations,
+            statistics.pods_running,
+            statistics.pods_pending,
+        )
     }
 
     fn node_line(&self, node: &Value, requested: &BTreeMap<String, Requested>) -> NodeLine {
-        let name = node["metadata"]["name"].as_str().unwrap_or_default().to_owned();
-        let label = |key: &str| node["metadata"]["labels"][key].as_str().unwrap_or_default().to_owned();
+        let name = node["metadata"]["name"]
+            .as_str()
+            .unwrap_or_default()
+            .to_owned();
+        let label = |key: &str| {
+            node["metadata"]["labels"][key]
+                .as_str()
+                .unwrap_or_default()
+                .to_owned()
+        };
         let used = requested.get(&name).copied().unwrap_or_default();
         let allocatable = |resource: &str| millis(&node["status"]["allocatable"][resource]);
         let provider_id = node["spec"]["providerID"].as_str().unwrap_or_default();
@@ -195,7 +233,12 @@ struct Quiet {
 }
 
 impl Quiet {
-    fn observe(&mut self, elapsed: Duration, is_busy: bool, fingerprint: (u64, u64, usize, usize)) -> bool {
+    fn observe(
+        &mut self,
+        elapsed: Duration,
+        is_busy: bool,
+        fingerprint: (u64, u64, usize, usize),
+    ) -> bool {
         if is_busy || self.last != Some(fingerprint) {
             self.last = Some(fingerprint);
             self.since = None;
@@ -216,13 +259,26 @@ struct View {
 
 impl View {
     fn open(plan: &Plan) -> anyhow::Result<Self> {
-        let screen = if plan.is_terminal { Some(Screen::open()?) } else { None };
+        let screen = if plan.is_terminal {
+            Some(Screen::open()?)
+        } else {
+            None
+        };
         let prints_lines = screen.is_none() && plan.output == Output::Text;
-        Ok(Self { screen, prints_lines, drawn: None, seen: 0, decisions: Vec::new() })
+        Ok(Self {
+            screen,
+            prints_lines,
+            drawn: None,
+            seen: 0,
+            decisions: Vec::new(),
+        })
     }
 
     fn show(&mut self, watcher: &Watcher<'_>, elapsed: Duration) -> anyhow::Result<()> {
-        let lines = watcher.stack.map(|stack| stack.controllers.feed().since(self.seen)).unwrap_or_default();
+        let lines = watcher
+            .stack
+            .map(|stack| stack.controllers.feed().since(self.seen))
+            .unwrap_or_default();
         for line in lines {
             self.seen = line.number;
             let text = format!("{:>7.1}s  {}", elapsed.as_secs_f64(), line.text);
@@ -263,7 +319,9 @@ impl Requested {
 }
 
 fn millis(quantity: &Value) -> f64 {
-    let text = quantity.as_str().map_or_else(|| quantity.to_string(), str::to_owned);
+    let text = quantity
+        .as_str()
+        .map_or_else(|| quantity.to_string(), str::to_owned);
     apis::quantity::parse_millis(&text).map_or(0.0, |millis| millis as f64)
 }
 
@@ -273,9 +331,16 @@ fn share(used: f64, whole: f64) -> f64 {
 
 fn node_status(node: &Value) -> NodeStatus {
     let taints = node["spec"]["taints"].as_array().into_iter().flatten();
-    let is_disrupted = taints.clone().any(|taint| taint["key"] == labels::DISRUPTED_TAINT_KEY);
-    let conditions = node["status"]["conditions"].as_array().into_iter().flatten();
-    let is_ready = conditions.clone().any(|condition| condition["type"] == "Ready" && condition["status"] == "True");
+    let is_disrupted = taints
+        .clone()
+        .any(|taint| taint["key"] == labels::DISRUPTED_TAINT_KEY);
+    let conditions = node["status"]["conditions"]
+        .as_array()
+        .into_iter()
+        .flatten();
+    let is_ready = conditions
+        .clone()
+        .any(|condition| condition["type"] == "Ready" && condition["status"] == "True");
     if is_disrupted || !node["metadata"]["deletionTimestamp"].is_null() {
         NodeStatus::Leaving
     } else if is_ready {
@@ -291,14 +356,22 @@ fn scheduler_message(pod: &Value) -> String {
     let message = conditions
         .filter(|condition| condition["type"] == "PodScheduled")
         .find_map(|condition| condition["message"].as_str());
-    message.unwrap_or("no scheduler has looked at it").to_owned()
+    message
+        .unwrap_or("no scheduler has looked at it")
+        .to_owned()
 }
 
 /// The most memory this process ever held, from the kernel; 0 where it does not tell.
 fn peak_rss_bytes() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-    let kib = line.and_then(|line| line.trim().trim_end_matches("kB").trim().parse::<u64>().ok());
+    let kib = line.and_then(|line| {
+        line.trim()
+            .trim_end_matches("kB")
+            .trim()
+            .parse::<u64>()
+            .ok()
+    });
     kib.unwrap_or(0) * 1024
 }
 
