@@ -462,7 +462,7 @@ fn an_unchanged_cluster_is_not_simulated_again_even_where_a_budget_leaves_nodes_
         let text = format!("pool web budget={budget}\n{nodes}");
         let mut world = World::new(&text);
         let counting = Counting::default();
-        let mut look = |world: &mut World| {
+        let look = |world: &mut World| {
             let hooks = Hooks {
                 rank: &counting,
                 ..natively()

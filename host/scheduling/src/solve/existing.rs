@@ -129,16 +129,15 @@ pub(super) fn nodes<'a>(
 ) -> Vec<Node<'a>> {
     // Whoever runs many solves hands the nodes over in order, and then there is nothing to sort.
     let mut known = standing.iter();
-    let in_order: Option<Vec<Node<'a>>> = problem
-        .nodes
-        .iter()
-        .map(|node| {
-            let found = known.find(|it| Arc::ptr_eq(&it.node, node))?;
-            Some(Node::new(node, found))
-        })
-        .collect();
-    if let Some(nodes) = in_order {
-        return nodes;
+    let mut in_order = Vec::with_capacity(problem.nodes.len());
+    for node in &problem.nodes {
+        let Some(found) = known.find(|it| Arc::ptr_eq(&it.node, node)) else {
+            break;
+        };
+        in_order.push(Node::new(node, found));
+    }
+    if in_order.len() == problem.nodes.len() {
+        return in_order;
     }
     let mut known: BTreeMap<usize, &Standing> = standing
         .iter()
@@ -146,12 +145,12 @@ pub(super) fn nodes<'a>(
         .collect();
     ordered(problem)
         .into_iter()
-        .map(|node| match known.remove(&Arc::as_ptr(node).addr()) {
-            Some(found) => Node::new(node, found),
-            None => {
-                let shapes = Arc::make_mut(shapes);
-                Node::new(node, &Standing::new(node, &problem.daemons, dims, shapes))
+        .map(|node| {
+            if let Some(found) = known.remove(&Arc::as_ptr(node).addr()) {
+                return Node::new(node, found);
             }
+            let shapes = Arc::make_mut(shapes);
+            Node::new(node, &Standing::new(node, &problem.daemons, dims, shapes))
         })
         .collect()
 }
