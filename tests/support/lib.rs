@@ -11,8 +11,7 @@ use serde_json::Value;
 
 /// The root of the workspace.
 pub fn workspace_root() -> PathBuf {
-    let manifest = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
-    manifest.parent().map_or(manifest.clone(), PathBuf::from)
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
 /// The `mortise` binary, built once in the profile of the tests.

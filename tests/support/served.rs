@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::mortise;
 
 /// How long a condition may take to come true.
-const PATIENCE: Duration = Duration::from_secs(120);
+const PATIENCE: Duration = Duration::from_mins(2);
 
 /// A running demo; it is ended on drop.
 pub struct Served {

@@ -9,4 +9,4 @@ mod provider;
 
 pub use clock::Clock;
 pub use error::CloudProviderError;
-pub use provider::{CloudProvider, Launched, LaunchRequest, NodeClassStatus, RepairPolicy};
+pub use provider::{CloudProvider, LaunchRequest, Launched, NodeClassStatus, RepairPolicy};

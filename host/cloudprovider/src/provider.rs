@@ -109,7 +109,8 @@ pub trait CloudProvider: Send + Sync {
     ) -> Result<NodeClassStatus, CloudProviderError>;
 
     /// Releases what the provider made for a class (launch templates, profiles) before its finalizer goes.
-    async fn release_node_class(&self, node_class: &Ec2NodeClass) -> Result<(), CloudProviderError>;
+    async fn release_node_class(&self, node_class: &Ec2NodeClass)
+    -> Result<(), CloudProviderError>;
 
     /// Marks an instance with its claim and node names, where the cloud has tags.
     async fn tag(&self, node_claim: &NodeClaim) -> Result<(), CloudProviderError>;

@@ -62,7 +62,13 @@ impl Cluster {
             }
         };
         let candidates = self.candidates(shape, &zones, &mut rejections);
-        let mut terms = TermStates::new(self, shape, &candidates);
+        // Counting other pods is dear, and moot where no node has room; most looks at a full cluster end here.
+        let mut nodes = candidates.iter().filter_map(|name| self.nodes.get(name));
+        let mut terms = if nodes.any(|node| filter::resource_rejection(shape, node).is_none()) {
+            TermStates::new(self, shape, &candidates)
+        } else {
+            TermStates::default()
+        };
         let mut rest = pods.into_iter();
         let mut failed: Vec<ObjectKey> = Vec::new();
         for key in rest.by_ref() {

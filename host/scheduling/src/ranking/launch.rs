@@ -70,11 +70,15 @@ pub fn rank_for_launch(launch: &LaunchRanking<'_>, hook: &dyn RankHook) -> Ranke
     let claim = launch.node_claim;
     let requirements = Requirements::from_node_selector_requirements(&claim.spec.requirements);
     let requests = Resources::from_list(&claim.spec.resources.requests);
+    let names = requirements.get(labels::INSTANCE_TYPE);
     let fitting: Vec<Arc<InstanceType>> = launch
         .instance_types
         .iter()
         .filter(|t| {
-            requirements.intersects(&t.requirements).is_ok() && requests.fits(&t.allocatable())
+            // The name decides most types, and is the cheapest to ask.
+            names.has(&t.name)
+                && requirements.intersects(&t.requirements).is_ok()
+                && requests.fits(&t.allocatable())
         })
         .cloned()
         .collect();

@@ -119,7 +119,10 @@ fn tolerate_extended_resources(spec: &mut Value) {
         .collect();
     for key in asked {
         let tolerations = spec["tolerations"].as_array();
-        let is_tolerated = tolerations.into_iter().flatten().any(|t| t["key"] == key.as_str());
+        let is_tolerated = tolerations
+            .into_iter()
+            .flatten()
+            .any(|t| t["key"] == key.as_str());
         if !is_tolerated {
             add_toleration(spec, json!({"key": key, "operator": "Exists"}));
         }
