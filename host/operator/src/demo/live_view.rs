@@ -54,7 +54,7 @@ pub(crate) fn render(
     height: usize,
 ) -> Vec<String> {
     let mut lines = header(frame, width);
-    let room = height.saturating_sub(lines.len() + 3);
+    let room = height.saturating_sub(lines.len() + 4);
     let decision_room = DECISION_LINES_MIN.max(room / 3).min(decisions.len());
     let node_room = room.saturating_sub(decision_room);
     lines.push(
