@@ -1,3 +1,5 @@
+//! Which pods a drain evicts, and in which order.
+
 use apis::resources::Resources;
 use scheduling::pod::{Owner, PodPhase, PodShape, Toleration};
 

@@ -1,3 +1,5 @@
+//! How a command goes on, succeeds or is given up.
+
 use std::sync::Arc;
 
 use serde_json::json;

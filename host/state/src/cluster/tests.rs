@@ -1,3 +1,5 @@
+//! The model's rules, told as events and what follows from them.
+
 #![expect(
     clippy::needless_pass_by_value,
     reason = "JSON literals read better as values than as references"

@@ -1,3 +1,5 @@
+//! What the ledger keeps, folds, forgets and hashes.
+
 use super::*;
 
 fn scan(at_seconds: i64, outcomes: &[(&str, OutcomeId)]) -> Record {
