@@ -5,6 +5,4 @@
     reason = "a test that cannot read its input has failed"
 )]
 
-mod demo;
-mod kubectl;
 mod tidy;
