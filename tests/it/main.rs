@@ -5,4 +5,6 @@
     reason = "a test that cannot read its input has failed"
 )]
 
+mod demo;
+mod kubectl;
 mod tidy;

@@ -9,9 +9,10 @@ use std::sync::OnceLock;
 
 use serde_json::Value;
 
-/// The root of the workspace.
+/// The root of the workspace. Cargo runs a test in its package's folder; the path known when it was compiled may be
+/// that of another clone with the same target folder.
 pub fn workspace_root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+    Path::new("..").canonicalize().unwrap_or_default()
 }
 
 /// The `mortise` binary, built once in the profile of the tests.

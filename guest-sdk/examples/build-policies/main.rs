@@ -41,7 +41,8 @@ const BUILTINS: [&str; 4] = [
 ];
 
 fn main() -> Result<()> {
-    let repository = Path::new(env!("CARGO_MANIFEST_DIR"))
+    // Asked at run time: one target folder may serve several clones.
+    let repository = Path::new(&env::var("CARGO_MANIFEST_DIR")?)
         .join("..")
         .canonicalize()?;
     let modules = compile(&repository)?;

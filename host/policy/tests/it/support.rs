@@ -22,8 +22,7 @@ pub(crate) fn host() -> PolicyHost {
 
 /// The component of a built-in, as somebody would pack it into a ConfigMap.
 pub(crate) fn component(name: &str) -> Vec<u8> {
-    let path = format!("{}/builtin/{name}.wasm", env!("CARGO_MANIFEST_DIR"));
-    std::fs::read(path).unwrap()
+    std::fs::read(format!("builtin/{name}.wasm")).unwrap()
 }
 
 /// A ConfigMap of the given kind.

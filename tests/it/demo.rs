@@ -1,0 +1,215 @@
+//! `mortise demo` as people run it: what it prints, how it ends, whether it repeats itself.
+
+use std::fs;
+use std::path::PathBuf;
+
+use serde_json::Value;
+use tests::{Finished, foreign_manifests, run};
+
+fn demo(arguments: &[&str]) -> Finished {
+    run(
+        ["demo", "--speed", "max", "--until", "settled", "-o", "json"]
+            .iter()
+            .chain(arguments),
+    )
+}
+
+fn manifest(name: &str, text: &str) -> PathBuf {
+    let file = std::env::temp_dir().join(format!("mortise-{}-{name}.yaml", std::process::id()));
+    fs::write(&file, text).unwrap();
+    file
+}
+
+fn node_types(summary: &Value) -> Vec<&str> {
+    let nodes = summary["nodes"].as_array().unwrap();
+    nodes
+        .iter()
+        .map(|node| node["instanceType"].as_str().unwrap())
+        .collect()
+}
+
+#[test]
+fn the_samples_run_and_what_is_not_needed_goes_away() {
+    let finished = demo(&[]);
+    let summary = finished.summary();
+    assert!(finished.is_success(), "{summary:#}");
+    assert_eq!(summary["pods"]["pending"], 0);
+    assert_eq!(summary["leakedInstances"], 0);
+    // The GPU job ends, and its instance with it.
+    assert!(summary["terminations"].as_u64().unwrap() > 0);
+    assert!(
+        node_types(&summary)
+            .iter()
+            .all(|name| !name.starts_with('g') && !name.starts_with('p'))
+    );
+    let policies: Vec<&str> = summary["policies"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|policy| policy["kind"].as_str().unwrap())
+        .collect();
+    for kind in ["rank", "consolidation", "budgets"] {
+        assert!(
+            policies.contains(&kind),
+            "no {kind} policy was asked: {policies:?}"
+        );
+    }
+}
+
+#[test]
+fn one_seed_gives_one_ledger_and_another_seed_another() {
+    let hash = |seed| demo(&["--pods", "120", "--seed", seed]).summary()["ledgerHash"].clone();
+    let first = hash("7");
+    assert_eq!(first, hash("7"));
+    assert_ne!(first, hash("8"));
+}
+
+#[test]
+fn real_manifests_run_on_real_types() {
+    let names = [
+        "online-boutique.yaml",
+        "kube-prometheus.yaml",
+        "vllm-and-cockroachdb.yaml",
+    ];
+    let files: Option<Vec<PathBuf>> = names.into_iter().map(foreign_manifests).collect();
+    let Some(files) = files else { return };
+    let arguments: Vec<String> = files
+        .iter()
+        .flat_map(|file| ["-f".to_owned(), file.display().to_string()])
+        .collect();
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let finished = demo(&arguments);
+    let summary = finished.summary();
+    assert_eq!(summary["pods"]["pending"], 0, "{summary:#}");
+    assert_eq!(summary["leakedInstances"], 0);
+    // One of the files is of a time when budgets were in policy/v1beta1, which no API server serves any more.
+    let problems = summary["problems"].as_array().unwrap();
+    assert!(
+        problems
+            .iter()
+            .all(|problem| problem.as_str().unwrap().contains("policy/v1beta1")),
+        "{problems:?}"
+    );
+    assert!(
+        node_types(&summary)
+            .iter()
+            .any(|name| name.starts_with('g') || name.starts_with('p')),
+        "no GPU instance"
+    );
+}
+
+#[test]
+fn a_pod_that_never_fits_is_named_and_the_rest_runs() {
+    let file = manifest(
+        "giant",
+        "
+apiVersion: v1
+kind: Pod
+metadata: {name: giant}
+spec: {containers: [{name: main, image: example, resources: {requests: {cpu: 100000}}}]}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: small}
+spec: {containers: [{name: main, image: example, resources: {requests: {cpu: 100m}}}]}
+",
+    );
+    let finished = demo(&["-f", file.to_str().unwrap()]);
+    let summary = finished.summary();
+    assert!(!finished.is_success());
+    assert_eq!(summary["pods"]["running"], 1);
+    assert_eq!(summary["pods"]["pending"], 1);
+    let problems = summary["problems"].to_string();
+    assert!(
+        problems.contains("default/giant") && problems.contains("cpu"),
+        "{problems}"
+    );
+}
+
+#[test]
+fn faulty_documents_are_named_with_object_and_field_and_the_rest_goes_on() {
+    let file = manifest("faulty", "
+apiVersion: v1
+kind: Pod
+metadata: {name: fine}
+spec: {containers: [{name: main, image: example, resources: {requests: {cpu: 100m}}}]}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: broken
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: negative}
+spec: {containers: [{name: main, image: example, resources: {requests: {cpu: \"-1\"}}}]}
+---
+apiVersion: example.com/v1
+kind: Unheard
+metadata: {name: of}
+---
+apiVersion: karpenter.sh/v1
+kind: NodePool
+metadata: {name: odd}
+spec:
+  weight: 1000
+  template: {spec: {requirements: [], nodeClassRef: {group: karpenter.k8s.aws, kind: EC2NodeClass, name: default}}}
+---
+apiVersion: karpenter.sh/v1
+kind: NodePool
+metadata: {name: plain}
+spec:
+  template: {spec: {requirements: [], nodeClassRef: {group: karpenter.k8s.aws, kind: EC2NodeClass, name: default}}}
+");
+    let finished = demo(&["-f", file.to_str().unwrap()]);
+    assert!(!finished.is_success());
+    let summary = finished.summary();
+    assert_eq!(summary["pods"]["running"], 1, "{summary:#}");
+    let problems = summary["problems"].to_string();
+    for word in ["negative", "requests", "Unheard", "odd", "weight"] {
+        assert!(problems.contains(word), "no `{word}` in {problems}");
+    }
+}
+
+#[test]
+fn a_node_pool_without_its_node_class_says_so() {
+    let file = manifest("classless", "
+apiVersion: karpenter.sh/v1
+kind: NodePool
+metadata: {name: classless}
+spec:
+  template: {spec: {requirements: [], nodeClassRef: {group: karpenter.k8s.aws, kind: EC2NodeClass, name: nowhere}}}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: waits}
+spec: {containers: [{name: main, image: example}]}
+");
+    let finished = demo(&["-f", file.to_str().unwrap()]);
+    assert!(!finished.is_success());
+    let problems = finished.summary()["problems"].to_string();
+    assert!(
+        problems.contains("classless") && problems.contains("nowhere"),
+        "{problems}"
+    );
+}
+
+#[test]
+fn arguments_that_make_no_sense_name_the_way_out() {
+    for (arguments, word) in [
+        (vec!["demo", "--until", "soon"], "settled"),
+        (vec!["demo", "--listen", "0.0.0.0:0"], "127.0.0.1"),
+        (
+            vec!["demo", "--listen", "127.0.0.1:0", "--speed", "max"],
+            "--speed",
+        ),
+        (vec!["crds", "nothing-like-it"], "mortise crds"),
+    ] {
+        let finished = run(&arguments);
+        assert!(!finished.is_success(), "{arguments:?}");
+        assert!(
+            finished.stderr().contains(word),
+            "{arguments:?}: {}",
+            finished.stderr()
+        );
+    }
+}

@@ -1,0 +1,199 @@
+//! Stock kubectl against a demo that serves its API: the tables, scaling to nothing, policies swapped in flight.
+
+use std::process::Command;
+
+use serde_json::Value;
+use tests::has_program;
+use tests::served::Served;
+
+const WEB: &str = "
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web, namespace: default}
+spec:
+  replicas: 6
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec: {containers: [{name: main, image: example, resources: {requests: {cpu: 500m, memory: 512Mi}}}]}
+";
+
+const PREFER_ARM64: &str = "
+apiVersion: v1
+kind: ConfigMap
+metadata:
+  name: graviton-first
+  namespace: mortise
+  labels: {mortise.dev/policy: rank}
+data:
+  builtin: prefer-arm64
+  config: '{\"discount\": 0.9}'
+";
+
+fn running(served: &Served, prefix: &str) -> usize {
+    let pods = served.items("pods");
+    pods.iter()
+        .filter(|pod| name(pod).starts_with(prefix) && pod["status"]["phase"] == "Running")
+        .count()
+}
+
+fn name(object: &Value) -> &str {
+    object["metadata"]["name"].as_str().unwrap_or_default()
+}
+
+fn status(served: &Served, config_map: &str) -> String {
+    served
+        .try_kubectl(&[
+            "get",
+            "configmap",
+            config_map,
+            "-n",
+            "mortise",
+            "-o",
+            "jsonpath={.metadata.annotations.mortise\\.dev/status}",
+        ])
+        .unwrap_or_default()
+}
+
+#[test]
+fn nodes_come_with_the_pods_and_go_with_them() {
+    if !has_program("kubectl", "help") {
+        return;
+    }
+    let empty = workload_free();
+    let served = Served::start(&["-f", empty.to_str().unwrap()]);
+    served.apply(WEB);
+    served.eventually("the pods run", || running(&served, "web-") == 6);
+    let table = served.kubectl(&["get", "nodepools,nodeclaims,ec2nodeclasses,nodes"]);
+    for column in [
+        "NODECLASS",
+        "NODES",
+        "READY",
+        "TYPE",
+        "CAPACITY",
+        "ZONE",
+        "NODE",
+        "AGE",
+        "VERSION",
+    ] {
+        assert!(table.contains(column), "no column {column} in\n{table}");
+    }
+    assert!(
+        served
+            .kubectl(&["describe", "nodeclaims"])
+            .contains("Launched")
+    );
+    assert!(
+        served
+            .kubectl(&["explain", "nodepool.spec.disruption"])
+            .contains("consolidateAfter")
+    );
+    served.kubectl(&["scale", "deployment", "web", "--replicas", "0"]);
+    served.eventually("the nodes are gone", || {
+        served.items("nodes").is_empty() && served.items("nodeclaims").is_empty()
+    });
+}
+
+#[test]
+fn a_second_process_drives_the_world_over_http() {
+    if !has_program("kubectl", "help") {
+        return;
+    }
+    let empty = workload_free();
+    let mut served = Served::start(&["--no-controller", "-f", empty.to_str().unwrap()]);
+    served.also_run(&[
+        "controller",
+        "--metrics-port",
+        "0",
+        "--health-probe-port",
+        "0",
+    ]);
+    served.apply(WEB);
+    served.eventually("the pods run", || running(&served, "web-") == 6);
+    served.kubectl(&["delete", "deployment", "web"]);
+    served.eventually("the nodes are gone", || served.items("nodes").is_empty());
+}
+
+#[test]
+fn policies_are_swapped_in_flight_and_a_bad_one_is_refused() {
+    if !has_program("kubectl", "help") {
+        return;
+    }
+    let empty = workload_free();
+    let served = Served::start(&["-f", empty.to_str().unwrap()]);
+    served.apply(PREFER_ARM64);
+    served.eventually("the policy is in charge", || {
+        status(&served, "graviton-first").contains("Ready")
+    });
+    served.apply(&WEB.replace("name: web", "name: arm"));
+    served.eventually("a launch was ranked", || {
+        !served.items("nodeclaims").is_empty()
+    });
+    served.eventually("the pods run", || running(&served, "arm-") == 6);
+    for node in served.items("nodes") {
+        assert_eq!(node["metadata"]["labels"]["kubernetes.io/arch"], "arm64");
+    }
+
+    let truncated =
+        &std::fs::read(tests::workspace_root().join("host/policy/builtin/prefer-arm64.wasm"))
+            .unwrap()[..2000];
+    let file = std::env::temp_dir().join(format!("mortise-truncated-{}.wasm", std::process::id()));
+    std::fs::write(&file, truncated).unwrap();
+    served.kubectl(&[
+        "create",
+        "configmap",
+        "broken",
+        "-n",
+        "mortise",
+        &format!("--from-file=policy.wasm={}", file.display()),
+    ]);
+    served.kubectl(&[
+        "label",
+        "configmap",
+        "broken",
+        "-n",
+        "mortise",
+        "mortise.dev/policy=rank",
+    ]);
+    served.eventually("the module is refused", || {
+        status(&served, "broken").contains("Degraded")
+    });
+    served.eventually("an event says why", || {
+        served
+            .kubectl(&["get", "events", "-n", "mortise"])
+            .contains("PolicyRejected")
+    });
+    served.kubectl(&[
+        "delete",
+        "configmap",
+        "graviton-first",
+        "broken",
+        "-n",
+        "mortise",
+    ]);
+    served.apply(&WEB.replace("name: web", "name: after"));
+    served.eventually("decisions go on", || running(&served, "after-") == 6);
+}
+
+/// A manifest without workloads, so that a test brings its own.
+fn workload_free() -> std::path::PathBuf {
+    let file = std::env::temp_dir().join(format!("mortise-empty-{}.yaml", std::process::id()));
+    std::fs::write(
+        &file,
+        "apiVersion: v1\nkind: Namespace\nmetadata: {name: default}\n",
+    )
+    .unwrap();
+    file
+}
+
+#[test]
+fn help_and_version_read_well() {
+    let output = Command::new(tests::mortise())
+        .arg("--help")
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    for word in ["demo", "controller", "crds"] {
+        assert!(text.contains(word), "{text}");
+    }
+}
