@@ -87,9 +87,7 @@ fn component(body: &str, when: &str, start: &str) -> Vec<u8> {
         .replace("START", start);
     let mut module = wat::parse_str(text).unwrap();
     let mut resolve = Resolve::default();
-    let (package, _) = resolve
-        .push_dir("../../wit")
-        .unwrap();
+    let (package, _) = resolve.push_dir("../../wit").unwrap();
     let world = resolve
         .select_world(&[package], Some("rank-policy"))
         .unwrap();
