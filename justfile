@@ -7,7 +7,7 @@ test:
     cargo test --release --workspace
 
 pure:
-    cargo test -p apis -p scheduling -p state -p disruption -p cloudprovider
+    cargo test -p apis -p scheduling -p state -p disruption -p cloudprovider -p parity
 
 lint:
     cargo fmt --check

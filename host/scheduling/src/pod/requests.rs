@@ -17,24 +17,25 @@ const ONE_POD_MILLIS: i64 = 1000;
 type QuantityList = BTreeMap<String, Quantity>;
 
 /// The larger of what init containers need at their worst moment and what runs side by side later, plus overhead and
-/// one pod slot. Pod-level requests win over the sum of the containers. During an in-place resize the larger of spec
-/// and allocated counts.
+/// one pod slot. Pod-level requests win over the sum of the containers. During an in-place resize the largest of what is
+/// asked for, allocated and granted counts.
 pub fn effective_requests(
     pod: &core::Pod,
     spec: &core::PodSpec,
     key: &PodKey,
 ) -> Result<Resources, InvalidPod> {
     let status = pod.status.as_ref();
+    let is_stuck = is_resize_infeasible(pod);
     let mut running = Resources::default();
     for container in &spec.containers {
         let statuses = status.and_then(|s| s.container_statuses.as_ref());
-        running = running.add(&container_requests(container, statuses, key)?);
+        running = running.add(&container_requests(container, statuses, is_stuck, key)?);
     }
     let mut sidecars = Resources::default();
     let mut init_peak = Resources::default();
     for container in spec.init_containers.iter().flatten() {
         let statuses = status.and_then(|s| s.init_container_statuses.as_ref());
-        let requests = container_requests(container, statuses, key)?;
+        let requests = container_requests(container, statuses, is_stuck, key)?;
         if container.restart_policy.as_deref() == Some("Always") {
             sidecars = sidecars.add(&requests);
             init_peak = init_peak.max(&sidecars);
@@ -58,6 +59,7 @@ pub fn effective_requests(
 fn container_requests(
     container: &core::Container,
     statuses: Option<&Vec<core::ContainerStatus>>,
+    is_resize_infeasible: bool,
     pod: &PodKey,
 ) -> Result<Resources, InvalidPod> {
     let field = format!("container {}: resources.requests", container.name);
@@ -81,10 +83,39 @@ fn container_requests(
         }
     }
     let status = statuses.and_then(|all| all.iter().find(|s| s.name == container.name));
-    if let Some(allocated) = status.and_then(|s| s.allocated_resources.as_ref()) {
-        requests = requests.max(&parse(allocated, pod, &field)?);
+    Ok(match granted_requests(status, pod, &field)? {
+        Some(granted) if is_resize_infeasible => granted,
+        Some(granted) => requests.max(&granted),
+        None => requests,
+    })
+}
+
+/// What the kubelet has allocated, and what the runtime still grants, whichever is more; none before the pod runs.
+fn granted_requests(
+    status: Option<&core::ContainerStatus>,
+    pod: &PodKey,
+    field: &str,
+) -> Result<Option<Resources>, InvalidPod> {
+    let allocated = status.and_then(|s| s.allocated_resources.as_ref());
+    let actual = status
+        .and_then(|s| s.resources.as_ref())
+        .and_then(|r| r.requests.as_ref());
+    let mut granted: Option<Resources> = None;
+    for list in allocated.into_iter().chain(actual) {
+        let amounts = parse(list, pod, field)?;
+        granted = Some(granted.unwrap_or_default().max(&amounts));
     }
-    Ok(requests)
+    Ok(granted)
+}
+
+/// A resize that the node can never carry out: what was asked for does not count.
+fn is_resize_infeasible(pod: &core::Pod) -> bool {
+    let conditions = pod.status.as_ref().and_then(|s| s.conditions.as_ref());
+    conditions.into_iter().flatten().any(|condition| {
+        condition.type_ == "PodResizePending"
+            && condition.status == "True"
+            && condition.reason.as_deref() == Some("Infeasible")
+    })
 }
 
 fn parse(list: &QuantityList, pod: &PodKey, field: &str) -> Result<Resources, InvalidPod> {
