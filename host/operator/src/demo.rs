@@ -6,6 +6,7 @@ mod apply;
 mod frame;
 mod generated;
 mod live_view;
+mod problems;
 mod progress;
 mod summary;
 
@@ -117,7 +118,7 @@ async fn demonstrate(arguments: &DemoArguments, plan: &Plan) -> anyhow::Result<E
     let watcher = Watcher::new(Arc::clone(&world), stack.as_ref());
     let ended = Box::pin(watcher.watch(arguments.until, plan)).await?;
 
-    problems.extend(watcher.unplaced_pods());
+    problems.extend(watcher.problems());
     if ended == Ended::NeverSettled {
         problems.push(format!(
             "the world did not settle within half an hour of simulated time: {}",

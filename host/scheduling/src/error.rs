@@ -35,7 +35,7 @@ pub enum PodError {
 
 /// Why a pool could not take a pod.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
-#[error("incompatible with nodepool \"{pool}\", {cause}")]
+#[error("incompatible with nodepool \"{pool}\", {cause}{}", nearest(.nearest_miss.as_ref()))]
 pub struct PoolFailure {
     /// The pool.
     pub pool: String,
@@ -298,6 +298,10 @@ fn equals(value: &str) -> String {
     } else {
         format!("={value}")
     }
+}
+
+fn nearest(miss: Option<&NearestMiss>) -> String {
+    miss.map(|miss| format!(", {miss}")).unwrap_or_default()
 }
 
 fn join(failures: &[PoolFailure]) -> String {

@@ -12,6 +12,7 @@ use sim::api_server::{Resource, Selection};
 
 use super::frame::{Frame, NodeLine, NodeStatus, round};
 use super::live_view::Screen;
+use super::problems;
 use super::summary::{PodCounts, PolicyLine, Summary};
 use super::{LOOK_EVERY, Plan};
 use crate::cli::{Output, Until};
@@ -105,27 +106,10 @@ impl<'a> Watcher<'a> {
         frame
     }
 
-    /// One line for each pod that waits and why, as the controller last said it.
-    pub(crate) fn unplaced_pods(&self) -> Vec<String> {
+    /// What is wrong with the world as it stands: capacity that cannot be used, and pods that wait for some.
+    pub(crate) fn problems(&self) -> Vec<String> {
         let reasons = self.stack.map(Stack::pod_reasons).unwrap_or_default();
-        let pods = self
-            .world
-            .api()
-            .list(&Resource::PODS, &Selection::everything());
-        let waiting = pods
-            .iter()
-            .filter(|pod| pod["status"]["phase"] == "Pending" && pod["spec"]["nodeName"].is_null());
-        waiting
-            .filter_map(|pod| {
-                let namespace = pod["metadata"]["namespace"].as_str().unwrap_or_default();
-                let name = pod["metadata"]["name"].as_str().unwrap_or_default();
-                let known = reasons.get(&format!("{namespace}/{name}"));
-                let reason = known.cloned().unwrap_or_else(|| scheduler_message(pod));
-                // A pod that was given a place has no reason to complain; its node is on the way.
-                (!reason.is_empty())
-                    .then(|| format!("pod {namespace}/{name} found no place: {reason}"))
-            })
-            .collect()
+        problems::of(self.world.api(), &reasons)
     }
 
     /// The end of a run.
@@ -160,30 +144,49 @@ impl<'a> Watcher<'a> {
 
     /// What keeps the run from settling.
     pub(crate) fn what_is_busy(&self) -> String {
-        let controllers = self
-            .stack
-            .map(|stack| format!("{:?}; ", stack.controllers.activity()));
-        let world = if self.world.is_settled() {
-            "the world rests"
-        } else {
-            "the world moves"
-        };
-        format!("{}{world}", controllers.unwrap_or_default())
+        let activity = self.activity();
+        let mut busy = Vec::new();
+        for (count, what) in [
+            (activity.queued, "objects being worked on"),
+            (activity.failing, "objects whose work failed and is retried"),
+            (activity.commands, "disruption commands under way"),
+        ] {
+            if count > 0 {
+                busy.push(format!("{count} {what}"));
+            }
+        }
+        if !activity.is_synced {
+            busy.push("the controllers' view is not complete".to_owned());
+        }
+        if !self.world.is_settled() {
+            busy.push(
+                "instances or pods of the simulated world are starting or stopping".to_owned(),
+            );
+        }
+        if busy.is_empty() {
+            busy.push("pods, launches or terminations changed within the last minute".to_owned());
+        }
+        busy.join(", ")
     }
 
     fn is_busy(&self) -> bool {
-        // Chores that come back by themselves are no reason to wait: what they change shows in the world.
-        let idle = |activity| {
-            Activity {
-                due_soon: 0,
-                ..activity
-            }
-            .is_idle()
+        // Chores that come back by themselves are no reason to wait, nor are pods that are tried again and
+        // again: what comes of either shows in the world.
+        let activity = Activity {
+            due_soon: 0,
+            is_provisioning: false,
+            ..self.activity()
         };
-        let controllers_busy = self
-            .stack
-            .is_some_and(|stack| !idle(stack.controllers.activity()));
-        controllers_busy || !self.world.is_settled()
+        !activity.is_idle() || !self.world.is_settled()
+    }
+
+    fn activity(&self) -> Activity {
+        let idle = Activity {
+            is_synced: true,
+            ..Activity::default()
+        };
+        self.stack
+            .map_or(idle, |stack| stack.controllers.activity())
     }
 
     /// Changes whenever an instance or a pod comes or goes.
@@ -348,17 +351,6 @@ fn node_status(node: &Value) -> NodeStatus {
     } else {
         NodeStatus::Starting
     }
-}
-
-/// What the scheduler said of a pod that the controller said nothing of.
-fn scheduler_message(pod: &Value) -> String {
-    let conditions = pod["status"]["conditions"].as_array().into_iter().flatten();
-    let message = conditions
-        .filter(|condition| condition["type"] == "PodScheduled")
-        .find_map(|condition| condition["message"].as_str());
-    message
-        .unwrap_or("no scheduler has looked at it")
-        .to_owned()
 }
 
 /// The most memory this process ever held, from the kernel; 0 where it does not tell.

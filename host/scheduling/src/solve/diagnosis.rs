@@ -43,12 +43,14 @@ impl Solver<'_> {
         if let Some(taint) = taints::untolerated(&table.taints, &view.tolerations) {
             let (key, effect) = (taint.key.clone(), taint.effect.clone());
             let value = taint.value.clone().unwrap_or_default();
-            let miss = NearestMiss::Tolerate {
-                key: key.clone(),
-                value: value.clone(),
-                effect: effect.clone(),
-            };
-            return (PoolCause::Taint { key, value, effect }, Some(miss));
+            let miss =
+                self.would_take(pool, pending.group, view.set)
+                    .then(|| NearestMiss::Tolerate {
+                        key: key.clone(),
+                        value: value.clone(),
+                        effect: effect.clone(),
+                    });
+            return (PoolCause::Taint { key, value, effect }, miss);
         }
         if let Err(incompatible) = table.admits(view.set, &self.vocabulary) {
             let miss = NearestMiss::DropRequirement(incompatible_key(&incompatible));
@@ -70,6 +72,18 @@ impl Solver<'_> {
             set = self.vocabulary.merge(set, alternative).unwrap_or(set);
         }
         self.cause_among_types(pool, pending, set)
+    }
+
+    /// Whether the pool has a type for the group, were it not for its taints.
+    fn would_take(&mut self, pool: usize, group: usize, set: SetId) -> bool {
+        let table = &mut self.pools[pool];
+        if table.is_out_of_nodes() || table.admits(set, &self.vocabulary).is_err() {
+            return false;
+        }
+        let mut rows = table.rows_of(set, &self.vocabulary).as_ref().clone();
+        table.retain_fitting(&mut rows, &self.groups[group].requests);
+        table.retain_within_limits(&mut rows);
+        !rows.is_empty()
     }
 
     fn cause_among_types(

@@ -72,3 +72,21 @@ fn a_raised_limit_is_the_nearest_miss() {
         "it would fit if the limit on cpu were 1 higher"
     );
 }
+
+#[test]
+fn a_toleration_is_the_nearest_miss_only_where_nothing_else_stands_in_the_way() {
+    for (cpu, expected) in [
+        ("1", Some("it would fit if it tolerated team=a:NoSchedule")),
+        ("64", None),
+    ] {
+        let mut cluster = Cluster::without_pools(types());
+        let taint = json!({"key": "team", "value": "a", "effect": "NoSchedule"});
+        cluster.pool("default", json!({"taints": [taint]}));
+        cluster.pods("a", 1, (cpu, "1Gi"), json!({}));
+        let solution = cluster.solve();
+        let error = solution.pod_errors.values().next().unwrap();
+        assert_eq!(error.reason(), "Taints");
+        let nearest = error.nearest_miss().map(ToString::to_string);
+        assert_eq!(nearest.as_deref(), expected);
+    }
+}
