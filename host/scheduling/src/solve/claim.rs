@@ -122,7 +122,7 @@ impl Solver<'_> {
                 return None;
             }
         }
-        if !self.keeps_min_values(pool, &rows) {
+        if !self.may_narrow(index, &rows) {
             return None;
         }
         let room = room
@@ -172,7 +172,9 @@ impl Solver<'_> {
             let settled = claim.place.domains.get(*key).copied().flatten();
             let domain = settled.or_else(|| {
                 let name = &self.topology.keys()[*key];
-                let value = self.pools[claim.pool].value_of(claim.rows.first()?, name)?;
+                let of_row = self.pools[claim.pool].value_of(claim.rows.first()?, name);
+                // Labels of a pool's own are settled by requirements, not by what is bought.
+                let value = of_row.or_else(|| self.settled_value(claim.set, name))?;
                 self.topology.domain(*key, &value)
             })?;
             let of_key = |group: usize| self.topology.group(group).key == *key;
@@ -191,6 +193,14 @@ impl Solver<'_> {
             pins.push((*key, domain));
         }
         Some(pins)
+    }
+
+    /// The only value that a requirement set leaves for a label.
+    fn settled_value(&self, set: SetId, name: &str) -> Option<String> {
+        let requirement = self.vocabulary.get(set).find(name)?;
+        let mut values = requirement.values();
+        let value = values.next()?;
+        (!requirement.is_complement() && values.next().is_none()).then(|| value.to_owned())
     }
 
     fn add_to_claim(
@@ -269,6 +279,18 @@ impl Solver<'_> {
     pub(super) fn keeps_min_values(&mut self, pool: usize, rows: &BitSet) -> bool {
         self.problem.options.min_values_policy == MinValuesPolicy::BestEffort
             || self.missed_min_values(pool, rows).is_none()
+    }
+
+    /// Whether a claim with pods on it may be left with these rows: `minValues` is lowered to open a claim, never to
+    /// put one more pod on it.
+    fn may_narrow(&mut self, index: usize, rows: &BitSet) -> bool {
+        let claim = &self.claims[index];
+        let (pool, before) = (claim.pool, claim.rows.clone());
+        if claim.members.is_empty() {
+            return self.keeps_min_values(pool, rows);
+        }
+        let missed = self.missed_min_values(pool, rows);
+        missed.is_none() || missed == self.missed_min_values(pool, &before)
     }
 
     /// The first label with too few distinct values: label, needed, have.

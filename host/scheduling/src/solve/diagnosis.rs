@@ -3,6 +3,8 @@
 //! Runs only for pods that failed, once a group. Answers to the error building in Karpenter's
 //! `scheduling/nodeclaim.go`.
 
+use std::collections::BTreeSet;
+
 use apis::labels;
 use apis::resources::Resources;
 
@@ -11,6 +13,7 @@ use super::vocabulary::{SetId, add_times};
 use super::{Pending, Solver};
 use crate::error::{NearestMiss, PodError, PoolCause, PoolFailure, TopologyKind, TypeCounts};
 use crate::pod::HostPort;
+use crate::problem::Pool;
 use crate::taints;
 
 impl Solver<'_> {
@@ -107,7 +110,8 @@ impl Solver<'_> {
             pending.group,
             &std::collections::BTreeMap::new(),
         );
-        let counts = self.counts(pool, [&by_requirements, &fitting, &within], &requests);
+        let steps = [by_requirements.as_ref(), &fitting, &within];
+        let counts = self.counts(pool, set, steps, &requests);
         if buyable.is_empty() && !within.is_empty() {
             let cause = PoolCause::NoInstanceType(counts);
             return (cause, None);
@@ -152,25 +156,54 @@ impl Solver<'_> {
         }
     }
 
-    fn counts(&self, pool: usize, steps: [&BitSet; 3], requests: &[i64]) -> TypeCounts {
+    /// How many types each rule leaves out. The steps are the rows left by requirements, resources and limits.
+    fn counts(
+        &mut self,
+        pool: usize,
+        set: SetId,
+        steps: [&BitSet; 3],
+        requests: &[i64],
+    ) -> TypeCounts {
+        let template = self.pools[pool].template;
+        let merged = self.vocabulary.merge(template, set).unwrap_or(set);
+        let asked = self.vocabulary.get(merged);
         let table = &self.pools[pool];
-        let types = |rows: &BitSet| {
-            let mut is_left = vec![false; table.types.len()];
-            for row in rows.iter() {
-                is_left[table.rows[row].type_index] = true;
-            }
-            is_left.iter().filter(|left| **left).count()
+        let names = |rows: &BitSet| -> BTreeSet<&str> {
+            rows.iter()
+                .map(|row| table.type_of(row).instance_type.name.as_str())
+                .collect()
         };
-        let [by_requirements, fitting, within] = steps.map(types);
-        let without_offering = table.considered.saturating_sub(table.types.len());
-        TypeCounts {
+        let [offered, fitting, within] = steps.map(names);
+        let mut counts = TypeCounts {
             considered: table.considered,
-            by_requirements: table.types.len() - by_requirements,
-            by_resources: by_requirements - fitting,
-            by_offerings: without_offering,
-            by_limits: fitting - within,
             requests: self.dims.resources(requests),
+            ..TypeCounts::default()
+        };
+        let mut pools = self.problem.pools.iter();
+        let of_name = |it: &&Pool| it.node_pool.metadata.name.as_deref() == Some(&table.name);
+        let all = pools.find(of_name).map(|it| &it.instance_types);
+        for instance_type in all.into_iter().flat_map(|it| it.iter()) {
+            let name = instance_type.name.as_str();
+            let is_large_enough = || {
+                let room = self.dims.amounts(&instance_type.allocatable());
+                requests.iter().zip(&room).all(|(ask, has)| ask <= has)
+            };
+            let left_out_by = if within.contains(name) {
+                continue;
+            } else if fitting.contains(name) {
+                &mut counts.by_limits
+            } else if offered.contains(name) {
+                &mut counts.by_resources
+            } else if !asked.meets(&instance_type.requirements) {
+                &mut counts.by_requirements
+            } else if is_large_enough() {
+                &mut counts.by_offerings
+            } else {
+                &mut counts.by_resources
+            };
+            *left_out_by += 1;
         }
+        counts
     }
 
     /// The type that lacks least, or the limit that is exceeded least.

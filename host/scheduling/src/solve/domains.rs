@@ -10,6 +10,7 @@ use super::topology::{DomainId, GroupId, HOSTNAME_KEY, KeyId, Membership, Rule};
 use super::vocabulary::SetId;
 use super::{Batch, Pending, Solver};
 use crate::requirements::Operator;
+use crate::taints;
 
 /// Domains of one key that have rows for a pod, with a price to break ties.
 struct Feasible {
@@ -94,11 +95,21 @@ impl Solver<'_> {
         };
         if owns(|rule| matches!(rule, Rule::Affinity)) {
             1
-        } else if owns(|rule| matches!(rule, Rule::Spread { .. } | Rule::AntiAffinity { .. })) {
+        } else if owns(|rule| matches!(rule, Rule::Spread { .. } | Rule::AntiAffinity { .. }))
+            || self.is_shunned(membership)
+        {
             2
         } else {
             0
         }
+    }
+
+    /// Whether pods of the batch or running ones may keep it out of a domain: it takes turns with them by size.
+    fn is_shunned(&self, membership: &Membership) -> bool {
+        membership.selected.iter().any(|id| {
+            let group = self.topology.group(*id);
+            group.key != HOSTNAME_KEY && group.rule == Rule::AntiAffinity { is_required: true }
+        })
     }
 
     fn assign(&mut self, pending: &Pending) -> (Vec<Batch>, Option<Pending>) {
@@ -107,7 +118,7 @@ impl Solver<'_> {
         let base = self.base_set(pending);
         let feasible: Vec<Feasible> = keys
             .iter()
-            .map(|key| self.feasible(base, *key, pending.group))
+            .map(|key| self.feasible(base, *key, pending))
             .collect();
         let uncounted = self.uncounted(base, &membership);
         let mut shares: BTreeMap<Vec<(KeyId, DomainId)>, Vec<usize>> = BTreeMap::new();
@@ -193,11 +204,16 @@ impl Solver<'_> {
             .collect()
     }
 
-    fn feasible(&mut self, base: SetId, key: KeyId, group: usize) -> Feasible {
+    fn feasible(&mut self, base: SetId, key: KeyId, pending: &Pending) -> Feasible {
         let name = self.topology.keys()[key].clone();
+        let group = pending.group;
+        let tolerations = self.view_of(group, pending.view).tolerations.clone();
         let mut best: BTreeMap<DomainId, f64> = BTreeMap::new();
         for pool in 0..self.pools.len() {
-            if self.pools[pool].admits(base, &self.vocabulary).is_err() {
+            let table = &self.pools[pool];
+            if table.admits(base, &self.vocabulary).is_err()
+                || taints::untolerated(&table.taints, &tolerations).is_some()
+            {
                 continue;
             }
             let table = &mut self.pools[pool];
