@@ -1,0 +1,155 @@
+//! Problem files: a cluster, its pools and its pending pods as one JSON document, solved offline.
+//!
+//! Reads the document into a [`Cluster`] by the same events that watches send, and asks the [`Snapshot`] for the
+//! same problem as a provisioning pass does, so that nothing is decided twice. No file is opened and no clock is
+//! read here. What is wrong with an object is a [`Fault`] that names place, field and value; the other objects go on.
+
+mod check;
+mod explain;
+mod fault;
+mod instance_types;
+mod list;
+mod loader;
+mod read;
+mod report;
+mod typed;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use apis::{Ec2NodeClass, NodePool};
+use jiff::Timestamp;
+use scheduling::instance_type::InstanceType;
+use scheduling::pod::PodKey;
+use scheduling::problem::{Options, Problem};
+
+use crate::cluster::Cluster;
+use crate::ledger::{OutcomeId, PoolOutcome};
+use crate::provisioning::{
+    IgnoredReason, PoolTypes, problem_for_provisioning, provisionable_pools,
+};
+use crate::snapshot::Snapshot;
+
+pub use explain::{Explanation, FunnelStep, PoolExplanation, explain};
+pub use fault::{Fault, FileError};
+pub use instance_types::InstanceTypes;
+pub use list::List;
+pub use loader::Loader;
+pub use report::{ClaimReport, ExistingReport, PodErrorReport, Report, Timing};
+
+/// What a pool may buy.
+pub type PoolCatalogue = Arc<[Arc<InstanceType>]>;
+
+/// A problem file taken in.
+#[derive(Debug)]
+pub struct World {
+    /// The model.
+    pub cluster: Cluster,
+    /// The present moment, when the file names one.
+    pub now: Option<Timestamp>,
+    /// The EC2NodeClasses, as objects.
+    pub node_classes: Vec<Arc<Ec2NodeClass>>,
+    /// Pods that the API server would refuse or that can never be placed, with the reason.
+    pub invalid_pods: BTreeMap<PodKey, String>,
+    /// What is wrong with objects; those of `invalid_pods` included.
+    pub faults: Vec<Fault>,
+    /// Fields that nobody reads, as an API server would warn.
+    pub warnings: Vec<String>,
+}
+
+/// The problem of a world, and what was left out of it.
+#[derive(Debug, Clone)]
+pub struct Question {
+    /// For the solver.
+    pub problem: Problem,
+    /// Pods that wait for capacity but cannot be considered.
+    pub ignored: Vec<(PodKey, IgnoredReason)>,
+    /// Pools that take no part, with the reason.
+    pub pool_errors: BTreeMap<String, String>,
+}
+
+impl World {
+    /// Reads a problem file.
+    pub fn read(text: &str) -> Result<Self, FileError> {
+        read::read(text)
+    }
+
+    /// Reads a problem that is in memory already.
+    pub fn from_value(value: serde_json::Value) -> Result<Self, FileError> {
+        read::from_value(value)
+    }
+
+    /// The model as it is.
+    pub fn snapshot(&self) -> Snapshot {
+        self.cluster.snapshot()
+    }
+
+    /// Pools that may open nodes, each with what `types_of` says that it may buy, and why the others may not.
+    pub fn pools(
+        &self,
+        types_of: &mut dyn FnMut(&NodePool) -> Result<PoolCatalogue, String>,
+    ) -> (Vec<PoolTypes>, BTreeMap<String, String>) {
+        let (node_pools, outcomes) = provisionable_pools(&self.snapshot());
+        let mut errors: BTreeMap<String, String> = outcomes
+            .into_iter()
+            .filter(|it| it.outcome != OutcomeId::PoolUsed)
+            .map(pool_error)
+            .collect();
+        let mut pools = Vec::new();
+        for node_pool in node_pools {
+            let name = node_pool.metadata.name.clone().unwrap_or_default();
+            match types_of(&node_pool) {
+                Ok(instance_types) if !instance_types.is_empty() => pools.push(PoolTypes {
+                    node_pool,
+                    instance_types,
+                }),
+                Ok(_) => {
+                    errors.insert(name, "it has no instance types".to_owned());
+                }
+                Err(error) => {
+                    errors.insert(name, error);
+                }
+            }
+        }
+        (pools, errors)
+    }
+
+    /// The problem with the same instance types for every pool.
+    pub fn question(&self, types: &InstanceTypes, options: Options) -> Question {
+        let (mut pools, pool_errors) = self.pools(&mut |_| Ok(Arc::clone(&types.types)));
+        for pool in &mut pools {
+            types.define_labels(&mut pool.node_pool);
+        }
+        self.question_of(&pools, pool_errors, options)
+    }
+
+    /// The problem with these pools.
+    pub fn question_of(
+        &self,
+        pools: &[PoolTypes],
+        pool_errors: BTreeMap<String, String>,
+        options: Options,
+    ) -> Question {
+        let now = options.now;
+        let input = problem_for_provisioning(&self.snapshot(), pools, options, now);
+        Question {
+            problem: input.problem,
+            ignored: input.ignored,
+            pool_errors,
+        }
+    }
+}
+
+fn pool_error(outcome: PoolOutcome) -> (String, String) {
+    let reason = match (outcome.outcome, outcome.reason.is_empty()) {
+        (OutcomeId::PoolStatic, _) => {
+            "it is static: it keeps its number of nodes whatever the pods ask for".to_owned()
+        }
+        (_, true) => "it is not ready".to_owned(),
+        (_, false) => outcome.reason,
+    };
+    (outcome.pool, reason)
+}
+
+#[cfg(test)]
+mod tests;

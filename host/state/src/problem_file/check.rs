@@ -1,0 +1,411 @@
+//! What the API server's validation would refuse, and contradictions that no node can resolve.
+//!
+//! Only rules that decide whether and where pods are placed; a message names the value. Answers to Kubernetes'
+//! `pkg/apis/core/validation` and to the rules of Karpenter's CRDs.
+
+use std::collections::BTreeMap;
+
+use apis::quantity::ParsedQuantity;
+use apis::{NodePool, labels, validation};
+use k8s_openapi::api::apps::v1::DaemonSet;
+use k8s_openapi::api::core::v1;
+use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
+use scheduling::requirements::{Operator, Requirement, Requirements};
+
+use super::fault::Faults;
+
+type QuantityList = BTreeMap<String, Quantity>;
+
+const WEIGHT_MAX: i32 = 100;
+const MIN_VALUES_MAX: i64 = 50;
+const TOLERATION_OPERATORS: [&str; 5] = ["", "Equal", "Exists", "Lt", "Gt"];
+
+/// A pod.
+pub(super) fn pod(pod: &v1::Pod, faults: &mut Faults) {
+    match &pod.spec {
+        Some(spec) => pod_spec("spec", spec, faults),
+        None => faults.push("spec", "is not set"),
+    }
+}
+
+/// A DaemonSet.
+pub(super) fn daemon_set(daemon_set: &DaemonSet, faults: &mut Faults) {
+    let Some(spec) = &daemon_set.spec else {
+        return faults.push("spec", "is not set");
+    };
+    match &spec.template.spec {
+        Some(spec) => pod_spec("spec.template.spec", spec, faults),
+        None => faults.push("spec.template.spec", "is not set"),
+    }
+}
+
+/// A Node.
+pub(super) fn node(node: &v1::Node, faults: &mut Faults) {
+    let status = node.status.as_ref();
+    let capacity = status.and_then(|it| it.capacity.as_ref());
+    let allocatable = status.and_then(|it| it.allocatable.as_ref());
+    if capacity.is_none() && allocatable.is_none() {
+        faults.push("status.allocatable", "is not set");
+    }
+    quantities("status.capacity", capacity, faults);
+    quantities("status.allocatable", allocatable, faults);
+}
+
+/// A NodePool.
+pub(super) fn node_pool(pool: &NodePool, faults: &mut Faults) {
+    for invalid in validation::node_pool(pool) {
+        faults.push(
+            invalid.field,
+            format!("{:?}: {}", invalid.value, invalid.fault),
+        );
+    }
+    quantities("spec.limits", pool.spec.limits.as_ref(), faults);
+    if let Some(weight) = pool.spec.weight.filter(|it| !(1..=WEIGHT_MAX).contains(it)) {
+        faults.push(
+            "spec.weight",
+            format!("{weight}: must be between 1 and {WEIGHT_MAX}"),
+        );
+    }
+    let template = &pool.spec.template;
+    for (index, it) in template.spec.requirements.iter().enumerate() {
+        let of_range = |least: &i64| !(1..=MIN_VALUES_MAX).contains(least);
+        if let Some(least) = it.min_values.filter(of_range) {
+            let field = format!("spec.template.spec.requirements[{index}].minValues");
+            faults.push(
+                field,
+                format!("{least}: must be between 1 and {MIN_VALUES_MAX}"),
+            );
+        }
+    }
+    let requirements = template.spec.requirements.iter().map(|it| {
+        let values = it.values.iter().map(String::as_str);
+        Requirement::new(&it.key, it.operator, values)
+    });
+    let fixed = Requirements::from_labels(&template.metadata.labels);
+    contradiction(
+        "spec.template",
+        fixed.iter().cloned().chain(requirements),
+        faults,
+    );
+}
+
+fn pod_spec(path: &str, spec: &v1::PodSpec, faults: &mut Faults) {
+    if spec.containers.is_empty() {
+        faults.push(format!("{path}.containers"), "is empty");
+    }
+    let init = spec.init_containers.iter().flatten();
+    for (name, index, container) in (spec.containers.iter().enumerate())
+        .map(|(index, it)| ("containers", index, it))
+        .chain(
+            init.enumerate()
+                .map(|(index, it)| ("initContainers", index, it)),
+        )
+    {
+        let path = format!("{path}.{name}[{index}].resources");
+        resources(&path, container.resources.as_ref(), faults);
+    }
+    resources(
+        &format!("{path}.resources"),
+        spec.resources.as_ref(),
+        faults,
+    );
+    quantities(&format!("{path}.overhead"), spec.overhead.as_ref(), faults);
+    for (index, it) in spec.tolerations.iter().flatten().enumerate() {
+        toleration(&format!("{path}.tolerations[{index}]"), it, faults);
+    }
+    for (index, it) in spec
+        .topology_spread_constraints
+        .iter()
+        .flatten()
+        .enumerate()
+    {
+        spread(
+            &format!("{path}.topologySpreadConstraints[{index}]"),
+            it,
+            faults,
+        );
+    }
+    if let Some(affinity) = &spec.affinity {
+        let path = format!("{path}.affinity");
+        if let Some(it) = &affinity.node_affinity {
+            node_affinity(&format!("{path}.nodeAffinity"), it, faults);
+        }
+        for (path, term) in affinity_terms(&path, affinity) {
+            affinity_term(&path, term, faults);
+        }
+    }
+    contradictions(path, spec, faults);
+}
+
+fn resources(path: &str, resources: Option<&v1::ResourceRequirements>, faults: &mut Faults) {
+    let Some(resources) = resources else { return };
+    quantities(
+        &format!("{path}.requests"),
+        resources.requests.as_ref(),
+        faults,
+    );
+    quantities(&format!("{path}.limits"), resources.limits.as_ref(), faults);
+    let limits = resources.limits.as_ref();
+    for (name, request) in resources.requests.iter().flatten() {
+        let Some(limit) = limits.and_then(|it| it.get(name)) else {
+            continue;
+        };
+        let millis = |it: &Quantity| apis::quantity::millis(it).ok();
+        if millis(request)
+            .zip(millis(limit))
+            .is_some_and(|(request, limit)| request > limit)
+        {
+            let message = format!("{:?}: is more than the limit {:?}", request.0, limit.0);
+            faults.push(format!("{path}.requests[{name}]"), message);
+        }
+    }
+}
+
+fn quantities(path: &str, list: Option<&QuantityList>, faults: &mut Faults) {
+    for (name, quantity) in list.into_iter().flatten() {
+        let field = || format!("{path}[{name}]");
+        match quantity.0.parse::<ParsedQuantity>() {
+            Ok(parsed) if parsed.is_negative() => {
+                faults.push(field(), format!("{:?}: must not be negative", quantity.0));
+            }
+            Ok(_) => {}
+            Err(error) => faults.push(field(), error.to_string()),
+        }
+    }
+}
+
+fn toleration(path: &str, it: &v1::Toleration, faults: &mut Faults) {
+    let operator = it.operator.as_deref().unwrap_or_default();
+    if !TOLERATION_OPERATORS.contains(&operator) {
+        faults.push(
+            format!("{path}.operator"),
+            format!("{operator:?}: unknown operator"),
+        );
+    }
+    let effect = it.effect.as_deref().unwrap_or_default();
+    let effects = [
+        labels::NO_SCHEDULE,
+        labels::PREFER_NO_SCHEDULE,
+        labels::NO_EXECUTE,
+    ];
+    if !effect.is_empty() && !effects.contains(&effect) {
+        faults.push(
+            format!("{path}.effect"),
+            format!("{effect:?}: unknown effect"),
+        );
+    }
+    let has_key = it.key.as_ref().is_some_and(|it| !it.is_empty());
+    if !has_key && operator != "Exists" {
+        let message = format!("{operator:?}: without a key it must be Exists");
+        faults.push(format!("{path}.operator"), message);
+    }
+}
+
+fn spread(path: &str, it: &v1::TopologySpreadConstraint, faults: &mut Faults) {
+    if it.max_skew < 1 {
+        let message = format!("{}: must be greater than zero", it.max_skew);
+        faults.push(format!("{path}.maxSkew"), message);
+    }
+    if let Some(least) = it.min_domains.filter(|it| *it < 1) {
+        faults.push(
+            format!("{path}.minDomains"),
+            format!("{least}: must be greater than zero"),
+        );
+    }
+    if it.topology_key.is_empty() {
+        faults.push(format!("{path}.topologyKey"), "is not set");
+    }
+    let when = it.when_unsatisfiable.as_str();
+    if !["DoNotSchedule", "ScheduleAnyway"].contains(&when) {
+        let message = format!("{when:?}: must be DoNotSchedule or ScheduleAnyway");
+        faults.push(format!("{path}.whenUnsatisfiable"), message);
+    }
+    label_selector(
+        &format!("{path}.labelSelector"),
+        it.label_selector.as_ref(),
+        faults,
+    );
+}
+
+fn affinity_terms<'a>(
+    path: &str,
+    affinity: &'a v1::Affinity,
+) -> Vec<(String, &'a v1::PodAffinityTerm)> {
+    let mut all = Vec::new();
+    let mut take = |name: &str,
+                    required: Option<&'a Vec<v1::PodAffinityTerm>>,
+                    preferred: Option<&'a Vec<v1::WeightedPodAffinityTerm>>| {
+        for (index, it) in required.into_iter().flatten().enumerate() {
+            let field = "requiredDuringSchedulingIgnoredDuringExecution";
+            all.push((format!("{path}.{name}.{field}[{index}]"), it));
+        }
+        for (index, it) in preferred.into_iter().flatten().enumerate() {
+            let field = "preferredDuringSchedulingIgnoredDuringExecution";
+            let path = format!("{path}.{name}.{field}[{index}].podAffinityTerm");
+            all.push((path, &it.pod_affinity_term));
+        }
+    };
+    if let Some(it) = &affinity.pod_affinity {
+        take(
+            "podAffinity",
+            it.required_during_scheduling_ignored_during_execution
+                .as_ref(),
+            it.preferred_during_scheduling_ignored_during_execution
+                .as_ref(),
+        );
+    }
+    if let Some(it) = &affinity.pod_anti_affinity {
+        take(
+            "podAntiAffinity",
+            it.required_during_scheduling_ignored_during_execution
+                .as_ref(),
+            it.preferred_during_scheduling_ignored_during_execution
+                .as_ref(),
+        );
+    }
+    all
+}
+
+fn affinity_term(path: &str, term: &v1::PodAffinityTerm, faults: &mut Faults) {
+    if term.topology_key.is_empty() {
+        faults.push(format!("{path}.topologyKey"), "is not set");
+    }
+    label_selector(
+        &format!("{path}.labelSelector"),
+        term.label_selector.as_ref(),
+        faults,
+    );
+    let namespaces = term.namespace_selector.as_ref();
+    label_selector(&format!("{path}.namespaceSelector"), namespaces, faults);
+}
+
+fn label_selector(path: &str, selector: Option<&LabelSelector>, faults: &mut Faults) {
+    let expressions = selector
+        .iter()
+        .flat_map(|it| it.match_expressions.iter().flatten());
+    for (index, it) in expressions.enumerate() {
+        let values = it.values.as_deref().unwrap_or_default();
+        let field = format!("{path}.matchExpressions[{index}]");
+        match it.operator.as_str() {
+            "In" | "NotIn" if values.is_empty() => {
+                faults.push(
+                    format!("{field}.values"),
+                    format!("{} needs values", it.operator),
+                );
+            }
+            "Exists" | "DoesNotExist" if !values.is_empty() => {
+                let message = format!("{values:?}: {} takes no values", it.operator);
+                faults.push(format!("{field}.values"), message);
+            }
+            "In" | "NotIn" | "Exists" | "DoesNotExist" => {}
+            other => {
+                faults.push(
+                    format!("{field}.operator"),
+                    format!("{other:?}: unknown operator"),
+                );
+            }
+        }
+    }
+}
+
+fn node_affinity(path: &str, affinity: &v1::NodeAffinity, faults: &mut Faults) {
+    let required = &affinity.required_during_scheduling_ignored_during_execution;
+    if let Some(selector) = required {
+        let path =
+            format!("{path}.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms");
+        if selector.node_selector_terms.is_empty() {
+            faults.push(path.as_str(), "is empty");
+        }
+        for (index, term) in selector.node_selector_terms.iter().enumerate() {
+            node_term(&format!("{path}[{index}]"), term, faults);
+        }
+    }
+    let preferred = &affinity.preferred_during_scheduling_ignored_during_execution;
+    for (index, it) in preferred.iter().flatten().enumerate() {
+        let path = format!("{path}.preferredDuringSchedulingIgnoredDuringExecution[{index}]");
+        if !(1..=100).contains(&it.weight) {
+            let message = format!("{}: must be between 1 and 100", it.weight);
+            faults.push(format!("{path}.weight"), message);
+        }
+        node_term(&format!("{path}.preference"), &it.preference, faults);
+    }
+}
+
+fn node_term(path: &str, term: &v1::NodeSelectorTerm, faults: &mut Faults) {
+    for (index, it) in term.match_expressions.iter().flatten().enumerate() {
+        let path = format!("{path}.matchExpressions[{index}]");
+        let values = it.values.as_deref().unwrap_or_default();
+        let Some(operator) = Operator::parse(&it.operator) else {
+            let message = format!("{:?}: unknown operator", it.operator);
+            faults.push(format!("{path}.operator"), message);
+            continue;
+        };
+        let message = match operator {
+            Operator::In | Operator::NotIn if values.is_empty() => "needs values",
+            Operator::Exists | Operator::DoesNotExist if !values.is_empty() => "takes no values",
+            Operator::Gt | Operator::Lt | Operator::Gte | Operator::Lte if !matches!(values, [bound] if bound.parse::<i64>().is_ok()) => {
+                "needs one integer"
+            }
+            _ => continue,
+        };
+        let message = format!("{values:?}: {operator} of {} {message}", it.key);
+        faults.push(format!("{path}.values"), message);
+    }
+}
+
+/// Alternatives of node affinity that contradict the node selector or themselves; a pod is at fault when all do.
+fn contradictions(path: &str, spec: &v1::PodSpec, faults: &mut Faults) {
+    let selector = Requirements::from_labels(spec.node_selector.iter().flatten());
+    let required = spec
+        .affinity
+        .as_ref()
+        .and_then(|it| it.node_affinity.as_ref())
+        .and_then(|it| {
+            it.required_during_scheduling_ignored_during_execution
+                .as_ref()
+        });
+    let terms = required.map_or(&[][..], |it| it.node_selector_terms.as_slice());
+    let mut found = Faults::default();
+    for term in terms {
+        let asked = term.match_expressions.iter().flatten().filter_map(|it| {
+            let values = it.values.iter().flatten().map(String::as_str);
+            Some(Requirement::new(
+                &it.key,
+                Operator::parse(&it.operator)?,
+                values,
+            ))
+        });
+        let before = found.0.len();
+        contradiction(path, selector.iter().cloned().chain(asked), &mut found);
+        if found.0.len() == before {
+            return;
+        }
+    }
+    faults.0.append(&mut found.0);
+}
+
+/// A label of which a node would need two values at once.
+fn contradiction(path: &str, requirements: impl Iterator<Item = Requirement>, faults: &mut Faults) {
+    let mut so_far: BTreeMap<String, Requirement> = BTreeMap::new();
+    for requirement in requirements {
+        let key = requirement.key().to_owned();
+        let Some(before) = so_far.get(&key) else {
+            so_far.insert(key, requirement);
+            continue;
+        };
+        if !before.has_intersection(&requirement) && !are_both_absent(before, &requirement) {
+            let message = format!("no node can be both {before} and {requirement}");
+            faults.push(path, message);
+        }
+        let both = before.intersection(&requirement);
+        so_far.insert(key, both);
+    }
+}
+
+/// `NotIn` and `DoesNotExist` hold where the label is absent.
+fn are_both_absent(a: &Requirement, b: &Requirement) -> bool {
+    let is_negative =
+        |it: &Requirement| matches!(it.operator(), Operator::NotIn | Operator::DoesNotExist);
+    is_negative(a) && is_negative(b)
+}

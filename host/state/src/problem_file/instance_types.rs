@@ -1,0 +1,285 @@
+//! Instance types in the format of Karpenter's kwok provider.
+//!
+//! A type with a fault is left out and named. Answers to Karpenter's `kwok/cloudprovider`.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use apis::quantity::ParsedQuantity;
+use apis::resources::Resources;
+use apis::{NodePool, NodeSelectorRequirementWithMinValues, labels};
+use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
+use scheduling::instance_type::{InstanceType, Offering, Overhead};
+use scheduling::requirements::{Operator, Requirement, Requirements};
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::fault::{Fault, Faults, FileError};
+use super::typed::{Misread, excerpt, parse};
+
+/// What the kwok provider withholds from pods.
+const CPU_MILLIS_RESERVED: i64 = 100;
+const MEMORY_MILLIS_RESERVED: i64 = 10 * 1024 * 1024 * 1000;
+/// Dearer than anything; a price beyond is a mistake in the file.
+const PRICE_PER_HOUR_MAX: f64 = 1e6;
+
+/// The types of a file.
+#[derive(Debug, Clone, Default)]
+pub struct InstanceTypes {
+    /// The faultless ones, in the order of the file.
+    pub types: Arc<[Arc<InstanceType>]>,
+    /// What is wrong with the others.
+    pub faults: Vec<Fault>,
+    /// Keys of labels of theirs that are not well known.
+    keys: BTreeSet<String>,
+}
+
+#[derive(Deserialize)]
+struct WireType {
+    name: String,
+    #[serde(default)]
+    architecture: Option<String>,
+    #[serde(default, rename = "operatingSystems")]
+    operating_systems: Option<Vec<String>>,
+    resources: BTreeMap<String, Quantity>,
+    #[serde(default)]
+    offerings: Option<Vec<WireOffering>>,
+    #[serde(default)]
+    labels: Option<BTreeMap<String, String>>,
+}
+
+#[derive(Deserialize)]
+struct WireOffering {
+    #[serde(rename = "Price", alias = "price")]
+    price: f64,
+    #[serde(rename = "Available", alias = "available")]
+    available: bool,
+    #[serde(default, rename = "Requirements", alias = "requirements")]
+    requirements: Option<Vec<WireRequirement>>,
+}
+
+#[derive(Deserialize)]
+struct WireRequirement {
+    key: String,
+    operator: String,
+    #[serde(default)]
+    values: Option<Vec<String>>,
+}
+
+impl InstanceTypes {
+    /// Reads a file of instance types.
+    pub fn read(text: &str) -> Result<Self, FileError> {
+        if let Ok(wire) = serde_json::from_str::<Vec<WireType>>(text) {
+            return Ok(Self::collect(wire.into_iter().map(Ok)));
+        }
+        let value = serde_json::from_str(text);
+        Self::from_value(value.map_err(|it| FileError::Syntax(it.to_string()))?)
+    }
+
+    /// Reads instance types that are in memory already.
+    pub fn from_value(value: Value) -> Result<Self, FileError> {
+        let Value::Array(list) = value else {
+            return Err(FileError::Form {
+                path: "$".to_owned(),
+                expected: "a list of instance types".to_owned(),
+                found: excerpt(&value),
+            });
+        };
+        Ok(Self::collect(list.into_iter().map(|value| {
+            let name = value["name"].as_str().unwrap_or_default().to_owned();
+            parse::<WireType>(&value)
+                .map(|it| *it)
+                .map_err(|fault| (name, fault))
+        })))
+    }
+
+    fn collect(wire: impl Iterator<Item = Result<WireType, (String, Misread)>>) -> Self {
+        let mut types = Vec::new();
+        let mut names = BTreeSet::new();
+        let mut all = Self::default();
+        for (index, wire) in wire.enumerate() {
+            let mut faults = Faults::default();
+            let name = match wire {
+                Ok(wire) => {
+                    let name = wire.name.clone();
+                    if !names.insert(name.clone()) {
+                        faults.push("name", format!("{name:?}: is the name of an earlier type"));
+                    }
+                    let parsed = instance_type(wire, &mut faults);
+                    if faults.0.is_empty() {
+                        types.push(Arc::new(parsed));
+                    }
+                    name
+                }
+                Err((name, Misread { field, message })) => {
+                    faults.push(field, message);
+                    name
+                }
+            };
+            for (field, message) in faults.0 {
+                all.faults.push(Fault {
+                    place: format!("instanceTypes[{index}]"),
+                    object: name.clone(),
+                    field,
+                    message,
+                });
+            }
+        }
+        let of_type = |it: &Arc<InstanceType>| {
+            let keys: Vec<String> = it
+                .requirements
+                .iter()
+                .map(|it| it.key().to_owned())
+                .collect();
+            keys
+        };
+        let keys = types.iter().flat_map(of_type);
+        all.keys = keys.filter(|key| !labels::is_well_known(key)).collect();
+        all.types = types.into();
+        all
+    }
+
+    /// Labels of the types count as known: pods may ask for them of any pool that buys these types.
+    pub fn define_labels(&self, pool: &mut Arc<NodePool>) {
+        let template = &pool.spec.template;
+        let is_defined = |key: &str| {
+            template.metadata.labels.contains_key(key)
+                || template.spec.requirements.iter().any(|it| it.key == key)
+        };
+        let new: Vec<&String> = self.keys.iter().filter(|key| !is_defined(key)).collect();
+        if new.is_empty() {
+            return;
+        }
+        let exists = |key: &String| {
+            let none: [String; 0] = [];
+            NodeSelectorRequirementWithMinValues::new(key, Operator::Exists, none)
+        };
+        let new: Vec<_> = new.into_iter().map(exists).collect();
+        Arc::make_mut(pool)
+            .spec
+            .template
+            .spec
+            .requirements
+            .extend(new);
+    }
+}
+
+fn instance_type(wire: WireType, faults: &mut Faults) -> InstanceType {
+    let WireType {
+        name,
+        architecture,
+        operating_systems,
+        resources,
+        offerings,
+        labels: further,
+    } = wire;
+    if name.is_empty() {
+        faults.push("name", "is not set");
+    }
+    let mut requirements = Requirements::new();
+    let mut add = |key: &str, values: &[&str]| {
+        requirements.add(Requirement::new(key, Operator::In, values.iter().copied()));
+    };
+    add(labels::INSTANCE_TYPE, &[&name]);
+    add(
+        labels::ARCH,
+        &[architecture.as_deref().unwrap_or(labels::ARCH_AMD64)],
+    );
+    let systems = operating_systems.unwrap_or_else(|| vec!["linux".to_owned()]);
+    add(
+        labels::OS,
+        &systems.iter().map(String::as_str).collect::<Vec<_>>(),
+    );
+    for (key, value) in further.iter().flatten() {
+        add(key, &[value]);
+    }
+    let offerings = offerings.unwrap_or_default();
+    if offerings.is_empty() {
+        faults.push("offerings", "is empty: the type cannot be bought");
+    }
+    let offerings = (offerings.into_iter().enumerate())
+        .map(|(index, it)| offering(&format!("offerings[{index}]"), it, faults))
+        .collect();
+    InstanceType {
+        name,
+        requirements,
+        offerings,
+        capacity: capacity(&resources, faults),
+        overhead: Overhead {
+            kube_reserved: [
+                (labels::RESOURCE_CPU, CPU_MILLIS_RESERVED),
+                (labels::RESOURCE_MEMORY, MEMORY_MILLIS_RESERVED),
+            ]
+            .into_iter()
+            .collect(),
+            ..Overhead::default()
+        },
+        volume_attachment_limits: BTreeMap::new(),
+    }
+}
+
+fn capacity(resources: &BTreeMap<String, Quantity>, faults: &mut Faults) -> Resources {
+    for (name, quantity) in resources {
+        let field = || format!("resources[{name}]");
+        match quantity.0.parse::<ParsedQuantity>() {
+            Ok(it) if it.is_negative() => {
+                faults.push(field(), format!("{:?}: must not be negative", quantity.0));
+            }
+            Ok(_) => {}
+            Err(error) => faults.push(field(), error.to_string()),
+        }
+    }
+    Resources::from_list(resources)
+}
+
+fn offering(path: &str, wire: WireOffering, faults: &mut Faults) -> Offering {
+    let WireOffering {
+        price,
+        available,
+        requirements,
+    } = wire;
+    // A comparison with NaN is false.
+    if !(0.0..=PRICE_PER_HOUR_MAX).contains(&price) {
+        let message = format!("{price}: must be between 0 and {PRICE_PER_HOUR_MAX} USD an hour");
+        faults.push(format!("{path}.Price"), message);
+    }
+    let mut parsed = Requirements::new();
+    for (index, it) in requirements.into_iter().flatten().enumerate() {
+        let path = format!("{path}.Requirements[{index}]");
+        let values = it.values.unwrap_or_default();
+        match Operator::parse(&it.operator) {
+            Some(Operator::In) if !values.is_empty() => {
+                let values = values.iter().map(String::as_str);
+                parsed.add(Requirement::new(&it.key, Operator::In, values));
+            }
+            Some(Operator::In) => faults.push(format!("{path}.values"), "is empty"),
+            Some(operator) => {
+                let values = values.iter().map(String::as_str);
+                parsed.add(Requirement::new(&it.key, operator, values));
+            }
+            None => {
+                let message = format!("{:?}: unknown operator", it.operator);
+                faults.push(format!("{path}.operator"), message);
+            }
+        }
+    }
+    let offering = Offering {
+        requirements: parsed,
+        price_per_hour: price,
+        on_demand_price_per_hour: None,
+        available,
+        reservation_capacity: 0,
+        ice_count: 0,
+        ice_age_seconds: None,
+    };
+    for (value, key) in [
+        (offering.zone(), labels::TOPOLOGY_ZONE),
+        (offering.capacity_type(), labels::CAPACITY_TYPE),
+    ] {
+        if value.is_empty() {
+            let message = format!("nothing says its {key}");
+            faults.push(format!("{path}.Requirements"), message);
+        }
+    }
+    offering
+}

@@ -1,0 +1,94 @@
+//! The keys of a problem file that hold lists of objects.
+
+/// A list of a problem file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum List {
+    /// Pods that wait for a node.
+    Pods,
+    /// Pods that have one.
+    BoundPods,
+    /// NodePools.
+    NodePools,
+    /// EC2NodeClasses.
+    NodeClasses,
+    /// NodeClaims.
+    NodeClaims,
+    /// Nodes.
+    Nodes,
+    /// DaemonSets.
+    DaemonSets,
+    /// PersistentVolumes.
+    PersistentVolumes,
+    /// PersistentVolumeClaims.
+    PersistentVolumeClaims,
+    /// StorageClasses.
+    StorageClasses,
+    /// CSINodes.
+    CsiNodes,
+    /// Namespaces.
+    Namespaces,
+    /// PodDisruptionBudgets.
+    PodDisruptionBudgets,
+}
+
+impl List {
+    /// Every list.
+    pub const ALL: [Self; 13] = [
+        Self::Pods,
+        Self::BoundPods,
+        Self::NodePools,
+        Self::NodeClasses,
+        Self::NodeClaims,
+        Self::Nodes,
+        Self::DaemonSets,
+        Self::PersistentVolumes,
+        Self::PersistentVolumeClaims,
+        Self::StorageClasses,
+        Self::CsiNodes,
+        Self::Namespaces,
+        Self::PodDisruptionBudgets,
+    ];
+
+    /// Its key.
+    pub const fn key(self) -> &'static str {
+        match self {
+            Self::Pods => "pods",
+            Self::BoundPods => "boundPods",
+            Self::NodePools => "nodePools",
+            Self::NodeClasses => "nodeClasses",
+            Self::NodeClaims => "nodeClaims",
+            Self::Nodes => "nodes",
+            Self::DaemonSets => "daemonSets",
+            Self::PersistentVolumes => "persistentVolumes",
+            Self::PersistentVolumeClaims => "persistentVolumeClaims",
+            Self::StorageClasses => "storageClasses",
+            Self::CsiNodes => "csiNodes",
+            Self::Namespaces => "namespaces",
+            Self::PodDisruptionBudgets => "podDisruptionBudgets",
+        }
+    }
+
+    /// The list of a key.
+    pub fn of_key(key: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|it| it.key() == key)
+    }
+
+    /// The list that objects of a kind belong to; workloads that make pods have none.
+    pub fn of_kind(api_version: &str, kind: &str) -> Option<Self> {
+        Some(match (api_version, kind) {
+            ("v1", "Pod") => Self::Pods,
+            ("karpenter.sh/v1", "NodePool") => Self::NodePools,
+            ("karpenter.sh/v1", "NodeClaim") => Self::NodeClaims,
+            ("karpenter.k8s.aws/v1", "EC2NodeClass") => Self::NodeClasses,
+            ("v1", "Node") => Self::Nodes,
+            ("apps/v1", "DaemonSet") => Self::DaemonSets,
+            ("v1", "PersistentVolume") => Self::PersistentVolumes,
+            ("v1", "PersistentVolumeClaim") => Self::PersistentVolumeClaims,
+            ("storage.k8s.io/v1", "StorageClass") => Self::StorageClasses,
+            ("storage.k8s.io/v1", "CSINode") => Self::CsiNodes,
+            ("v1", "Namespace") => Self::Namespaces,
+            ("policy/v1", "PodDisruptionBudget") => Self::PodDisruptionBudgets,
+            _ => return None,
+        })
+    }
+}

@@ -1,0 +1,491 @@
+//! Objects to events: what the API server's defaulting and the other controllers would have added is added here.
+//!
+//! Objects may come in any order. Nodes and claims wait until all are there, because they are joined by provider id.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use apis::{Ec2NodeClass, NodeClaim, NodePool};
+use jiff::Timestamp;
+use k8s_openapi::api::apps::v1::DaemonSet;
+use k8s_openapi::api::core::v1;
+use k8s_openapi::api::policy::v1::PodDisruptionBudget;
+use k8s_openapi::api::storage::v1::{CSINode, StorageClass};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta, Time};
+use scheduling::pod::PodKey;
+use serde_json::Value;
+
+use super::World;
+use super::check;
+use super::fault::{Fault, Faults};
+use super::list::List;
+use super::typed::{Misread, form_of, typed};
+use crate::cluster::{Cluster, Event};
+
+const NAMESPACE_NAME_LABEL: &str = "kubernetes.io/metadata.name";
+
+/// An object of a list.
+#[derive(Debug)]
+pub(super) enum Object {
+    Pod(Box<v1::Pod>),
+    BoundPod(Box<v1::Pod>),
+    NodePool(Box<NodePool>),
+    NodeClass(Box<Ec2NodeClass>),
+    NodeClaim(Box<NodeClaim>),
+    Node(Box<v1::Node>),
+    DaemonSet(Box<DaemonSet>),
+    Volume(Box<v1::PersistentVolume>),
+    VolumeClaim(Box<v1::PersistentVolumeClaim>),
+    StorageClass(Box<StorageClass>),
+    CsiNode(Box<CSINode>),
+    Namespace(Box<v1::Namespace>),
+    Pdb(Box<PodDisruptionBudget>),
+}
+
+impl Object {
+    /// Reads an object of a list; with `unread`, also finds the fields that nobody reads.
+    fn read(list: List, value: &Value, unread: Option<&mut Vec<String>>) -> Result<Self, Misread> {
+        Ok(match list {
+            List::Pods => Self::Pod(typed(value, unread)?),
+            List::BoundPods => Self::BoundPod(typed(value, unread)?),
+            List::NodePools => Self::NodePool(typed(value, unread)?),
+            List::NodeClasses => Self::NodeClass(typed(value, unread)?),
+            List::NodeClaims => Self::NodeClaim(typed(value, unread)?),
+            List::Nodes => Self::Node(typed(value, unread)?),
+            List::DaemonSets => Self::DaemonSet(typed(value, unread)?),
+            List::PersistentVolumes => Self::Volume(typed(value, unread)?),
+            List::PersistentVolumeClaims => Self::VolumeClaim(typed(value, unread)?),
+            List::StorageClasses => Self::StorageClass(typed(value, unread)?),
+            List::CsiNodes => Self::CsiNode(typed(value, unread)?),
+            List::Namespaces => Self::Namespace(typed(value, unread)?),
+            List::PodDisruptionBudgets => Self::Pdb(typed(value, unread)?),
+        })
+    }
+}
+
+/// Takes objects in, one by one.
+#[derive(Debug)]
+pub struct Loader {
+    world: World,
+    seen: BTreeSet<(List, PodKey)>,
+    namespaces: BTreeMap<String, v1::Namespace>,
+    nodes: Vec<v1::Node>,
+    claims: Vec<NodeClaim>,
+    /// Forms of objects that were looked through for fields that nobody reads.
+    forms: BTreeSet<(List, u64)>,
+}
+
+impl Default for Loader {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Loader {
+    /// Nothing taken in yet.
+    pub fn new() -> Self {
+        Self {
+            world: World {
+                cluster: Cluster::new(),
+                now: None,
+                node_classes: Vec::new(),
+                invalid_pods: BTreeMap::new(),
+                faults: Vec::new(),
+                warnings: Vec::new(),
+            },
+            seen: BTreeSet::new(),
+            namespaces: BTreeMap::new(),
+            nodes: Vec::new(),
+            claims: Vec::new(),
+            forms: BTreeSet::new(),
+        }
+    }
+
+    /// Sets the present moment.
+    pub fn set_now(&mut self, now: Timestamp) {
+        self.world.now = Some(now);
+    }
+
+    /// Notes something that is not wrong and yet worth a look.
+    pub fn warn(&mut self, warning: &str) {
+        self.world.warnings.push(warning.to_owned());
+    }
+
+    /// Notes something wrong that was found elsewhere.
+    pub fn fault(&mut self, fault: Fault) {
+        self.world.faults.push(fault);
+    }
+
+    /// Takes in one object of a list. `place` is where it came from.
+    pub fn add_value(&mut self, list: List, place: &dyn Fn() -> String, value: &Value) {
+        let name = name_in(value);
+        let mut unread = Vec::new();
+        // A thousand pods of one form have the same fields, so one of them is looked through.
+        let is_new = self.forms.insert((list, form_of(value)));
+        match Object::read(list, value, is_new.then_some(&mut unread)) {
+            Ok(object) => {
+                let place_of = |field: String| format!("{}.{field}: unknown field", place());
+                self.world.warnings.extend(unread.into_iter().map(place_of));
+                self.add(place, object);
+            }
+            Err(Misread { field, message }) => {
+                if let (List::Pods, Some(key)) = (list, &name) {
+                    let message = format!("{field}: {message}");
+                    self.world.invalid_pods.insert(key.clone(), message);
+                }
+                self.fault(Fault {
+                    place: place(),
+                    object: name.as_ref().map(display).unwrap_or_default(),
+                    field,
+                    message,
+                });
+            }
+        }
+    }
+
+    fn add(&mut self, place: &dyn Fn() -> String, object: Object) {
+        match object {
+            Object::Pod(pod) => self.pod(place, List::Pods, *pod),
+            Object::BoundPod(pod) => self.pod(place, List::BoundPods, *pod),
+            Object::NodePool(pool) => self.node_pool(place, *pool),
+            Object::NodeClass(class) => {
+                if self.is_new(place, List::NodeClasses, &class.metadata) {
+                    let class = Arc::new(*class);
+                    self.world.node_classes.push(Arc::clone(&class));
+                    self.apply(place, Event::NodeClassApplied(class));
+                }
+            }
+            Object::NodeClaim(claim) => {
+                if self.is_new(place, List::NodeClaims, &claim.metadata) {
+                    self.claims.push(*claim);
+                }
+            }
+            Object::Node(node) => self.node(place, *node),
+            Object::DaemonSet(daemon_set) => self.daemon_set(place, *daemon_set),
+            other => self.supporting(place, other),
+        }
+    }
+
+    fn supporting(&mut self, place: &dyn Fn() -> String, object: Object) {
+        let event = match object {
+            Object::Volume(it) if self.is_new(place, List::PersistentVolumes, &it.metadata) => {
+                Event::VolumeApplied(Arc::new(*it))
+            }
+            Object::VolumeClaim(mut it) => {
+                default_namespace(&mut it.metadata);
+                if !self.is_new(place, List::PersistentVolumeClaims, &it.metadata) {
+                    return;
+                }
+                Event::VolumeClaimApplied(Arc::new(*it))
+            }
+            Object::StorageClass(it) if self.is_new(place, List::StorageClasses, &it.metadata) => {
+                Event::StorageClassApplied(Arc::new(*it))
+            }
+            Object::CsiNode(it) if self.is_new(place, List::CsiNodes, &it.metadata) => {
+                Event::CsiNodeApplied(Arc::new(*it))
+            }
+            Object::Namespace(it) => {
+                if self.is_new(place, List::Namespaces, &it.metadata) {
+                    let name = it.metadata.name.clone().unwrap_or_default();
+                    self.namespaces.insert(name, *it);
+                }
+                return;
+            }
+            Object::Pdb(mut it) => {
+                default_namespace(&mut it.metadata);
+                if !self.is_new(place, List::PodDisruptionBudgets, &it.metadata) {
+                    return;
+                }
+                Event::PdbApplied(Arc::new(*it))
+            }
+            _ => return,
+        };
+        self.apply(place, event);
+    }
+
+    fn pod(&mut self, place: &dyn Fn() -> String, list: List, mut pod: v1::Pod) {
+        default_namespace(&mut pod.metadata);
+        if !self.is_new(place, list, &pod.metadata) {
+            return;
+        }
+        let key = key_of(&pod.metadata);
+        let mut faults = Faults::default();
+        check::pod(&pod, &mut faults);
+        let is_bound = settle(&mut pod, list);
+        if list == List::BoundPods && !is_bound {
+            faults.push("spec.nodeName", "is not set, so the pod is not bound");
+        }
+        if faults.0.is_empty() {
+            self.namespace(&key.namespace);
+            self.apply(place, Event::PodApplied(Arc::new(pod)));
+            return;
+        }
+        if !is_bound && list == List::Pods {
+            let messages = faults
+                .0
+                .iter()
+                .map(|(field, text)| format!("{field}: {text}"));
+            let message = messages.collect::<Vec<_>>().join("; ");
+            self.world.invalid_pods.insert(key.clone(), message);
+        }
+        self.faults(place, &key, faults);
+    }
+
+    fn node_pool(&mut self, place: &dyn Fn() -> String, mut pool: NodePool) {
+        if !self.is_new(place, List::NodePools, &pool.metadata) {
+            return;
+        }
+        let mut faults = Faults::default();
+        check::node_pool(&pool, &mut faults);
+        let conditions = &mut pool.status.get_or_insert_default().conditions;
+        if faults.0.is_empty() {
+            // Nobody has looked at a pool from a file yet; a pool of a cluster was judged there.
+            if !conditions.iter().any(|it| it.type_ == "Ready") {
+                conditions.push(ready("True", ""));
+            }
+        } else {
+            let messages = faults
+                .0
+                .iter()
+                .map(|(field, text)| format!("{field}: {text}"));
+            conditions.retain(|it| it.type_ != "Ready");
+            conditions.push(ready("False", &messages.collect::<Vec<_>>().join("; ")));
+            self.faults(place, &key_of(&pool.metadata), faults);
+        }
+        self.apply(place, Event::NodePoolApplied(Arc::new(pool)));
+    }
+
+    fn node(&mut self, place: &dyn Fn() -> String, mut node: v1::Node) {
+        if !self.is_new(place, List::Nodes, &node.metadata) {
+            return;
+        }
+        let mut faults = Faults::default();
+        check::node(&node, &mut faults);
+        let status = node.status.get_or_insert_default();
+        if status.allocatable.is_none() {
+            status.allocatable.clone_from(&status.capacity);
+        }
+        if faults.0.is_empty() {
+            self.nodes.push(node);
+        } else {
+            self.faults(place, &key_of(&node.metadata), faults);
+        }
+    }
+
+    fn daemon_set(&mut self, place: &dyn Fn() -> String, mut daemon_set: DaemonSet) {
+        default_namespace(&mut daemon_set.metadata);
+        if !self.is_new(place, List::DaemonSets, &daemon_set.metadata) {
+            return;
+        }
+        let key = key_of(&daemon_set.metadata);
+        let mut faults = Faults::default();
+        check::daemon_set(&daemon_set, &mut faults);
+        if !faults.0.is_empty() {
+            self.faults(place, &key, faults);
+            return;
+        }
+        // Its pods are told apart by the uid, so each needs one.
+        let uid = &mut daemon_set.metadata.uid;
+        uid.get_or_insert_with(|| format!("daemonset/{key}"));
+        self.namespace(&key.namespace);
+        self.apply(place, Event::DaemonSetApplied(Arc::new(daemon_set)));
+    }
+
+    /// Whether the object has a name that no other of its list has.
+    fn is_new(&mut self, place: &dyn Fn() -> String, list: List, metadata: &ObjectMeta) -> bool {
+        let key = key_of(metadata);
+        let message = if key.name.is_empty() {
+            "is not set"
+        } else {
+            // A pod is one object, bound or not.
+            let list = if list == List::BoundPods {
+                List::Pods
+            } else {
+                list
+            };
+            if self.seen.insert((list, key.clone())) {
+                return true;
+            }
+            "is the name of an earlier object of the same kind"
+        };
+        let mut faults = Faults::default();
+        faults.push("metadata.name", message);
+        self.faults(place, &key, faults);
+        false
+    }
+
+    fn namespace(&mut self, name: &str) {
+        if !self.namespaces.contains_key(name) {
+            let metadata = ObjectMeta {
+                name: Some(name.to_owned()),
+                ..ObjectMeta::default()
+            };
+            let namespace = v1::Namespace {
+                metadata,
+                ..v1::Namespace::default()
+            };
+            self.namespaces.insert(name.to_owned(), namespace);
+        }
+    }
+
+    fn faults(&mut self, place: &dyn Fn() -> String, key: &PodKey, faults: Faults) {
+        for (field, message) in faults.0 {
+            self.world.faults.push(Fault {
+                place: place(),
+                object: display(key),
+                field,
+                message,
+            });
+        }
+    }
+
+    fn apply(&mut self, place: &dyn Fn() -> String, event: Event) {
+        let now = self.world.now.unwrap_or_default();
+        let pod = match &event {
+            Event::PodApplied(pod) => Some(key_of(&pod.metadata)),
+            _ => None,
+        };
+        if let Err(error) = self.world.cluster.apply(now, event) {
+            let object = pod.as_ref().map(display).unwrap_or_default();
+            if let Some(key) = pod {
+                self.world.invalid_pods.insert(key, error.to_string());
+            }
+            self.fault(Fault {
+                place: place(),
+                object,
+                field: String::new(),
+                message: error.to_string(),
+            });
+        }
+    }
+
+    /// Everything is there.
+    pub fn finish(mut self) -> World {
+        join(&mut self.nodes, &mut self.claims);
+        let nowhere = || "the file".to_owned();
+        for mut namespace in std::mem::take(&mut self.namespaces).into_values() {
+            let name = namespace.metadata.name.clone().unwrap_or_default();
+            let labels = namespace.metadata.labels.get_or_insert_default();
+            labels.insert(NAMESPACE_NAME_LABEL.to_owned(), name);
+            self.apply(&nowhere, Event::NamespaceApplied(Arc::new(namespace)));
+        }
+        for claim in std::mem::take(&mut self.claims) {
+            self.apply(&nowhere, Event::NodeClaimApplied(Arc::new(claim)));
+        }
+        let nodes = std::mem::take(&mut self.nodes);
+        let name = |node: &v1::Node| node.metadata.name.clone().unwrap_or_default();
+        let names: Vec<String> = nodes.iter().map(name).collect();
+        for node in nodes {
+            self.apply(&nowhere, Event::NodeApplied(Arc::new(node)));
+        }
+        let snapshot = self.world.snapshot();
+        for name in names.iter().filter(|name| snapshot.node(name).is_none()) {
+            let warning = format!(
+                "node {name} is not initialized and has no instance type, so it takes no part"
+            );
+            self.world.warnings.push(warning);
+        }
+        self.world
+    }
+}
+
+/// Gives a pod what the scheduler and the kubelet would have written; tells whether it is bound.
+fn settle(pod: &mut v1::Pod, list: List) -> bool {
+    let spec = pod.spec.as_ref();
+    let is_bound = spec.is_some_and(|it| it.node_name.as_ref().is_some_and(|it| !it.is_empty()));
+    let gates = spec.and_then(|it| it.scheduling_gates.as_ref());
+    let is_gated = gates.is_some_and(|it| !it.is_empty());
+    let status = pod.status.get_or_insert_default();
+    if is_bound {
+        let phase = if list == List::BoundPods {
+            "Running"
+        } else {
+            "Pending"
+        };
+        status.phase.get_or_insert_with(|| phase.to_owned());
+        return true;
+    }
+    let conditions = status.conditions.get_or_insert_default();
+    if !is_gated && !conditions.iter().any(|it| it.type_ == "PodScheduled") {
+        conditions.push(v1::PodCondition {
+            type_: "PodScheduled".to_owned(),
+            status: "False".to_owned(),
+            reason: Some("Unschedulable".to_owned()),
+            ..v1::PodCondition::default()
+        });
+    }
+    false
+}
+
+/// Nodes and claims find each other by provider id; where a file leaves it out, the claim's `status.nodeName` tells.
+fn join(nodes: &mut [v1::Node], claims: &mut [NodeClaim]) {
+    let mut id_of_node: BTreeMap<String, String> = BTreeMap::new();
+    for node in nodes {
+        let name = node.metadata.name.clone().unwrap_or_default();
+        let id = &mut node.spec.get_or_insert_default().provider_id;
+        if id.as_deref().unwrap_or_default().is_empty() {
+            let claim = claims.iter().find_map(|claim| {
+                let status = claim.status.as_ref()?;
+                let is_its = status.node_name.as_deref() == Some(&name);
+                status
+                    .provider_id
+                    .clone()
+                    .filter(|id| is_its && !id.is_empty())
+            });
+            *id = Some(claim.unwrap_or_else(|| format!("file:///{name}")));
+        }
+        id_of_node.insert(name, id.clone().unwrap_or_default());
+    }
+    for claim in claims {
+        let name = claim.metadata.name.clone().unwrap_or_default();
+        let status = claim.status.get_or_insert_default();
+        if status.provider_id.as_deref().unwrap_or_default().is_empty() {
+            let of_node = status.node_name.as_ref().and_then(|it| id_of_node.get(it));
+            let id = of_node
+                .cloned()
+                .unwrap_or_else(|| format!("file:///claim/{name}"));
+            status.provider_id = Some(id);
+        }
+    }
+}
+
+fn ready(status: &str, message: &str) -> Condition {
+    Condition {
+        type_: "Ready".to_owned(),
+        status: status.to_owned(),
+        reason: "Ready".to_owned(),
+        message: message.to_owned(),
+        last_transition_time: Time(Timestamp::UNIX_EPOCH),
+        observed_generation: None,
+    }
+}
+
+fn default_namespace(metadata: &mut ObjectMeta) {
+    let namespace = metadata.namespace.get_or_insert_default();
+    if namespace.is_empty() {
+        "default".clone_into(namespace);
+    }
+}
+
+fn key_of(metadata: &ObjectMeta) -> PodKey {
+    PodKey {
+        namespace: metadata.namespace.clone().unwrap_or_default(),
+        name: metadata.name.clone().unwrap_or_default(),
+    }
+}
+
+fn display(key: &PodKey) -> String {
+    if key.namespace.is_empty() {
+        key.name.clone()
+    } else {
+        key.to_string()
+    }
+}
+
+/// The name of an object that may not be one.
+fn name_in(value: &Value) -> Option<PodKey> {
+    let metadata = value.get("metadata")?;
+    let name = metadata.get("name")?.as_str()?;
+    let namespace = metadata.get("namespace").and_then(Value::as_str);
+    Some(PodKey::new(namespace.unwrap_or("default"), name))
+}
