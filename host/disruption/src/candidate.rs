@@ -133,14 +133,17 @@ fn blocked(
             "NodeClaim does not have an associated node",
         );
     }
-    if !node.is_initialized() {
-        return told(OutcomeId::NodeNotInitialized, "Node isn't initialized");
+    if claim.conditions.rebooting_at.is_some() {
+        return told(OutcomeId::NodeRebooting, "Node is rebooting");
     }
     if node.is_marked_for_deletion() {
         return told(
             OutcomeId::NodeMarkedForDeletion,
             "Node is deleting or marked for deletion",
         );
+    }
+    if !node.is_initialized() {
+        return told(OutcomeId::NodeNotInitialized, "Node isn't initialized");
     }
     if node.is_nominated(now) {
         return told(

@@ -6,6 +6,7 @@ use apis::nodepool::DisruptionReason;
 use scheduling::solution::NewClaim;
 
 use crate::candidate::Candidate;
+use crate::hooks::Verdict;
 use crate::method::Method;
 
 /// A simulated move, before any policy has judged it.
@@ -23,6 +24,13 @@ pub struct Proposal {
     pub cost_before_per_hour: f64,
     /// USD an hour of what comes.
     pub cost_after_per_hour: f64,
+}
+
+impl Proposal {
+    /// USD an hour that the move saves.
+    pub fn savings_per_hour(&self) -> f64 {
+        self.cost_before_per_hour - self.cost_after_per_hour
+    }
 }
 
 /// A decided move.
@@ -44,6 +52,8 @@ pub struct Command {
     pub cost_after_per_hour: f64,
     /// The policy's reason.
     pub policy_reason: String,
+    /// The policy's score.
+    pub score: f64,
 }
 
 /// A node that goes.
@@ -71,12 +81,7 @@ pub struct CommandCandidate {
 
 impl Command {
     /// A command from a proposal that was approved.
-    pub fn new(
-        id: String,
-        proposal: Proposal,
-        candidates: &[Candidate],
-        policy_reason: String,
-    ) -> Self {
+    pub fn new(id: String, proposal: Proposal, candidates: &[Candidate], verdict: Verdict) -> Self {
         let Proposal {
             method,
             rows,
@@ -97,7 +102,8 @@ impl Command {
             destinations,
             cost_before_per_hour,
             cost_after_per_hour,
-            policy_reason,
+            policy_reason: verdict.reason,
+            score: verdict.score,
         }
     }
 

@@ -3,12 +3,14 @@
 //! A proposal is worth its price natively before a policy sees it. Answers to Karpenter's
 //! `disruption/consolidation.go`.
 
+mod many;
 mod price;
 
 use std::collections::BTreeSet;
 
 use apis::ConsolidationPolicy;
 use apis::labels;
+use apis::resources::Resources;
 use scheduling::requirements::{Operator, Requirement};
 use scheduling::solution::NewClaim;
 use state::ledger::OutcomeId;
@@ -16,9 +18,9 @@ use state::ledger::OutcomeId;
 use crate::candidate::Candidate;
 use crate::command::Proposal;
 use crate::method::Method;
-use crate::simulation::{Simulated, Simulator};
+use crate::simulation::{Purpose, Simulated, Simulator};
 
-pub use price::Prices;
+pub use price::{Floor, Prices};
 use price::{Types, truncate};
 
 /// A single spot node is only replaced by a claim with this many cheaper types to choose from, so that
@@ -86,30 +88,83 @@ pub struct Gates {
     pub spot_to_spot: bool,
 }
 
+/// What a consolidation works with.
+pub struct Bench<'a, 's> {
+    /// Tells what would happen.
+    pub simulator: &'a Simulator<'s>,
+    /// All candidates; moves name their positions.
+    pub candidates: &'a [Candidate],
+    /// Prices of what could come.
+    pub prices: &'a Prices<'s>,
+    /// The least that resources cost anywhere.
+    pub floor: &'a Floor,
+    /// What is switched on.
+    pub gates: Gates,
+}
+
+/// How many nodes may come in place of those that go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Replacements {
+    /// One, or none.
+    One,
+    /// Several, where one does not do.
+    Several,
+}
+
 /// Simulates the removal of some candidates and makes the cheapest sound proposal of it.
 pub fn compute(
-    simulator: &Simulator<'_>,
-    candidates: &[Candidate],
+    bench: &Bench<'_, '_>,
     rows: &[usize],
     method: Method,
-    (prices, gates): (&Prices<'_>, Gates),
+    replacements: Replacements,
 ) -> Result<Proposal, Obstacle> {
-    let removed: Vec<&Candidate> = rows.iter().filter_map(|&row| candidates.get(row)).collect();
-    let simulated = simulator.without(&removed, true);
-    let cost_before_per_hour: f64 = removed.iter().map(|it| it.price_per_hour).sum();
+    let removed = bench.rows(rows);
+    let simulated = bench.simulator.without(&removed, Purpose::Consolidation);
     sound(&simulated)?;
-    let Simulated {
-        mut claims,
-        destinations,
-        ..
-    } = simulated;
+    let mut needed = Resources::new();
+    for claim in &simulated.claims {
+        needed.add_assign(&claim.requests);
+    }
+    let obstacle = match one(bench, simulated, (rows, &removed), method) {
+        Ok(proposal) => return Ok(proposal),
+        Err(obstacle) => obstacle,
+    };
+    let may_be_several = replacements == Replacements::Several
+        && matches!(
+            obstacle.outcome,
+            OutcomeId::NodeNeedsManyNodes | OutcomeId::NodeNoCheaperReplacement
+        );
+    if may_be_several && many::is_worth_trying(bench, &removed, &needed) {
+        return many::compute(bench, rows, method).map_err(|_| obstacle);
+    }
+    Err(obstacle)
+}
+
+impl Bench<'_, '_> {
+    fn rows(&self, rows: &[usize]) -> Vec<&Candidate> {
+        let candidates = rows.iter();
+        candidates
+            .filter_map(|&row| self.candidates.get(row))
+            .collect()
+    }
+}
+
+/// At most one node comes.
+fn one(
+    bench: &Bench<'_, '_>,
+    simulated: Simulated,
+    (rows, removed): (&[usize], &[&Candidate]),
+    method: Method,
+) -> Result<Proposal, Obstacle> {
+    let destinations = simulated.destinations();
+    let mut claims = simulated.claims;
     let proposal = |replacements: Vec<NewClaim>| Proposal {
         method,
         rows: rows.to_vec(),
         cost_after_per_hour: replacements.iter().map(|it| it.best.price_per_hour).sum(),
         replacements,
         destinations,
-        cost_before_per_hour,
+        cost_before_per_hour: removed.iter().map(|it| it.price_per_hour).sum(),
     };
     if claims.len() > 1 {
         return Err(Obstacle::new(
@@ -120,10 +175,10 @@ pub fn compute(
     let Some(mut claim) = claims.pop() else {
         return Ok(proposal(Vec::new()));
     };
-    let types = prices.pool(&claim.pool);
-    cheapen(&mut claim, &removed, &types, (method, gates))?;
+    let types = bench.prices.pool(&claim.pool);
+    cheapen(&mut claim, removed, &types, (method, bench.gates))?;
     if method == Method::MultiNodeConsolidation {
-        drop_types_being_removed(&mut claim, &removed, &types)?;
+        drop_types_being_removed(&mut claim, removed, &types)?;
     }
     types.settle(&mut claim);
     Ok(proposal(vec![claim]))

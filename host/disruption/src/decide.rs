@@ -73,8 +73,8 @@ pub struct Memory {
     pub findings: BTreeMap<String, (OutcomeId, String)>,
     /// Claims that a policy holds back until then.
     pub holds: BTreeMap<String, Timestamp>,
-    /// Pools that the last single-node run did not reach.
-    pub unseen_pools: Vec<String>,
+    /// Claims that the last single-node run did not reach: the next one starts with them.
+    pub unseen: BTreeSet<String>,
 }
 
 /// A look of a method that came to nothing.
@@ -169,6 +169,7 @@ pub fn decide(input: Input<'_>, hooks: Hooks<'_>, interrupt: &Interrupt) -> Deci
         Method::MultiNodeConsolidation => scan.multi_node(),
         Method::SingleNodeConsolidation => scan.single_node(),
     });
+    let command = command.or_else(|| scan.repacked());
     scan.finish(command, found.blocked)
 }
 

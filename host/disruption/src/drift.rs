@@ -9,7 +9,7 @@ use crate::candidate::Candidate;
 use crate::command::Proposal;
 use crate::consolidation::Obstacle;
 use crate::method::Method;
-use crate::simulation::Simulator;
+use crate::simulation::{Purpose, Simulator};
 
 /// Whether a candidate is for this method.
 pub fn is_eligible(candidate: &Candidate) -> bool {
@@ -39,13 +39,14 @@ pub fn compute(
     row: usize,
 ) -> Result<Proposal, Obstacle> {
     let removed: Vec<&Candidate> = candidates.get(row).into_iter().collect();
-    let simulated = simulator.without(&removed, false);
+    let simulated = simulator.without(&removed, Purpose::Renewal);
     if simulated.is_interrupted {
         return Err(Obstacle::new(
             OutcomeId::NodeNotReached,
             "the simulation was cut off",
         ));
     }
+    let destinations = simulated.destinations();
     let lost = simulated.stranded.or(simulated.uninitialized);
     if let Some((pod, error)) = lost {
         return Err(Obstacle::new(
@@ -63,6 +64,6 @@ pub fn compute(
             .map(|it| it.best.price_per_hour)
             .sum(),
         replacements: simulated.claims,
-        destinations: simulated.destinations,
+        destinations,
     })
 }

@@ -1,13 +1,16 @@
-//! What disruption did lately, as far as policies and budgets ask for it.
+//! What disruption did lately, as far as policies, budgets and the guard against going in circles ask for it.
 //!
 //! Owned by the shell, which tells it of every command; bounded to one day.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use jiff::Timestamp;
 
+use crate::command::{Command, Proposal};
 use crate::hooks::BudgetReason;
 
+/// For this long a replacement is not traded for what it replaced.
+const GUARD_SECONDS: i64 = 3_600;
 const HOUR_SECONDS: i64 = 3_600;
 const DAY_SECONDS: i64 = 86_400;
 
@@ -25,12 +28,64 @@ pub struct Recent {
 pub struct History {
     finished: BTreeMap<String, VecDeque<Timestamp>>,
     reasons: BTreeMap<String, BudgetReason>,
+    origins: BTreeMap<String, Origin>,
+}
+
+/// What a claim came in place of.
+#[derive(Debug, Clone)]
+struct Origin {
+    at: Timestamp,
+    /// Instance type and capacity type of all that went, over the whole chain of moves.
+    gone: BTreeSet<(String, String)>,
 }
 
 impl History {
     /// A command about the claim began.
     pub fn started(&mut self, claim: &str, reason: BudgetReason) {
         self.reasons.insert(claim.to_owned(), reason);
+    }
+
+    /// Claims were created in place of the command's nodes.
+    pub fn replaced(&mut self, command: &Command, claims: &[String], now: Timestamp) {
+        let is_recent = |it: &Origin| now.duration_since(it.at).as_secs() <= GUARD_SECONDS;
+        self.origins.retain(|_, it| is_recent(it));
+        if !command.method.is_consolidation() {
+            return;
+        }
+        let mut gone = BTreeSet::new();
+        for it in &command.candidates {
+            gone.insert((it.instance_type.clone(), it.capacity_type.clone()));
+            let before = self.origins.get(&it.claim);
+            gone.extend(before.into_iter().flat_map(|it| it.gone.iter().cloned()));
+        }
+        for claim in claims {
+            let origin = Origin {
+                at: now,
+                gone: gone.clone(),
+            };
+            self.origins.insert(claim.clone(), origin);
+        }
+    }
+
+    /// The instance type that a move would bring back although one of its nodes came in place of it lately.
+    pub fn brought_back<'a>(
+        &self,
+        proposal: &'a Proposal,
+        claims: &[&str],
+        now: Timestamp,
+    ) -> Option<&'a str> {
+        let origins = claims.iter().filter_map(|claim| self.origins.get(*claim));
+        let origins: Vec<&Origin> = origins
+            .filter(|it| now.duration_since(it.at).as_secs() <= GUARD_SECONDS)
+            .collect();
+        let comes = proposal.replacements.iter().map(|it| &it.best);
+        comes
+            .filter(|best| {
+                let sold = (best.instance_type.clone(), best.capacity_type.clone());
+                origins.iter().any(|it| it.gone.contains(&sold))
+            })
+            .map(|best| best.instance_type.as_str())
+            .next()
     }
 
     /// The command about the claim was given up.

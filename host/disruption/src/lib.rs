@@ -18,6 +18,7 @@ pub mod method;
 pub mod multi_node_consolidation;
 pub mod queue;
 pub mod round;
+pub mod settle;
 pub mod simulation;
 pub mod single_node_consolidation;
 pub mod validation;

@@ -14,9 +14,9 @@ pub enum Method {
     Emptiness,
     /// Nodes that no longer match their definition.
     Drift,
-    /// Several nodes at once, for nothing or for one cheaper node.
+    /// Several nodes at once, for nothing or for fewer or cheaper ones.
     MultiNodeConsolidation,
-    /// One node, for nothing or for one cheaper node.
+    /// One node, for nothing or for cheaper ones.
     SingleNodeConsolidation,
 }
 
@@ -67,6 +67,14 @@ impl Method {
             Self::Emptiness | Self::MultiNodeConsolidation | Self::SingleNodeConsolidation => {
                 DisruptionClass::Graceful
             }
+        }
+    }
+
+    /// Whether it acts to save cost.
+    pub fn is_consolidation(self) -> bool {
+        match self {
+            Self::MultiNodeConsolidation | Self::SingleNodeConsolidation => true,
+            Self::Emptiness | Self::Drift => false,
         }
     }
 

@@ -1,9 +1,17 @@
-//! Multi-node consolidation: the longest run of nodes, in the policy's order, that can go together.
+//! Multi-node consolidation: the longest run of nodes, in the policy's order, that can go together; and where there
+//! is none, the most wasteful nodes for a cheaper set.
 //!
 //! The run is found by halving, because the more nodes go the less likely their pods still fit. Answers
-//! to Karpenter's `disruption/multinodeconsolidation.go`.
+//! to Karpenter's `disruption/multinodeconsolidation.go`, which has no second part.
 
+use crate::candidate::Candidate;
 use crate::command::Proposal;
+use crate::consolidation::Floor;
+
+/// How many of the most wasteful nodes are tried together.
+pub const REPACKED: [usize; 11] = [2, 3, 4, 6, 8, 12, 16, 24, 36, 60, 100];
+/// A smaller move is preferred to the one that saves most if it saves this share of it.
+const ENOUGH: f64 = 0.9;
 
 /// Most nodes of one command.
 pub const NODES_MAX: usize = 100;
@@ -29,6 +37,35 @@ pub fn search(
         }
     }
     valid
+}
+
+/// The rows whose price exceeds the least that their pods could cost, most wasteful first.
+pub fn by_waste(candidates: &[Candidate], rows: &[usize], floor: &Floor) -> Vec<usize> {
+    let waste = |row: usize| {
+        let it = candidates.get(row)?;
+        Some(it.price_per_hour - floor.price_per_hour(&it.requests))
+    };
+    let mut wasteful: Vec<(f64, usize)> = rows
+        .iter()
+        .filter_map(|&row| Some((waste(row)?, row)))
+        .filter(|(waste, _)| *waste > 0.0)
+        .collect();
+    // Stable: among equals the policy's order stands.
+    wasteful.sort_by(|a, b| b.0.total_cmp(&a.0));
+    wasteful.into_iter().map(|(_, row)| row).collect()
+}
+
+/// The smallest move that saves nearly as much as the best.
+pub fn best<T>(moves: Vec<(Proposal, T)>) -> Option<(Proposal, T)> {
+    let savings = |it: &Proposal| it.cost_before_per_hour - it.cost_after_per_hour;
+    let most = moves
+        .iter()
+        .map(|it| savings(&it.0))
+        .max_by(f64::total_cmp)?;
+    moves
+        .into_iter()
+        .filter(|it| it.0.savings_per_hour() >= most * ENOUGH)
+        .min_by_key(|it| it.0.rows.len())
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! What would happen if some nodes were gone: a solve without them.
 //!
-//! One base problem a loop, shared by all simulations. Answers to Karpenter's `disruption/helpers.go`
+//! One base problem a loop, shared by all simulations; each is a difference to it. Answers to Karpenter's `disruption/helpers.go`
 //! (`SimulateScheduling`). Never looks at prices; that is the methods' business.
 
 use std::collections::BTreeSet;
@@ -11,7 +11,7 @@ use scheduling::pod::{Pod, PodKey};
 use scheduling::problem::{Options, Packing, Problem, ReservedMode};
 use scheduling::ranking::{PolicyUse, RankHook};
 use scheduling::solution::NewClaim;
-use scheduling::{Interrupt, Prepared, TableCache, solve_prepared};
+use scheduling::{Interrupt, Prepared, TableCache, solve_without};
 use state::Snapshot;
 use state::pod::PodLife;
 use state::provisioning::{self, PoolTypes};
@@ -32,19 +32,38 @@ pub struct Simulator<'a> {
     now: Timestamp,
 }
 
+/// What a simulation is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Purpose {
+    /// The nodes must go; what comes is bought as for pending pods.
+    Renewal,
+    /// The nodes go if one new node at most is enough. Nodes that pods joined or left only just now are no
+    /// destination.
+    Consolidation,
+    /// As before, and the new nodes are the cheapest set, however many.
+    Repacking,
+}
+
 /// Outcome of one simulation.
 #[derive(Debug, Clone, Default)]
 pub struct Simulated {
     /// Claims that would be opened.
     pub claims: Vec<NewClaim>,
-    /// Existing nodes that would take pods over.
-    pub destinations: Vec<String>,
+    /// Existing nodes that would take pods over, with the pods.
+    pub placements: Vec<(String, Vec<PodKey>)>,
     /// The first pod that would lose its place, with the reason.
     pub stranded: Option<(PodKey, String)>,
     /// The first pod that would go to a node which is not initialized.
     pub uninitialized: Option<(PodKey, String)>,
     /// The solve was cut off; the rest means nothing.
     pub is_interrupted: bool,
+}
+
+impl Simulated {
+    /// Existing nodes that would take pods over.
+    pub fn destinations(&self) -> Vec<String> {
+        self.placements.iter().map(|it| it.0.clone()).collect()
+    }
 }
 
 impl<'a> Simulator<'a> {
@@ -74,8 +93,8 @@ impl<'a> Simulator<'a> {
             .partition(|pod| pod.is_provisionable());
         base.pods.shrink_to_fit();
         let prepared = Prepared::new(&base, rank, tables);
-        base.nodes = prepared.nodes().cloned().collect();
-        // Only the ranking looked at it.
+        // Only the preparation looked at them.
+        base.nodes = Vec::new();
         base.in_use.clear();
         Self {
             snapshot,
@@ -93,11 +112,11 @@ impl<'a> Simulator<'a> {
         self.prepared.uses()
     }
 
-    /// The cluster without the removed nodes. In a consolidation, nodes that pods joined or left only
-    /// just now are no destination.
-    pub fn without(&self, removed: &[&Candidate], is_consolidation: bool) -> Simulated {
-        let problem = self.problem(removed, is_consolidation);
-        let solution = solve_prepared(&problem, &self.prepared, self.interrupt);
+    /// The cluster without the removed nodes.
+    pub fn without(&self, removed: &[&Candidate], purpose: Purpose) -> Simulated {
+        let problem = self.problem(removed, purpose);
+        let gone: Vec<&str> = removed.iter().map(|it| it.node.name()).collect();
+        let solution = solve_without(&problem, &self.prepared, &gone, self.interrupt);
         let is_excused = |key: &PodKey| self.pending.contains(key);
         let stranded = solution
             .pod_errors
@@ -120,23 +139,15 @@ impl<'a> Simulator<'a> {
             });
         Simulated {
             claims: solution.claims,
-            destinations: solution
-                .existing
-                .into_iter()
-                .map(|(name, _)| name)
-                .collect(),
+            placements: solution.existing,
             stranded,
             uninitialized,
             is_interrupted: solution.is_interrupted,
         }
     }
 
-    fn problem(&self, removed: &[&Candidate], is_consolidation: bool) -> Problem {
-        let gone: BTreeSet<&str> = removed.iter().map(|it| it.node.name()).collect();
+    fn problem(&self, removed: &[&Candidate], purpose: Purpose) -> Problem {
         let mut problem = self.base.clone();
-        problem
-            .nodes
-            .retain(|node| !gone.contains(node.name.as_str()));
         for pool in &mut problem.pools {
             let name = pool.node_pool.metadata.name.as_deref().unwrap_or_default();
             // Limits bind the cluster as it will be, not the moment when old and new overlap.
@@ -148,9 +159,13 @@ impl<'a> Simulator<'a> {
             .iter()
             .flat_map(|it| provisioning::currently_reschedulable(self.snapshot, &it.node, self.now))
             .collect();
-        if is_consolidation {
-            // Consolidation takes one replacement at most, so its pods go on few large nodes.
-            problem.options.packing = Packing::Karpenter;
+        match purpose {
+            Purpose::Renewal => {}
+            // One replacement is wanted, so the pods go on few large nodes.
+            Purpose::Consolidation => problem.options.packing = Packing::Karpenter,
+            Purpose::Repacking => problem.options.packing = Packing::Cost,
+        }
+        if purpose != Purpose::Renewal {
             problem.candidates = pods
                 .iter()
                 .filter(|pod| !pod.is_pending())

@@ -2,16 +2,30 @@
 //!
 //! Answers to Karpenter's `disruption/singlenodeconsolidation.go`.
 
-use std::collections::BTreeMap;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use crate::candidate::Candidate;
 
 /// Proposals judged in one call.
 pub const BATCH: usize = 16;
 
-/// The rows again, one of each pool in turn; pools that the last run did not reach go first.
-pub fn interleave(candidates: &[Candidate], rows: &[usize], unseen: &[String]) -> Vec<usize> {
+/// The rows again, one of each pool in turn; nodes whose claims the last run did not reach go before all others.
+pub fn interleave(
+    candidates: &[Candidate],
+    rows: &[usize],
+    unseen: &BTreeSet<String>,
+) -> Vec<usize> {
+    let is_unseen = |row: &usize| {
+        let candidate = candidates.get(*row);
+        candidate.is_some_and(|it| unseen.contains(it.claim()))
+    };
+    let (first, last): (Vec<usize>, Vec<usize>) = rows.iter().partition(|row| is_unseen(row));
+    let mut all = by_turns(candidates, &first);
+    all.extend(by_turns(candidates, &last));
+    all
+}
+
+fn by_turns(candidates: &[Candidate], rows: &[usize]) -> Vec<usize> {
     let mut order: Vec<&str> = Vec::new();
     let mut queues: BTreeMap<&str, VecDeque<usize>> = BTreeMap::new();
     for &row in rows {
@@ -24,8 +38,6 @@ pub fn interleave(candidates: &[Candidate], rows: &[usize], unseen: &[String]) -
         }
         queues.entry(pool).or_default().push_back(row);
     }
-    // Stable: among equals the pool of the better node stays ahead.
-    order.sort_by_key(|pool| !unseen.iter().any(|it| it == pool));
     let mut mixed = Vec::with_capacity(rows.len());
     while mixed.len() < rows.len() {
         let before = mixed.len();

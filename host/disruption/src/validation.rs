@@ -14,7 +14,7 @@ use crate::candidate::{Candidate, Candidates};
 use crate::command::Command;
 use crate::decide::{Hooks, Input, context};
 use crate::method::Method;
-use crate::simulation::Simulator;
+use crate::simulation::{Purpose, Simulator};
 use crate::{consolidation, emptiness};
 
 /// How long a command waits before it is looked at again.
@@ -89,12 +89,17 @@ pub fn validate(
             let ranking = (hooks.rank, input.tables);
             let simulator =
                 Simulator::new(input.snapshot, input.pools, options, ranking, interrupt);
-            let simulated = simulator.without(&removed, true);
+            let purpose = match command.replacements.len() {
+                0 | 1 => Purpose::Consolidation,
+                _ => Purpose::Repacking,
+            };
+            let simulated = simulator.without(&removed, purpose);
+            let destinations = simulated.destinations();
             if let Some((pod, error)) = simulated.stranded.or(simulated.uninitialized) {
                 return Err(Rejection::Scheduling(format!("pod {pod}: {error}")));
             }
             same_replacement(&command.replacements, &simulated.claims)?;
-            command.destinations = simulated.destinations;
+            command.destinations = destinations;
             Ok(command)
         }
     }
@@ -168,23 +173,30 @@ fn is_still_eligible(
         }
 }
 
-/// A delete still needs nothing; a replacement is still one claim that may become all that was decided.
+/// A delete still needs nothing; replacements are still as many, each one that may become all that was decided.
 fn same_replacement(decided: &[NewClaim], now: &[NewClaim]) -> Result<(), Rejection> {
     let changed = |text: &str| Err(Rejection::Scheduling(text.to_owned()));
     match (decided, now) {
-        ([], []) => Ok(()),
-        ([], _) => changed("the pods would need a new node now"),
-        ([_], []) => changed("the pods would fit without a new node now"),
-        ([decided], [now]) => {
-            let options: BTreeSet<&String> = now.instance_types.iter().collect();
-            if decided.pool == now.pool
-                && decided.instance_types.iter().all(|it| options.contains(it))
-            {
-                Ok(())
-            } else {
-                changed("the replacement would have to be another one now")
-            }
+        ([], []) => return Ok(()),
+        ([], _) => return changed("the pods would need a new node now"),
+        ([_], []) => return changed("the pods would fit without a new node now"),
+        (_, _) if decided.len() != now.len() => {
+            return changed("the number of new nodes changed");
         }
-        (_, _) => changed("the number of new nodes changed"),
+        (_, _) => {}
     }
+    let mut left: Vec<&NewClaim> = now.iter().collect();
+    for wanted in decided {
+        let is_same = |it: &&NewClaim| {
+            let options: BTreeSet<&String> = it.instance_types.iter().collect();
+            wanted.pool == it.pool && wanted.instance_types.iter().all(|it| options.contains(it))
+        };
+        match left.iter().position(is_same) {
+            Some(found) => {
+                left.swap_remove(found);
+            }
+            None => return changed("the replacement would have to be another one now"),
+        }
+    }
+    Ok(())
 }

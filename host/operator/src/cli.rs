@@ -34,6 +34,12 @@ pub(crate) enum Subcommand {
     /// Flags and environment variables are Karpenter's; a flag wins over its variable.
     Controller(Box<ControllerArguments>),
 
+    /// Say why a node, pod, claim or NodePool is as it is: what was decided about it, and what stopped it
+    ///
+    /// Reads the ledger of a running controller (or of a demo): directly with --server, or through the
+    /// Kubernetes API with --kubeconfig.
+    Why(WhyArguments),
+
     /// Print the CustomResourceDefinitions as YAML, for `kubectl apply --server-side -f -`
     Crds(CrdsArguments),
 }
@@ -95,6 +101,37 @@ pub(crate) struct ControllerArguments {
 
     #[command(flatten)]
     pub(crate) options: Options,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct WhyArguments {
+    /// What it is: node, pod, claim or nodepool
+    #[arg(value_name = "KIND")]
+    pub(crate) kind: String,
+
+    /// Its name; a pod's may be given as NAMESPACE/NAME
+    #[arg(value_name = "NAME")]
+    pub(crate) name: String,
+
+    /// Address of the controller's metrics port
+    #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:8080")]
+    pub(crate) server: String,
+
+    /// Ask through the API server of this kubeconfig instead, at the controller's service
+    #[arg(long, value_name = "FILE")]
+    pub(crate) kubeconfig: Option<PathBuf>,
+
+    /// Namespace and name of the controller's service, and its metrics port
+    #[arg(
+        long,
+        value_name = "NAMESPACE/NAME:PORT",
+        default_value = "kube-system/karpenter:http-metrics"
+    )]
+    pub(crate) service: String,
+
+    /// What to print
+    #[arg(short = 'o', long, value_enum, default_value_t = Output::Text)]
+    pub(crate) output: Output,
 }
 
 #[derive(Debug, Args)]

@@ -240,6 +240,7 @@ fn probes(stack: &Stack) -> Probes {
     let mut registry = Registry::default();
     stack.metrics.register(&mut registry);
     Probes {
+        ledger: stack.controllers.ledger(),
         is_ready: Arc::new(move || controllers.is_started()),
         metrics: Arc::new(move || {
             let mut text = String::new();

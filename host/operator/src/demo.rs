@@ -115,6 +115,10 @@ async fn demonstrate(arguments: &DemoArguments, plan: &Plan) -> anyhow::Result<E
     } else {
         Some(start_controller(arguments, &world, client)?)
     };
+    let ledger = match (&stack, plan.listen) {
+        (Some(stack), Some(_)) => Some(serve_ledger(stack).await?),
+        _ => None,
+    };
     let watcher = Watcher::new(Arc::clone(&world), stack.as_ref());
     let ended = Box::pin(watcher.watch(arguments.until, plan)).await?;
 
@@ -126,13 +130,26 @@ async fn demonstrate(arguments: &DemoArguments, plan: &Plan) -> anyhow::Result<E
         ));
     }
     let summary = watcher.summary(started.elapsed(), problems);
-    drop((served, running_world));
+    drop((served, ledger, running_world));
     print(arguments.output, &summary)?;
     Ok(if summary.problems.is_empty() {
         ExitCode::SUCCESS
     } else {
         ExitCode::FAILURE
     })
+}
+
+/// Serves the ledger on a free loopback port, for `mortise why`.
+async fn serve_ledger(
+    stack: &Stack,
+) -> anyhow::Result<tokio::task::JoinHandle<std::io::Result<()>>> {
+    let listener = tokio::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
+    let address = listener.local_addr()?;
+    eprintln!("the ledger answers on {address}; try: mortise why nodepool NAME --server {address}");
+    let router = crate::http::ledger_router(stack.controllers.ledger());
+    Ok(tokio::spawn(
+        async move { axum::serve(listener, router).await },
+    ))
 }
 
 /// Starts the listener and writes the kubeconfig, where they were asked for.

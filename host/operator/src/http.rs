@@ -1,12 +1,14 @@
-//! `/metrics`, `/healthz` and `/readyz`, on Karpenter's ports.
+//! `/metrics`, `/healthz` and `/readyz`, on Karpenter's ports, and `/debug/ledger` beside the metrics.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 
 use anyhow::Context as _;
 use axum::Router;
-use axum::http::StatusCode;
+use axum::http::{StatusCode, Uri};
 use axum::routing::get;
+use controllers::SharedLedger;
+use state::ledger::{Subject, Why};
 use tokio::net::TcpListener;
 
 /// What the probes and the scrape ask.
@@ -16,7 +18,12 @@ pub(crate) struct Probes {
     pub(crate) is_ready: Arc<dyn Fn() -> bool + Send + Sync>,
     /// The metrics in the text format of OpenMetrics.
     pub(crate) metrics: Arc<dyn Fn() -> String + Send + Sync>,
+    /// What `mortise why` reads.
+    pub(crate) ledger: SharedLedger,
 }
+
+/// Where the ledger answers; the question is `?kind=node&name=NAME`.
+pub(crate) const LEDGER_PATH: &str = "/debug/ledger";
 
 /// Serves both ports until the process ends; a port of 0 is not served.
 pub(crate) async fn serve(
@@ -25,7 +32,7 @@ pub(crate) async fn serve(
     health_port: u16,
 ) -> anyhow::Result<()> {
     let metrics = Arc::clone(&probes.metrics);
-    let metrics_router = Router::new().route(
+    let metrics_router = ledger_router(Arc::clone(&probes.ledger)).route(
         "/metrics",
         get(move || {
             let text = metrics();
@@ -61,6 +68,36 @@ pub(crate) async fn serve(
         listen(health_port, health_router, "health probe")
     )?;
     Ok(())
+}
+
+/// Answers questions to the ledger, as JSON.
+pub(crate) fn ledger_router(ledger: SharedLedger) -> Router {
+    let answer = move |uri: Uri| {
+        let told = tell(&ledger, uri.query().unwrap_or_default());
+        async move {
+            match told {
+                Some(json) => (StatusCode::OK, [("content-type", "application/json")], json),
+                None => (
+                    StatusCode::BAD_REQUEST,
+                    [("content-type", "text/plain")],
+                    "ask with ?kind=node|pod|claim|nodepool&name=NAME\n".to_owned(),
+                ),
+            }
+        }
+    };
+    Router::new().route(LEDGER_PATH, get(answer))
+}
+
+fn tell(ledger: &SharedLedger, query: &str) -> Option<String> {
+    let value = |key: &str| {
+        let mut pairs = query.split('&').filter_map(|pair| pair.split_once('='));
+        pairs.find(|(name, _)| *name == key).map(|it| it.1)
+    };
+    // Names of objects need no escape but for the slash between namespace and name.
+    let name = value("name")?.replace("%2F", "/").replace("%2f", "/");
+    let subject = Subject::parse(value("kind")?, &name)?;
+    let ledger = ledger.lock().unwrap_or_else(PoisonError::into_inner);
+    serde_json::to_string(&Why::of(&ledger, &subject)).ok()
 }
 
 async fn listen(port: u16, router: Router, what: &str) -> anyhow::Result<()> {

@@ -14,6 +14,7 @@ mod policy_registry;
 mod simulated_nodes;
 mod stack;
 mod token;
+mod why;
 
 use std::process::ExitCode;
 
@@ -25,6 +26,7 @@ fn main() -> ExitCode {
     let outcome = match Cli::parse().subcommand {
         Subcommand::Demo(arguments) => demo::run(&arguments),
         Subcommand::Controller(arguments) => controller::run(&arguments),
+        Subcommand::Why(arguments) => why::run(&arguments),
         Subcommand::Crds(arguments) => crds::run(&arguments),
     };
     match outcome {

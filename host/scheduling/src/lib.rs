@@ -18,4 +18,4 @@ pub mod taints;
 pub use interrupt::Interrupt;
 pub use problem::Problem;
 pub use solution::Solution;
-pub use solve::{Prepared, TableCache, solve, solve_prepared};
+pub use solve::{Prepared, TableCache, solve, solve_prepared, solve_without};

@@ -17,6 +17,7 @@ mod admission;
 mod bitset;
 mod claim;
 mod cost_packing;
+mod counts;
 mod daemons;
 mod diagnosis;
 mod domains;
@@ -39,7 +40,8 @@ mod vocabulary;
 pub use prepared::{Prepared, TableCache};
 
 use claim::Claim;
-use existing::Node;
+use counts::Counted;
+use existing::Nodes;
 use pod_groups::{GroupView, PodGroup};
 use pool_table::PoolTable;
 use topology::{DomainId, KeyId, Topology};
@@ -54,14 +56,26 @@ pub fn solve(problem: &Problem, hook: &dyn RankHook, interrupt: &Interrupt) -> S
     }
 }
 
-/// Places the pods of a problem whose pools and nodes were prepared; the policies asked are the preparation's.
+/// Places the pods of a problem whose pools and nodes were prepared; the nodes and the policies asked are the
+/// preparation's.
 pub fn solve_prepared(problem: &Problem, prepared: &Prepared, interrupt: &Interrupt) -> Solution {
+    solve_without(problem, prepared, &[], interrupt)
+}
+
+/// As [`solve_prepared`], as if the nodes of these names were gone.
+pub fn solve_without(
+    problem: &Problem,
+    prepared: &Prepared,
+    gone: &[&str],
+    interrupt: &Interrupt,
+) -> Solution {
+    let gone = prepared.positions(gone);
     let mut solution = Solution {
         pool_errors: prepared.pool_errors.clone(),
         notes: prepared.notes.clone(),
         ..Solution::default()
     };
-    let mut solver = Solver::new(problem, prepared);
+    let mut solver = Solver::new(problem, prepared, &gone);
     let groups: Vec<usize> = (0..solver.groups.len()).collect();
     let mut waiting: Vec<Pending> = groups.iter().map(|g| solver.pending(*g)).collect();
     loop {
@@ -106,7 +120,9 @@ struct Solver<'a> {
     /// By weight, then name, both descending.
     pools: Vec<PoolTable>,
     groups: Vec<PodGroup>,
-    nodes: Vec<Node<'a>>,
+    nodes: Nodes<'a>,
+    /// Running pods of each topology group.
+    counted: Vec<Arc<Counted>>,
     claims: Vec<Claim>,
     placed: usize,
     /// For spreads that honour taints, the domains that their pods can reach.

@@ -6,6 +6,7 @@
 
 mod outcome;
 mod record;
+mod why;
 
 use std::collections::VecDeque;
 
@@ -17,6 +18,7 @@ pub use record::{
     PodGroupOutcome, PolicyUseRecord, PoolOutcome, ProvisioningRound, Record, Subject,
     TerminationRecord,
 };
+pub use why::{Gate, Step, Why};
 
 /// Outcome lines kept by default: a few megabytes at most.
 pub const LINES_MAX: usize = 60_000;

@@ -135,8 +135,9 @@ impl Orchestration {
         for candidate in &command.candidates {
             history.started(&candidate.claim, command.method.budget_reason());
         }
-        drop(history);
         let started_at = self.shell.now();
+        history.replaced(&command, &names, started_at);
+        drop(history);
         self.running().push(RunningCommand {
             command,
             replacements: names,

@@ -115,6 +115,7 @@ fn is_unconsolidatable(outcome: OutcomeId) -> bool {
             | OutcomeId::NodeSpotToSpotDisabled
             | OutcomeId::NodeSpotToSpotFewTypes
             | OutcomeId::NodeMinValues
+            | OutcomeId::NodeLoopGuard
     )
 }
 

@@ -8,9 +8,11 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use apis::labels;
+use apis::resources::Resources;
 use scheduling::instance_type::{InstanceType, Offering};
 use scheduling::requirements::{AllowUndefined, Requirements};
 use scheduling::solution::{BestOffering, NewClaim};
+use state::provisioning::PoolTypes;
 
 use crate::candidate::TypesByPool;
 
@@ -25,6 +27,54 @@ const LAUNCH_ORDER: [&str; 3] = [
 pub struct Prices<'a> {
     types: &'a TypesByPool,
     known: RefCell<BTreeMap<&'a str, Rc<Types<'a>>>>,
+}
+
+/// The least that a thousandth of a CPU and a byte of memory cost in any pool, were a node of the best type full.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Floor {
+    per_cpu_milli: f64,
+    per_memory_byte: f64,
+}
+
+impl Floor {
+    /// The floor of all pools that may buy.
+    pub fn of(pools: &[PoolTypes]) -> Self {
+        let (mut per_cpu_milli, mut per_memory_byte) = (f64::INFINITY, f64::INFINITY);
+        for pool in pools {
+            let template = &pool.node_pool.spec.template.spec.requirements;
+            let wanted = Requirements::from_node_selector_requirements(template);
+            let types = Types::new(&pool.instance_types);
+            let choice = types.under(&wanted);
+            for it in pool.instance_types.iter() {
+                let cheapest = choice.cheapest(&it.name).map(|it| it.price_per_hour);
+                let Some(price) = cheapest.filter(|_| wanted.intersects(&it.requirements).is_ok())
+                else {
+                    continue;
+                };
+                let allocatable = it.allocatable();
+                let per = |amount: i64| price / amount.max(1) as f64;
+                per_cpu_milli = per_cpu_milli.min(per(allocatable.cpu_millis()));
+                per_memory_byte = per_memory_byte.min(per(allocatable.memory_bytes()));
+            }
+        }
+        Self {
+            per_cpu_milli,
+            per_memory_byte,
+        }
+    }
+
+    /// What so much costs at least, USD an hour.
+    pub fn price_per_hour(&self, needed: &Resources) -> f64 {
+        let of = |amount: i64, price: f64| {
+            if amount > 0 {
+                amount as f64 * price
+            } else {
+                0.0
+            }
+        };
+        let cpu = of(needed.cpu_millis(), self.per_cpu_milli);
+        cpu.max(of(needed.memory_bytes(), self.per_memory_byte))
+    }
 }
 
 impl<'a> Prices<'a> {

@@ -15,12 +15,15 @@ use super::{Decision, Hooks, Input, Memory, NothingFound, look_again_seconds};
 use crate::budgets::Budgets;
 use crate::candidate::{Blocked, Candidate};
 use crate::command::{Command, Proposal};
-use crate::consolidation::{self, Obstacle, Prices};
-use crate::hooks::Context;
+use crate::consolidation::{self, Bench, Floor, Obstacle, Prices, Replacements};
+use crate::hooks::{Context, Verdict};
 use crate::method::Method;
 use crate::round::Round;
 use crate::simulation::Simulator;
 use crate::{drift, emptiness, multi_node_consolidation, single_node_consolidation};
+
+/// How many times the savings of a single node an exchange of several must save to go first.
+const REPACKING_AHEAD: f64 = 2.0;
 
 pub(super) struct Scan<'a> {
     input: Input<'a>,
@@ -32,6 +35,9 @@ pub(super) struct Scan<'a> {
     round: Option<Round>,
     simulator: Option<Simulator<'a>>,
     prices: Prices<'a>,
+    floor: Floor,
+    /// An exchange of several nodes that is to be had if nothing simpler is found.
+    repacking: Option<(Proposal, Verdict)>,
     /// Rows in the policy's order; rows to skip are absent.
     order: Option<Vec<usize>>,
     findings: Vec<Option<Obstacle>>,
@@ -61,6 +67,8 @@ impl<'a> Scan<'a> {
             round: None,
             simulator: None,
             prices: Prices::of(input.types),
+            floor: Floor::default(),
+            repacking: None,
             order: None,
             memory,
             eligible: BTreeMap::new(),
@@ -98,12 +106,9 @@ impl<'a> Scan<'a> {
             .filter_map(|&row| Some(emptiness::proposal(self.candidates.get(row)?, row)))
             .collect();
         let approved = self.approved(proposals);
-        let reason = approved
-            .first()
-            .map(|it| it.1.reason.clone())
-            .unwrap_or_default();
+        let verdict = approved.first().map(|it| it.1.clone())?;
         let all = emptiness::merge(approved.into_iter().map(|it| it.0))?;
-        Some(self.command(all, reason))
+        Some(self.command(all, verdict))
     }
 
     /// One drifted node and what replaces it.
@@ -122,7 +127,7 @@ impl<'a> Scan<'a> {
             match drift::compute(simulator, &self.candidates, row) {
                 Ok(proposal) => {
                     if let Some((proposal, verdict)) = self.approved(vec![proposal]).pop() {
-                        return Some(self.command(proposal, verdict.reason));
+                        return Some(self.command(proposal, verdict));
                     }
                 }
                 Err(obstacle) => self.note(row, obstacle),
@@ -139,20 +144,80 @@ impl<'a> Scan<'a> {
             return None;
         }
         self.prepare();
-        let simulator = self.simulator.as_ref()?;
+        let bench = self.bench()?;
         let valid = multi_node_consolidation::search(&rows, |first| {
-            let prices = (&self.prices, self.input.gates);
-            consolidation::compute(simulator, &self.candidates, first, method, prices).ok()
+            consolidation::compute(&bench, first, method, Replacements::One).ok()
         });
+        let valid = self.unguarded(valid);
         // Verdicts on shorter runs do not matter once a longer one is approved.
         let best = self
             .approved(valid)
             .into_iter()
             .max_by_key(|it| it.0.rows.len());
-        if best.is_some() || self.interrupt.is_tripped() {
+        if best.is_none() {
+            self.repacking = self.repack(&rows, method);
+        }
+        if best.is_some() || self.repacking.is_some() || self.interrupt.is_tripped() {
             self.must_look_again(method);
         }
-        best.map(|(proposal, verdict)| self.command(proposal, verdict.reason))
+        best.map(|(proposal, verdict)| self.command(proposal, verdict))
+    }
+
+    /// The exchange of the most wasteful nodes for cheaper ones, where no smaller move was found.
+    pub(super) fn repacked(&mut self) -> Option<Command> {
+        let (proposal, verdict) = self.repacking.take()?;
+        self.must_look_again(Method::SingleNodeConsolidation);
+        Some(self.command(proposal, verdict))
+    }
+
+    /// The most wasteful nodes for a cheaper set of new ones.
+    fn repack(&mut self, rows: &[usize], method: Method) -> Option<(Proposal, Verdict)> {
+        let bench = self.bench()?;
+        let rows = multi_node_consolidation::by_waste(&self.candidates, rows, &self.floor);
+        let sizes = multi_node_consolidation::REPACKED;
+        let sizes = sizes.into_iter().filter(|size| *size <= rows.len());
+        let mut valid = Vec::new();
+        for size in sizes {
+            if self.interrupt.is_tripped() {
+                break;
+            }
+            let first = rows.get(..size)?;
+            valid.extend(consolidation::compute(&bench, first, method, Replacements::Several).ok());
+        }
+        let valid = self.unguarded(valid);
+        multi_node_consolidation::best(self.approved(valid))
+    }
+
+    fn bench(&self) -> Option<Bench<'_, 'a>> {
+        Some(Bench {
+            simulator: self.simulator.as_ref()?,
+            candidates: &self.candidates,
+            prices: &self.prices,
+            floor: &self.floor,
+            gates: self.input.gates,
+        })
+    }
+
+    /// Leaves out moves that would only undo an earlier one.
+    fn unguarded(&mut self, proposals: Vec<Proposal>) -> Vec<Proposal> {
+        let (history, now) = (self.input.history, self.input.options.now);
+        let mut kept = Vec::new();
+        for proposal in proposals {
+            let rows = proposal.rows.iter();
+            let claims: Vec<&str> = rows
+                .filter_map(|&row| Some(self.candidates.get(row)?.claim()))
+                .collect();
+            match history.brought_back(&proposal, &claims, now) {
+                None => kept.push(proposal),
+                Some(back) => {
+                    let reason = format!("{back} was replaced here within the last hour");
+                    if let [row] = proposal.rows[..] {
+                        self.note(row, Obstacle::new(OutcomeId::NodeLoopGuard, reason));
+                    }
+                }
+            }
+        }
+        kept
     }
 
     /// The first node, in batches, that is worth taking away.
@@ -162,12 +227,9 @@ impl<'a> Scan<'a> {
         if rows.is_empty() {
             return None;
         }
-        let rows = single_node_consolidation::interleave(
-            &self.candidates,
-            &rows,
-            &self.memory.unseen_pools,
-        );
-        self.memory.unseen_pools.clear();
+        let rows =
+            single_node_consolidation::interleave(&self.candidates, &rows, &self.memory.unseen);
+        self.memory.unseen.clear();
         self.prepare();
         for (index, batch) in rows.chunks(single_node_consolidation::BATCH).enumerate() {
             if self.interrupt.is_tripped() {
@@ -178,13 +240,13 @@ impl<'a> Scan<'a> {
             }
             let mut proposals = Vec::new();
             for &row in batch {
-                let simulator = self.simulator.as_ref()?;
-                let prices = (&self.prices, self.input.gates);
-                match consolidation::compute(simulator, &self.candidates, &[row], method, prices) {
+                let bench = self.bench()?;
+                match consolidation::compute(&bench, &[row], method, Replacements::Several) {
                     Ok(proposal) => proposals.push(proposal),
                     Err(obstacle) => self.note(row, obstacle),
                 }
             }
+            let proposals = self.unguarded(proposals);
             let best = self.approved(proposals).into_iter().reduce(|best, next| {
                 if next.1.score > best.1.score {
                     next
@@ -194,7 +256,15 @@ impl<'a> Scan<'a> {
             });
             if let Some((proposal, verdict)) = best {
                 self.must_look_again(method);
-                return Some(self.command(proposal, verdict.reason));
+                // A small step that frees one node disturbs less, unless an exchange of many saves far more.
+                let saves_far_more = |it: &mut (Proposal, Verdict)| {
+                    it.0.savings_per_hour() > proposal.savings_per_hour() * REPACKING_AHEAD
+                };
+                let (proposal, verdict) = self
+                    .repacking
+                    .take_if(saves_far_more)
+                    .unwrap_or((proposal, verdict));
+                return Some(self.command(proposal, verdict));
             }
         }
         if self.interrupt.is_tripped() {
@@ -298,6 +368,7 @@ impl<'a> Scan<'a> {
             let simulator = Simulator::new(snapshot, pools, options, ranking, self.interrupt);
             self.uses.extend_from_slice(simulator.uses());
             self.simulator = Some(simulator);
+            self.floor = Floor::of(pools);
         }
     }
 
@@ -317,10 +388,7 @@ impl<'a> Scan<'a> {
             let Some(candidate) = self.candidates.get(row) else {
                 continue;
             };
-            let pool = candidate.pool().to_owned();
-            if !self.memory.unseen_pools.contains(&pool) {
-                self.memory.unseen_pools.push(pool);
-            }
+            self.memory.unseen.insert(candidate.claim().to_owned());
             self.note(
                 row,
                 Obstacle::new(OutcomeId::NodeNotReached, "the scan was cut off"),
@@ -338,7 +406,7 @@ impl<'a> Scan<'a> {
         candidates.map(|it| it.claim().to_owned()).collect()
     }
 
-    fn command(&mut self, proposal: Proposal, policy_reason: String) -> Command {
+    fn command(&mut self, proposal: Proposal, verdict: Verdict) -> Command {
         let outcome = match proposal.method {
             Method::Emptiness => OutcomeId::NodeChosenEmpty,
             Method::Drift => OutcomeId::NodeChosenDrifted,
@@ -346,7 +414,7 @@ impl<'a> Scan<'a> {
             Method::SingleNodeConsolidation => OutcomeId::NodeChosenSingle,
         };
         for row in proposal.rows.clone() {
-            self.note(row, Obstacle::new(outcome, policy_reason.clone()));
+            self.note(row, Obstacle::new(outcome, told(&verdict)));
         }
         let first = proposal
             .rows
@@ -358,7 +426,7 @@ impl<'a> Scan<'a> {
             first.map_or("", Candidate::claim),
             self.input.options.now.as_second(),
         );
-        Command::new(id, proposal, &self.candidates, policy_reason)
+        Command::new(id, proposal, &self.candidates, verdict)
     }
 
     pub(super) fn finish(mut self, command: Option<Command>, blocked: Vec<Blocked>) -> Decision {
@@ -416,6 +484,11 @@ impl<'a> Scan<'a> {
             decision_id: self.context.decision_id,
         }
     }
+}
+
+/// A verdict in words.
+fn told(verdict: &Verdict) -> String {
+    format!("{} (score {:.4})", verdict.reason, verdict.score)
 }
 
 /// What to say of a node that no method came to.

@@ -1,5 +1,7 @@
 //! Loops told as a few lines of text: what the cluster is, what must come of it.
 
+mod scenarios;
+mod settling;
 mod world;
 
 use scheduling::ranking::PriceRank;
@@ -118,6 +120,16 @@ const STORIES: &[(&str, &str, &str)] = &[
         "single: n1 -> nano",
     ),
     (
+        "a big one becomes two small ones",
+        "node n1 large on-demand a\npod p n1 3900\npod q n1 600",
+        "single: n1 -> medium nano",
+    ),
+    (
+        "several small ones must save something",
+        "node n1 medium on-demand a\npod p n1 1900\npod q n1 1900",
+        "",
+    ),
+    (
         "no cheaper node does",
         "node n1 nano on-demand a\npod p n1 900",
         "",
@@ -190,6 +202,17 @@ fn a_loop_decides_what_it_should() {
             decision.outcomes
         );
     }
+}
+
+#[test]
+fn nodes_whose_pods_fit_only_together_become_fewer() {
+    // Of three nodes none can go alone: the large pod of each fits no other.
+    let types = [instance_type("large", 8, 0.4)];
+    let text = ["n1", "n2", "n3"].map(|it| {
+        format!("node {it} large on-demand a\npod a-{it} {it} 3900\npod b-{it} {it} 1300\n")
+    });
+    let decision = World::with_types(&text.concat(), &types.into()).decide();
+    assert_eq!(told(&decision), "multi: n1 n2 -> large");
 }
 
 #[test]
@@ -288,7 +311,7 @@ fn what_found_nothing_does_not_look_again_until_something_changes() {
     assert!(second.record(now()).same_findings(&first.record(now())));
     let mut freed = World::new("node n1 small on-demand a\npod p n1 900\npdb one 0");
     freed.memory = freed.decide().memory;
-    freed.pdb("one", "1");
+    freed.pdb("one", "1", "web");
     assert_eq!(
         told(&freed.decide()),
         "single: n1 -> nano",

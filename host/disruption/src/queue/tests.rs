@@ -50,6 +50,7 @@ fn running(replacements: &[&str]) -> RunningCommand {
             cost_before_per_hour: 1.0,
             cost_after_per_hour: 0.5,
             policy_reason: String::new(),
+            score: 0.0,
         },
         replacements: replacements.iter().map(ToString::to_string).collect(),
         started_at: at(0),

@@ -1,14 +1,15 @@
 //! Pods on nodes that exist or are on their way.
 //!
 //! Checked exactly as Karpenter checks them: taints, volume limits, host ports, resources, requirements without
-//! undefined labels, topology. Answers to `scheduling/existingnode.go`.
+//! undefined labels, topology. A solve copies only the nodes that it looks at closely. Answers to
+//! `scheduling/existingnode.go`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::topology::{HOSTNAME_KEY, Membership, Place, Rule};
 use super::vocabulary::{Amounts, Dimensions, add_times, times_fitting};
-use super::{Pending, Solver, daemons};
+use super::{Pending, PodGroup, Solver, daemons};
 use crate::pod::{HostPort, Pod, PodShape};
 use crate::problem::{DaemonPod, ExistingNode, Problem};
 use crate::requirements::{Requirements, is_negative};
@@ -21,8 +22,11 @@ pub(super) struct Standing {
     room: Amounts,
     ports: Vec<HostPort>,
     /// Its running pods by their number in [`Shapes`].
-    pods: Arc<[(usize, i64)]>,
+    pub(super) pods: Arc<[(usize, i64)]>,
 }
+
+/// Nodes that are looked at together: where the greatest room of them is too small, none is opened.
+const BLOCK: usize = 64;
 
 /// The shapes of running pods, each with a number.
 #[derive(Debug, Clone, Default)]
@@ -45,7 +49,7 @@ impl Shapes {
     }
 
     /// Those of a node's pods that count where they run.
-    pub(super) fn count(
+    fn count(
         &mut self,
         node: &ExistingNode,
         is_moving: impl Fn(&Pod) -> bool,
@@ -64,13 +68,21 @@ impl Shapes {
 #[derive(Debug)]
 pub(super) struct Node<'a> {
     pub(super) node: &'a ExistingNode,
-    pub(super) room: Amounts,
-    pub(super) place: Place,
-    /// Pods that run here by the number of their shape.
-    pub(super) pods: Arc<[(usize, i64)]>,
+    room: Amounts,
+    place: Place,
     ports: Vec<HostPort>,
     volumes: BTreeMap<String, BTreeSet<String>>,
     pub(super) added: Vec<usize>,
+}
+
+/// The nodes of a solve: all as they stand, and a copy of each that was looked at closely.
+#[derive(Debug)]
+pub(super) struct Nodes<'a> {
+    standing: &'a [Standing],
+    /// The greatest room of each block.
+    bounds: &'a [Amounts],
+    gone: &'a BTreeSet<usize>,
+    copies: BTreeMap<usize, Node<'a>>,
 }
 
 /// Nodes in the order in which they are tried: initialized first, then by name.
@@ -103,7 +115,7 @@ impl Standing {
         node: &Arc<ExistingNode>,
         daemons: &[DaemonPod],
         dims: &Dimensions,
-        shapes: &mut Shapes,
+        (shapes, is_moving): (&mut Shapes, impl Fn(&Pod) -> bool),
     ) -> Self {
         let mut room = dims.amounts(&node.allocatable);
         add_times(&mut room, &dims.amounts(&node.requests), -1);
@@ -114,56 +126,93 @@ impl Standing {
             ports: ports
                 .flat_map(|p| p.shape.host_ports.iter().cloned())
                 .collect(),
-            pods: shapes.count(node, |_| false),
+            pods: shapes.count(node, is_moving),
             node: Arc::clone(node),
         }
     }
 }
 
-/// The nodes of the problem in the order in which they are tried; what is known of them is taken over.
-pub(super) fn nodes<'a>(
-    problem: &'a Problem,
-    standing: &[Standing],
-    dims: &Dimensions,
-    shapes: &mut Arc<Shapes>,
-) -> Vec<Node<'a>> {
-    // Whoever runs many solves hands the nodes over in order, and then there is nothing to sort.
-    let mut known = standing.iter();
-    let mut in_order = Vec::with_capacity(problem.nodes.len());
-    for node in &problem.nodes {
-        let Some(found) = known.find(|it| Arc::ptr_eq(&it.node, node)) else {
-            break;
-        };
-        in_order.push(Node::new(node, found));
-    }
-    if in_order.len() == problem.nodes.len() {
-        return in_order;
-    }
-    let mut known: BTreeMap<usize, &Standing> = standing
-        .iter()
-        .map(|it| (Arc::as_ptr(&it.node).addr(), it))
-        .collect();
-    ordered(problem)
-        .into_iter()
-        .map(|node| {
-            if let Some(found) = known.remove(&Arc::as_ptr(node).addr()) {
-                return Node::new(node, found);
+/// The greatest room that any node of each block offers.
+pub(super) fn bounds(standing: &[Standing], dims: &Dimensions) -> Vec<Amounts> {
+    let bound = |block: &[Standing]| {
+        // Less than nothing: a block without an open node takes no pod, not even one that asks for nothing.
+        let mut bound: Amounts = dims.zero().iter().map(|_| -1).collect();
+        for it in block.iter().filter(|it| it.node.is_schedulable) {
+            for (most, room) in bound.iter_mut().zip(&it.room) {
+                *most = (*most).max(*room);
             }
-            let shapes = Arc::make_mut(shapes);
-            Node::new(node, &Standing::new(node, &problem.daemons, dims, shapes))
-        })
-        .collect()
+        }
+        bound
+    };
+    standing.chunks(BLOCK).map(bound).collect()
+}
+
+fn fits(room: &[i64], requests: &[i64]) -> bool {
+    let mut both = room.iter().zip(requests);
+    both.all(|(have, ask)| *have >= 0 && have >= ask)
+}
+
+impl<'a> Nodes<'a> {
+    pub(super) fn new(
+        standing: &'a [Standing],
+        bounds: &'a [Amounts],
+        gone: &'a BTreeSet<usize>,
+    ) -> Self {
+        Self {
+            standing,
+            bounds,
+            gone,
+            copies: BTreeMap::new(),
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.standing.len() <= self.gone.len()
+    }
+
+    /// What a node is, with nothing added to it.
+    pub(super) fn node(&self, index: usize) -> &'a ExistingNode {
+        &self.standing[index].node
+    }
+
+    /// The nodes that were looked at closely, in the order in which they are tried.
+    pub(super) fn touched(&self) -> impl Iterator<Item = &Node<'a>> {
+        self.copies.values()
+    }
+
+    /// The next node, from a position on, that may have room for one pod of a group.
+    fn next_open(&self, from: usize, group: &PodGroup) -> Option<usize> {
+        let mut index = from;
+        while index < self.standing.len() {
+            let block = index / BLOCK;
+            if !fits(&self.bounds[block], &group.requests) {
+                index = (block + 1) * BLOCK;
+                continue;
+            }
+            let it = &self.standing[index];
+            let is_closed = !it.node.is_schedulable || (it.node.is_settling && group.is_candidate);
+            if !is_closed && fits(&it.room, &group.requests) && !self.gone.contains(&index) {
+                return Some(index);
+            }
+            index += 1;
+        }
+        None
+    }
+
+    fn room(&self, index: usize) -> &Amounts {
+        let copy = self.copies.get(&index);
+        copy.map_or(&self.standing[index].room, |it| &it.room)
+    }
 }
 
 impl<'a> Node<'a> {
-    fn new(node: &'a ExistingNode, standing: &Standing) -> Self {
+    fn new(standing: &'a Standing, place: Place) -> Self {
         Self {
-            node,
+            node: &standing.node,
             room: standing.room.clone(),
-            place: Place::default(),
-            pods: Arc::clone(&standing.pods),
+            place,
             ports: standing.ports.clone(),
-            volumes: node.volumes.clone(),
+            volumes: standing.node.volumes.clone(),
             added: Vec::new(),
         }
     }
@@ -193,7 +242,9 @@ impl Solver<'_> {
         let mut suitable: BTreeMap<usize, bool> = BTreeMap::new();
         loop {
             let mut has_moved = false;
-            for index in 0..self.nodes.len() {
+            let mut from = 0;
+            while let Some(index) = self.nodes.next_open(from, &self.groups[pending.group]) {
+                from = index + 1;
                 if pending.members.is_empty() {
                     return;
                 }
@@ -219,16 +270,28 @@ impl Solver<'_> {
         }
     }
 
-    fn node_room(&self, index: usize, pending: &Pending, membership: &Membership) -> usize {
-        let node = &self.nodes[index];
+    /// Makes the copy of a node, if there is none yet.
+    fn copy_node(&mut self, index: usize) {
+        if !self.nodes.copies.contains_key(&index) {
+            let place = self.place_of_node(index);
+            let copy = Node::new(&self.nodes.standing[index], place);
+            self.nodes.copies.insert(index, copy);
+        }
+    }
+
+    fn node_room(&mut self, index: usize, pending: &Pending, membership: &Membership) -> usize {
         let group = &self.groups[pending.group];
-        if !node.node.is_schedulable || (node.node.is_settling && group.is_candidate) {
-            return 0;
+        let mut room = times_fitting(self.nodes.room(index), &group.requests);
+        let has_stake = !membership.owned.is_empty() || !membership.selected.is_empty();
+        let is_plain = group.host_ports.is_empty() && group.volumes.is_none();
+        if room == 0 || (is_plain && !has_stake) {
+            return room;
         }
-        let mut room = times_fitting(&node.room, &group.requests);
-        if room == 0 {
+        self.copy_node(index);
+        let Some(node) = self.nodes.copies.get(&index) else {
             return 0;
-        }
+        };
+        let group = &self.groups[pending.group];
         if !group.host_ports.is_empty() {
             let is_taken = |port: &HostPort| node.ports.iter().any(|p| p.conflicts_with(port));
             room = usize::from(!group.host_ports.iter().any(is_taken));
@@ -237,7 +300,7 @@ impl Solver<'_> {
             let fits = node.has_room_for_volumes(&volumes.attachments);
             room = if fits { room.min(1) } else { 0 };
         }
-        if room == 0 || membership.owned.is_empty() && membership.selected.is_empty() {
+        if room == 0 || !has_stake {
             return room;
         }
         room.min(self.topology.host_room(membership, &node.place))
@@ -279,7 +342,7 @@ impl Solver<'_> {
     }
 
     fn is_suitable(&self, index: usize, pending: &Pending) -> bool {
-        let node = self.nodes[index].node;
+        let node = self.nodes.node(index);
         let view = self.view_of(pending.group, pending.view);
         let alternatives = &self.groups[pending.group].alternatives;
         taints::untolerated(&node.taints, &view.tolerations).is_none()
@@ -298,8 +361,11 @@ impl Solver<'_> {
         members: Vec<usize>,
     ) {
         let count = i64::try_from(members.len()).unwrap_or(i64::MAX);
+        self.copy_node(index);
         let group = &self.groups[pending.group];
-        let node = &mut self.nodes[index];
+        let Some(node) = self.nodes.copies.get_mut(&index) else {
+            return;
+        };
         add_times(&mut node.room, &group.requests, -count);
         node.ports.extend(group.host_ports.iter().cloned());
         for (driver, volumes) in group.volumes.iter().flat_map(|v| &v.attachments) {

@@ -18,7 +18,7 @@ use crate::solution::{BestOffering, NewClaim, Solution};
 impl Solver<'_> {
     /// Fills in claims and existing nodes.
     pub(super) fn finalize(mut self, mut solution: Solution) -> Solution {
-        for node in &self.nodes {
+        for node in self.nodes.touched() {
             if !node.added.is_empty() {
                 let pods = node
                     .added

@@ -11,12 +11,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use k8s_openapi::api::core::v1::Taint;
 
 use super::admission::{Admission, template_requirements};
+use super::counts::CountCache;
 use super::daemons;
-use super::existing::{Shapes, Standing, ordered};
+use super::existing::{Shapes, Standing, bounds, ordered};
 use super::pool_rows::{PoolRows, RowParts};
 use super::rank_round::{Catalogue, rank};
-use super::vocabulary::Dimensions;
-use crate::pod::PodShape;
+use super::views::has_preference_taint;
+use super::vocabulary::{Amounts, Dimensions};
+use crate::pod::{Pod, PodShape};
 use crate::problem::{DaemonPod, ExistingNode, Pool, Problem};
 use crate::ranking::{PolicyUse, RankHook};
 
@@ -62,7 +64,7 @@ pub(super) struct PreparedPool {
 }
 
 /// The pools and nodes of a round, ready for any number of solves.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub struct Prepared {
     pub(super) dims: Dimensions,
     /// In the order in which they are tried; pools that can buy nothing are absent.
@@ -71,7 +73,14 @@ pub struct Prepared {
     pub(super) admissions: BTreeMap<String, Arc<Admission>>,
     /// In the order in which they are tried.
     pub(super) nodes: Vec<Standing>,
-    pub(super) shapes: Arc<Shapes>,
+    /// The greatest room in each block of nodes.
+    pub(super) bounds: Vec<Amounts>,
+    pub(super) shapes: Shapes,
+    /// Where the running pods count.
+    pub(super) counts: CountCache,
+    /// Nodes that would rather not take every pod.
+    pub(super) with_preference_taints: BTreeSet<usize>,
+    positions: BTreeMap<String, usize>,
     /// Shapes of running pods that keep others out.
     pub(super) repelling: Vec<Arc<PodShape>>,
     pub(super) pool_errors: BTreeMap<String, String>,
@@ -80,9 +89,9 @@ pub struct Prepared {
 }
 
 impl Prepared {
-    /// Asks the policy and works out what all solves over these pools, daemons and nodes share. A solve may leave
-    /// nodes out, add pods that ask for no other resources than pods of the problem or of its nodes, and differ in
-    /// what is in use and in packing.
+    /// Asks the policy and works out what all solves over these pools, daemons, namespaces and nodes share. A solve may
+    /// leave nodes out, add their pods and new ones that ask for no other resources than pods of the problem or of its
+    /// nodes, and differ in what is in use and in packing.
     pub fn new(problem: &Problem, hook: &dyn RankHook, cache: &TableCache) -> Self {
         let mut kept = cache.0.lock().unwrap_or_else(PoisonError::into_inner);
         kept.round += 1;
@@ -127,26 +136,31 @@ impl Prepared {
         kept.forget();
         drop(kept);
         let mut shapes = Shapes::default();
-        let nodes = ordered(problem)
-            .into_iter()
-            .map(|node| Standing::new(node, &problem.daemons, &dims, &mut shapes))
-            .collect();
+        let nodes = standing(problem, &dims, &mut shapes);
+        let names = (0..).zip(&nodes);
+        let would_rather_not = |it: &Standing| has_preference_taint(&it.node.taints);
         Self {
             repelling: repelling(problem),
+            bounds: bounds(&nodes, &dims),
+            positions: names.map(|(at, it)| (it.node.name.clone(), at)).collect(),
+            with_preference_taints: (0..nodes.len())
+                .filter(|at| would_rather_not(&nodes[*at]))
+                .collect(),
             dims,
             pools,
             admissions,
             nodes,
-            shapes: Arc::new(shapes),
+            shapes,
+            counts: CountCache::default(),
             pool_errors,
             notes,
             uses: answer.uses,
         }
     }
 
-    /// The nodes in the order in which they are tried; a problem that lists them so is set up sooner.
-    pub fn nodes(&self) -> impl Iterator<Item = &Arc<ExistingNode>> {
-        self.nodes.iter().map(|it| &it.node)
+    pub(super) fn positions(&self, names: &[&str]) -> BTreeSet<usize> {
+        let known = names.iter().filter_map(|name| self.positions.get(*name));
+        known.copied().collect()
     }
 
     /// The policies that were asked.
@@ -242,6 +256,23 @@ impl Kept {
         self.ranked.retain(|it| it.round >= oldest);
         self.catalogues.retain(|it| it.round >= oldest);
     }
+}
+
+/// The nodes in the order in which they are tried. Pods to place that still run on one do not count there.
+fn standing(problem: &Problem, dims: &Dimensions, shapes: &mut Shapes) -> Vec<Standing> {
+    let bound = problem.pods.iter().filter(|pod| pod.node_name.is_some());
+    let moving: BTreeSet<_> = bound.map(|pod| &pod.key).collect();
+    let homes = problem
+        .pods
+        .iter()
+        .filter_map(|pod| pod.node_name.as_deref());
+    let homes: BTreeSet<&str> = homes.collect();
+    let mut stand = |node: &Arc<ExistingNode>| {
+        let is_home = homes.contains(node.name.as_str());
+        let is_moving = |pod: &Pod| is_home && moving.contains(&pod.key);
+        Standing::new(node, &problem.daemons, dims, (&mut *shapes, is_moving))
+    };
+    ordered(problem).into_iter().map(&mut stand).collect()
 }
 
 fn name(pool: &Pool) -> String {

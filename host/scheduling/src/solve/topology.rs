@@ -36,7 +36,7 @@ pub(super) enum Rule {
 
 /// In which namespaces a group counts.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-enum Namespaces {
+pub(super) enum Namespaces {
     All,
     Named(BTreeSet<String>),
 }
@@ -66,8 +66,8 @@ pub(super) struct Group {
     pub(super) rule: Rule,
     pub(super) key: KeyId,
     pub(super) filter: NodeFilter,
-    namespaces: Namespaces,
-    selector: Option<LabelSelector>,
+    pub(super) namespaces: Namespaces,
+    pub(super) selector: Option<LabelSelector>,
     /// Selected pods by domain; unused for the host name.
     pub(super) selected: Vec<i64>,
     /// Pods that declare the term, by domain; unused for the host name.
@@ -111,7 +111,7 @@ impl Place {
             .map_or((0, 0), |(_, selected, owners)| (*selected, *owners))
     }
 
-    fn host(&mut self, group: GroupId, selected: i64, owners: i64) {
+    pub(super) fn host(&mut self, group: GroupId, selected: i64, owners: i64) {
         if let Some(entry) = self.hosted.iter_mut().find(|(id, ..)| *id == group) {
             entry.1 += selected;
             entry.2 += owners;
@@ -143,10 +143,6 @@ impl Topology {
             by_label: BTreeMap::new(),
             unindexed: Vec::new(),
         }
-    }
-
-    pub(super) fn is_empty(&self) -> bool {
-        self.groups.is_empty()
     }
 
     pub(super) fn len(&self) -> usize {
@@ -300,6 +296,24 @@ impl Topology {
             group.selected = vec![0; len];
             group.owners = vec![0; len];
         }
+    }
+
+    /// Counts running pods in a domain of a group, or takes them off with negative numbers.
+    pub(super) fn count_domain(
+        &mut self,
+        id: GroupId,
+        domain: DomainId,
+        (selected, owners): (i64, i64),
+    ) {
+        let group = &mut self.groups[id];
+        group.selected[domain] += selected;
+        group.owners[domain] += owners;
+        group.total += selected;
+    }
+
+    /// Counts running pods of a group whose domains are hosts.
+    pub(super) fn count_hosts(&mut self, id: GroupId, selected: i64) {
+        self.groups[id].total += selected;
     }
 
     /// The domains in which one more pod with this stake may go, as the group alone sees it. `allowed` are the
@@ -475,7 +489,7 @@ fn guest_room(group: &Group, selected: i64, owners: i64) -> i64 {
     }
 }
 
-fn namespaces(
+pub(super) fn namespaces(
     term: &AffinityTerm,
     own: &str,
     all: &BTreeMap<String, BTreeMap<String, String>>,

@@ -22,6 +22,7 @@ impl Cluster {
         match event {
             Event::PodApplied(object) => self.pod_applied(now, &object)?,
             Event::PodDeleted(key) => self.pod_deleted(now, &key),
+            Event::PodMoved { pod, node } => self.pod_moved(now, &pod, node),
             Event::NodeApplied(object) => self.node_applied(now, &object),
             Event::NodeDeleted(name) => self.node_deleted(now, &name),
             Event::NodeClaimApplied(object) => self.claim_applied(now, &object),
@@ -96,6 +97,7 @@ impl Cluster {
             }
             Event::PodApplied(_)
             | Event::PodDeleted(_)
+            | Event::PodMoved { .. }
             | Event::NodeApplied(_)
             | Event::NodeDeleted(_)
             | Event::NodeClaimApplied(_)
@@ -152,6 +154,22 @@ impl Cluster {
         self.remember(&pod);
         Arc::make_mut(&mut self.data.pods).insert(pod.key.clone(), pod);
         Ok(())
+    }
+
+    fn pod_moved(&mut self, now: Timestamp, key: &PodKey, node: Option<String>) {
+        let Some(before) = self.data.pods.get(key).cloned() else {
+            return;
+        };
+        let after = Arc::new(Pod {
+            is_unschedulable: node.is_none(),
+            node_name: node,
+            ..(*before).clone()
+        });
+        self.forget(&before);
+        self.unplace(key);
+        self.remember(&after);
+        Arc::make_mut(&mut self.data.pods).insert(key.clone(), after);
+        self.bump(now);
     }
 
     fn pod_deleted(&mut self, now: Timestamp, key: &PodKey) {

@@ -76,6 +76,13 @@ pub enum Event {
         /// The pods.
         pods: Vec<PodKey>,
     },
+    /// What would be if a known pod ran elsewhere, or nowhere yet. Only models of the future tell this.
+    PodMoved {
+        /// The pod.
+        pod: PodKey,
+        /// Name of the Node.
+        node: Option<String>,
+    },
     /// A command is about to delete these; names of Nodes or NodeClaims.
     MarkedForDeletion(Vec<String>),
     /// The command was given up.

@@ -80,6 +80,7 @@ outcomes! {
     NodePodManyPdbs = 4011, "node-pod-many-pdbs", "A pod on the node is matched by several PodDisruptionBudgets.";
     NodePodPdbBlocked = 4012, "node-pod-pdb-blocked", "A PodDisruptionBudget allows no eviction of a pod on the node.";
     NodeInQueue = 4013, "node-in-queue", "A command about the node is already under way.";
+    NodeRebooting = 4014, "node-rebooting", "The node reboots in place.";
     NodeStaticPool = 4020, "node-static-pool", "The node's NodePool keeps a fixed number of nodes.";
     NodeConsolidationNever = 4021, "node-consolidation-never", "consolidateAfter is Never.";
     NodeNotConsolidatable = 4022, "node-not-consolidatable", "consolidateAfter has not passed since the last pod event.";
@@ -93,12 +94,13 @@ outcomes! {
     NodePolicyRejected = 4032, "node-policy-rejected", "The consolidation policy rejected the move.";
     NodePolicyHeld = 4033, "node-policy-held", "The consolidation policy put the move off.";
     NodePodsDoNotFit = 4040, "node-pods-do-not-fit", "Not every pod of the node would find a place.";
-    NodeNeedsManyNodes = 4041, "node-needs-many-nodes", "The pods would need more than one new node.";
+    NodeNeedsManyNodes = 4041, "node-needs-many-nodes", "The pods would need several new nodes, and those would not cost less.";
     NodeNoCheaperReplacement = 4042, "node-no-cheaper-replacement", "No replacement is cheaper.";
     NodeSpotToSpotDisabled = 4043, "node-spot-to-spot-disabled", "Replacing spot by spot is switched off.";
     NodeSpotToSpotFewTypes = 4044, "node-spot-to-spot-few-types", "Replacing spot by spot needs more cheaper instance types.";
     NodeMinValues = 4045, "node-min-values", "The cheaper instance types do not satisfy minValues.";
     NodeUninitializedDestination = 4046, "node-uninitialized-destination", "The pods would go to a node that is not initialized.";
+    NodeLoopGuard = 4047, "node-loop-guard", "The replacement would bring back what an earlier move took away.";
     NodeNotReached = 4048, "node-not-reached", "The scan was cut off before the node was tried.";
     NodeChosenEmpty = 4050, "node-chosen-empty", "The node is empty and goes.";
     NodeChosenDrifted = 4051, "node-chosen-drifted", "The node is drifted and is replaced.";
@@ -123,6 +125,48 @@ outcomes! {
     PodEvictionBlocked = 6011, "pod-eviction-blocked", "A PodDisruptionBudget refused the eviction.";
     PodForceDeleted = 6012, "pod-force-deleted", "The pod was deleted to meet the deadline.";
 }
+
+impl OutcomeId {
+    /// The table for people: `OUTCOMES.md` of this crate, which a test compares.
+    pub fn document() -> String {
+        use std::fmt::Write;
+        let mut text = String::from(HEAD);
+        let mut block = 0;
+        for id in Self::TABLE {
+            if id.code() / 1000 != block {
+                block = id.code() / 1000;
+                let title = match block {
+                    1 => "Pods in a provisioning round",
+                    2 => "NodePools in a provisioning round",
+                    3 => "NodeClaims",
+                    4 => "Nodes in a disruption scan: exactly one of these for every node",
+                    5 => "Disruption commands",
+                    _ => "Terminations",
+                };
+                writeln!(
+                    text,
+                    "\n## {title}\n\n| id | name | meaning |\n|---|---|---|"
+                )
+                .ok();
+            }
+            writeln!(
+                text,
+                "| {} | `{}` | {} |",
+                id.code(),
+                id.name(),
+                id.meaning()
+            )
+            .ok();
+        }
+        text
+    }
+}
+
+const HEAD: &str = "# Outcome ids
+
+What can come of a decision. `mortise why` and the ledger speak in these. Numbers and names are never reused and never
+change their meaning. The file is written by `cargo run -p state --example outcomes > host/state/OUTCOMES.md`.
+";
 
 impl std::fmt::Display for OutcomeId {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

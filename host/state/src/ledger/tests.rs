@@ -79,3 +79,48 @@ fn a_record_survives_json() {
     assert!(text.contains("node-pod-pdb-blocked"), "{text}");
     assert_eq!(serde_json::from_str::<Record>(&text).unwrap(), record);
 }
+
+#[test]
+fn the_documented_table_is_the_one_in_force() {
+    let written = std::fs::read_to_string("OUTCOMES.md").unwrap();
+    assert_eq!(
+        written,
+        OutcomeId::document(),
+        "run: cargo run -p state --example outcomes > host/state/OUTCOMES.md"
+    );
+}
+
+#[test]
+fn why_tells_how_far_a_node_came_and_what_stopped_it() {
+    let mut ledger = Ledger::default();
+    ledger.push(scan(10, &[("a", OutcomeId::NodeNominated)]));
+    for at in [20, 30] {
+        ledger.push(scan(at, &[("a", OutcomeId::NodeBudgetExhausted)]));
+    }
+    let why = Why::of(&ledger, &Subject::parse("node", "a").unwrap());
+    let told: Vec<_> = why.steps.iter().map(|it| (it.code, it.times)).collect();
+    assert_eq!(told, [(4030, 2), (4005, 1)], "newest first");
+    let results: Vec<_> = why.funnel.iter().map(|it| it.result.as_str()).collect();
+    assert_eq!(results[4..7], ["passed", "stopped", "not reached"]);
+    let pool = Why::of(&ledger, &Subject::parse("nodepool", "web").unwrap());
+    assert_eq!(pool.steps.len(), 2);
+    let nobody = Why::of(&ledger, &Subject::parse("pod", "p").unwrap());
+    assert!(
+        nobody
+            .to_string()
+            .contains("default/p: the ledger holds nothing")
+    );
+}
+
+#[test]
+fn every_outcome_of_a_node_has_its_place_in_the_funnel() {
+    for id in OutcomeId::TABLE.iter().filter(|it| it.code() / 1000 == 4) {
+        let mut ledger = Ledger::default();
+        ledger.push(scan(10, &[("a", *id)]));
+        let why = Why::of(&ledger, &Subject::Node("a".into()));
+        let is_stopped = why.funnel.iter().any(|it| it.result == "stopped");
+        let is_chosen = id.name().starts_with("node-chosen");
+        let is_open = matches!(id, OutcomeId::NodeOutranked | OutcomeId::NodeWithoutReason);
+        assert_eq!(is_stopped, !is_chosen && !is_open, "{id}");
+    }
+}

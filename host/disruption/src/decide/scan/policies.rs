@@ -98,7 +98,7 @@ impl Scan<'_> {
                 VerdictDecision::Hold => OutcomeId::NodePolicyHeld,
             };
             if let [row] = proposal.rows.as_slice() {
-                self.note(*row, Obstacle::new(refused, verdict.reason.clone()));
+                self.note(*row, Obstacle::new(refused, super::told(&verdict)));
                 if refused == OutcomeId::NodePolicyHeld {
                     self.hold(*row, verdict.retry_after_seconds);
                 }

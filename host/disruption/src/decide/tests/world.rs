@@ -84,7 +84,7 @@ pub(super) fn instance_type(name: &str, cpus: i64, price: f64) -> Arc<InstanceTy
 }
 
 /// A cluster told in lines: `pool NAME key=value..`, `node NAME TYPE CAPACITY-TYPE ZONE [POOL] flag..`,
-/// `pod NAME NODE CPU-MILLIS flag..`, `pdb NAME ALLOWED`.
+/// `pod NAME NODE CPU-MILLIS flag..`, `pdb NAME ALLOWED [APP]`. In values `_` stands for a blank.
 pub(super) struct World {
     pub(super) cluster: Cluster,
     pub(super) types: TypesByPool,
@@ -93,15 +93,19 @@ pub(super) struct World {
     pub(super) memory: Memory,
     pub(super) gates: Gates,
     pub(super) tables: TableCache,
+    pub(super) now: Timestamp,
+}
+
+pub(super) fn catalogue() -> Arc<[Arc<InstanceType>]> {
+    TYPES
+        .iter()
+        .map(|&(name, cpus, price)| instance_type(name, cpus, price))
+        .collect()
 }
 
 impl World {
     pub(super) fn new(text: &str) -> Self {
-        let types: Arc<[Arc<InstanceType>]> = TYPES
-            .iter()
-            .map(|&(name, cpus, price)| instance_type(name, cpus, price))
-            .collect();
-        Self::with_types(text, &types)
+        Self::with_types(text, &catalogue())
     }
 
     pub(super) fn with_types(text: &str, types: &Arc<[Arc<InstanceType>]>) -> Self {
@@ -113,22 +117,38 @@ impl World {
             memory: Memory::default(),
             gates: Gates::default(),
             tables: TableCache::default(),
+            now: now(),
         };
         let lines = || text.lines().map(str::trim).filter(|line| !line.is_empty());
         if !lines().any(|line| line.starts_with("pool ")) {
             world.pool("web", &[], types);
         }
         for line in lines() {
-            let words: Vec<&str> = line.split_whitespace().collect();
-            match words.as_slice() {
-                ["pool", name, rest @ ..] => world.pool(name, rest, types),
-                ["node", name, rest @ ..] => world.node(name, rest),
-                ["pod", name, node, cpu, flags @ ..] => world.pod(name, node, cpu, flags),
-                ["pdb", name, allowed] => world.pdb(name, allowed),
-                other => panic!("{other:?}"),
-            }
+            world.line(line, types);
         }
         world
+    }
+
+    pub(super) fn line(&mut self, line: &str, types: &Arc<[Arc<InstanceType>]>) {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        match words.as_slice() {
+            ["pool", name, rest @ ..] => self.pool(name, rest, types),
+            ["node", name, rest @ ..] => self.node(name, rest),
+            ["pod", name, node, cpu, flags @ ..] => self.pod(name, node, cpu, flags),
+            ["pdb", name, allowed] => self.pdb(name, allowed, "web"),
+            ["pdb", name, allowed, app] => self.pdb(name, allowed, app),
+            ["gone", "pod", name] => {
+                self.apply(Event::PodDeleted(scheduling::pod::PodKey::new(
+                    "default", name,
+                )));
+            }
+            ["gone", "node", name] => self.apply(Event::NodeDeleted((*name).to_owned())),
+            ["gone", "pool", name] => self.apply(Event::NodePoolDeleted((*name).to_owned())),
+            ["gone", "pdb", name] => {
+                self.apply(Event::PdbDeleted("default".to_owned(), (*name).to_owned()));
+            }
+            other => panic!("{other:?}"),
+        }
     }
 
     pub(super) fn apply(&mut self, event: Event) {
@@ -153,6 +173,11 @@ impl World {
                 "policy" => spec["disruption"]["consolidationPolicy"] = json!(value),
                 "after" => spec["disruption"]["consolidateAfter"] = json!(value),
                 "budget" => spec["disruption"]["budgets"] = json!([{"nodes": value}]),
+                "budgets" => {
+                    let budgets: Value = serde_json::from_str(&value.replace('_', " ")).unwrap();
+                    spec["disruption"]["budgets"] = budgets;
+                }
+                "weight" => spec["weight"] = json!(value.parse::<i64>().unwrap()),
                 "replicas" => spec["replicas"] = json!(value.parse::<i64>().unwrap()),
                 "capacity" => {
                     let types: Vec<&str> = value.split(',').collect();
@@ -205,12 +230,7 @@ impl World {
             "spec": {"requirements": [], "expireAfter": "Never",
                 "nodeClassRef": {"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": "default"}},
             "status": {"providerID": provider_id, "nodeName": name, "capacity": list, "allocatable": list, "conditions": conditions}});
-        if has("bounded") {
-            object["spec"]["terminationGracePeriod"] = json!("1h");
-        }
-        if has("settling") {
-            object["status"]["lastPodEventTime"] = json!("2026-11-20T11:59:30Z");
-        }
+        limit_life(&mut object, flags);
         self.apply(Event::NodeClaimApplied(Arc::new(
             serde_json::from_value(object).unwrap(),
         )));
@@ -244,20 +264,39 @@ impl World {
         let daemon = flags.contains(&"daemon");
         let kind = if daemon { "DaemonSet" } else { "ReplicaSet" };
         let mut annotations = json!({});
+        let (mut app, mut spec) = ("web", json!({}));
         for flag in flags {
-            if let Some((key, value)) = flag.split_once('=') {
-                let key = match key {
-                    "do-not-disrupt" => "karpenter.sh/do-not-disrupt",
-                    "cost" => "controller.kubernetes.io/pod-deletion-cost",
-                    other => panic!("{other}"),
-                };
-                annotations[key] = json!(value);
+            let Some((key, value)) = flag.split_once('=') else {
+                continue;
+            };
+            match key {
+                "do-not-disrupt" => annotations["karpenter.sh/do-not-disrupt"] = json!(value),
+                "cost" => {
+                    annotations["controller.kubernetes.io/pod-deletion-cost"] = json!(value);
+                }
+                "app" => app = value,
+                "zone" => spec["nodeSelector"] = json!({"topology.kubernetes.io/zone": value}),
+                "priority" => spec["priority"] = json!(value.parse::<i64>().unwrap()),
+                other => panic!("{other}"),
             }
         }
+        let selector = json!({"matchLabels": {"app": app}});
+        if flags.contains(&"apart") {
+            let term = json!({"labelSelector": selector, "topologyKey": "kubernetes.io/hostname"});
+            let terms = json!({"requiredDuringSchedulingIgnoredDuringExecution": [term]});
+            spec["affinity"] = json!({"podAntiAffinity": terms});
+        }
+        if flags.contains(&"spread") {
+            spec["topologySpreadConstraints"] = json!([{"maxSkew": 1, "labelSelector": selector,
+                "topologyKey": "topology.kubernetes.io/zone", "whenUnsatisfiable": "DoNotSchedule"}]);
+        }
+        spec["containers"] =
+            json!([{"name": "c", "resources": {"requests": {"cpu": format!("{cpu}m")}}}]);
+        spec["nodeName"] = json!(node);
         let mut object = json!({
-            "metadata": {"namespace": "default", "name": name, "uid": name, "labels": {"app": "web"}, "annotations": annotations,
-                "ownerReferences": [{"apiVersion": "apps/v1", "kind": kind, "name": "w", "uid": kind, "controller": true}]},
-            "spec": {"nodeName": node, "containers": [{"name": "c", "resources": {"requests": {"cpu": format!("{cpu}m")}}}]},
+            "metadata": {"namespace": "default", "name": name, "uid": name, "labels": {"app": app}, "annotations": annotations,
+                "ownerReferences": [{"apiVersion": "apps/v1", "kind": kind, "name": app, "uid": format!("{kind}-{app}"), "controller": true}]},
+            "spec": spec,
             "status": {"phase": "Running", "startTime": "2026-11-20T11:00:00Z"}});
         if node == "-" {
             object["spec"]["nodeName"] = Value::Null;
@@ -269,9 +308,9 @@ impl World {
         )));
     }
 
-    pub(super) fn pdb(&mut self, name: &str, allowed: &str) {
+    pub(super) fn pdb(&mut self, name: &str, allowed: &str, app: &str) {
         let object = json!({"metadata": {"namespace": "default", "name": name},
-            "spec": {"selector": {"matchLabels": {"app": "web"}}, "maxUnavailable": 1},
+            "spec": {"selector": {"matchLabels": {"app": app}}, "maxUnavailable": 1},
             "status": {"disruptionsAllowed": allowed.parse::<i32>().unwrap(), "currentHealthy": 1, "desiredHealthy": 1, "expectedPods": 1}});
         self.apply(Event::PdbApplied(Arc::new(
             serde_json::from_value(object).unwrap(),
@@ -281,7 +320,7 @@ impl World {
     pub(super) fn run<T>(&self, hooks: Hooks<'_>, f: impl FnOnce(Input<'_>, Hooks<'_>) -> T) -> T {
         let snapshot = self.cluster.snapshot();
         let options = Options {
-            now: now(),
+            now: self.now,
             ..Options::default()
         };
         let history = History::default();
@@ -307,9 +346,31 @@ impl World {
     }
 }
 
+fn limit_life(object: &mut Value, flags: &[&str]) {
+    let has = |flag: &str| flags.contains(&flag);
+    let created = flags.iter().find_map(|it| it.strip_prefix("created="));
+    if let Some(created) = created {
+        object["metadata"]["creationTimestamp"] = json!(created);
+    }
+    if let Some(life) = flags.iter().find_map(|it| it.strip_prefix("expires=")) {
+        object["spec"]["expireAfter"] = json!(life);
+    }
+    if has("bounded") {
+        object["spec"]["terminationGracePeriod"] = json!("1h");
+    }
+    if has("settling") {
+        object["status"]["lastPodEventTime"] = json!("2026-11-20T11:59:30Z");
+    }
+}
+
 fn conditions(flags: &[&str]) -> Vec<Value> {
     let has = |flag: &str| flags.contains(&flag);
     let condition = |kind: &str| json!({"type": kind, "status": "True", "reason": "", "message": "", "lastTransitionTime": "2026-11-20T10:00:00Z"});
+    let since = |kind: &str, at: &str| {
+        let mut condition = condition(kind);
+        condition["lastTransitionTime"] = json!(at);
+        condition
+    };
     let mut conditions = vec![
         condition("Launched"),
         condition("Registered"),
@@ -320,6 +381,9 @@ fn conditions(flags: &[&str]) -> Vec<Value> {
     }
     if has("drifted") {
         conditions.push(condition("Drifted"));
+    }
+    if let Some(at) = flags.iter().find_map(|it| it.strip_prefix("drifted=")) {
+        conditions.push(since("Drifted", at));
     }
     conditions
 }

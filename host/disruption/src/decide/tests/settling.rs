@@ -1,0 +1,147 @@
+//! Where clusters end up, and that they do not go in circles on the way.
+
+use std::fmt::Write;
+
+use scheduling::pod::Pod;
+use scheduling::solve;
+use state::provisioning::base_problem;
+
+use super::*;
+use crate::command::Proposal;
+use crate::settle::{Stage, price_per_hour, until_stable};
+
+/// Nodes that were full once: of every eight pods of a node, some are left.
+fn thinned(nodes: u32, left: u32) -> String {
+    let mut text = String::new();
+    let kinds = ["small", "medium", "large"];
+    for number in 0..nodes {
+        let kind = kinds[(number % 3) as usize];
+        let zone = ["a", "b"][(number % 2) as usize];
+        writeln!(text, "node n{number:03} {kind} on-demand {zone}").unwrap();
+        let room = [1900, 3900, 7900][(number % 3) as usize];
+        for pod in 0..(number * 7 + left) % (left + 1) {
+            let cpu = room * (1 + (number + pod) % 3) / 10;
+            writeln!(text, "pod p{number:03}-{pod} n{number:03} {cpu}").unwrap();
+        }
+    }
+    text
+}
+
+fn afresh(world: &World) -> f64 {
+    let snapshot = world.cluster.snapshot();
+    let options = Options {
+        now: now(),
+        ..Options::default()
+    };
+    let mut problem = base_problem(&snapshot, &world.pools, options, now());
+    problem.nodes.clear();
+    for pool in &mut problem.pools {
+        pool.in_use = apis::resources::Resources::new();
+    }
+    let unbound = snapshot.pods().map(|pod| {
+        std::sync::Arc::new(Pod {
+            node_name: None,
+            is_unschedulable: true,
+            ..(**pod).clone()
+        })
+    });
+    problem.pods = unbound.collect();
+    let solution = solve(&problem, &PriceRank, &Interrupt::never());
+    assert!(solution.pod_errors.is_empty(), "{:?}", solution.pod_errors);
+    solution.price_per_hour()
+}
+
+#[test]
+fn a_settled_cluster_costs_no_more_than_five_percent_above_a_fresh_one() {
+    for (nodes, left) in [(12, 3), (30, 2), (60, 4), (90, 3)] {
+        let mut world = World::new(&thinned(nodes, left));
+        let before = price_per_hour(&world.cluster.snapshot(), &world.types);
+        let fresh = afresh(&world);
+        let options = Options {
+            now: now(),
+            ..Options::default()
+        };
+        let (types, pools) = (world.types.clone(), world.pools.clone());
+        let stage = Stage {
+            types: &types,
+            pools: &pools,
+            options: &options,
+            gates: Gates::default(),
+            hooks: natively(),
+        };
+        let pods = world.cluster.snapshot().pods().len();
+        let settled = until_stable(&mut world.cluster, &stage, 200, &Interrupt::never());
+        let snapshot = world.cluster.snapshot();
+        let after = price_per_hour(&snapshot, &types);
+        let last = settled.loops.last().unwrap();
+        assert!(last.commands.is_empty(), "{nodes} nodes never settle");
+        assert!(
+            after <= fresh * 1.05 + 1e-9,
+            "{nodes} nodes: {before} before, {after} after {} loops, {fresh} afresh",
+            settled.loops.len()
+        );
+        assert_eq!(snapshot.pods().len(), pods, "no pod is lost");
+        let homeless = snapshot.pods().filter(|pod| pod.node_name.is_none());
+        assert_eq!(homeless.count(), 0, "every pod runs");
+        for decision in &settled.loops {
+            let mut names: Vec<&String> = decision.outcomes.iter().map(|it| &it.node).collect();
+            let all = names.len();
+            names.dedup();
+            assert_eq!(names.len(), all, "one outcome a node");
+        }
+    }
+}
+
+#[test]
+fn what_was_replaced_does_not_come_back_within_the_hour() {
+    let decision = World::new("node n1 large on-demand a\npod p n1 900").decide();
+    let command = &decision.commands[0];
+    let mut history = History::default();
+    history.replaced(command, &["new".to_owned()], now());
+    let back = |instance_type: &str| {
+        let mut claim = command.replacements[0].clone();
+        claim.best.instance_type = instance_type.to_owned();
+        Proposal {
+            method: Method::SingleNodeConsolidation,
+            rows: vec![0],
+            replacements: vec![claim],
+            destinations: Vec::new(),
+            cost_before_per_hour: 1.0,
+            cost_after_per_hour: 0.5,
+        }
+    };
+    let hours = |hours: i64| now() + jiff::SignedDuration::from_hours(hours);
+    for (instance_type, claim, at, expected) in [
+        ("large", "new", 0, true),
+        ("large", "new", 2, false),
+        ("large", "other", 0, false),
+        ("medium", "new", 0, false),
+    ] {
+        let proposal = back(instance_type);
+        let found = history.brought_back(&proposal, &[claim], hours(at));
+        assert_eq!(found.is_some(), expected, "{instance_type} {claim} {at}");
+    }
+}
+
+#[test]
+fn a_scan_that_was_cut_off_goes_on_where_it_stopped() {
+    let mut text = String::new();
+    for it in 0..40 {
+        writeln!(text, "node n{it:02} nano on-demand a").unwrap();
+        writeln!(text, "pod p{it:02} n{it:02} 900").unwrap();
+    }
+    let mut world = World::new(&text);
+    let stopped = Interrupt::never();
+    stopped.trip();
+    let first = world.run(natively(), |input, hooks| decide(input, hooks, &stopped));
+    assert!(first.is_interrupted);
+    assert_eq!(first.outcomes.len(), 40);
+    let unseen = first.memory.unseen.len();
+    assert!(unseen > 0, "{:?}", first.outcomes);
+    world.memory = first.memory;
+    let second = world.decide();
+    assert!(second.memory.unseen.is_empty());
+    let tried = second.outcomes.iter();
+    let tried = tried.filter(|it| it.outcome == OutcomeId::NodeNoCheaperReplacement);
+    assert_eq!(tried.count(), 40);
+}

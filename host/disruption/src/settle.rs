@@ -1,0 +1,322 @@
+//! Where a cluster would end up: commands applied to the model, loop after loop, until a loop finds nothing.
+//!
+//! Nothing waits here: replacements are ready at once and every pod runs again where the simulation put it. For
+//! `mortise simulate` and for tests that judge an end state; Karpenter has no such tool.
+
+mod report;
+
+pub use report::{Report, ReportedCommand, ReportedNode, ReportedOutcome};
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use apis::{NodeClaim, NodeClaimStatus, labels};
+use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::api::core::v1::{Node, NodeCondition, NodeSpec, NodeStatus};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta, Time};
+use scheduling::instance_type::InstanceType;
+use scheduling::pod::PodKey;
+use scheduling::problem::Options;
+use scheduling::solution::NewClaim;
+use scheduling::{Interrupt, TableCache};
+use state::pod::PodLife;
+use state::provisioning::PoolTypes;
+use state::{Cluster, Event, Snapshot};
+
+use crate::candidate::{Candidate, Candidates, TypesByPool};
+use crate::command::Command;
+use crate::consolidation::Gates;
+use crate::decide::{Decision, Hooks, Input, Memory, decide};
+use crate::history::History;
+use crate::method::Method;
+use crate::simulation::{Purpose, Simulator};
+
+/// How far the clock moves on between two loops.
+const LOOP_SECONDS: i64 = 30;
+/// Conditions of a node on which everything is done.
+const DONE: [&str; 4] = ["Launched", "Registered", "Initialized", "Consolidatable"];
+
+/// What loops work with.
+#[derive(Clone, Copy)]
+pub struct Stage<'a> {
+    /// Instance types of every pool that has nodes.
+    pub types: &'a TypesByPool,
+    /// Pools that may open nodes.
+    pub pools: &'a [PoolTypes],
+    /// Options of simulations; `now` is the moment of the first loop.
+    pub options: &'a Options,
+    /// Feature gates.
+    pub gates: Gates,
+    /// The policies.
+    pub hooks: Hooks<'a>,
+}
+
+/// What came of it.
+#[derive(Debug, Clone, Default)]
+pub struct Settled {
+    /// Every loop, the last one without a command unless loops ran out.
+    pub loops: Vec<Decision>,
+}
+
+impl Settled {
+    /// All commands, in order.
+    pub fn commands(&self) -> impl Iterator<Item = &Command> {
+        self.loops.iter().flat_map(|it| &it.commands)
+    }
+}
+
+/// One loop on the model as it is.
+pub fn look(
+    cluster: &Cluster,
+    stage: &Stage<'_>,
+    memory: (&Memory, &History),
+    interrupt: &Interrupt,
+) -> Decision {
+    let snapshot = cluster.snapshot();
+    let none = BTreeSet::new();
+    let input = Input {
+        snapshot: &snapshot,
+        types: stage.types,
+        pools: stage.pools,
+        queued: &none,
+        buffer_nodes: &none,
+        history: memory.1,
+        memory: memory.0,
+        options: stage.options,
+        gates: stage.gates,
+        tables: &TableCache::default(),
+    };
+    decide(input, stage.hooks, interrupt)
+}
+
+/// Looks and acts until there is nothing left to do, or for so many loops.
+pub fn until_stable(
+    cluster: &mut Cluster,
+    stage: &Stage<'_>,
+    loops_max: usize,
+    interrupt: &Interrupt,
+) -> Settled {
+    let (mut memory, mut history) = (Memory::default(), History::default());
+    let mut settled = Settled::default();
+    let mut options = stage.options.clone();
+    let mut serial = 0;
+    for _ in 0..loops_max {
+        let stage = Stage {
+            options: &options,
+            ..*stage
+        };
+        let decision = look(cluster, &stage, (&memory, &history), interrupt);
+        memory = decision.memory.clone();
+        let is_done = decision.commands.is_empty();
+        for command in &decision.commands {
+            let claims = carry_out(cluster, &stage, command, &mut serial);
+            for it in &command.candidates {
+                history.finished(&it.claim, &it.pool, options.now);
+            }
+            history.replaced(command, &claims, options.now);
+        }
+        settled.loops.push(decision);
+        if is_done || interrupt.is_tripped() {
+            break;
+        }
+        let step = SignedDuration::from_secs(LOOP_SECONDS);
+        options.now = options.now.saturating_add(step).unwrap_or(options.now);
+    }
+    settled
+}
+
+/// USD an hour of all managed nodes whose price is known.
+pub fn price_per_hour(snapshot: &Snapshot, types: &TypesByPool) -> f64 {
+    let price = |node: &Arc<state::StateNode>| {
+        let of_pool = types.get(node.node_pool()?)?;
+        let name = node.label(labels::INSTANCE_TYPE);
+        let it = of_pool.iter().find(|it| it.name == name)?;
+        let zone = node.label(labels::TOPOLOGY_ZONE);
+        let offering = it.offering(zone, node.label(labels::CAPACITY_TYPE))?;
+        Some(offering.price_per_hour)
+    };
+    let nodes = snapshot.nodes().filter(|it| it.is_managed());
+    nodes.filter_map(price).sum()
+}
+
+/// Applies a command to the model; the names of the claims that come.
+fn carry_out(
+    cluster: &mut Cluster,
+    stage: &Stage<'_>,
+    command: &Command,
+    serial: &mut u32,
+) -> Vec<String> {
+    let (snapshot, now) = (cluster.snapshot(), stage.options.now);
+    let found = Candidates::find(&snapshot, stage.types, &BTreeSet::new(), now).candidates;
+    let goes: BTreeSet<&str> = command
+        .candidates
+        .iter()
+        .map(|it| it.claim.as_str())
+        .collect();
+    let removed: Vec<&Candidate> = found
+        .iter()
+        .filter(|it| goes.contains(it.claim()))
+        .collect();
+    let mut moves = placements(&snapshot, stage, command, &removed);
+    let mut events = Vec::new();
+    let mut claims = Vec::new();
+    for replacement in &command.replacements {
+        *serial += 1;
+        let name = format!("{}-settled-{serial:05}", replacement.pool);
+        if let Some(made) = node(stage, replacement, &name, now) {
+            events.extend(made);
+            let pods = replacement.pods.iter().cloned();
+            moves.extend(pods.map(|pod| (pod, name.clone())));
+            claims.push(name);
+        }
+    }
+    let placed: BTreeSet<&PodKey> = moves.iter().map(|it| &it.0).collect();
+    for it in &removed {
+        for pod in snapshot.bound(&it.node).pods() {
+            if placed.contains(&pod.key) {
+                continue;
+            }
+            events.push(if pod.is_reschedulable() {
+                Event::PodMoved {
+                    pod: pod.key.clone(),
+                    node: None,
+                }
+            } else {
+                Event::PodDeleted(pod.key.clone())
+            });
+        }
+        events.push(Event::NodeDeleted(it.name().to_owned()));
+        events.push(Event::NodeClaimDeleted(it.claim().to_owned()));
+    }
+    events.extend(moves.into_iter().map(|(pod, node)| Event::PodMoved {
+        pod,
+        node: Some(node),
+    }));
+    for event in events {
+        // None of these carries an object that could fail to parse.
+        cluster.apply(now, event).ok();
+    }
+    claims
+}
+
+/// Where pods go that an existing node takes over.
+fn placements(
+    snapshot: &Snapshot,
+    stage: &Stage<'_>,
+    command: &Command,
+    removed: &[&Candidate],
+) -> Vec<(PodKey, String)> {
+    let (tables, never) = (TableCache::default(), Interrupt::never());
+    let options = stage.options.clone();
+    let ranking = (stage.hooks.rank, &tables);
+    let simulator = Simulator::new(snapshot, stage.pools, options, ranking, &never);
+    let purpose = match (command.method, command.replacements.len()) {
+        (Method::Drift, _) => Purpose::Renewal,
+        (_, 0 | 1) => Purpose::Consolidation,
+        (_, _) => Purpose::Repacking,
+    };
+    let simulated = simulator.without(removed, purpose);
+    let taken = simulated.placements.into_iter();
+    taken
+        .flat_map(|(node, pods)| pods.into_iter().map(move |pod| (pod, node.clone())))
+        .collect()
+}
+
+/// The node that a replacement becomes, ready to use.
+fn node(
+    stage: &Stage<'_>,
+    replacement: &NewClaim,
+    name: &str,
+    now: Timestamp,
+) -> Option<[Event; 2]> {
+    let pool = stage.pools.iter().find(|it| {
+        let name = it.node_pool.metadata.name.as_deref();
+        name == Some(replacement.pool.as_str())
+    })?;
+    let best = &replacement.best;
+    let mut types = pool.instance_types.iter();
+    let instance_type = types.find(|it| it.name == best.instance_type)?;
+    let mut claim = replacement.to_node_claim(&pool.node_pool, stage.options.seed);
+    let mut labels = claim.metadata.labels.take().unwrap_or_default();
+    for requirement in instance_type.requirements.iter() {
+        let mut values = requirement.values();
+        if let (Some(value), None) = (values.next(), values.next()) {
+            labels.insert(requirement.key().to_owned(), value.to_owned());
+        }
+    }
+    for (key, value) in [
+        (labels::INSTANCE_TYPE, best.instance_type.as_str()),
+        (labels::TOPOLOGY_ZONE, best.zone.as_str()),
+        (labels::CAPACITY_TYPE, best.capacity_type.as_str()),
+        (labels::HOSTNAME, name),
+        (labels::REGISTERED, "true"),
+        (labels::INITIALIZED, "true"),
+    ] {
+        labels.insert(key.to_owned(), value.to_owned());
+    }
+    let metadata = ObjectMeta {
+        name: Some(name.to_owned()),
+        uid: Some(name.to_owned()),
+        creation_timestamp: Some(Time(now)),
+        labels: Some(labels),
+        ..claim.metadata.clone()
+    };
+    claim.metadata = metadata.clone();
+    let provider_id = format!("model:///{}/{name}", best.zone);
+    claim.status = Some(status(instance_type, &provider_id, name, now));
+    let object = ready_node(&claim, metadata, provider_id);
+    Some([
+        Event::NodeClaimApplied(Arc::new(claim)),
+        Event::NodeApplied(Arc::new(object)),
+    ])
+}
+
+fn status(
+    instance_type: &InstanceType,
+    provider_id: &str,
+    name: &str,
+    now: Timestamp,
+) -> NodeClaimStatus {
+    let condition = |kind: &str| Condition {
+        type_: kind.to_owned(),
+        status: "True".to_owned(),
+        last_transition_time: Time(now),
+        message: String::new(),
+        observed_generation: None,
+        reason: kind.to_owned(),
+    };
+    NodeClaimStatus {
+        provider_id: Some(provider_id.to_owned()),
+        node_name: Some(name.to_owned()),
+        capacity: instance_type.capacity.to_list(),
+        allocatable: instance_type.allocatable().to_list(),
+        conditions: DONE.map(condition).to_vec(),
+        ..NodeClaimStatus::default()
+    }
+}
+
+fn ready_node(claim: &NodeClaim, metadata: ObjectMeta, provider_id: String) -> Node {
+    let status = claim.status.clone().unwrap_or_default();
+    Node {
+        metadata: ObjectMeta {
+            owner_references: None,
+            generate_name: None,
+            ..metadata
+        },
+        spec: Some(NodeSpec {
+            provider_id: Some(provider_id),
+            taints: Some(claim.spec.taints.clone()).filter(|it| !it.is_empty()),
+            ..NodeSpec::default()
+        }),
+        status: Some(NodeStatus {
+            capacity: Some(status.capacity),
+            allocatable: Some(status.allocatable),
+            conditions: Some(vec![NodeCondition {
+                type_: "Ready".to_owned(),
+                status: "True".to_owned(),
+                ..NodeCondition::default()
+            }]),
+            ..NodeStatus::default()
+        }),
+    }
+}

@@ -1,0 +1,142 @@
+//! A disruption loop, or a settled cluster, as `mortise simulate --disruption` tells it.
+//!
+//! Only converts; times and memory are the caller's to add.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use state::ledger::{NodeOutcome, OutcomeId};
+
+use crate::command::Command;
+use crate::decide::Decision;
+
+/// What one loop, or all loops until nothing was left to do, came to.
+#[derive(Debug, Clone, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Report {
+    /// Nodes before.
+    pub nodes: usize,
+    /// USD an hour before.
+    pub price_per_hour_before: f64,
+    /// USD an hour after.
+    pub price_per_hour_after: f64,
+    /// What would be done, in order.
+    pub commands: Vec<ReportedCommand>,
+    /// What the first loop said of each node.
+    pub outcomes: BTreeMap<String, ReportedOutcome>,
+    /// Policies that took part, as `kind/name@digest`.
+    pub policies: Vec<String>,
+    /// Loops it took, where they were repeated.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub loops: Option<usize>,
+}
+
+/// A command.
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ReportedCommand {
+    /// Empty, Drifted or Underutilized.
+    pub reason: String,
+    /// delete or replace.
+    pub decision: String,
+    /// Nodes that go.
+    pub remove: Vec<String>,
+    /// Nodes that come.
+    pub replace: Vec<ReportedNode>,
+    /// USD an hour.
+    pub savings_per_hour: f64,
+    /// Pods that find another node.
+    pub pods_moved: u32,
+    /// The policy's.
+    pub score: f64,
+}
+
+/// A node that comes, as its best offering.
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ReportedNode {
+    /// Instance type.
+    pub instance_type: String,
+    /// Zone.
+    pub zone: String,
+    /// Capacity type.
+    pub capacity_type: String,
+    /// USD an hour.
+    pub price_per_hour: f64,
+}
+
+/// What came of a node.
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ReportedOutcome {
+    /// Stable name; `host/state/OUTCOMES.md` has the table.
+    pub id: OutcomeId,
+    /// In words.
+    pub message: String,
+    /// What would have to be different, where something nearly happened.
+    pub nearest_miss: Option<String>,
+}
+
+impl Report {
+    /// The report of some loops; `prices` are before and after.
+    pub fn of(loops: &[Decision], prices: (f64, f64), is_repeated: bool) -> Self {
+        let first = loops.first();
+        let outcomes = first.into_iter().flat_map(|it| &it.outcomes);
+        let uses = first.into_iter().flat_map(|it| &it.uses);
+        Self {
+            nodes: first.map_or(0, |it| it.outcomes.len()),
+            price_per_hour_before: prices.0,
+            price_per_hour_after: prices.1,
+            commands: loops
+                .iter()
+                .flat_map(|it| &it.commands)
+                .map(ReportedCommand::of)
+                .collect(),
+            outcomes: outcomes
+                .map(|it| (it.node.clone(), ReportedOutcome::of(it)))
+                .collect(),
+            policies: uses
+                .map(|it| format!("{}/{}@{}", it.kind, it.name, it.digest))
+                .collect(),
+            loops: is_repeated.then_some(loops.len()),
+        }
+    }
+}
+
+impl ReportedCommand {
+    fn of(command: &Command) -> Self {
+        let comes = command.replacements.iter().map(|it| &it.best);
+        Self {
+            reason: command.reason().to_string(),
+            decision: command.decision().to_owned(),
+            remove: command
+                .candidates
+                .iter()
+                .map(|it| it.node.clone())
+                .collect(),
+            replace: comes
+                .map(|best| ReportedNode {
+                    instance_type: best.instance_type.clone(),
+                    zone: best.zone.clone(),
+                    capacity_type: best.capacity_type.clone(),
+                    price_per_hour: best.price_per_hour,
+                })
+                .collect(),
+            savings_per_hour: command.cost_before_per_hour - command.cost_after_per_hour,
+            pods_moved: command.candidates.iter().map(|it| it.pods).sum(),
+            score: command.score,
+        }
+    }
+}
+
+impl ReportedOutcome {
+    fn of(node: &NodeOutcome) -> Self {
+        // From budgets to prices: the node might have gone but for what the reason names.
+        let was_near = (4022..4050).contains(&node.outcome.code()) && !node.reason.is_empty();
+        Self {
+            id: node.outcome,
+            message: node.outcome.meaning().to_owned(),
+            nearest_miss: was_near.then(|| node.reason.clone()),
+        }
+    }
+}
