@@ -31,6 +31,7 @@ mod pool_rows;
 mod pool_table;
 mod prepared;
 mod rank_round;
+mod reserved;
 mod setup;
 mod topology;
 mod unit_price;
@@ -88,6 +89,7 @@ pub fn solve_without(
         }
     }
     solution.is_interrupted = interrupt.is_tripped();
+    solver.defer_for_reservations(&mut solution);
     solver.report_errors(&waiting, &mut solution);
     solver.finalize(solution)
 }
@@ -214,6 +216,8 @@ impl Solver<'_> {
         for pending in waiting {
             let error = if solution.is_interrupted {
                 PodError::Interrupted
+            } else if let Some(pool) = self.awaited_reservation(pending.group) {
+                PodError::ReservedCapacityPending { pool }
             } else {
                 self.diagnose(pending)
             };

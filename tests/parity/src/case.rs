@@ -369,6 +369,9 @@ pub struct Expect {
     /// Pods without a place, by pod or group: part of the reason, maybe after `2 x`.
     #[serde(default)]
     pub unplaced: Named<String>,
+    /// Pods or groups that are not looked at: neither placed nor given a reason.
+    #[serde(default)]
+    pub overlooked: Vec<String>,
     /// The claims, in any order, each matched by one entry.
     #[serde(default)]
     pub claims: Option<Vec<ClaimExpect>>,

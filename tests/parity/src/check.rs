@@ -22,7 +22,7 @@ const PRICE_TOLERANCE: f64 = 1e-6;
 pub fn faults(expect: &Expect, world: &World, solution: &Solution) -> Result<Vec<String>> {
     let view = View::new(world, solution);
     let mut faults = Vec::new();
-    view.unplaced(&expect.unplaced, &mut faults)?;
+    view.unplaced(expect, &mut faults)?;
     if let Some(wanted) = &expect.nodes {
         let count = solution.claims.len();
         if !meets_count(&wanted.0, count)? {
@@ -184,7 +184,7 @@ impl<'a> View<'a> {
             .map_or("", |(name, _)| name)
     }
 
-    fn unplaced(&self, wanted: &BTreeMap<String, String>, faults: &mut Vec<String>) -> Result<()> {
+    fn unplaced(&self, expect: &Expect, faults: &mut Vec<String>) -> Result<()> {
         let mut reasons: BTreeMap<PodKey, String> = self
             .solution
             .pod_errors
@@ -193,7 +193,7 @@ impl<'a> View<'a> {
             .collect();
         let ignored = self.world.ignored.iter();
         reasons.extend(ignored.map(|(pod, reason)| (pod.clone(), format!("Ignored: {reason}"))));
-        for (name, words) in wanted {
+        for (name, words) in &expect.unplaced {
             let pods = self.who(name)?;
             let (count, reason) = match words.split_once(" x ") {
                 Some((count, reason)) => (count.parse().context(words.clone())?, reason),
@@ -218,12 +218,14 @@ impl<'a> View<'a> {
         for (pod, told) in reasons {
             faults.push(format!("{pod} has no place: {told}"));
         }
+        let overlooked: BTreeSet<PodKey> = self.all(&expect.overlooked)?.into_iter().collect();
         for group in self.world.groups.values() {
             for pod in &group.pending {
                 let has_reason = self.solution.pod_errors.contains_key(pod)
                     || self.world.ignored.contains_key(pod);
-                if self.place(pod).is_none() && !has_reason {
-                    faults.push(format!("{pod} has neither place nor reason"));
+                let is_overlooked = self.place(pod).is_none() && !has_reason;
+                if is_overlooked != overlooked.contains(pod) {
+                    faults.push(format!("{pod}: overlooked: {is_overlooked}"));
                 }
             }
         }

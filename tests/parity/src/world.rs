@@ -299,7 +299,8 @@ impl Maker {
             None => None,
         };
         let capacity = of_type.map(|it| it.capacity.clone()).unwrap_or_default();
-        let mut allocatable = of_type.map(|it| it.allocatable()).unwrap_or_default();
+        let expected = of_type.map(|it| it.allocatable()).unwrap_or_default();
+        let mut allocatable = expected.clone();
         for (resource, amount) in types::amounts(&given.allocatable)?.iter() {
             allocatable.set(resource, amount);
         }
@@ -311,7 +312,7 @@ impl Maker {
                 name,
                 given,
                 (&node_labels, &provider_id),
-                (&capacity, &allocatable),
+                (&capacity, &expected),
             )?;
             self.apply(Event::NodeClaimApplied(Arc::new(read(claim)?)))?;
         }

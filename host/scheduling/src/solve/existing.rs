@@ -297,8 +297,10 @@ impl Solver<'_> {
             room = usize::from(!group.host_ports.iter().any(is_taken));
         }
         if let Some(volumes) = &group.volumes {
-            let fits = node.has_room_for_volumes(&volumes.attachments);
-            room = if fits { room.min(1) } else { 0 };
+            // Pods of a group share their volumes, so the first one attaches them for all.
+            if !node.has_room_for_volumes(&volumes.attachments) {
+                return 0;
+            }
         }
         if room == 0 || !has_stake {
             return room;
