@@ -35,6 +35,8 @@ const TYPES_PAGE: i32 = 100;
 const OFFERINGS_PAGE: i32 = 1000;
 /// How long the types of a shape that nobody asks for are kept.
 const SHAPE_TTL: SignedDuration = SignedDuration::from_mins(5);
+/// Versions of classes whose shape is remembered; more are worked out anew.
+const SEEN_MAX: usize = 256;
 
 /// What EC2 tells of the types of a region.
 #[derive(Debug, Default)]
@@ -75,12 +77,23 @@ struct Entry {
     used_at: Timestamp,
 }
 
+/// A version of a class, and the key of its shape: most questions are about a class that has not changed.
+#[derive(Debug, PartialEq)]
+struct Seen {
+    uid: String,
+    resource_version: String,
+    placement_group: Option<PlacementGroup>,
+    key: u64,
+}
+
 /// Discovers instance types and keeps them built.
 pub struct InstanceTypeProvider {
     ec2: Arc<dyn Ec2Api>,
     catalogue: Mutex<Option<Arc<Catalogue>>>,
     loading: tokio::sync::Mutex<()>,
     entries: Mutex<BTreeMap<u64, Entry>>,
+    /// By the class's name.
+    seen: Mutex<BTreeMap<String, Seen>>,
 }
 
 impl InstanceTypeProvider {
@@ -91,6 +104,7 @@ impl InstanceTypeProvider {
             catalogue: Mutex::default(),
             loading: tokio::sync::Mutex::default(),
             entries: Mutex::default(),
+            seen: Mutex::default(),
         }
     }
 
@@ -190,33 +204,93 @@ impl InstanceTypeProvider {
         options: &AwsOptions,
         sources: &OfferingSources<'_>,
     ) -> Result<Arc<[Arc<InstanceType>]>, CloudProviderError> {
-        let shape = ClassShape::of(node_class, placement_group, options);
-        if shape.zones.is_empty() {
-            return Err(CloudProviderError::Other(
-                "the class has no subnets yet".to_owned(),
-            ));
-        }
         let catalogue = self.catalogue().await?;
-        let key = shape.key();
         let revision = Revision {
             catalogue: catalogue.revision,
             prices: sources.pricing.revision(),
             reservations: sources.reservations.revision(),
             unavailable: sources.unavailable.revision(sources.now),
         };
-        let mut entries = lock(&self.entries);
-        if let Some(entry) = entries.get_mut(&key)
-            && entry.revision == revision
-        {
-            entry.used_at = sources.now;
-            return Ok(Arc::clone(&entry.built));
+        let known = self.seen_key(node_class, placement_group);
+        if let Some(built) = known.and_then(|key| self.built(key, revision, sources.now)) {
+            return Ok(built);
         }
+        let shape = ClassShape::of(node_class, placement_group, options);
+        if shape.zones.is_empty() {
+            return Err(CloudProviderError::Other(
+                "the class has no subnets yet".to_owned(),
+            ));
+        }
+        let key = shape.key();
+        self.remember(node_class, placement_group, key);
+        if let Some(built) = self.built(key, revision, sources.now) {
+            return Ok(built);
+        }
+        let mut entries = lock(&self.entries);
         entries.retain(|_, entry| sources.now.duration_since(entry.used_at) < SHAPE_TTL);
         let previous = entries.remove(&key);
         let entry = build(&catalogue, &shape, sources, revision, previous);
         let built = Arc::clone(&entry.built);
         entries.insert(key, entry);
         Ok(built)
+    }
+
+    fn built(
+        &self,
+        key: u64,
+        revision: Revision,
+        now: Timestamp,
+    ) -> Option<Arc<[Arc<InstanceType>]>> {
+        let mut entries = lock(&self.entries);
+        let entry = entries.get_mut(&key)?;
+        if entry.revision != revision {
+            return None;
+        }
+        entry.used_at = now;
+        Some(Arc::clone(&entry.built))
+    }
+
+    /// The key of the class's shape, where this very version of it was asked for before.
+    fn seen_key(
+        &self,
+        node_class: &Ec2NodeClass,
+        placement_group: Option<&PlacementGroup>,
+    ) -> Option<u64> {
+        let meta = &node_class.metadata;
+        let seen = lock(&self.seen);
+        let known = seen.get(meta.name.as_deref()?)?;
+        let is_same = Some(known.resource_version.as_str()) == meta.resource_version.as_deref()
+            && Some(known.uid.as_str()) == meta.uid.as_deref()
+            && known.placement_group.as_ref() == placement_group;
+        is_same.then_some(known.key)
+    }
+
+    fn remember(
+        &self,
+        node_class: &Ec2NodeClass,
+        placement_group: Option<&PlacementGroup>,
+        key: u64,
+    ) {
+        let meta = node_class.metadata.clone();
+        let (Some(name), Some(uid), Some(resource_version)) =
+            (meta.name, meta.uid, meta.resource_version)
+        else {
+            return;
+        };
+        let placement_group = placement_group.cloned();
+        let mut seen = lock(&self.seen);
+        if seen.len() >= SEEN_MAX {
+            seen.clear();
+        }
+        seen.insert(
+            name,
+            Seen {
+                uid,
+                resource_version,
+                placement_group,
+                key,
+            },
+        );
     }
 }
 

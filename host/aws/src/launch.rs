@@ -148,18 +148,17 @@ impl Launcher {
         context: &LaunchContext<'_>,
         zonal: &ZonalSubnets,
     ) -> Result<Sent, CloudProviderError> {
-        let mut configs = Vec::new();
-        for template in &templates(plan, context)? {
+        let templates = templates(plan, context)?;
+        let wanted = templates.iter().filter_map(|template| {
             let overrides = plan.overrides(template, zonal);
-            if overrides.is_empty() {
-                continue;
-            }
-            let name = context
-                .templates
-                .ensure(&template.parameters, context.now)
-                .await?;
-            configs.push((name, overrides));
-        }
+            (!overrides.is_empty()).then_some((template, overrides))
+        });
+        // A launch over many types needs several templates, and each takes EC2 a while.
+        let made = wanted.map(|(template, overrides)| async move {
+            let name = context.templates.ensure(&template.parameters, context.now);
+            Ok::<_, CloudProviderError>((name.await?, overrides))
+        });
+        let configs = futures::future::try_join_all(made).await?;
         if configs.is_empty() {
             return Err(launch_failure(
                 "no offering of the claim lies in a subnet of its class",

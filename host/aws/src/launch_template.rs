@@ -5,7 +5,8 @@
 
 mod data;
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
 
 use apis::{Ec2NodeClass, labels};
 use aws_sdk_ec2::operation::create_launch_template::CreateLaunchTemplateInput;
@@ -14,10 +15,11 @@ use aws_sdk_ec2::operation::describe_launch_templates::DescribeLaunchTemplatesIn
 use aws_sdk_ec2::types::{Filter, ResourceType};
 use cloudprovider::CloudProviderError;
 use jiff::Timestamp;
+use tokio::sync::{RwLock, Semaphore};
 
 pub(crate) use data::{NetworkPlan, ReservationPlan, TemplateParameters};
 
-use crate::cache::{DEFAULT_TTL, TtlCache, fingerprint};
+use crate::cache::{DEFAULT_TTL, TtlCache, fingerprint, lock};
 use crate::error::{LAUNCH_TEMPLATE_NAME_NOT_FOUND, invalid, is_not_found, launch_failure, other};
 use crate::pages::all_pages;
 use crate::seam::Ec2Api;
@@ -25,14 +27,20 @@ use crate::tags::{filter, specification};
 
 const NAME_PREFIX: &str = "karpenter.k8s.aws/";
 const PAGE: i32 = 200;
+/// Templates made at once: EC2 refills the bucket of calls that change something by a few a second.
+const MAKERS_MAX: usize = 8;
 
 /// Makes and deletes launch templates.
 pub struct LaunchTemplateProvider {
     ec2: Arc<dyn Ec2Api>,
     /// Ids by name; using a template keeps it.
     templates: TtlCache<String, String>,
-    /// Two launches must not make the same template at once.
-    making: tokio::sync::Mutex<()>,
+    /// Two launches must not make the same template at once: those being looked for or made, by name.
+    making: Mutex<BTreeMap<String, Arc<tokio::sync::Mutex<()>>>>,
+    /// Bounds how many are made at once.
+    makers: Semaphore,
+    /// A template that is being deleted must not be found.
+    sweeping: RwLock<()>,
 }
 
 impl LaunchTemplateProvider {
@@ -41,7 +49,9 @@ impl LaunchTemplateProvider {
         Self {
             ec2,
             templates: TtlCache::new(DEFAULT_TTL),
-            making: tokio::sync::Mutex::default(),
+            making: Mutex::default(),
+            makers: Semaphore::new(MAKERS_MAX),
+            sweeping: RwLock::default(),
         }
     }
 
@@ -52,17 +62,49 @@ impl LaunchTemplateProvider {
         now: Timestamp,
     ) -> Result<String, CloudProviderError> {
         let name = template_name(parameters);
-        let _one_at_a_time = self.making.lock().await;
-        if let Some(id) = self.templates.get(&name, now) {
-            self.templates.insert(name.clone(), id, now);
+        if self.touch(&name, now) {
             return Ok(name);
         }
-        let id = match self.find(&name).await? {
-            Some(id) => id,
-            None => self.create(&name, parameters).await?,
+        let turn = Arc::clone(lock(&self.making).entry(name.clone()).or_default());
+        let made = {
+            let _one_at_a_time = turn.lock().await;
+            self.make(&name, parameters, now).await
         };
-        self.templates.insert(name.clone(), id, now);
-        Ok(name)
+        let mut making = lock(&self.making);
+        // The map and this call hold it; a third holder waits for its turn.
+        if Arc::strong_count(&turn) <= 2 {
+            making.remove(&name);
+        }
+        made.map(|()| name)
+    }
+
+    /// Keeps a template that is known.
+    fn touch(&self, name: &str, now: Timestamp) -> bool {
+        let known = self.templates.get(&name.to_owned(), now);
+        let is_known = known.is_some();
+        if let Some(id) = known {
+            self.templates.insert(name.to_owned(), id, now);
+        }
+        is_known
+    }
+
+    async fn make(
+        &self,
+        name: &str,
+        parameters: &TemplateParameters,
+        now: Timestamp,
+    ) -> Result<(), CloudProviderError> {
+        if self.touch(name, now) {
+            return Ok(());
+        }
+        let _no_sweep = self.sweeping.read().await;
+        let _permit = self.makers.acquire().await;
+        let id = match self.find(name).await? {
+            Some(id) => id,
+            None => self.create(name, parameters).await?,
+        };
+        self.templates.insert(name.to_owned(), id, now);
+        Ok(())
     }
 
     async fn find(&self, name: &str) -> Result<Option<String>, CloudProviderError> {
@@ -139,7 +181,7 @@ impl LaunchTemplateProvider {
 
     /// Deletes templates that have not been used for a while.
     pub(crate) async fn sweep(&self, now: Timestamp) {
-        let _one_at_a_time = self.making.lock().await;
+        let _nobody_makes = self.sweeping.write().await;
         for (name, id) in self.templates.sweep(now) {
             if let Err(error) = self.delete(&id).await {
                 tracing::warn!(launch_template = name, %error, "could not delete an unused launch template");

@@ -4,6 +4,7 @@
 //! controllers do, each through `api`. Answers to the informer caches of kube-controller-manager.
 
 pub(crate) mod amounts;
+pub(crate) mod census;
 pub(crate) mod node;
 pub(crate) mod pod;
 pub(crate) mod shape;
@@ -17,7 +18,9 @@ use serde_json::Value;
 use crate::api_server::{ApiServer, Change, ObjectKey, Resource, WatchEvent};
 use crate::clock::SimulatedClock;
 use crate::ec2::SimulatedEc2;
+use crate::scheduler::{News, Waiting};
 
+pub(crate) use census::Census;
 pub(crate) use node::NodeRecord;
 pub(crate) use pod::{Phase, PodRecord};
 pub(crate) use shape::{PodShape, ShapeTable};
@@ -61,7 +64,11 @@ pub(crate) struct Cluster {
     /// Pods that wait for the scheduler.
     pub(crate) queue: BTreeSet<ObjectKey>,
     /// Pods that found no node; they wait for a change.
-    pub(crate) unschedulable: BTreeSet<ObjectKey>,
+    pub(crate) unschedulable: Waiting,
+    /// What happened that those may have waited for.
+    pub(crate) news: News,
+    /// Pods by shape and node, for the rules that look at other pods.
+    pub(crate) census: Census,
     /// Nodes that became ready and whose pods have not been started.
     pub(crate) ready: BTreeSet<String>,
     /// Bound pods with required anti-affinity, which keep others away.
@@ -103,7 +110,9 @@ impl Cluster {
             objects: BTreeMap::new(),
             dirty: BTreeSet::new(),
             queue: BTreeSet::new(),
-            unschedulable: BTreeSet::new(),
+            unschedulable: Waiting::default(),
+            news: News::default(),
+            census: Census::default(),
             ready: BTreeSet::new(),
             anti_affine: BTreeSet::new(),
             pod_ips: 0,
@@ -137,7 +146,7 @@ impl Cluster {
             self.dirty.insert((work, key.clone()));
         }
         if resource == Resource::PERSISTENT_VOLUME_CLAIMS || resource == Resource::STORAGE_CLASSES {
-            self.wake_unschedulable();
+            self.news = News::Everything;
         }
         let table = self.objects.entry(resource).or_default();
         if gone {
@@ -157,6 +166,7 @@ impl Cluster {
         }
         self.mark_budgets(&key.namespace, old.as_ref(), new.as_ref());
         self.move_pod(&key, old.as_ref(), new.as_ref());
+        self.count_pod(old.as_ref(), new.as_ref());
         if !new.as_ref().is_some_and(PodRecord::waits_for_scheduler) {
             self.queue.remove(&key);
             self.unschedulable.remove(&key);
@@ -200,7 +210,12 @@ impl Cluster {
             if let Some(node) = self.nodes.get_mut(&name) {
                 node.remove(key, &shape);
             }
-            self.wake_unschedulable();
+            if shape.anti_affinity.is_empty() {
+                self.news.add_node(&name);
+            } else {
+                // It may have kept others off a whole domain.
+                self.news = News::Everything;
+            }
         }
         if let Some((name, Some(shape))) = after {
             if !shape.anti_affinity.is_empty() {
@@ -218,10 +233,33 @@ impl Cluster {
         }
     }
 
+    /// Keeps the census: where pods are or are about to be that are not on their way out.
+    fn count_pod(&mut self, old: Option<&PodRecord>, new: Option<&PodRecord>) {
+        let place = |record: Option<&PodRecord>| {
+            let record = record.filter(|record| record.is_live())?;
+            Some((Arc::clone(&record.shape), record.place()?.to_owned()))
+        };
+        let (before, after) = (place(old), place(new));
+        let id = |it: &Option<(Arc<PodShape>, String)>| {
+            it.as_ref().map(|(shape, node)| (shape.id, node.clone()))
+        };
+        if id(&before) == id(&after) {
+            return;
+        }
+        if let Some((shape, node)) = before {
+            self.census.remove(&shape, &node);
+        }
+        if let Some((shape, node)) = after {
+            self.census.add(&shape, &node);
+        }
+    }
+
     fn apply_node(&mut self, name: &str, object: Option<Arc<Value>>) {
         let old = self.nodes.remove(name);
         let key = ObjectKey::new("", name);
         let Some(object) = object else {
+            // Its pods repel and attract no more.
+            self.news = News::Everything;
             self.mark_daemon_sets();
             self.dirty.insert((Work::Orphans, key));
             return;
@@ -232,6 +270,9 @@ impl Cluster {
         }
         // Most changes of a node are reports of its kubelet, which move no pod.
         let is_news = old.as_ref().is_none_or(|old| !record.schedules_like(old));
+        let moves_domains = old.as_ref().is_some_and(|old| {
+            old.labels != record.labels && old.pods.iter().any(|pod| self.anti_affine.contains(pod))
+        });
         if let Some(old) = old {
             record.take_pods(old);
         } else {
@@ -251,13 +292,16 @@ impl Cluster {
         self.nodes.insert(name.to_owned(), record);
         if is_news {
             self.mark_daemon_sets();
-            self.wake_unschedulable();
+            self.news.add_node(name);
+        }
+        if moves_domains {
+            self.news = News::Everything;
         }
     }
 
-    /// Lets the scheduler try again what found no node.
-    pub(crate) fn wake_unschedulable(&mut self) {
-        self.queue.append(&mut self.unschedulable);
+    /// Whether the scheduler has something to look at.
+    pub(crate) fn is_scheduling_due(&self) -> bool {
+        !self.queue.is_empty() || (!self.news.is_empty() && !self.unschedulable.is_empty())
     }
 
     fn mark_owner(&mut self, owner: &Owner, namespace: &str) {

@@ -1,84 +1,122 @@
 //! The kube-scheduler of the world: filters that matter, LeastAllocated scoring, binding.
 //!
 //! Pods of equal shape are taken together: what a shape asks of nodes is judged once, and only what placing
-//! a pod changes is judged again. Answers to kube-scheduler's default profile without preemption.
+//! a pod changes is judged again. Pods that found no node wait until a node changes, and are then tried on that
+//! node alone where nothing else can have mattered. Answers to kube-scheduler's default profile without preemption,
+//! and to its queueing hints.
 
 mod filter;
 mod report;
 mod score;
 mod terms;
+mod waiting;
 
-use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::api_server::ObjectKey;
-use crate::cluster::{Cluster, PodShape};
+use crate::cluster::{Cluster, NodeRecord, PodShape};
 use crate::volumes::ClaimZones;
 
 use filter::Rejection;
 pub(crate) use filter::{matches_node, matches_selector};
 use terms::TermStates;
+use waiting::ShapeRank;
+pub(crate) use waiting::{News, Waiting};
 
 /// Reasons for which nodes were turned down, with counts, as kube-scheduler reports them.
 pub(crate) type Rejections = BTreeMap<String, usize>;
 
-/// Pods of one shape.
-type Group = (Arc<PodShape>, Vec<ObjectKey>);
+/// One look at the pods of a shape.
+struct Look {
+    shape: Arc<PodShape>,
+    /// Pods that were not judged before: they are judged on every node.
+    fresh: Vec<ObjectKey>,
+    /// Pods of the shape may wait for just what happened.
+    is_woken: bool,
+}
 
 impl Cluster {
-    /// Tries to place every pod in the queue. Returns how many were bound.
+    /// Tries to place every pod in the queue, and those that waited for what happened since the last time.
+    /// Returns how many were bound.
     pub(crate) fn schedule(&mut self) -> usize {
         let queue = std::mem::take(&mut self.queue);
-        // Highest priority first, then in the order in which shapes were first seen.
-        let mut groups: BTreeMap<(Reverse<i32>, usize), Group> = BTreeMap::new();
+        let news = std::mem::take(&mut self.news);
+        let mut looks: BTreeMap<ShapeRank, Look> = BTreeMap::new();
+        if !news.is_empty() {
+            for (rank, shape) in self.unschedulable.shapes() {
+                let shape = Arc::clone(shape);
+                looks.insert(rank, Look::woken(shape));
+            }
+        }
         for key in queue {
             let Some(pod) = self.pods.get(&key).filter(|pod| pod.waits_for_scheduler()) else {
                 continue;
             };
-            let at = (Reverse(pod.shape.priority), pod.shape.id);
-            let entry = groups.entry(at);
-            entry
-                .or_insert_with(|| (Arc::clone(&pod.shape), Vec::new()))
-                .1
-                .push(key);
+            let look = looks.entry(ShapeRank::of(&pod.shape));
+            let look = look.or_insert_with(|| Look::fresh(Arc::clone(&pod.shape)));
+            look.fresh.push(key);
         }
-        let mut bound = 0;
-        for (shape, pods) in groups.into_values() {
-            bound += self.schedule_group(&shape, pods);
-        }
-        bound
+        let looks = looks.into_values();
+        looks.map(|look| self.schedule_shape(look, &news)).sum()
     }
 
-    fn schedule_group(&mut self, shape: &PodShape, pods: Vec<ObjectKey>) -> usize {
-        let mut bound = 0;
-        let mut rejections = Rejections::new();
-        let zones = match self.claim_zones(shape) {
+    fn schedule_shape(&mut self, look: Look, news: &News) -> usize {
+        let Look {
+            shape,
+            fresh,
+            is_woken,
+        } = look;
+        let zones = match self.claim_zones(&shape) {
             Ok(zones) => zones,
             Err(message) => {
-                self.report_unschedulable(&pods, &message);
-                self.unschedulable.extend(pods);
+                self.report_unschedulable(&fresh, &message);
+                self.unschedulable.extend(&shape, fresh);
                 return 0;
             }
         };
-        let candidates = self.candidates(shape, &zones, &mut rejections);
-        // Counting other pods is dear, and moot where no node has room; most looks at a full cluster end here.
-        let mut nodes = candidates.iter().filter_map(|name| self.nodes.get(name));
-        let mut terms = if nodes.any(|node| filter::resource_rejection(shape, node).is_none()) {
-            TermStates::new(self, shape, &candidates)
-        } else {
-            TermStates::default()
+        // What kept a shape that looks at nothing but its node off a node keeps it off until that node changes.
+        let scope = match news {
+            News::Nodes(names) if fresh.is_empty() && shape.stands_alone() => Some(names),
+            News::Nodes(_) | News::Everything => None,
         };
-        let mut rest = pods.into_iter();
+        let places = self.places(&shape, &zones, scope);
+        if places.is_empty() && fresh.is_empty() {
+            return 0;
+        }
+        let mut pods = fresh;
+        if is_woken {
+            pods.extend(self.unschedulable.take(&shape));
+            pods.sort_unstable();
+        }
+        // Counting other pods is dear, and moot where no node has room.
+        let mut terms = if places.is_empty() {
+            TermStates::default()
+        } else {
+            TermStates::new(self, &shape)
+        };
+        let (bound, failed) = self.place_all(&shape, pods, &places, &mut terms);
+        self.report_failed(&shape, &failed, &zones, &terms);
+        self.unschedulable.extend(&shape, failed);
+        bound
+    }
+
+    /// Places pods of one shape while that works. Returns how many were bound, and those that were not.
+    fn place_all(
+        &mut self,
+        shape: &Arc<PodShape>,
+        pods: Vec<ObjectKey>,
+        places: &[String],
+        terms: &mut TermStates,
+    ) -> (usize, Vec<ObjectKey>) {
+        let mut bound = 0;
         let mut failed: Vec<ObjectKey> = Vec::new();
-        for key in rest.by_ref() {
-            let mut here = rejections.clone();
-            let Some(node) = self.choose(shape, &candidates, &terms, &mut here) else {
+        let mut rest = pods.into_iter();
+        while let Some(key) = rest.next() {
+            let Some(node) = self.choose(shape, places, terms) else {
                 // What one pod of a shape cannot find, the next cannot either.
                 failed.push(key);
                 failed.extend(rest);
-                let message = report::message(self.nodes.len(), &here);
-                self.report_unschedulable(&failed, &message);
                 break;
             };
             if !self.bind(&key, &node, shape) {
@@ -86,64 +124,50 @@ impl Cluster {
                 continue;
             }
             bound += 1;
-            terms.placed(self, &node);
+            if let Some(node) = self.nodes.get(&node) {
+                terms.placed(node);
+            }
             if !shape.claims.is_empty() {
                 // The volume now has a zone: the next pod that shares it is judged anew.
                 self.queue.extend(rest);
                 break;
             }
         }
-        self.unschedulable.extend(failed);
-        bound
+        (bound, failed)
     }
 
-    /// Nodes on which the shape may run as far as that does not depend on other pods.
-    fn candidates(
+    /// Nodes with room on which the shape may run as far as that does not depend on other pods, by name.
+    fn places(
         &self,
         shape: &PodShape,
         zones: &ClaimZones,
-        rejections: &mut Rejections,
-    ) -> BTreeSet<String> {
-        let mut candidates = BTreeSet::new();
-        let mut judge =
-            |node: &crate::cluster::NodeRecord| match filter::static_rejection(shape, node)
-                .or_else(|| zones.rejection(node))
-            {
-                None => drop(candidates.insert(node.name.clone())),
-                Some(reason) => *rejections.entry(reason).or_default() += 1,
-            };
-        if let Some(name) = shape.pinned_node() {
-            let others = self.nodes.len().saturating_sub(1);
-            if let Some(node) = self.nodes.get(name) {
-                judge(node);
+        scope: Option<&BTreeSet<String>>,
+    ) -> Vec<String> {
+        let fits = |node: &&NodeRecord| {
+            filter::resource_rejection(shape, node).is_none()
+                && filter::static_rejection(shape, node).is_none()
+                && zones.admit(node)
+        };
+        let named = |name: &str| self.nodes.get(name);
+        let name = |node: &NodeRecord| node.name.clone();
+        match (shape.pinned_node(), scope) {
+            (Some(pinned), _) => named(pinned).filter(fits).map(name).into_iter().collect(),
+            (None, Some(scope)) => {
+                let nodes = scope.iter().filter_map(|node| named(node));
+                nodes.filter(fits).map(name).collect()
             }
-            if others > 0 {
-                *rejections
-                    .entry(Rejection::Affinity.to_string())
-                    .or_default() += others;
-            }
-        } else {
-            self.nodes.values().for_each(judge);
+            (None, None) => self.nodes.values().filter(fits).map(name).collect(),
         }
-        candidates
     }
 
-    fn choose(
-        &self,
-        shape: &PodShape,
-        candidates: &BTreeSet<String>,
-        terms: &TermStates,
-        rejections: &mut Rejections,
-    ) -> Option<String> {
+    fn choose(&self, shape: &PodShape, places: &[String], terms: &TermStates) -> Option<String> {
         let mut best: Option<(i64, &str)> = None;
-        for name in candidates {
+        for name in places {
             let Some(node) = self.nodes.get(name) else {
                 continue;
             };
-            let rejection =
-                filter::resource_rejection(shape, node).or_else(|| terms.rejection(node));
-            if let Some(reason) = rejection {
-                *rejections.entry(reason).or_default() += 1;
+            let is_out = filter::resource_rejection(shape, node).is_some();
+            if is_out || terms.rejection(node).is_some() {
                 continue;
             }
             let score = score::score(shape, node) + terms.score(node);
@@ -154,7 +178,54 @@ impl Cluster {
         best.map(|(_, name)| name.to_owned())
     }
 
-    fn bind(&mut self, key: &ObjectKey, node: &str, shape: &PodShape) -> bool {
+    /// Why each node turned the shape down, with counts.
+    fn rejections(&self, shape: &PodShape, zones: &ClaimZones, terms: &TermStates) -> Rejections {
+        let mut counts: BTreeMap<Rejection<'_>, usize> = BTreeMap::new();
+        let mut judge = |node| {
+            let reason = filter::static_rejection(shape, node)
+                .or_else(|| (!zones.admit(node)).then_some(Rejection::Volume))
+                .or_else(|| filter::resource_rejection(shape, node))
+                .or_else(|| terms.rejection(node));
+            if let Some(reason) = reason {
+                *counts.entry(reason).or_default() += 1;
+            }
+        };
+        if let Some(name) = shape.pinned_node() {
+            let node = self.nodes.get(name);
+            node.into_iter().for_each(&mut judge);
+            let others = self.nodes.len().saturating_sub(1);
+            if others > 0 {
+                *counts.entry(Rejection::Affinity).or_default() += others;
+            }
+        } else {
+            self.nodes.values().for_each(judge);
+        }
+        let counts = counts.into_iter();
+        counts
+            .map(|(reason, count)| (reason.to_string(), count))
+            .collect()
+    }
+
+    /// Says why to those of the pods that were not told before.
+    fn report_failed(
+        &mut self,
+        shape: &PodShape,
+        failed: &[ObjectKey],
+        zones: &ClaimZones,
+        terms: &TermStates,
+    ) {
+        let is_new = |key: &ObjectKey| {
+            let pod = self.pods.get(key);
+            pod.is_some_and(|pod| !pod.reported_unschedulable)
+        };
+        if failed.iter().any(is_new) {
+            let rejections = self.rejections(shape, zones, terms);
+            let message = report::message(self.nodes.len(), &rejections);
+            self.report_unschedulable(failed, &message);
+        }
+    }
+
+    fn bind(&mut self, key: &ObjectKey, node: &str, shape: &Arc<PodShape>) -> bool {
         self.provision_claims(shape, node);
         if let Err(status) = self.api.bind(&key.namespace, &key.name, node) {
             tracing::debug!(pod = %key.name, %status, "a pod was not bound");
@@ -164,6 +235,32 @@ impl Cluster {
         if let Some(record) = self.nodes.get_mut(node) {
             record.add(key, shape);
         }
+        if !shape.anti_affinity.is_empty() {
+            self.anti_affine.insert(key.clone());
+        }
+        if let Some(pod) = self.pods.get_mut(key) {
+            pod.assumed = Some(node.to_owned());
+            if pod.is_live() {
+                self.census.add(shape, node);
+            }
+        }
         true
+    }
+}
+
+impl Look {
+    fn fresh(shape: Arc<PodShape>) -> Self {
+        Self {
+            shape,
+            fresh: Vec::new(),
+            is_woken: false,
+        }
+    }
+
+    fn woken(shape: Arc<PodShape>) -> Self {
+        Self {
+            is_woken: true,
+            ..Self::fresh(shape)
+        }
     }
 }

@@ -35,6 +35,37 @@ pub struct Statistics {
     pub calls: BTreeMap<&'static str, u64>,
 }
 
+/// What changes whenever an instance or a pod comes or goes; cheap enough to be asked all the time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Pulse {
+    /// Instances launched since the start.
+    pub launches: u64,
+    /// Terminations begun since the start.
+    pub terminations: u64,
+    /// Pods that run.
+    pub pods_running: usize,
+    /// Pods that wait, bound or not.
+    pub pods_pending: usize,
+}
+
+impl Pulse {
+    pub(crate) fn of(cluster: &Cluster) -> Self {
+        let mut pulse = Self {
+            launches: cluster.ec2.launches(),
+            terminations: cluster.ec2.terminations(),
+            ..Self::default()
+        };
+        for pod in cluster.pods.values() {
+            match pod.phase {
+                Phase::Running => pulse.pods_running += 1,
+                Phase::Pending => pulse.pods_pending += 1,
+                Phase::Succeeded | Phase::Failed => {}
+            }
+        }
+        pulse
+    }
+}
+
 impl Statistics {
     pub(crate) fn of(cluster: &Cluster) -> Self {
         let states = cluster.ec2.count_by_state();

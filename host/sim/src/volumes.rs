@@ -23,12 +23,9 @@ pub(crate) struct ClaimZones {
 }
 
 impl ClaimZones {
-    pub(crate) fn rejection(&self, node: &NodeRecord) -> Option<String> {
-        let allowed = self
-            .selectors
-            .iter()
-            .all(|selector| matches_selector(selector, node));
-        (!allowed).then(|| "node(s) had volume node affinity conflict".to_owned())
+    pub(crate) fn admit(&self, node: &NodeRecord) -> bool {
+        let mut selectors = self.selectors.iter();
+        selectors.all(|selector| matches_selector(selector, node))
     }
 }
 

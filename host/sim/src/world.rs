@@ -17,7 +17,7 @@ use crate::clock::SimulatedClock;
 use crate::cluster::{Cluster, Timer, WATCHED};
 use crate::ec2::{Ec2Config, InstanceEvent, SimulatedEc2};
 use crate::machine::{HEARTBEAT, later};
-use crate::statistics::Statistics;
+use crate::statistics::{Pulse, Statistics};
 use crate::volumes::gp3;
 
 /// Rounds without a pause, after which the loop lets the others run.
@@ -204,7 +204,7 @@ impl World {
             }
             return true;
         }
-        if !cluster.queue.is_empty() {
+        if cluster.is_scheduling_due() {
             return cluster.schedule() > 0 || busy;
         }
         busy
@@ -252,6 +252,11 @@ impl World {
     /// What there is, in numbers.
     pub fn statistics(&self) -> Statistics {
         Statistics::of(&self.cluster())
+    }
+
+    /// The few numbers by which a watcher sees that something happened.
+    pub fn pulse(&self) -> Pulse {
+        Pulse::of(&self.cluster())
     }
 
     /// Whether nothing is under way: no object to reconcile, no pod starting or stopping, no instance booting
@@ -310,7 +315,7 @@ impl Cluster {
 
     fn is_idle(&self) -> bool {
         self.dirty.is_empty()
-            && self.queue.is_empty()
+            && !self.is_scheduling_due()
             && self.ready.is_empty()
             && self.timers.work() == 0
     }

@@ -3,14 +3,16 @@
 //! Only marks; the disruption loop decides. Answers to `pkg/controllers/nodeclaim/disruption/controller.go`.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use apis::conditions::{self, Conditioned, Status};
-use apis::{Ec2NodeClass, NodeClaim, NodePool};
+use apis::{Ec2NodeClass, NodeClaim, NodePool, labels};
 use cloudprovider::CloudProvider;
 use jiff::Timestamp;
 use kube::ResourceExt;
+use state::facts::ClaimFacts;
 
 use crate::error::ReconcileError;
 use crate::node_claim::drift::{drift, is_instance_type_gone};
@@ -27,8 +29,25 @@ const TYPE_CHECK_PERIOD: Duration = Duration::from_mins(30);
 pub(crate) struct Markers {
     shell: Arc<Shell>,
     provider: Arc<dyn CloudProvider>,
-    /// When the type of a claim was last found on offer.
-    type_found_at: Mutex<BTreeMap<String, Timestamp>>,
+    /// What was found out about each claim, by its name.
+    known: Mutex<BTreeMap<String, Known>>,
+}
+
+/// What was found out about a claim.
+#[derive(Debug, Clone, Default)]
+struct Known {
+    /// When its type was last found on offer.
+    type_found_at: Option<Timestamp>,
+    /// The last answer about drift.
+    drift: Option<DriftAnswer>,
+}
+
+/// An answer about drift, and what it was an answer to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct DriftAnswer {
+    question: u64,
+    asked_at: Timestamp,
+    reason: Option<String>,
 }
 
 struct Observed {
@@ -50,21 +69,41 @@ impl Markers {
         Self {
             shell,
             provider,
-            type_found_at: Mutex::new(BTreeMap::new()),
+            known: Mutex::new(BTreeMap::new()),
         }
     }
 
-    async fn observe(&self, key: &ObjectKey) -> Result<Option<Observed>, ReconcileError> {
-        let Some(claim) = self.shell.node_claim(&key.name).await? else {
+    /// What the model alone can tell: when to look again at a claim that is marked as it should be. Most changes of
+    /// a claim are none to its marks, so that reading it and asking the provider each time would be for nothing.
+    fn settled(&self, facts: &ClaimFacts, pool: &NodePool, question: u64) -> Option<Action> {
+        let now = self.shell.now();
+        let answer = self
+            .known()
+            .get(&facts.name)
+            .and_then(|it| it.drift.clone());
+        let answer = if facts.conditions.launched_at.is_none() {
+            let reason = None;
+            DriftAnswer {
+                question,
+                asked_at: now,
+                reason,
+            }
+        } else {
+            answer.filter(|answer| answer.question == question)?
+        };
+        settled(facts, pool, &answer, now)
+    }
+
+    async fn observe(
+        &self,
+        key: &ObjectKey,
+        pool: Arc<NodePool>,
+        class: Option<Arc<Ec2NodeClass>>,
+    ) -> Result<Option<Observed>, ReconcileError> {
+        let claim = self.shell.node_claim(&key.name).await?;
+        let Some(claim) = claim.filter(|claim| claim.metadata.deletion_timestamp.is_none()) else {
             return Ok(None);
         };
-        if claim.metadata.deletion_timestamp.is_some() {
-            return Ok(None);
-        }
-        let Some(pool) = self.shell.node_pool(claim.pool_name()) else {
-            return Ok(None);
-        };
-        let class = self.shell.node_class(&claim.spec.node_class_ref.name);
         let mut observed = Observed {
             claim,
             pool,
@@ -93,23 +132,69 @@ impl Markers {
             .creation_timestamp
             .as_ref()
             .is_some_and(|created| remaining(created.0, TYPE_CHECK_AGE, now).is_zero());
-        let found_at = self.found_at().get(&name).copied();
+        let found_at = self.known().get(&name).and_then(|it| it.type_found_at);
         let is_due = found_at.is_none_or(|at| remaining(at, TYPE_CHECK_PERIOD, now).is_zero());
         if is_old && is_due {
             let types = self.provider.instance_types(pool, class).await?;
             if is_instance_type_gone(claim, &types) {
                 return Ok(Some(conditions::reason::INSTANCE_TYPE_NOT_FOUND.to_owned()));
             }
-            self.found_at().insert(name, now);
+            self.known().entry(name).or_default().type_found_at = Some(now);
         }
         Ok(self.provider.is_drifted(claim, class).await?)
     }
 
-    fn found_at(&self) -> std::sync::MutexGuard<'_, BTreeMap<String, Timestamp>> {
-        self.type_found_at
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+    fn known(&self) -> MutexGuard<'_, BTreeMap<String, Known>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// When to look again at a claim whose marks are right and whose answer about drift still holds.
+fn settled(
+    facts: &ClaimFacts,
+    pool: &NodePool,
+    answer: &DriftAnswer,
+    now: Timestamp,
+) -> Option<Action> {
+    let left = remaining(answer.asked_at, DRIFT_PERIOD, now);
+    let is_marked = facts.conditions.drifted_at.is_some();
+    if left.is_zero() || is_marked != answer.reason.is_some() {
+        return None;
+    }
+    let action = Action::RequeueAfter(left);
+    if pool.is_static() {
+        return Some(action);
+    }
+    let (wanted, consolidatable) = consolidatable(
+        pool,
+        facts.conditions.initialized_at,
+        facts.last_pod_event_at,
+        now,
+    );
+    let is_right = wanted == facts.conditions.consolidatable_at.is_some();
+    is_right.then(|| action.sooner(consolidatable))
+}
+
+/// All that an answer about drift depends on, but what happens outside of the cluster. Pools and claims change their
+/// status often, which makes no difference; a class resolves to images and subnets in its own.
+fn question(facts: &ClaimFacts, pool: &NodePool, class: Option<&Ec2NodeClass>) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    let ClaimFacts {
+        uid,
+        provider_id,
+        labels,
+        annotations,
+        ..
+    } = facts;
+    (uid, provider_id, labels, annotations).hash(&mut hasher);
+    let meta = &pool.metadata;
+    (&meta.uid, meta.generation, &meta.annotations).hash(&mut hasher);
+    let class = class.map(|class| &class.metadata);
+    class
+        .map(|meta| (&meta.uid, &meta.resource_version))
+        .hash(&mut hasher);
+    facts.conditions.launched_at.is_some().hash(&mut hasher);
+    hasher.finish()
 }
 
 #[async_trait::async_trait]
@@ -117,24 +202,50 @@ impl Reconciler for Markers {
     type Key = ObjectKey;
 
     async fn reconcile(&self, key: &ObjectKey) -> Result<Action, ReconcileError> {
-        let Some(observed) = self.observe(key).await? else {
-            self.found_at().remove(&key.name);
+        let facts = self
+            .shell
+            .snapshot()
+            .node_of_claim(&key.name)
+            .and_then(|it| it.claim.clone());
+        let Some(facts) = facts.filter(|facts| facts.deleted_at.is_none()) else {
+            self.known().remove(&key.name);
             return Ok(Action::Await);
         };
-        let Decided { after, action } = decide(&observed, self.shell.now());
+        let pool = facts
+            .labels
+            .get(labels::NODEPOOL)
+            .map_or("", String::as_str);
+        let Some(pool) = self.shell.node_pool(pool) else {
+            return Ok(Action::Await);
+        };
+        let class = self.shell.node_class(&facts.node_class);
+        let question = question(&facts, &pool, class.as_deref());
+        if let Some(action) = self.settled(&facts, &pool, question) {
+            return Ok(action);
+        }
+        let Some(observed) = self.observe(key, pool, class).await? else {
+            self.known().remove(&key.name);
+            return Ok(Action::Await);
+        };
+        let now = self.shell.now();
+        let Decided { after, action } = decide(&observed, now);
+        let drifted = after.condition(conditions::DRIFTED);
+        let reason = drifted.map(|it| it.reason.clone());
         if after.conditions() != observed.claim.conditions() {
             self.shell
                 .write_claim_status(&observed.claim, &after)
                 .await?;
             let was = observed.claim.is_condition_true(conditions::DRIFTED);
-            if !was && after.is_condition_true(conditions::DRIFTED) {
-                let why = after
-                    .condition(conditions::DRIFTED)
-                    .map(|it| it.reason.clone());
-                self.shell
-                    .say(format!("{} drifted: {}", key.name, why.unwrap_or_default()));
+            if let Some(why) = reason.as_ref().filter(|_| !was) {
+                self.shell.say(format!("{} drifted: {why}", key.name));
             }
         }
+        let answer = DriftAnswer {
+            question,
+            asked_at: now,
+            reason,
+        };
+        self.known().entry(key.name.clone()).or_default().drift = Some(answer);
         Ok(action)
     }
 }
@@ -175,29 +286,39 @@ fn mark_drift(observed: &Observed, now: Timestamp) -> (NodeClaim, Duration) {
     (after, DRIFT_PERIOD)
 }
 
-/// Quiet counts from the last pod event, or from initialization where there was none.
 fn mark_consolidatable(claim: &NodeClaim, pool: &NodePool, now: Timestamp) -> (NodeClaim, Action) {
-    let without = || claim.without(conditions::CONSOLIDATABLE, now);
-    let Some(after) = pool.spec.disruption.consolidate_after.duration() else {
-        return (without(), Action::Await);
+    let is_initialized = claim.is_true(conditions::INITIALIZED);
+    let initialized_at = is_initialized.then(|| claim.condition_since(conditions::INITIALIZED));
+    let status = claim.status.as_ref();
+    let last_event = status.and_then(|status| status.last_pod_event_time.as_ref());
+    let last_event = last_event.map(|time| time.0);
+    let (wanted, action) = consolidatable(pool, initialized_at, last_event, now);
+    let after = if wanted {
+        claim.with_true(conditions::CONSOLIDATABLE, now)
+    } else {
+        claim.without(conditions::CONSOLIDATABLE, now)
     };
-    if !claim.is_true(conditions::INITIALIZED) {
-        return (without(), Action::Await);
-    }
-    let last_event = claim
-        .status
-        .as_ref()
-        .and_then(|status| status.last_pod_event_time.as_ref());
-    let initialized_at = claim.condition_since(conditions::INITIALIZED);
-    let quiet_since = last_event.map_or(initialized_at, |time| time.0);
+    (after, action)
+}
+
+/// Whether a claim was quiet for long enough, and when to look again if not. Quiet counts from the last pod event, or
+/// from initialization where there was none.
+fn consolidatable(
+    pool: &NodePool,
+    initialized_at: Option<Timestamp>,
+    last_event: Option<Timestamp>,
+    now: Timestamp,
+) -> (bool, Action) {
+    let after = pool.spec.disruption.consolidate_after.duration();
+    let (Some(after), Some(initialized_at)) = (after, initialized_at) else {
+        return (false, Action::Await);
+    };
+    let quiet_since = last_event.unwrap_or(initialized_at);
     let left = remaining(quiet_since, after.to_std(), now);
     if left.is_zero() {
-        (
-            claim.with_true(conditions::CONSOLIDATABLE, now),
-            Action::Await,
-        )
+        (true, Action::Await)
     } else {
-        (without(), Action::RequeueAfter(left))
+        (false, Action::RequeueAfter(left))
     }
 }
 
@@ -281,5 +402,43 @@ mod tests {
                 .condition(conditions::DRIFTED)
                 .is_none()
         );
+    }
+
+    #[test]
+    fn a_claim_marked_as_it_should_be_is_left_alone_until_an_answer_grows_old() {
+        let pool =
+            |after: &str| observed(&json!({"consolidateAfter": after}), &json!({}), None).pool;
+        let at = |second| Timestamp::from_second(second).unwrap();
+        let facts = |mut conditions: Value| {
+            let mut status = status(None);
+            let told = status["conditions"].as_array_mut().unwrap();
+            told.append(conditions.as_array_mut().unwrap());
+            ClaimFacts::parse(&observed(&json!({}), &status, None).claim)
+        };
+        let is = |name: &str| json!([{"type": name, "status": "True", "reason": name, "message": "", "lastTransitionTime": "1970-01-01T00:01:30Z"}]);
+        let look = |facts: &ClaimFacts, after: &str, reason: Option<&str>, second| {
+            let answer = DriftAnswer {
+                question: 0,
+                asked_at: at(100),
+                reason: reason.map(str::to_owned),
+            };
+            settled(facts, &pool(after), &answer, at(second))
+        };
+        let in_seconds = |seconds| Some(Action::RequeueAfter(Duration::from_secs(seconds)));
+        let plain = facts(json!([]));
+        assert_eq!(look(&plain, "Never", None, 110), in_seconds(290));
+        assert_eq!(look(&plain, "Never", None, 400), None, "the answer is old");
+        assert_eq!(look(&plain, "60s", None, 110), in_seconds(10), "quiet soon");
+        assert_eq!(look(&plain, "60s", None, 120), None, "quiet and not marked");
+        assert_eq!(look(&plain, "Never", Some("AMIDrift"), 110), None);
+        let quiet = facts(is("Consolidatable"));
+        assert_eq!(look(&quiet, "60s", None, 130), in_seconds(270));
+        assert_eq!(look(&quiet, "Never", None, 130), None, "no longer wanted");
+        let drifted = facts(is("Drifted"));
+        assert_eq!(
+            look(&drifted, "Never", Some("AMIDrift"), 110),
+            in_seconds(290)
+        );
+        assert_eq!(look(&drifted, "Never", None, 110), None);
     }
 }

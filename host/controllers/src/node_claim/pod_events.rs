@@ -22,13 +22,16 @@ pub(crate) struct PodEvents {
     pub(crate) shell: Arc<Shell>,
 }
 
+/// Whether what was noted last is good enough.
+fn is_recent(last: Option<Timestamp>, now: Timestamp) -> bool {
+    last.is_some_and(|last| !remaining(last, DEDUPE, now).is_zero())
+}
+
 /// The claim with the time noted, unless that was done lately.
 fn decide(claim: &NodeClaim, now: Timestamp) -> Option<NodeClaim> {
-    let last = claim
-        .status
-        .as_ref()
-        .and_then(|status| status.last_pod_event_time.as_ref());
-    if last.is_some_and(|last| !remaining(last.0, DEDUPE, now).is_zero()) {
+    let status = claim.status.as_ref();
+    let last = status.and_then(|status| status.last_pod_event_time.as_ref());
+    if is_recent(last.map(|time| time.0), now) {
         return None;
     }
     let mut after = claim.clone();
@@ -43,6 +46,11 @@ impl Reconciler for PodEvents {
     type Key = ObjectKey;
 
     async fn reconcile(&self, key: &ObjectKey) -> Result<Action, ReconcileError> {
+        let facts = self.shell.snapshot().node_of_claim(&key.name).cloned();
+        let last = facts.and_then(|node| node.claim.as_ref()?.last_pod_event_at);
+        if is_recent(last, self.shell.now()) {
+            return Ok(Action::Await);
+        }
         let observed = self.shell.node_claim(&key.name).await?;
         let Some(claim) = observed else {
             return Ok(Action::Await);

@@ -9,6 +9,7 @@ use controllers::Activity;
 use serde_json::Value;
 use sim::World;
 use sim::api_server::{Resource, Selection};
+use sim::statistics::Pulse;
 
 use super::frame::{Frame, NodeLine, NodeStatus, round};
 use super::live_view::Screen;
@@ -62,7 +63,7 @@ impl<'a> Watcher<'a> {
             }
             let elapsed = self.world.clock().elapsed();
             view.show(self, elapsed)?;
-            let is_quiet = quiet.observe(elapsed, self.is_busy(), self.fingerprint());
+            let is_quiet = quiet.observe(elapsed, self.is_busy(), self.world.pulse());
             match until {
                 Until::Settled if is_quiet => return Ok(Ended::Settled),
                 Until::Settled if elapsed > PATIENCE => return Ok(Ended::NeverSettled),
@@ -189,17 +190,6 @@ impl<'a> Watcher<'a> {
             .map_or(idle, |stack| stack.controllers.activity())
     }
 
-    /// Changes whenever an instance or a pod comes or goes.
-    fn fingerprint(&self) -> (u64, u64, usize, usize) {
-        let statistics = self.world.statistics();
-        (
-            statistics.launches,
-            statistics.terminations,
-            statistics.pods_running,
-            statistics.pods_pending,
-        )
-    }
-
     fn node_line(&self, node: &Value, requested: &BTreeMap<String, Requested>) -> NodeLine {
         let name = node["metadata"]["name"]
             .as_str()
@@ -231,19 +221,14 @@ impl<'a> Watcher<'a> {
 /// Notices when nothing happened for long enough.
 #[derive(Default)]
 struct Quiet {
-    last: Option<(u64, u64, usize, usize)>,
+    last: Option<Pulse>,
     since: Option<Duration>,
 }
 
 impl Quiet {
-    fn observe(
-        &mut self,
-        elapsed: Duration,
-        is_busy: bool,
-        fingerprint: (u64, u64, usize, usize),
-    ) -> bool {
-        if is_busy || self.last != Some(fingerprint) {
-            self.last = Some(fingerprint);
+    fn observe(&mut self, elapsed: Duration, is_busy: bool, pulse: Pulse) -> bool {
+        if is_busy || self.last != Some(pulse) {
+            self.last = Some(pulse);
             self.since = None;
             return false;
         }

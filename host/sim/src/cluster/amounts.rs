@@ -17,6 +17,15 @@ pub(crate) struct Amounts {
     pub(crate) extended: BTreeMap<String, i64>,
 }
 
+/// What there is too little of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Shortage<'a> {
+    /// The node runs as many pods as it can.
+    Pods,
+    /// A resource, by name.
+    Of(&'a str),
+}
+
 impl Amounts {
     pub(crate) fn from_quantities(list: &BTreeMap<String, Quantity>) -> Self {
         let mut amounts = Self::default();
@@ -70,10 +79,10 @@ impl Amounts {
         }
     }
 
-    /// The first resource of which `self` wants more than is free, as kube-scheduler words it.
-    pub(crate) fn shortage(&self, free: &Self) -> Option<String> {
+    /// The first resource of which `self` wants more than is free, in kube-scheduler's order.
+    pub(crate) fn shortage(&self, free: &Self) -> Option<Shortage<'_>> {
         if self.pods > free.pods {
-            return Some("Too many pods".to_owned());
+            return Some(Shortage::Pods);
         }
         let common = [
             ("cpu", self.cpu, free.cpu),
@@ -94,9 +103,7 @@ impl Amounts {
             });
             short.map(|(name, _)| name.as_str())
         };
-        short
-            .or_else(extended)
-            .map(|name| format!("Insufficient {name}"))
+        short.or_else(extended).map(Shortage::Of)
     }
 
     /// Whether `self` fits into what is free.

@@ -33,6 +33,8 @@ pub(crate) struct PodRecord {
     pub(crate) owner: Option<Owner>,
     pub(crate) shape: Arc<PodShape>,
     pub(crate) node: Option<String>,
+    /// Where the scheduler has bound it, before the watch tells so.
+    pub(crate) assumed: Option<String>,
     pub(crate) phase: Phase,
     pub(crate) ready: bool,
     pub(crate) gated: bool,
@@ -67,6 +69,9 @@ impl PodRecord {
             shape: known.map_or_else(|| shapes.shape(&object), |old| Arc::clone(&old.shape)),
             owner: known.map_or_else(|| controller_of(&object), |old| old.owner.clone()),
             key: ObjectKey::of(&object),
+            assumed: old
+                .filter(|old| old.uid == uid)
+                .and_then(|old| old.assumed.clone()),
             node: spec["nodeName"]
                 .as_str()
                 .filter(|name| !name.is_empty())
@@ -93,17 +98,22 @@ impl PodRecord {
         }
     }
 
+    /// Its node, told or assumed.
+    pub(crate) fn place(&self) -> Option<&str> {
+        self.node.as_deref().or(self.assumed.as_deref())
+    }
+
     pub(crate) fn is_deleting(&self) -> bool {
         self.deletion.is_some()
     }
 
-    /// Counts towards its controller's replicas.
+    /// Counts towards its controller's replicas, and for rules about other pods.
     pub(crate) fn is_live(&self) -> bool {
         self.phase.is_active() && !self.is_deleting()
     }
 
     pub(crate) fn waits_for_scheduler(&self) -> bool {
-        self.node.is_none()
+        self.place().is_none()
             && self.phase == Phase::Pending
             && !self.gated
             && !self.is_deleting()

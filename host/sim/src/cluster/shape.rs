@@ -112,6 +112,14 @@ impl PodShape {
         }
     }
 
+    /// Whether a node is right or wrong for it whatever goes on elsewhere, unless pods there keep it off.
+    pub(crate) fn stands_alone(&self) -> bool {
+        self.spread.is_empty()
+            && self.affinity.is_empty()
+            && self.anti_affinity.is_empty()
+            && self.claims.is_empty()
+    }
+
     /// The one node that the pod may run on, for DaemonSet pods.
     pub(crate) fn pinned_node(&self) -> Option<&str> {
         let terms = &self.node_affinity.as_ref()?.node_selector_terms;

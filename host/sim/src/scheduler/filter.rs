@@ -5,13 +5,20 @@ use std::fmt;
 
 use k8s_openapi::api::core::v1::{NodeSelector, NodeSelectorRequirement, NodeSelectorTerm};
 
+use crate::cluster::amounts::Shortage;
 use crate::cluster::{NodeRecord, PodShape};
 
 /// Why a node was turned down, in kube-scheduler's words.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Rejection {
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Rejection<'a> {
     Unschedulable,
+    /// Key and value of the taint.
+    Taint(&'a str, &'a str),
     Affinity,
+    Volume,
+    TooManyPods,
+    /// The resource.
+    Insufficient(&'a str),
     HostPorts,
     PodAffinity,
     PodAntiAffinity,
@@ -20,11 +27,17 @@ pub(super) enum Rejection {
     SpreadMissingLabel,
 }
 
-impl fmt::Display for Rejection {
+impl fmt::Display for Rejection<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
+        let text = match self {
+            Self::Taint(key, value) => {
+                return write!(f, "node(s) had untolerated taint {{{key}: {value}}}");
+            }
+            Self::Insufficient(resource) => return write!(f, "Insufficient {resource}"),
             Self::Unschedulable => "node(s) were unschedulable",
             Self::Affinity => "node(s) didn't match Pod's node affinity/selector",
+            Self::Volume => "node(s) had volume node affinity conflict",
+            Self::TooManyPods => "Too many pods",
             Self::HostPorts => "node(s) didn't have free ports for the requested pod ports",
             Self::PodAffinity => "node(s) didn't match pod affinity rules",
             Self::PodAntiAffinity => "node(s) didn't match pod anti-affinity rules",
@@ -35,36 +48,43 @@ impl fmt::Display for Rejection {
             Self::SpreadMissingLabel => {
                 "node(s) didn't match pod topology spread constraints (missing required label)"
             }
-        })
+        };
+        f.write_str(text)
     }
 }
 
 /// What does not depend on the pods that run already.
-pub(super) fn static_rejection(shape: &PodShape, node: &NodeRecord) -> Option<String> {
+pub(super) fn static_rejection<'a>(
+    shape: &PodShape,
+    node: &'a NodeRecord,
+) -> Option<Rejection<'a>> {
     if node.unschedulable && !tolerates_unschedulable(shape) {
-        return Some(Rejection::Unschedulable.to_string());
+        return Some(Rejection::Unschedulable);
     }
     if let Some(taint) = node.untolerated(&shape.tolerations, &["NoSchedule", "NoExecute"]) {
         let value = taint.value.as_deref().unwrap_or_default();
-        return Some(format!(
-            "node(s) had untolerated taint {{{}: {value}}}",
-            taint.key
-        ));
+        return Some(Rejection::Taint(&taint.key, value));
     }
-    (!matches_node(shape, node)).then(|| Rejection::Affinity.to_string())
+    (!matches_node(shape, node)).then_some(Rejection::Affinity)
 }
 
 /// Resources and ports.
-pub(super) fn resource_rejection(shape: &PodShape, node: &NodeRecord) -> Option<String> {
+pub(super) fn resource_rejection<'a>(
+    shape: &'a PodShape,
+    node: &NodeRecord,
+) -> Option<Rejection<'a>> {
     if !shape.requests.fits(&node.free) {
-        return shape.requests.shortage(&node.free);
+        return shape.requests.shortage(&node.free).map(|it| match it {
+            Shortage::Pods => Rejection::TooManyPods,
+            Shortage::Of(resource) => Rejection::Insufficient(resource),
+        });
     }
     let taken = |port: &(String, i32)| node.host_ports.get(port).is_some_and(|count| *count > 0);
     shape
         .host_ports
         .iter()
         .any(taken)
-        .then(|| Rejection::HostPorts.to_string())
+        .then_some(Rejection::HostPorts)
 }
 
 /// Node selector and required node affinity.

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use k8s_openapi::api::core::v1::{PodAffinityTerm, TopologySpreadConstraint};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 
-use super::filter::{Rejection, matches_node};
+use super::filter::{Rejection, matches_node, static_rejection};
 use crate::cluster::shape::selects;
 use crate::cluster::{Cluster, NodeRecord, PodShape};
 
@@ -27,6 +27,9 @@ struct TermState {
     rule: Rule,
     topology_key: String,
     counts: BTreeMap<String, i64>,
+    /// The smallest and the largest count, 0 without any.
+    least: i64,
+    most: i64,
     /// The shape selects itself, so each placed pod counts.
     selects_self: bool,
 }
@@ -35,20 +38,18 @@ struct TermState {
 #[derive(Debug, Default)]
 pub(super) struct TermStates {
     terms: Vec<TermState>,
-    /// (topology key, domain) that existing pods' anti-affinity forbids.
-    forbidden: BTreeSet<(String, String)>,
+    /// Domains, by topology key, that existing pods' anti-affinity forbids.
+    forbidden: BTreeMap<String, BTreeSet<String>>,
 }
 
 impl TermStates {
-    pub(super) fn new(cluster: &Cluster, shape: &PodShape, candidates: &BTreeSet<String>) -> Self {
+    pub(super) fn new(cluster: &Cluster, shape: &PodShape) -> Self {
         let mut states = Self {
             terms: Vec::new(),
             forbidden: forbidden(cluster, shape),
         };
         for constraint in &shape.spread {
-            states
-                .terms
-                .push(spread(cluster, shape, constraint, candidates));
+            states.terms.push(spread(cluster, shape, constraint));
         }
         for term in &shape.affinity {
             states
@@ -63,16 +64,14 @@ impl TermStates {
         states
     }
 
-    pub(super) fn rejection(&self, node: &NodeRecord) -> Option<String> {
-        for (key, domain) in &self.forbidden {
-            if node.labels.get(key) == Some(domain) {
-                return Some(Rejection::ExistingAntiAffinity.to_string());
+    pub(super) fn rejection(&self, node: &NodeRecord) -> Option<Rejection<'static>> {
+        for (key, domains) in &self.forbidden {
+            let domain = node.labels.get(key);
+            if domain.is_some_and(|domain| domains.contains(domain)) {
+                return Some(Rejection::ExistingAntiAffinity);
             }
         }
-        self.terms
-            .iter()
-            .find_map(|term| term.rejection(node))
-            .map(|reason| reason.to_string())
+        self.terms.iter().find_map(|term| term.rejection(node))
     }
 
     /// Softly spread pods prefer domains with fewer of them.
@@ -82,58 +81,67 @@ impl TermStates {
             .iter()
             .filter(|term| matches!(term.rule, Rule::SpreadSoftly | Rule::Spread(..)));
         soft.map(|term| {
-            let most = term
-                .counts
-                .values()
-                .copied()
-                .max()
-                .unwrap_or_default()
-                .max(1);
-            let here = node
-                .labels
-                .get(&term.topology_key)
-                .and_then(|domain| term.counts.get(domain));
-            2 * 100 * (most - here.copied().unwrap_or_default()) / most
+            let most = term.most.max(1);
+            2 * 100 * (most - term.count_at(node).unwrap_or_default()) / most
         })
         .sum()
     }
 
     /// A pod of the shape was placed on a node.
-    pub(super) fn placed(&mut self, cluster: &Cluster, node: &str) {
-        let Some(node) = cluster.nodes.get(node) else {
-            return;
-        };
+    pub(super) fn placed(&mut self, node: &NodeRecord) {
         for term in self.terms.iter_mut().filter(|term| term.selects_self) {
             if let Some(domain) = node.labels.get(&term.topology_key) {
                 *term.counts.entry(domain.clone()).or_default() += 1;
+                term.measure();
             }
         }
     }
 }
 
 impl TermState {
-    fn rejection(&self, node: &NodeRecord) -> Option<Rejection> {
+    fn new(
+        rule: Rule,
+        topology_key: &str,
+        counts: BTreeMap<String, i64>,
+        selects_self: bool,
+    ) -> Self {
+        let mut term = Self {
+            rule,
+            topology_key: topology_key.to_owned(),
+            counts,
+            least: 0,
+            most: 0,
+            selects_self,
+        };
+        term.measure();
+        term
+    }
+
+    fn measure(&mut self) {
+        self.least = self.counts.values().copied().min().unwrap_or_default();
+        self.most = self.counts.values().copied().max().unwrap_or_default();
+    }
+
+    fn count_at(&self, node: &NodeRecord) -> Option<i64> {
+        let domain = node.labels.get(&self.topology_key)?;
+        self.counts.get(domain).copied()
+    }
+
+    fn rejection(&self, node: &NodeRecord) -> Option<Rejection<'static>> {
         let domain = node.labels.get(&self.topology_key);
-        let here = domain
-            .and_then(|domain| self.counts.get(domain))
-            .copied()
-            .unwrap_or_default();
+        let here = self.count_at(node).unwrap_or_default();
         match self.rule {
             Rule::SpreadSoftly => None,
             Rule::Spread(..) if domain.is_none() => Some(Rejection::SpreadMissingLabel),
             Rule::Spread(max_skew, min_domains) => {
                 let domains = i64::try_from(self.counts.len()).unwrap_or(i64::MAX);
-                let least = if domains < min_domains {
-                    0
-                } else {
-                    self.counts.values().copied().min().unwrap_or_default()
-                };
+                let least = if domains < min_domains { 0 } else { self.least };
                 let own = i64::from(self.selects_self);
                 (here + own - least > max_skew).then_some(Rejection::Spread)
             }
             Rule::Affinity => {
                 // The first of a group that asks for its own company may start it anywhere.
-                let starts = self.selects_self && self.counts.values().all(|count| *count == 0);
+                let starts = self.selects_self && self.most == 0;
                 (domain.is_none() || (here == 0 && !starts)).then_some(Rejection::PodAffinity)
             }
             Rule::AntiAffinity => (here > 0).then_some(Rejection::PodAntiAffinity),
@@ -141,12 +149,7 @@ impl TermState {
     }
 }
 
-fn spread(
-    cluster: &Cluster,
-    shape: &PodShape,
-    constraint: &TopologySpreadConstraint,
-    candidates: &BTreeSet<String>,
-) -> TermState {
+fn spread(cluster: &Cluster, shape: &PodShape, constraint: &TopologySpreadConstraint) -> TermState {
     let mut selector = constraint.label_selector.clone().unwrap_or_default();
     // matchLabelKeys narrow the selector to the pod's own values.
     for key in constraint.match_label_keys.iter().flatten() {
@@ -162,56 +165,54 @@ fn spread(
     let honors_taints = constraint.node_taints_policy.as_deref() == Some("Honor");
     let counts_node = |node: &NodeRecord| {
         (!honors_affinity || matches_node(shape, node))
-            && (!honors_taints || candidates.contains(&node.name))
+            && (!honors_taints || static_rejection(shape, node).is_none())
     };
+    // A domain without pods counts too.
     let mut counts = BTreeMap::new();
-    for node in cluster.nodes.values().filter(|node| counts_node(node)) {
-        if let Some(domain) = node.labels.get(key) {
-            *counts.entry(domain.clone()).or_default() += selected(cluster, node, |other| {
-                other.namespace == shape.namespace && selects(Some(&selector), &other.labels)
-            });
+    for node in cluster.nodes.values() {
+        if let Some(domain) = node.labels.get(key)
+            && !counts.contains_key(domain)
+            && counts_node(node)
+        {
+            counts.insert(domain.clone(), 0);
+        }
+    }
+    let is_selected = |other: &PodShape| {
+        other.namespace == shape.namespace && selects(Some(&selector), &other.labels)
+    };
+    for (node, count) in pods_selected(cluster, is_selected) {
+        if let Some(domain) = node.labels.get(key).filter(|_| counts_node(node)) {
+            *counts.entry(domain.clone()).or_default() += count;
         }
     }
     let min_domains = i64::from(constraint.min_domains.unwrap_or(1));
-    TermState {
-        rule: if constraint.when_unsatisfiable == "ScheduleAnyway" {
-            Rule::SpreadSoftly
-        } else {
-            Rule::Spread(i64::from(constraint.max_skew), min_domains)
-        },
-        topology_key: key.clone(),
-        counts,
-        selects_self: selects(Some(&selector), &shape.labels),
-    }
+    let rule = if constraint.when_unsatisfiable == "ScheduleAnyway" {
+        Rule::SpreadSoftly
+    } else {
+        Rule::Spread(i64::from(constraint.max_skew), min_domains)
+    };
+    TermState::new(rule, key, counts, selects(Some(&selector), &shape.labels))
 }
 
 fn affinity(cluster: &Cluster, shape: &PodShape, term: &PodAffinityTerm, rule: Rule) -> TermState {
     let covers = |other: &PodShape| covers(term, &shape.namespace, other);
     let mut counts = BTreeMap::new();
-    for node in cluster.nodes.values() {
-        let Some(domain) = node.labels.get(&term.topology_key) else {
-            continue;
-        };
-        let count = selected(cluster, node, covers);
-        if count > 0 {
+    for (node, count) in pods_selected(cluster, covers) {
+        if let Some(domain) = node.labels.get(&term.topology_key) {
             *counts.entry(domain.clone()).or_default() += count;
         }
     }
-    TermState {
-        rule,
-        topology_key: term.topology_key.clone(),
-        counts,
-        selects_self: covers(shape),
-    }
+    TermState::new(rule, &term.topology_key, counts, covers(shape))
 }
 
-/// Pods on a node that a rule is about.
-fn selected(cluster: &Cluster, node: &NodeRecord, is: impl Fn(&PodShape) -> bool) -> i64 {
-    let pods = node.pods.iter().filter_map(|key| cluster.pods.get(key));
-    let count = pods
-        .filter(|pod| !pod.is_deleting() && is(&pod.shape))
-        .count();
-    i64::try_from(count).unwrap_or(i64::MAX)
+/// Nodes with how many pods on them a rule is about: each shape is asked once, whatever the number of its pods.
+fn pods_selected<'a>(
+    cluster: &'a Cluster,
+    is: impl Fn(&PodShape) -> bool + 'a,
+) -> impl Iterator<Item = (&'a NodeRecord, i64)> {
+    let shapes = cluster.census.shapes().filter(move |(shape, _)| is(shape));
+    let places = shapes.flat_map(|(_, nodes)| nodes);
+    places.filter_map(|(name, count)| Some((cluster.nodes.get(name)?, *count)))
 }
 
 fn covers(term: &PodAffinityTerm, own_namespace: &str, other: &PodShape) -> bool {
@@ -226,22 +227,23 @@ fn covers(term: &PodAffinityTerm, own_namespace: &str, other: &PodShape) -> bool
     (listed || own || term.namespace_selector.is_some()) && selects(selector, &other.labels)
 }
 
-/// Domains from which the anti-affinity of pods that run keeps the shape away.
-fn forbidden(cluster: &Cluster, shape: &PodShape) -> BTreeSet<(String, String)> {
-    let mut forbidden = BTreeSet::new();
+/// Domains, by topology key, from which the anti-affinity of pods that run keeps the shape away.
+fn forbidden(cluster: &Cluster, shape: &PodShape) -> BTreeMap<String, BTreeSet<String>> {
+    let mut forbidden: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     for pod in cluster
         .anti_affine
         .iter()
         .filter_map(|key| cluster.pods.get(key))
     {
-        let Some(node) = pod.node.as_ref().and_then(|node| cluster.nodes.get(node)) else {
+        let Some(node) = pod.place().and_then(|node| cluster.nodes.get(node)) else {
             continue;
         };
         for term in &pod.shape.anti_affinity {
             if let Some(domain) = node.labels.get(&term.topology_key)
                 && covers(term, &pod.shape.namespace, shape)
             {
-                forbidden.insert((term.topology_key.clone(), domain.clone()));
+                let domains = forbidden.entry(term.topology_key.clone()).or_default();
+                domains.insert(domain.clone());
             }
         }
     }

@@ -2,13 +2,13 @@
 //!
 //! A rule is compiled once, when its definition is stored. Answers to apiextensions-apiserver's `schema/cel`.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
-use std::sync::{Arc, LazyLock};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
 use cel::extractors::This;
 use cel::objects::{Key, Map};
-use cel::{Context, Env, Program, Value as CelValue};
+use cel::{Context, Env, ExecutionError, Program, Value as CelValue};
 use regex::Regex;
 use serde_json::Value;
 
@@ -47,8 +47,57 @@ impl fmt::Debug for Rule {
     }
 }
 
+/// Compiled patterns of `matches` and `find`. The interpreter compiles a pattern each time it meets it, which costs
+/// more than everything else that a write does.
+static PATTERNS: Mutex<BTreeMap<String, Regex>> = Mutex::new(BTreeMap::new());
+/// Patterns kept; rules hold a few dozen, and a rule may make them up as it runs.
+const PATTERNS_MAX: usize = 512;
+/// The name under which rules call our own `matches`: the standard library's cannot be replaced.
+const MATCHES: &str = "matchesKept";
+
+fn pattern(text: &str) -> Result<Regex, regex::Error> {
+    let mut kept = PATTERNS.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(known) = kept.get(text) {
+        return Ok(known.clone());
+    }
+    let compiled = Regex::new(text)?;
+    if kept.len() >= PATTERNS_MAX {
+        kept.clear();
+    }
+    kept.insert(text.to_owned(), compiled.clone());
+    Ok(compiled)
+}
+
+/// The rule with calls of the method `matches` renamed; what stands in quotes is left alone.
+fn with_kept_patterns(source: &str) -> String {
+    const CALL: &str = ".matches(";
+    let mut out = String::with_capacity(source.len());
+    let mut quote = None;
+    let mut rest = source;
+    while let Some(next) = rest.chars().next() {
+        if quote.is_none() && rest.starts_with(CALL) {
+            out.push('.');
+            out.push_str(MATCHES);
+            out.push('(');
+            rest = &rest[CALL.len()..];
+            continue;
+        }
+        let is_escaping = quote.is_some() && next == '\\';
+        match (quote, next) {
+            (None, '\'' | '"') => quote = Some(next),
+            (Some(open), close) if open == close => quote = None,
+            _ => {}
+        }
+        let taken = if is_escaping { 2 } else { 1 };
+        let end = rest.char_indices().nth(taken).map_or(rest.len(), |it| it.0);
+        out.push_str(&rest[..end]);
+        rest = &rest[end..];
+    }
+    out
+}
+
 fn compile(source: &str) -> Result<Arc<Program>, String> {
-    let program = ENVIRONMENT.compile(source);
+    let program = ENVIRONMENT.compile(&with_kept_patterns(source));
     program
         .map(Arc::new)
         .map_err(|error| format!("compilation failed: {source}: {error}"))
@@ -119,8 +168,11 @@ pub(super) fn run(
         return;
     }
     let mut context = Context::with_env(ENVIRONMENT.clone());
-    let declared = context.add_function("find", find);
-    if let Err(error) = declared {
+    let declared = [
+        context.add_function("find", find),
+        context.add_function(MATCHES, matches),
+    ];
+    for error in declared.into_iter().filter_map(Result::err) {
         tracing::error!(%error, "a CEL function was refused");
     }
     context.add_variable_from_value("self", to_cel(Some(schema), value));
@@ -147,11 +199,24 @@ pub(super) fn run(
     clippy::needless_pass_by_value,
     reason = "the signature CEL's registry asks for"
 )]
-fn find(This(text): This<Arc<String>>, pattern: Arc<String>) -> CelValue {
-    let found = Regex::new(&pattern)
+fn find(This(text): This<Arc<String>>, wanted: Arc<String>) -> CelValue {
+    let found = pattern(&wanted)
         .ok()
         .and_then(|r| r.find(&text).map(|m| m.as_str().to_owned()));
     found.unwrap_or_default().into()
+}
+
+/// `'abc 123'.matches('[0-9]+')`: whether the pattern occurs.
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "the signature CEL's registry asks for"
+)]
+fn matches(This(text): This<Arc<String>>, wanted: Arc<String>) -> Result<CelValue, ExecutionError> {
+    let compiled = pattern(&wanted).map_err(|error| {
+        let message = format!("'{wanted}' not a valid regex:\n{error}");
+        ExecutionError::function_error("matches", message)
+    })?;
+    Ok(CelValue::Bool(compiled.is_match(&text)))
 }
 
 /// The value as CEL sees it; the schema tells integers from other numbers.
@@ -190,6 +255,27 @@ fn to_cel(schema: Option<&Schema>, value: &Value) -> CelValue {
             CelValue::Map(Map {
                 map: Arc::new(entries.collect::<HashMap<_, _>>()),
             })
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn calls_of_matches_are_renamed_and_quoted_text_is_not() {
+        let cases = [
+            ("self.matches('^a')", "self.matchesKept('^a')"),
+            ("'.matches('.size() > 0", "'.matches('.size() > 0"),
+            (r"'it\'s .matches(' == x", r"'it\'s .matches(' == x"),
+            (
+                "self.all(x, !x.matches(\"'\") && x.matches('ä.matches('))",
+                "self.all(x, !x.matchesKept(\"'\") && x.matchesKept('ä.matches('))",
+            ),
+        ];
+        for (source, expected) in cases {
+            assert_eq!(with_kept_patterns(source), expected);
         }
     }
 }

@@ -1,0 +1,112 @@
+//! Pods that found no node, and what happened since that could give them one.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use crate::api_server::ObjectKey;
+use crate::cluster::PodShape;
+
+/// Place of a shape in the scheduler's order: highest priority first, then the one seen first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct ShapeRank(Reverse<i32>, usize);
+
+impl ShapeRank {
+    pub(super) fn of(shape: &PodShape) -> Self {
+        Self(Reverse(shape.priority), shape.id)
+    }
+}
+
+/// What happened that could make room for pods that wait.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum News {
+    /// These nodes changed, or have more room.
+    Nodes(BTreeSet<String>),
+    /// Something that may matter on any node.
+    Everything,
+}
+
+impl Default for News {
+    fn default() -> Self {
+        Self::Nodes(BTreeSet::new())
+    }
+}
+
+impl News {
+    pub(crate) fn is_empty(&self) -> bool {
+        match self {
+            Self::Nodes(names) => names.is_empty(),
+            Self::Everything => false,
+        }
+    }
+
+    pub(crate) fn add_node(&mut self, name: &str) {
+        match self {
+            Self::Nodes(names) => {
+                names.insert(name.to_owned());
+            }
+            Self::Everything => {}
+        }
+    }
+}
+
+/// Pods that found no node, by shape.
+#[derive(Debug, Default)]
+pub(crate) struct Waiting {
+    ranks: BTreeMap<ObjectKey, ShapeRank>,
+    shapes: BTreeMap<ShapeRank, (Arc<PodShape>, BTreeSet<ObjectKey>)>,
+}
+
+impl Waiting {
+    pub(crate) fn len(&self) -> usize {
+        self.ranks.len()
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.ranks.is_empty()
+    }
+
+    pub(crate) fn contains(&self, key: &ObjectKey) -> bool {
+        self.ranks.contains_key(key)
+    }
+
+    pub(crate) fn remove(&mut self, key: &ObjectKey) {
+        let Some(rank) = self.ranks.remove(key) else {
+            return;
+        };
+        if let Some((_, pods)) = self.shapes.get_mut(&rank) {
+            pods.remove(key);
+            if pods.is_empty() {
+                self.shapes.remove(&rank);
+            }
+        }
+    }
+
+    pub(super) fn extend(&mut self, shape: &Arc<PodShape>, pods: Vec<ObjectKey>) {
+        if pods.is_empty() {
+            return;
+        }
+        let rank = ShapeRank::of(shape);
+        let of_shape = self.shapes.entry(rank);
+        let (_, of_shape) = of_shape.or_insert_with(|| (Arc::clone(shape), BTreeSet::new()));
+        for key in pods {
+            of_shape.insert(key.clone());
+            self.ranks.insert(key, rank);
+        }
+    }
+
+    /// All pods of a shape; they wait no longer.
+    pub(super) fn take(&mut self, shape: &PodShape) -> BTreeSet<ObjectKey> {
+        let pods = self.shapes.remove(&ShapeRank::of(shape));
+        let pods = pods.map(|(_, pods)| pods).unwrap_or_default();
+        for key in &pods {
+            self.ranks.remove(key);
+        }
+        pods
+    }
+
+    pub(super) fn shapes(&self) -> impl Iterator<Item = (ShapeRank, &Arc<PodShape>)> {
+        let shapes = self.shapes.iter();
+        shapes.map(|(rank, (shape, _))| (*rank, shape))
+    }
+}
