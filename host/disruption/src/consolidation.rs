@@ -20,6 +20,7 @@ use crate::command::Proposal;
 use crate::method::Method;
 use crate::simulation::{Purpose, Simulated, Simulator};
 
+pub use many::SAVINGS_SHARE_MIN;
 pub use price::{Floor, Prices};
 use price::{Types, truncate};
 

@@ -6,7 +6,7 @@
 
 use crate::candidate::Candidate;
 use crate::command::Proposal;
-use crate::consolidation::Floor;
+use crate::consolidation::{Floor, SAVINGS_SHARE_MIN};
 
 /// How many of the most wasteful nodes are tried together.
 pub const REPACKED: [usize; 11] = [2, 3, 4, 6, 8, 12, 16, 24, 36, 60, 100];
@@ -39,11 +39,13 @@ pub fn search(
     valid
 }
 
-/// The rows whose price exceeds the least that their pods could cost, most wasteful first.
+/// The rows whose price exceeds the least that their pods could cost by as much as a move must save, most wasteful
+/// first: the others would only make the move larger.
 pub fn by_waste(candidates: &[Candidate], rows: &[usize], floor: &Floor) -> Vec<usize> {
     let waste = |row: usize| {
         let it = candidates.get(row)?;
-        Some(it.price_per_hour - floor.price_per_hour(&it.requests))
+        let waste = it.price_per_hour - floor.price_per_hour(&it.requests);
+        (waste >= it.price_per_hour * SAVINGS_SHARE_MIN).then_some(waste)
     };
     let mut wasteful: Vec<(f64, usize)> = rows
         .iter()

@@ -15,7 +15,7 @@ use crate::method::Method;
 use crate::simulation::Purpose;
 
 /// What several new nodes must save at least, of the cost of what goes: each launch is a risk of its own.
-const SAVINGS_SHARE_MIN: f64 = 0.05;
+pub const SAVINGS_SHARE_MIN: f64 = 0.05;
 /// Most new nodes of one move.
 const NODES_MAX: usize = 50;
 

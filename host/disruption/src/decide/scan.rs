@@ -41,6 +41,8 @@ pub(super) struct Scan<'a> {
     /// Rows in the policy's order; rows to skip are absent.
     order: Option<Vec<usize>>,
     findings: Vec<Option<Obstacle>>,
+    /// What keeps drifted nodes: consolidation, which looks at them too, does not talk over it.
+    drift_findings: BTreeMap<usize, Obstacle>,
     uses: Vec<PolicyUse>,
     memory: Memory,
     eligible: BTreeMap<Method, u32>,
@@ -57,6 +59,7 @@ impl<'a> Scan<'a> {
         memory.holds.retain(|_, until| *until > input.options.now);
         Self {
             findings: vec![None; candidates.len()],
+            drift_findings: BTreeMap::new(),
             uses: budgets.uses.clone(),
             input,
             hooks,
@@ -113,17 +116,25 @@ impl<'a> Scan<'a> {
 
     /// One drifted node and what replaces it.
     pub(super) fn drift(&mut self) -> Option<Command> {
-        let method = Method::Drift;
         let rows: Vec<usize> = drift::order(&self.candidates);
+        let command = self.first_drifted(rows.clone());
+        for row in rows {
+            if let Some(Some(finding)) = self.findings.get(row) {
+                self.drift_findings.insert(row, finding.clone());
+            }
+        }
+        command
+    }
+
+    fn first_drifted(&mut self, rows: Vec<usize>) -> Option<Command> {
+        let method = Method::Drift;
         let rows = self.unblocked(rows, method);
         self.count(method, rows.len());
         let mut budgets = self.budgets.clone();
         let (rows, _) = self.within(&rows, method, &mut budgets);
         for row in rows {
             self.prepare();
-            let Some(simulator) = &self.simulator else {
-                break;
-            };
+            let simulator = self.simulator.as_ref()?;
             match drift::compute(simulator, &self.candidates, row) {
                 Ok(proposal) => {
                     if let Some((proposal, verdict)) = self.approved(vec![proposal]).pop() {
@@ -441,9 +452,13 @@ impl<'a> Scan<'a> {
             .collect();
         let mut events = blocked;
         self.memory.findings.clear();
-        for (candidate, finding) in self.candidates.iter().zip(&self.findings) {
-            let finding = finding
-                .clone()
+        let rows = (0..).zip(self.candidates.iter().zip(&self.findings));
+        for (row, (candidate, finding)) in rows {
+            let is_chosen = finding.as_ref().is_some_and(|it| it.outcome.is_chosen());
+            let of_drift = self.drift_findings.get(&row).filter(|_| !is_chosen);
+            let finding = of_drift
+                .or(finding.as_ref())
+                .cloned()
                 .unwrap_or_else(|| unexamined(candidate, command.is_some()));
             self.memory.findings.insert(
                 candidate.claim().to_owned(),

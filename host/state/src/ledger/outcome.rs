@@ -127,6 +127,17 @@ outcomes! {
 }
 
 impl OutcomeId {
+    /// Whether a scan decided that the node goes.
+    pub fn is_chosen(self) -> bool {
+        matches!(
+            self,
+            Self::NodeChosenEmpty
+                | Self::NodeChosenDrifted
+                | Self::NodeChosenMulti
+                | Self::NodeChosenSingle
+        )
+    }
+
     /// The table for people: `OUTCOMES.md` of this crate, which a test compares.
     pub fn document() -> String {
         use std::fmt::Write;
