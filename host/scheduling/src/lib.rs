@@ -7,6 +7,7 @@
 pub mod error;
 pub mod instance_type;
 pub mod interrupt;
+pub mod node_overlay;
 pub mod pod;
 pub mod problem;
 pub mod ranking;

@@ -84,6 +84,9 @@ pub struct Given {
     /// Namespaces with their labels.
     #[serde(default)]
     pub namespaces: Named<BTreeMap<String, String>>,
+    /// NodeOverlays.
+    #[serde(default)]
+    pub overlays: Named<OverlayGiven>,
     /// PodDisruptionBudgets, as their spec.
     #[serde(default)]
     pub disruption_budgets: Named<Value>,
@@ -328,6 +331,27 @@ pub struct StorageClassGiven {
     pub immediate: bool,
 }
 
+/// A NodeOverlay.
+#[derive(Debug, Default, Clone, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct OverlayGiven {
+    /// Requirements, in words.
+    #[serde(default)]
+    pub require: Vec<String>,
+    /// The price instead.
+    #[serde(default)]
+    pub price: Option<Text>,
+    /// What is added to the price, such as `+0.1` or `-10%`.
+    #[serde(default)]
+    pub adjust: Option<String>,
+    /// Resources to add.
+    #[serde(default)]
+    pub capacity: Named<Text>,
+    /// Weight.
+    #[serde(default)]
+    pub weight: Option<i32>,
+}
+
 /// Options of the solve.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
@@ -372,6 +396,9 @@ pub struct Expect {
     /// Pods or groups that are not looked at: neither placed nor given a reason.
     #[serde(default)]
     pub overlooked: Vec<String>,
+    /// Overlays that are not applied because another touches the same.
+    #[serde(default)]
+    pub conflicts: Vec<String>,
     /// The claims, in any order, each matched by one entry.
     #[serde(default)]
     pub claims: Option<Vec<ClaimExpect>>,

@@ -23,6 +23,10 @@ pub fn faults(expect: &Expect, world: &World, solution: &Solution) -> Result<Vec
     let view = View::new(world, solution);
     let mut faults = Vec::new();
     view.unplaced(expect, &mut faults)?;
+    let conflicts: Vec<&String> = world.conflicts.iter().collect();
+    if conflicts != expect.conflicts.iter().collect::<Vec<_>>() {
+        faults.push(format!("conflicts {conflicts:?}"));
+    }
     if let Some(wanted) = &expect.nodes {
         let count = solution.claims.len();
         if !meets_count(&wanted.0, count)? {

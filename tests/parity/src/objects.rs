@@ -3,13 +3,13 @@
 //! Objects are made as JSON and read back as their types, as the API server would send them.
 
 use anyhow::{Context as _, Result};
-use apis::NodePool;
 use apis::labels;
+use apis::{NodeOverlay, NodePool};
 use k8s_openapi::api::core::v1::Pod;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
-use crate::case::{PodGiven, PoolGiven, Text};
+use crate::case::{OverlayGiven, PodGiven, PoolGiven, Text};
 use crate::words;
 
 /// Creation of everything in a case.
@@ -84,6 +84,31 @@ pub fn node_pool(name: &str, given: &PoolGiven) -> Result<NodePool> {
         pool["metadata"]["deletionTimestamp"] = json!(CREATED);
     }
     read(pool)
+}
+
+/// A NodeOverlay.
+pub fn node_overlay(name: &str, given: &OverlayGiven) -> Result<NodeOverlay> {
+    let requirements: Vec<Value> = given
+        .require
+        .iter()
+        .map(|it| words::requirement(it))
+        .collect::<Result<_>>()?;
+    let mut spec = json!({"requirements": requirements, "capacity": texts(&given.capacity)});
+    if let Some(price) = &given.price {
+        spec["price"] = json!(price.0);
+    }
+    if let Some(adjust) = &given.adjust {
+        spec["priceAdjustment"] = json!(adjust);
+    }
+    if let Some(weight) = given.weight {
+        spec["weight"] = json!(weight);
+    }
+    read(json!({
+        "apiVersion": "karpenter.sh/v1alpha1",
+        "kind": "NodeOverlay",
+        "metadata": {"name": name},
+        "spec": spec,
+    }))
 }
 
 /// Names of the pods of a group.

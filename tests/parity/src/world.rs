@@ -1,13 +1,15 @@
 //! From a case to a problem, the way the controllers go: events, cluster, snapshot, pools with their types.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use anyhow::{Context as _, Result};
+use apis::NodeOverlay;
 use apis::labels;
 use apis::resources::Resources;
 use jiff::Timestamp;
 use scheduling::instance_type::InstanceType;
+use scheduling::node_overlay;
 use scheduling::pod::PodKey;
 use scheduling::problem::{
     MinValuesPolicy, Options, Packing, PreferencePolicy, Problem, ReservedMode,
@@ -27,6 +29,8 @@ pub struct World {
     pub problem: Problem,
     /// Pods left out of the problem, with the reason in words.
     pub ignored: BTreeMap<PodKey, String>,
+    /// Overlays that conflict.
+    pub conflicts: BTreeSet<String>,
     /// Pods of each group: pending ones of the group's name, and bound ones by their node.
     pub groups: BTreeMap<String, Group>,
 }
@@ -67,7 +71,7 @@ pub fn build(case: &Case, packing: Packing) -> Result<World> {
     maker.namespaces(given)?;
     let snapshot = maker.cluster.snapshot();
     let (pools, _) = provisioning::provisionable_pools(&snapshot);
-    let pools: Vec<PoolTypes> = pools
+    let mut pools: Vec<PoolTypes> = pools
         .into_iter()
         .map(|node_pool| {
             let name = node_pool.metadata.name.clone().unwrap_or_default();
@@ -78,6 +82,7 @@ pub fn build(case: &Case, packing: Packing) -> Result<World> {
             }
         })
         .collect();
+    let conflicts = overlay(given, &mut pools)?;
     let options = options(&case.when, packing, now)?;
     let input = provisioning::problem_for_provisioning(&snapshot, &pools, options, now);
     Ok(World {
@@ -87,8 +92,33 @@ pub fn build(case: &Case, packing: Packing) -> Result<World> {
             .into_iter()
             .map(|(key, reason)| (key, reason.to_string()))
             .collect(),
+        conflicts,
         groups: maker.groups,
     })
+}
+
+/// Puts overlays on what pools may buy; returns those that conflict.
+fn overlay(given: &Given, pools: &mut [PoolTypes]) -> Result<BTreeSet<String>> {
+    if given.overlays.is_empty() {
+        return Ok(BTreeSet::new());
+    }
+    let overlays: Vec<NodeOverlay> = given
+        .overlays
+        .iter()
+        .map(|(name, it)| objects::node_overlay(name, it))
+        .collect::<Result<_>>()?;
+    let catalogue: Vec<_> = pools
+        .iter()
+        .map(|it| (Arc::clone(&it.node_pool), Arc::clone(&it.instance_types)))
+        .collect();
+    let mut overlaid = node_overlay::apply(&overlays, &catalogue);
+    for pool in pools {
+        let name = pool.node_pool.metadata.name.as_deref().unwrap_or_default();
+        if let Some(types) = overlaid.instance_types.remove(name) {
+            pool.instance_types = types;
+        }
+    }
+    Ok(overlaid.conflicts)
 }
 
 fn pools_of(given: &Given) -> BTreeMap<String, PoolGiven> {

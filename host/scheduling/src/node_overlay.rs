@@ -1,0 +1,208 @@
+//! NodeOverlays: what instance types cost and hold once overlays are applied, and which overlays conflict.
+//!
+//! A pure function over all pools; watching, validating and conditions belong to a controller. Answers to Karpenter's
+//! `pkg/controllers/nodeoverlay` and its overlay decorator.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use apis::labels;
+use apis::nodeoverlay::NodeOverlay;
+use apis::resources::Resources;
+use apis::{NodePool, NodeSelectorRequirementWithMinValues};
+
+use crate::instance_type::InstanceType;
+use crate::requirements::{AllowUndefined, Operator, Requirement, Requirements};
+
+/// A pool with the types it may buy, as the provider tells.
+pub type PoolCatalogue = (Arc<NodePool>, Arc<[Arc<InstanceType>]>);
+
+/// What overlays make of the types.
+#[derive(Debug, Clone, Default)]
+pub struct Overlaid {
+    /// The types of each pool, in the order given; untouched ones are shared with what was given.
+    pub instance_types: BTreeMap<String, Arc<[Arc<InstanceType>]>>,
+    /// Overlays that were not applied, anywhere, because another of the same weight touches the same.
+    pub conflicts: BTreeSet<String>,
+    /// Types with a price of an overlay's, by pool.
+    pub priced: BTreeMap<String, BTreeSet<String>>,
+    /// Types with resources of an overlay's, by pool.
+    pub extended: BTreeMap<String, BTreeSet<String>>,
+}
+
+/// What the overlays so far change about one type in one pool.
+#[derive(Debug, Default)]
+struct Change {
+    /// By position of the offering: the change, and the least weight that asked for one.
+    prices: BTreeMap<usize, (String, i32)>,
+    capacity: Resources,
+    /// Resources of the overlay applied last, and its weight.
+    latest: Option<(BTreeSet<String>, i32)>,
+}
+
+/// Where an overlay applies: pool, type, and the offerings that suit it.
+type Match = ((usize, usize), Vec<usize>);
+
+/// Applies overlays to the types of all pools: the heaviest first, among equals the last by name first.
+pub fn apply(overlays: &[NodeOverlay], pools: &[PoolCatalogue]) -> Overlaid {
+    let mut order: Vec<&NodeOverlay> = overlays.iter().collect();
+    order.sort_by(|a, b| (weight(b), &b.metadata.name).cmp(&(weight(a), &a.metadata.name)));
+    let mut changes: BTreeMap<(usize, usize), Change> = BTreeMap::new();
+    let mut overlaid = Overlaid::default();
+    for overlay in order {
+        let matches = matches(overlay, pools);
+        let is_conflicting = matches.iter().any(|(at, offerings)| {
+            changes
+                .get(at)
+                .is_some_and(|it| it.conflicts(overlay, offerings))
+        });
+        if is_conflicting {
+            let name = overlay.metadata.name.clone().unwrap_or_default();
+            overlaid.conflicts.insert(name);
+            continue;
+        }
+        for (at, offerings) in matches {
+            changes.entry(at).or_default().merge(overlay, &offerings);
+        }
+    }
+    for (pool_index, (pool, types)) in pools.iter().enumerate() {
+        let name = pool.metadata.name.clone().unwrap_or_default();
+        let changed = types.iter().enumerate().map(|(index, instance_type)| {
+            match changes.get(&(pool_index, index)) {
+                Some(change) => Arc::new(change.applied_to(instance_type)),
+                None => Arc::clone(instance_type),
+            }
+        });
+        let changed: Arc<[Arc<InstanceType>]> = changed.collect();
+        let names = |wanted: fn(&Change) -> bool| -> BTreeSet<String> {
+            let of_pool = changes.range((pool_index, 0)..(pool_index + 1, 0));
+            of_pool
+                .filter(|(_, change)| wanted(change))
+                .map(|((_, index), _)| types[*index].name.clone())
+                .collect()
+        };
+        overlaid
+            .priced
+            .insert(name.clone(), names(|it| !it.prices.is_empty()));
+        overlaid
+            .extended
+            .insert(name.clone(), names(|it| !it.capacity.is_empty()));
+        overlaid.instance_types.insert(name, changed);
+    }
+    overlaid
+}
+
+/// The price that an overlay makes of one: a price, a signed amount to add, or a signed share; never below zero. What
+/// does not read as a number changes nothing.
+pub fn adjusted_price(price_per_hour: f64, change: &str) -> f64 {
+    let is_relative = change.starts_with('+') || change.starts_with('-');
+    let (number, is_share) = match change.strip_suffix('%') {
+        Some(number) => (number, true),
+        None => (change, false),
+    };
+    let Some(number) = number.parse::<f64>().ok().filter(|it| it.is_finite()) else {
+        return price_per_hour;
+    };
+    let changed = match (is_relative, is_share) {
+        (true, true) => price_per_hour * (1.0 + number / 100.0),
+        (true, false) => price_per_hour + number,
+        (false, _) => number,
+    };
+    changed.max(0.0)
+}
+
+fn weight(overlay: &NodeOverlay) -> i32 {
+    overlay.spec.weight.unwrap_or(0)
+}
+
+fn price_of(overlay: &NodeOverlay) -> Option<&String> {
+    let spec = &overlay.spec;
+    spec.price.as_ref().or(spec.price_adjustment.as_ref())
+}
+
+fn matches(overlay: &NodeOverlay, pools: &[PoolCatalogue]) -> Vec<Match> {
+    let asked: Vec<NodeSelectorRequirementWithMinValues> = overlay
+        .spec
+        .requirements
+        .iter()
+        .cloned()
+        .map(Into::into)
+        .collect();
+    let asked = Requirements::from_node_selector_requirements(&asked);
+    let mut matches = Vec::new();
+    for (pool_index, (pool, types)) in pools.iter().enumerate() {
+        let name = pool.metadata.name.as_deref().unwrap_or_default();
+        let mut of_pool = Requirements::from_labels(&pool.spec.template.metadata.labels);
+        of_pool.add(Requirement::new(labels::NODEPOOL, Operator::In, [name]));
+        for (index, instance_type) in types.iter().enumerate() {
+            let mut offered = of_pool.clone();
+            offered.extend_with(&instance_type.requirements);
+            if offered.compatible(&asked, AllowUndefined::None).is_err() {
+                continue;
+            }
+            let offerings: Vec<usize> = (instance_type.offerings.iter().enumerate())
+                .filter(|(_, offering)| asked.intersects(&offering.requirements).is_ok())
+                .map(|(offering, _)| offering)
+                .collect();
+            if !offerings.is_empty() {
+                matches.push(((pool_index, index), offerings));
+            }
+        }
+    }
+    matches
+}
+
+impl Change {
+    fn conflicts(&self, overlay: &NodeOverlay, offerings: &[usize]) -> bool {
+        let weight = weight(overlay);
+        let is_priced = price_of(overlay).is_some()
+            && offerings.iter().any(|offering| {
+                let known = self.prices.get(offering);
+                known.is_some_and(|(_, least)| *least == weight)
+            });
+        let is_extended = self.latest.as_ref().is_some_and(|(resources, latest)| {
+            *latest == weight
+                && overlay
+                    .spec
+                    .capacity
+                    .keys()
+                    .any(|it| resources.contains(it))
+        });
+        is_priced || is_extended
+    }
+
+    fn merge(&mut self, overlay: &NodeOverlay, offerings: &[usize]) {
+        let weight = weight(overlay);
+        if let Some(price) = price_of(overlay) {
+            for offering in offerings {
+                self.prices
+                    .entry(*offering)
+                    .and_modify(|(_, least)| *least = weight)
+                    .or_insert_with(|| (price.clone(), weight));
+            }
+        }
+        let capacity = Resources::from_list(&overlay.spec.capacity);
+        if capacity.is_empty() {
+            return;
+        }
+        for (name, amount) in capacity.iter() {
+            if !self.capacity.has(name) {
+                self.capacity.set(name, amount);
+            }
+        }
+        let resources = overlay.spec.capacity.keys().cloned().collect();
+        self.latest = Some((resources, weight));
+    }
+
+    fn applied_to(&self, instance_type: &InstanceType) -> InstanceType {
+        let mut changed = instance_type.clone();
+        for (index, (price, _)) in &self.prices {
+            let offering = &mut changed.offerings[*index];
+            offering.price_per_hour = adjusted_price(offering.price_per_hour, price);
+        }
+        for (name, amount) in self.capacity.iter() {
+            changed.capacity.set(name, amount);
+        }
+        changed
+    }
+}
