@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
-use crate::tables::{PortRow, RequestRow, RequirementRow, TolerationRow};
+use crate::tables::{EvictionCostRow, PortRow, RequestRow, RequirementRow, TolerationRow};
 use crate::types::TypesGiven;
 
 /// A file of cases about one theme.
@@ -32,6 +32,9 @@ pub struct CaseFile {
     /// Effective requests of pods.
     #[serde(default)]
     pub requests: Vec<RequestRow>,
+    /// What it costs to evict pods.
+    #[serde(default)]
+    pub eviction_costs: Vec<EvictionCostRow>,
 }
 
 /// One problem and what must come out.

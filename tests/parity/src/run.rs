@@ -62,6 +62,9 @@ pub fn all(folder: &Path, words: &[String]) -> Result<Vec<Outcome>> {
         for row in &file.ports {
             add(&row.name(), &|| row.check());
         }
+        for row in &file.eviction_costs {
+            add(&row.name, &|| row.check());
+        }
         for row in &file.requests {
             add(&row.name, &|| row.check());
         }

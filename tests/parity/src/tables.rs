@@ -7,11 +7,15 @@ use scheduling::requirements::{AllowUndefined, Operator, Requirement, Requiremen
 use scheduling::taints;
 use serde::Deserialize;
 use serde_json::{Value, json};
+use state::pod::PodLife;
 
 use crate::case::{Named, PodGiven, Text};
 use crate::objects::{self, read};
 use crate::types;
 use crate::words;
+
+/// Costs that differ by less are equal.
+const COST_TOLERANCE: f64 = 1e-9;
 
 /// Two requirements on a key, or two sets of them.
 #[derive(Debug, Deserialize)]
@@ -280,6 +284,33 @@ impl RequestRow {
         wanted.set("pods", 1000);
         let got = shape(&self.pod)?.requests.clone();
         ensure!(got == wanted, "counts {got:?}, expected {wanted:?}");
+        Ok(())
+    }
+}
+
+/// A pod and what its eviction costs.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct EvictionCostRow {
+    /// The behaviour.
+    pub name: String,
+    /// The pod.
+    pub pod: PodGiven,
+    /// The cost.
+    pub cost: f64,
+}
+
+impl EvictionCostRow {
+    /// Whether the row holds.
+    pub fn check(&self) -> Result<()> {
+        let pod: Pod = objects::pod("pod", "pod", &self.pod, Some("n1"))?;
+        let parsed = scheduling::pod::Pod::parse(&pod, &mut ShapeTable::new())?;
+        let got = parsed.eviction_cost();
+        ensure!(
+            (got - self.cost).abs() < COST_TOLERANCE,
+            "costs {got}, expected {}",
+            self.cost
+        );
         Ok(())
     }
 }
