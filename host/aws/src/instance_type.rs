@@ -20,7 +20,7 @@ use jiff::{SignedDuration, Timestamp};
 use scheduling::instance_type::InstanceType;
 
 use crate::cache::lock;
-use crate::offering::{OfferingSources, offerings};
+use crate::offering::{OfferingSources, Places, offerings};
 use crate::options::AwsOptions;
 use crate::pages::all_pages;
 use crate::placement_group::PlacementGroup;
@@ -319,6 +319,7 @@ fn build(
                 .stamp(&base.instance_type.name, sources.now)
         })
         .collect();
+    let places = Places::of(shape);
     let built = base
         .iter()
         .zip(&stamps)
@@ -328,7 +329,7 @@ fn build(
                 .as_ref()
                 .filter(|entry| entry.stamps.get(index) == Some(stamp));
             let old = old.and_then(|entry| entry.built.get(index));
-            old.map_or_else(|| with_offerings(base, shape, sources), Arc::clone)
+            old.map_or_else(|| with_offerings(base, &places, sources), Arc::clone)
         })
         .collect();
     Entry {
@@ -377,10 +378,10 @@ fn base(name: &str, info: &InstanceTypeInfo, zones: Vec<String>, shape: &ClassSh
 
 fn with_offerings(
     base: &Base,
-    shape: &ClassShape,
+    places: &Places<'_>,
     sources: &OfferingSources<'_>,
 ) -> Arc<InstanceType> {
     let mut instance_type = base.instance_type.clone();
-    instance_type.offerings = offerings(base, shape, sources);
+    instance_type.offerings = offerings(base, places, sources);
     Arc::new(instance_type)
 }

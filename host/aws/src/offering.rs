@@ -3,6 +3,8 @@
 //! Availability is a conjunction of facts told by others; nothing is decided here. Answers to Karpenter's
 //! `pkg/providers/instancetype/offering/provider.go`.
 
+use std::collections::BTreeMap;
+
 use apis::ec2nodeclass::{CapacityReservation, CapacityReservationState};
 use apis::labels;
 use jiff::Timestamp;
@@ -25,20 +27,45 @@ pub(crate) struct OfferingSources<'a> {
     pub(crate) now: Timestamp,
 }
 
+/// What the market asks of every type alike.
+const MARKET: [&str; 2] = [labels::CAPACITY_TYPE_ON_DEMAND, labels::CAPACITY_TYPE_SPOT];
+
+/// A class with the requirements of its markets, which all types share.
+pub(crate) struct Places<'a> {
+    shape: &'a ClassShape,
+    /// By zone, in the order of [`MARKET`].
+    markets: BTreeMap<&'a str, [Requirements; 2]>,
+}
+
+impl<'a> Places<'a> {
+    pub(crate) fn of(shape: &'a ClassShape) -> Self {
+        let markets = |zone: &str| MARKET.map(|capacity_type| market(shape, zone, capacity_type));
+        let zones = shape.zones.keys().map(String::as_str);
+        Self {
+            shape,
+            markets: zones.map(|zone| (zone, markets(zone))).collect(),
+        }
+    }
+}
+
 /// All offerings of a type in the zones of a class.
 pub(crate) fn offerings(
     base: &Base,
-    shape: &ClassShape,
+    places: &Places<'_>,
     sources: &OfferingSources<'_>,
 ) -> Vec<Offering> {
-    let market = [labels::CAPACITY_TYPE_ON_DEMAND, labels::CAPACITY_TYPE_SPOT];
-    let mut offerings = Vec::with_capacity(base.zones.len() * market.len());
+    let shape = places.shape;
+    let mut offerings = Vec::with_capacity(base.zones.len() * MARKET.len());
     for zone in &base.zones {
-        for capacity_type in market
-            .iter()
-            .filter(|kind| base.capacity_types.contains(*kind))
-        {
-            offerings.push(market_offering(base, shape, sources, (zone, capacity_type)));
+        // The zones of a type are among those of its class.
+        let Some(markets) = places.markets.get(zone.as_str()) else {
+            continue;
+        };
+        for (capacity_type, requirements) in MARKET.iter().zip(markets) {
+            if base.capacity_types.contains(capacity_type) {
+                let place = (zone.as_str(), *capacity_type, requirements);
+                offerings.push(market_offering(base, shape, sources, place));
+            }
         }
     }
     let mine =
@@ -53,7 +80,7 @@ fn market_offering(
     base: &Base,
     shape: &ClassShape,
     sources: &OfferingSources<'_>,
-    (zone, capacity_type): (&str, &str),
+    (zone, capacity_type, requirements): (&str, &str, &Requirements),
 ) -> Offering {
     let name = base.instance_type.name.as_str();
     let offered = Offered {
@@ -80,16 +107,8 @@ fn market_offering(
         .unavailable
         .is_unavailable(offered, placement_group, subnets);
     let history = sources.unavailable.history(offered, sources.now);
-    let mut requirements = place(shape, zone, capacity_type);
-    for key in [
-        labels::CAPACITY_RESERVATION_ID,
-        labels::CAPACITY_RESERVATION_TYPE,
-        labels::CAPACITY_RESERVATION_INTERRUPTIBLE,
-    ] {
-        requirements.add(Requirement::new(key, Operator::DoesNotExist, []));
-    }
     Offering {
-        requirements,
+        requirements: requirements.clone(),
         price_per_hour: price.unwrap_or(0.0),
         on_demand_price_per_hour: on_demand,
         available: base.is_compatible && price.is_some() && !is_marked,
@@ -137,6 +156,18 @@ fn reserved_offering(
         ice_count: 0,
         ice_age_seconds: None,
     }
+}
+
+fn market(shape: &ClassShape, zone: &str, capacity_type: &str) -> Requirements {
+    let mut requirements = place(shape, zone, capacity_type);
+    for key in [
+        labels::CAPACITY_RESERVATION_ID,
+        labels::CAPACITY_RESERVATION_TYPE,
+        labels::CAPACITY_RESERVATION_INTERRUPTIBLE,
+    ] {
+        requirements.add(Requirement::new(key, Operator::DoesNotExist, []));
+    }
+    requirements
 }
 
 fn place(shape: &ClassShape, zone: &str, capacity_type: &str) -> Requirements {

@@ -8,7 +8,7 @@ mod requirement;
 mod tests;
 
 use std::collections::BTreeMap;
-use std::collections::btree_map;
+use std::sync::Arc;
 
 use apis::NodeSelectorRequirementWithMinValues;
 use apis::labels;
@@ -49,14 +49,30 @@ pub enum AllowUndefined {
     WellKnown,
 }
 
-/// Requirements by label key, one entry a key.
+/// Requirements by label key, one entry a key. Clones share their list until one of them changes.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Requirements(BTreeMap<String, Requirement>);
+pub struct Requirements(
+    /// Sorted by key; nothing when it would be empty.
+    Option<Arc<Vec<Requirement>>>,
+);
 
 impl Requirements {
     /// No requirement: everything is allowed.
     pub const fn new() -> Self {
-        Self(BTreeMap::new())
+        Self(None)
+    }
+
+    fn list(&self) -> &[Requirement] {
+        self.0.as_deref().map_or(&[], Vec::as_slice)
+    }
+
+    /// Where a key is, or where it would be.
+    fn position(&self, key: &str) -> Result<usize, usize> {
+        self.list().binary_search_by(|own| own.key().cmp(key))
+    }
+
+    fn list_mut(&mut self) -> &mut Vec<Requirement> {
+        Arc::make_mut(self.0.get_or_insert_default())
     }
 
     /// One `In` of one value for each label.
@@ -84,13 +100,11 @@ impl Requirements {
 
     /// Adds a requirement, intersecting it with what the key already has.
     pub fn add(&mut self, requirement: Requirement) {
-        match self.0.entry(requirement.key().to_owned()) {
-            btree_map::Entry::Vacant(entry) => {
-                entry.insert(requirement);
-            }
-            btree_map::Entry::Occupied(mut entry) => {
-                let merged = entry.get().intersection(&requirement);
-                entry.insert(merged);
+        match self.position(requirement.key()) {
+            Err(at) => self.list_mut().insert(at, requirement),
+            Ok(at) => {
+                let own = &mut self.list_mut()[at];
+                *own = own.intersection(&requirement);
             }
         }
     }
@@ -104,50 +118,57 @@ impl Requirements {
 
     /// Replaces whatever the key had.
     pub fn replace(&mut self, requirement: Requirement) {
-        self.0.insert(requirement.key().to_owned(), requirement);
+        match self.position(requirement.key()) {
+            Err(at) => self.list_mut().insert(at, requirement),
+            Ok(at) => self.list_mut()[at] = requirement,
+        }
     }
 
     /// Forgets a key.
     pub fn remove(&mut self, key: &str) -> Option<Requirement> {
-        self.0.remove(key)
+        let at = self.position(key).ok()?;
+        let removed = self.list_mut().remove(at);
+        if self.list().is_empty() {
+            self.0 = None;
+        }
+        Some(removed)
     }
 
     /// The requirement on a key; a missing key behaves as `Exists`.
     pub fn get(&self, key: &str) -> Requirement {
-        self.0
-            .get(key)
+        self.find(key)
             .cloned()
             .unwrap_or_else(|| Requirement::new(key, Operator::Exists, []))
     }
 
     /// The requirement on a key if there is one.
     pub fn find(&self, key: &str) -> Option<&Requirement> {
-        self.0.get(key)
+        self.position(key).ok().and_then(|at| self.list().get(at))
     }
 
     /// Whether the key is required at all.
     pub fn has(&self, key: &str) -> bool {
-        self.0.contains_key(key)
+        self.position(key).is_ok()
     }
 
     /// The keys in order.
     pub fn keys(&self) -> impl Iterator<Item = &str> {
-        self.0.keys().map(String::as_str)
+        self.iter().map(Requirement::key)
     }
 
     /// The requirements in key order.
     pub fn iter(&self) -> impl Iterator<Item = &Requirement> {
-        self.0.values()
+        self.list().iter()
     }
 
     /// Number of keys.
     pub fn len(&self) -> usize {
-        self.0.len()
+        self.list().len()
     }
 
     /// Whether nothing is required.
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.0.is_none()
     }
 
     /// Whether `incoming` can be met here: every key it insists on is defined (or may be undefined), and no shared key
@@ -184,13 +205,14 @@ impl Requirements {
 
     /// Whether the shared keys share values. Two negative operators tolerate each other.
     pub fn intersects(&self, incoming: &Self) -> Result<(), Incompatible> {
-        let (small, large) = if self.len() < incoming.len() {
-            (self, incoming)
+        let small = if self.len() < incoming.len() {
+            self
         } else {
-            (incoming, self)
+            incoming
         };
-        for key in small.0.keys().filter(|key| large.0.contains_key(*key)) {
-            let (Some(existing), Some(asked)) = (self.0.get(key), incoming.0.get(key)) else {
+        for one in small.iter() {
+            let key = one.key();
+            let (Some(existing), Some(asked)) = (self.find(key), incoming.find(key)) else {
                 continue;
             };
             if existing.has_intersection(asked)
@@ -199,7 +221,7 @@ impl Requirements {
                 continue;
             }
             return Err(Incompatible::Disjoint {
-                key: key.clone(),
+                key: key.to_owned(),
                 incoming: asked.to_string(),
                 existing: existing.to_string(),
             });
@@ -238,11 +260,18 @@ impl Requirements {
 
 impl FromIterator<Requirement> for Requirements {
     fn from_iter<T: IntoIterator<Item = Requirement>>(iter: T) -> Self {
-        let mut requirements = Self::new();
-        for requirement in iter {
-            requirements.add(requirement);
-        }
-        requirements
+        let mut list: Vec<Requirement> = iter.into_iter().collect();
+        // Stable, so that what is said twice is intersected in the order in which it was said.
+        list.sort_by(|a, b| a.key().cmp(b.key()));
+        list.dedup_by(|later, first| {
+            let is_same = later.key() == first.key();
+            if is_same {
+                *first = first.intersection(later);
+            }
+            is_same
+        });
+        list.shrink_to_fit();
+        Self((!list.is_empty()).then(|| Arc::new(list)))
     }
 }
 

@@ -3,22 +3,65 @@
 //! Must stay total: nonsensical input becomes `DoesNotExist`, never an error, because validation happens at the edge.
 //! Answers to Karpenter's `pkg/scheduling/requirement.go`.
 
-use std::collections::BTreeSet;
+use std::borrow::Cow;
 
 use apis::labels;
 use apis::{NodeSelectorRequirementWithMinValues, Operator};
+use smallvec::SmallVec;
 
 /// Whether the absence of the label satisfies the operator.
 pub(crate) const fn is_negative(operator: Operator) -> bool {
     matches!(operator, Operator::NotIn | Operator::DoesNotExist)
 }
 
+/// The values that a requirement lists: sorted, each once. Nearly all requirements list one or none, and a
+/// catalogue has tens of thousands of them.
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+struct Values(SmallVec<[Box<str>; 1]>);
+
+impl Values {
+    fn contains(&self, value: &str) -> bool {
+        self.0.binary_search_by(|own| (**own).cmp(value)).is_ok()
+    }
+
+    fn iter(&self) -> impl ExactSizeIterator<Item = &str> {
+        self.0.iter().map(AsRef::as_ref)
+    }
+
+    fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    fn len(&self) -> usize {
+        self.0.len()
+    }
+}
+
+impl<'a> FromIterator<&'a str> for Values {
+    fn from_iter<T: IntoIterator<Item = &'a str>>(iter: T) -> Self {
+        let mut values: SmallVec<[Box<str>; 1]> = iter.into_iter().map(Box::from).collect();
+        values.sort_unstable();
+        values.dedup();
+        values.shrink_to_fit();
+        Self(values)
+    }
+}
+
+/// A key that lives as long as the program if it is one of the known ones.
+fn interned(key: &str) -> Cow<'static, str> {
+    let known = labels::WELL_KNOWN_CORE
+        .iter()
+        .chain(&labels::WELL_KNOWN_AWS)
+        .find(|known| **known == key);
+    known.map_or_else(|| Cow::Owned(key.to_owned()), |known| Cow::Borrowed(*known))
+}
+
 /// What is required of one label.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Requirement {
-    key: String,
+    key: Cow<'static, str>,
     complement: bool,
-    values: BTreeSet<String>,
+    values: Values,
     gte: Option<i64>,
     lte: Option<i64>,
     /// How many distinct values the instance types of a claim must keep.
@@ -33,9 +76,9 @@ impl Requirement {
         values: impl IntoIterator<Item = &'a str>,
     ) -> Self {
         let mut requirement = Self {
-            key: labels::normalize(key).to_owned(),
+            key: interned(labels::normalize(key)),
             complement: !matches!(operator, Operator::In | Operator::DoesNotExist),
-            values: BTreeSet::new(),
+            values: Values::default(),
             gte: None,
             lte: None,
             min_values: None,
@@ -43,7 +86,7 @@ impl Requirement {
         let mut values = values.into_iter();
         match operator {
             Operator::In | Operator::NotIn => {
-                requirement.values = values.map(str::to_owned).collect();
+                requirement.values = values.collect();
             }
             Operator::Exists | Operator::DoesNotExist => {}
             Operator::Gt | Operator::Gte | Operator::Lt | Operator::Lte => {
@@ -84,7 +127,7 @@ impl Requirement {
 
     /// The listed values: the allowed ones, or the excluded ones of a complement.
     pub fn values(&self) -> impl ExactSizeIterator<Item = &str> {
-        self.values.iter().map(String::as_str)
+        self.values.iter()
     }
 
     /// The lower bound, inclusive.
@@ -114,7 +157,7 @@ impl Requirement {
         let mut result = Self {
             key: self.key.clone(),
             complement: self.complement && other.complement,
-            values: BTreeSet::new(),
+            values: Values::default(),
             gte,
             lte,
             min_values: self.min_values.max(other.min_values),
@@ -124,32 +167,22 @@ impl Requirement {
             (result.gte, result.lte) = (None, None);
             return result;
         }
-        let keep = |value: &&String| within(value, gte, lte);
+        let keep = |value: &&str| within(value, gte, lte);
+        let but = |list: &Self, without: &Self| {
+            let left = list.values.iter().filter(|v| !without.values.contains(v));
+            left.filter(keep).collect()
+        };
         result.values = match (self.complement, other.complement) {
-            (true, true) => self
-                .values
-                .union(&other.values)
-                .filter(keep)
-                .cloned()
-                .collect(),
-            (true, false) => other
-                .values
-                .difference(&self.values)
-                .filter(keep)
-                .cloned()
-                .collect(),
-            (false, true) => self
-                .values
-                .difference(&other.values)
-                .filter(keep)
-                .cloned()
-                .collect(),
-            (false, false) => self
-                .values
-                .intersection(&other.values)
-                .filter(keep)
-                .cloned()
-                .collect(),
+            (true, true) => {
+                let both = self.values.iter().chain(other.values.iter());
+                both.filter(keep).collect()
+            }
+            (true, false) => but(other, self),
+            (false, true) => but(self, other),
+            (false, false) => {
+                let shared = self.values.iter().filter(|v| other.values.contains(v));
+                shared.filter(keep).collect()
+            }
         };
         if !result.complement {
             (result.gte, result.lte) = (None, None);
@@ -164,7 +197,7 @@ impl Requirement {
         if crossing(gte, lte) {
             return false;
         }
-        let allowed = |value: &String| within(value, gte, lte);
+        let allowed = |value: &str| within(value, gte, lte);
         match (self.complement, other.complement) {
             (true, true) => true,
             (true, false) => other
@@ -186,7 +219,7 @@ impl Requirement {
     /// bounds, so that the caller keeps the choice reproducible.
     pub fn any(&self, seed: u64) -> Option<String> {
         match self.operator() {
-            Operator::In => self.values.first().cloned(),
+            Operator::In => self.values.iter().next().map(str::to_owned),
             Operator::DoesNotExist => None,
             _ => {
                 let low = self.gte.unwrap_or(0);
@@ -207,7 +240,7 @@ impl Requirement {
     /// The wire form: two entries for a pair of bounds, one otherwise.
     pub fn to_node_selector_requirements(&self) -> Vec<NodeSelectorRequirementWithMinValues> {
         let entry = |operator, values: Vec<String>| NodeSelectorRequirementWithMinValues {
-            key: self.key.clone(),
+            key: self.key.to_string(),
             operator,
             values,
             min_values: self.min_values.map(i64::from),
@@ -221,7 +254,7 @@ impl Requirement {
             (None, Some(lte)) => vec![entry(Operator::Lte, vec![lte.to_string()])],
             (None, None) => vec![entry(
                 self.operator(),
-                self.values.iter().cloned().collect(),
+                self.values.iter().map(str::to_owned).collect(),
             )],
         }
     }

@@ -146,3 +146,34 @@ fn open_requirements_get_a_value_that_meets_them() {
         }
     }
 }
+
+#[test]
+fn a_clone_keeps_what_it_had() {
+    let values = |requirements: &Requirements| requirements.to_string();
+    let requirement = |key: &str, text: &str| {
+        let mut words = text.split_whitespace();
+        let operator = Operator::parse(words.next().unwrap()).unwrap();
+        Requirement::new(key, operator, words)
+    };
+    let mut original: Requirements = [
+        requirement("b", "In 2 1 2"),
+        requirement("a", "NotIn x"),
+        requirement("b", "In 3 2"),
+    ]
+    .into_iter()
+    .collect();
+    assert_eq!(values(&original), "a NotIn [x], b In [2]");
+    let clone = original.clone();
+    original.add(requirement("a", "In x y"));
+    original.replace(requirement("b", "Exists"));
+    original.add(requirement("aa", "Gt 4"));
+    assert_eq!(values(&original), "a In [y], aa Exists >=5, b Exists");
+    assert_eq!(values(&clone), "a NotIn [x], b In [2]");
+    for key in ["aa", "a", "b"] {
+        assert_eq!(original.remove(key).unwrap().key(), key);
+        assert_eq!(original.remove(key), None);
+    }
+    // Nothing left is the same as nothing ever said.
+    assert_eq!(original, Requirements::new());
+    assert!(original.is_empty() && original < clone);
+}
