@@ -158,7 +158,7 @@ impl Cluster {
 
     fn apply_pod(&mut self, key: ObjectKey, object: Option<Arc<Value>>) {
         let old = self.pods.remove(&key);
-        let new = object.map(|object| PodRecord::parse(object, old.as_ref(), &mut self.shapes));
+        let new = object.map(|object| PodRecord::parse(&object, old.as_ref(), &mut self.shapes));
         for record in old.iter().chain(&new) {
             if let Some(owner) = &record.owner {
                 self.mark_owner(owner, &key.namespace);

@@ -111,7 +111,7 @@ impl Cluster {
         let host_ip = self.nodes[&node]
             .address()
             .unwrap_or_else(|| "10.0.0.1".to_owned());
-        let host_network = pod.object["spec"]["hostNetwork"] == true;
+        let host_network = pod.host_network;
         let pod_ip = if host_network {
             host_ip.clone()
         } else {

@@ -427,3 +427,39 @@ fn events_age_out() {
         1
     );
 }
+
+/// Objects that nobody touches for long are stored as text; nobody may notice.
+#[test]
+fn objects_that_rest_are_the_same_to_everybody() {
+    let (server, _) = server();
+    let name = |number: usize| format!("p{number:04}");
+    let key = ObjectKey::new("default", name(0));
+    let written: Vec<Arc<Value>> = (0..1500)
+        .map(|number| must(server.create(&Resource::PODS, "default", pod(&name(number)))))
+        .collect();
+    let web = must(Selection::everything().labelled("app=web"));
+    for selection in [&Selection::everything(), &web] {
+        assert_eq!(server.list(&Resource::PODS, selection), written);
+    }
+    let (_, mut watch) = server.list_and_watch(&Resource::PODS, &web);
+    // One that rests leaves the selection of the watch by a write.
+    let changed = must(server.modify(&Resource::PODS, &key, |pod| {
+        pod["metadata"]["labels"]["app"] = "db".into();
+    }));
+    let event = watch.try_next().unwrap();
+    assert_eq!(event.change, Change::Deleted);
+    assert_eq!(event.object, changed);
+    assert_eq!(changed["metadata"]["uid"], written[0]["metadata"]["uid"]);
+    assert_eq!(server.list(&Resource::PODS, &web).len(), 1499);
+    // One that rests is bound, which needs what it was.
+    let bound = must(server.bind("default", &name(1), "n1"));
+    assert_eq!(
+        bound["spec"]["containers"],
+        written[1]["spec"]["containers"]
+    );
+    // One that rests goes, and takes nothing with it.
+    must(server.delete(&Resource::PODS, "default", &name(2), &DeleteOptions::now()));
+    let left = server.list(&Resource::PODS, &Selection::everything());
+    assert_eq!(left.len(), 1499);
+    assert_eq!(left[2..], written[3..]);
+}

@@ -40,7 +40,7 @@ pub(super) fn run(
         is_apply: true,
         ..options.clone()
     };
-    let Some(old) = store.get(&kind.resource, key).cloned() else {
+    let Some(old) = store.get_to_write(&kind.resource, key) else {
         if options.part == Part::Status {
             return Err(Status::not_found(&kind.resource, &key.name));
         }

@@ -73,7 +73,6 @@ impl ApiServer {
         self.with(|store| {
             store
                 .get(resource, &key)
-                .cloned()
                 .ok_or_else(|| Status::not_found(resource, name))
         })
     }
@@ -198,9 +197,9 @@ impl ApiServer {
         self.with(|store| {
             let kind = store.kind(resource)?;
             let old = store
-                .get(resource, key)
+                .get_to_write(resource, key)
                 .ok_or_else(|| Status::not_found(resource, &key.name))?;
-            let mut object = (**old).clone();
+            let mut object = (*old).clone();
             change(&mut object);
             let options = WriteOptions {
                 part,

@@ -21,8 +21,7 @@ pub(super) fn evict(
     options: &EvictionOptions,
 ) -> Result<(), Status> {
     let pod = store
-        .get(&Resource::PODS, key)
-        .cloned()
+        .get_to_write(&Resource::PODS, key)
         .ok_or_else(|| Status::not_found(&Resource::PODS, &key.name))?;
     if !is_beyond_budgets(&pod) {
         spend_budget(store, key, &pod, options.dry_run)?;

@@ -72,8 +72,7 @@ impl Store {
     ) -> Result<Arc<Value>, Status> {
         let resource = &kind.resource;
         let old = self
-            .get(resource, key)
-            .cloned()
+            .get_to_write(resource, key)
             .ok_or_else(|| Status::not_found(resource, &key.name))?;
         check_preconditions(resource, key, &old, options)?;
         if options.dry_run {
@@ -230,7 +229,7 @@ fn finish_foreground(store: &mut Store, uid: &str) {
         return;
     };
     let is_waiting = store.get(&resource, &key).is_some_and(|o| {
-        has_finalizer(o, FOREGROUND) && o["metadata"]["deletionTimestamp"].is_string()
+        has_finalizer(&o, FOREGROUND) && o["metadata"]["deletionTimestamp"].is_string()
     });
     if !is_waiting {
         return;
@@ -255,7 +254,7 @@ fn drop_finalizer(store: &mut Store, uid: &str, finalizer: &str) {
     let Some(object) = store.get(&resource, &key) else {
         return;
     };
-    let mut changed = (**object).clone();
+    let mut changed = (*object).clone();
     if let Some(list) = changed["metadata"]["finalizers"].as_array_mut() {
         list.retain(|f| f != finalizer);
         if list.is_empty()
@@ -274,7 +273,7 @@ fn drop_owner(store: &mut Store, resource: &Resource, key: &ObjectKey, uid: &str
     let Some(object) = store.get(resource, key) else {
         return;
     };
-    let mut changed = (**object).clone();
+    let mut changed = (*object).clone();
     if let Some(list) = changed["metadata"]["ownerReferences"].as_array_mut() {
         list.retain(|o| o["uid"].as_str() != Some(uid));
         if list.is_empty()
@@ -310,7 +309,7 @@ fn after_removal(store: &mut Store, gone: &Value) {
         let Some(dependent) = store.get(&resource, &key) else {
             continue;
         };
-        let has_other_owner = owner_uids(dependent)
+        let has_other_owner = owner_uids(&dependent)
             .iter()
             .any(|o| o != uid && store.by_uid(o).is_some());
         if has_other_owner {
@@ -340,7 +339,7 @@ fn empty_namespace(store: &mut Store, namespace: &str) {
 
 fn finish_namespace(store: &mut Store, namespace: &str) {
     let key = ObjectKey::new("", namespace);
-    let Some(object) = store.get(&Resource::NAMESPACES, &key).cloned() else {
+    let Some(object) = store.get(&Resource::NAMESPACES, &key) else {
         return;
     };
     if object["metadata"]["deletionTimestamp"].is_string()

@@ -43,8 +43,7 @@ pub(super) fn run(
         return apply::run(store, kind, key, (intent, *is_forced), options);
     }
     let old = store
-        .get(&kind.resource, key)
-        .cloned()
+        .get_to_write(&kind.resource, key)
         .ok_or_else(|| Status::not_found(&kind.resource, &key.name))?;
     let mut object = (*old).clone();
     let given_revision = match patch {

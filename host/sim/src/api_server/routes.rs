@@ -243,7 +243,7 @@ impl Request<'_> {
             let last = taken.last().map(|(key, _)| (*key).clone());
             let items = taken
                 .into_iter()
-                .map(|(_, object)| object.clone())
+                .map(|(_, stored)| stored.value())
                 .collect();
             Ok(Page {
                 items,
@@ -456,7 +456,7 @@ impl Request<'_> {
         };
         let existed = self
             .server
-            .with(|store| store.get(&kind.resource, &key).is_some());
+            .with(|store| store.contains(&kind.resource, &key));
         let stored = self
             .server
             .with(|store| patch::run(store, kind, &key, &patch, &options))?;
@@ -510,7 +510,7 @@ impl Request<'_> {
         let key = self.key();
         let (last, is_gone) = self.server.with(|store| {
             let last = store.delete(kind, &key, &options)?;
-            Ok::<_, Status>((last, store.get(&kind.resource, &key).is_none()))
+            Ok::<_, Status>((last, !store.contains(&kind.resource, &key)))
         })?;
         if !is_gone || kind.resource == Resource::PODS {
             return Ok(self.answer_object(200, &last, &[]));

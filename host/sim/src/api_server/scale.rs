@@ -22,7 +22,7 @@ pub(super) fn get(store: &Store, kind: &Kind, key: &ObjectKey) -> Result<Value, 
     let object = store
         .get(&kind.resource, key)
         .ok_or_else(|| Status::not_found(&kind.resource, &key.name))?;
-    of(kind, object)
+    of(kind, &object)
 }
 
 /// The `Scale` of an object at hand.
@@ -101,7 +101,7 @@ pub(super) fn set(
     let old = store
         .get(&kind.resource, key)
         .ok_or_else(|| Status::not_found(&kind.resource, &key.name))?;
-    let mut object = (**old).clone();
+    let mut object = (*old).clone();
     let mut at = &mut object;
     for step in paths.spec_replicas.trim_start_matches('.').split('.') {
         at = &mut at[step];

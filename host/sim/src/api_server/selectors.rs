@@ -245,7 +245,12 @@ impl Selection {
     }
 
     pub(super) fn is_everything(&self) -> bool {
-        self.namespace.is_none() && self.labels.terms.is_empty() && self.fields.terms.is_empty()
+        self.namespace.is_none() && self.is_by_namespace()
+    }
+
+    /// Whether only the namespace counts.
+    pub(super) fn is_by_namespace(&self) -> bool {
+        self.labels.terms.is_empty() && self.fields.terms.is_empty()
     }
 
     /// Whether the object is selected.

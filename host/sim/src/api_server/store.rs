@@ -16,8 +16,11 @@ use super::selectors::Selection;
 use super::status::Status;
 use super::watch::{Change, Subscriber, Watch, WatchEvent};
 
-/// Changes each table remembers for watches that resume; older ones answer 410.
-const LOG_LENGTH_MAX: usize = 2048;
+/// Changes each table remembers for watches that resume; older ones answer 410. A watch resumes from what it saw
+/// last, and each change holds on to two states of its object.
+const LOG_LENGTH_MAX: usize = 256;
+/// Pods and events that are kept ready to read; those written longer ago rest as text.
+const AWAKE_MAX: usize = 512;
 
 /// Namespace (empty for cluster-wide kinds) and name.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -48,9 +51,36 @@ impl ObjectKey {
     }
 }
 
+/// An object as its table holds it.
+#[derive(Debug)]
+pub(super) enum Stored {
+    /// Ready to read, and shared with whoever does.
+    Awake(Arc<Value>),
+    /// As JSON, which takes a tenth of the room: of the kinds that come in thousands most are written, read by
+    /// everybody, and left alone.
+    Resting { text: Box<[u8]>, revision: u64 },
+}
+
+impl Stored {
+    pub(super) fn value(&self) -> Arc<Value> {
+        match self {
+            Self::Awake(object) => Arc::clone(object),
+            // Text that was written from a value reads back.
+            Self::Resting { text, .. } => {
+                Arc::new(serde_json::from_slice(text).unwrap_or_default())
+            }
+        }
+    }
+}
+
+fn revision_of(object: &Value) -> u64 {
+    let text = object["metadata"]["resourceVersion"].as_str();
+    text.and_then(|text| text.parse().ok()).unwrap_or_default()
+}
+
 #[derive(Debug, Default)]
 struct Table {
-    objects: BTreeMap<ObjectKey, Arc<Value>>,
+    objects: BTreeMap<ObjectKey, Stored>,
     log: VecDeque<WatchEvent>,
     /// Revision of the newest change the log has forgotten.
     forgotten: u64,
@@ -69,6 +99,8 @@ pub(super) struct Store {
     uids: BTreeMap<String, (Resource, ObjectKey)>,
     /// Objects that name an owner, by the owner's UID.
     dependents: BTreeMap<String, BTreeSet<(Resource, ObjectKey)>>,
+    /// Objects of the kinds that may rest, with their revisions, in the order in which they were written.
+    awake: VecDeque<(Resource, ObjectKey, u64)>,
     /// When events were made, oldest first, so that they can age out.
     pub(super) event_ages: VecDeque<(Timestamp, ObjectKey)>,
     pub(super) names: Names,
@@ -84,6 +116,7 @@ impl Store {
             subscribers: Vec::new(),
             uids: BTreeMap::new(),
             dependents: BTreeMap::new(),
+            awake: VecDeque::new(),
             event_ages: VecDeque::new(),
             names: Names::new(seed),
             kinds,
@@ -98,8 +131,54 @@ impl Store {
         self.revision
     }
 
-    pub(super) fn get(&self, resource: &Resource, key: &ObjectKey) -> Option<&Arc<Value>> {
-        self.tables.get(resource)?.objects.get(key)
+    pub(super) fn get(&self, resource: &Resource, key: &ObjectKey) -> Option<Arc<Value>> {
+        let stored = self.tables.get(resource)?.objects.get(key)?;
+        Some(stored.value())
+    }
+
+    /// As [`Store::get`], for an object that is about to be written.
+    pub(super) fn get_to_write(
+        &mut self,
+        resource: &Resource,
+        key: &ObjectKey,
+    ) -> Option<Arc<Value>> {
+        let stored = self.tables.get_mut(resource)?.objects.get_mut(key)?;
+        let object = stored.value();
+        if let Stored::Resting { revision, .. } = *stored {
+            *stored = Stored::Awake(Arc::clone(&object));
+            self.lull(resource, key, revision);
+        }
+        Some(object)
+    }
+
+    pub(super) fn contains(&self, resource: &Resource, key: &ObjectKey) -> bool {
+        let table = self.tables.get(resource);
+        table.is_some_and(|table| table.objects.contains_key(key))
+    }
+
+    /// Notes that an object is awake, and puts the one to rest that has been so for longest.
+    fn lull(&mut self, resource: &Resource, key: &ObjectKey, revision: u64) {
+        if *resource != Resource::PODS && *resource != Resource::EVENTS {
+            return;
+        }
+        self.awake
+            .push_back((resource.clone(), key.clone(), revision));
+        if self.awake.len() <= AWAKE_MAX {
+            return;
+        }
+        let Some((resource, key, revision)) = self.awake.pop_front() else {
+            return;
+        };
+        let table = self.tables.get_mut(&resource);
+        let stored = table.and_then(|table| table.objects.get_mut(&key));
+        if let Some(stored) = stored
+            && let Stored::Awake(object) = &*stored
+            && revision_of(object) == revision
+            && let Ok(text) = serde_json::to_vec(&**object)
+        {
+            let text = text.into_boxed_slice();
+            *stored = Stored::Resting { text, revision };
+        }
     }
 
     pub(super) fn by_uid(&self, uid: &str) -> Option<&(Resource, ObjectKey)> {
@@ -121,7 +200,7 @@ impl Store {
         resource: &Resource,
         selection: &'a Selection,
         after: Option<&ObjectKey>,
-    ) -> impl Iterator<Item = (&'a ObjectKey, &'a Arc<Value>)> + use<'a> {
+    ) -> impl Iterator<Item = (&'a ObjectKey, &'a Stored)> + use<'a> {
         use std::ops::Bound;
         let start = match (after, &selection.namespace) {
             (Some(key), _) => Bound::Excluded(key.clone()),
@@ -138,12 +217,12 @@ impl Store {
                     .as_ref()
                     .is_none_or(|wanted| *wanted == key.namespace)
             })
-            .filter(|(_, object)| selection.matches(object))
+            .filter(|(_, stored)| selection.is_by_namespace() || selection.matches(&stored.value()))
     }
 
     pub(super) fn list(&self, resource: &Resource, selection: &Selection) -> Vec<Arc<Value>> {
         self.iter_after(resource, selection, None)
-            .map(|(_, object)| object.clone())
+            .map(|(_, stored)| stored.value())
             .collect()
     }
 
@@ -172,7 +251,9 @@ impl Store {
         let Some(table) = self.tables.get_mut(resource) else {
             return object;
         };
-        let previous = table.objects.insert(key.clone(), object.clone());
+        let stored = Stored::Awake(Arc::clone(&object));
+        let previous = table.objects.insert(key.clone(), stored);
+        let previous = previous.map(|stored| stored.value());
         let change = if previous.is_some() {
             Change::Modified
         } else {
@@ -187,6 +268,7 @@ impl Store {
         let before = previous.as_deref().map(owner_uids).unwrap_or_default();
         let after = owner_uids(&object);
         self.index_owners(resource, &key, &before, &after);
+        self.lull(resource, &key, revision);
         self.publish(WatchEvent {
             resource: resource.clone(),
             change,
@@ -199,7 +281,7 @@ impl Store {
 
     /// Takes an object away. The last state carries the revision of the deletion.
     pub(super) fn remove(&mut self, resource: &Resource, key: &ObjectKey) -> Option<Arc<Value>> {
-        let previous = self.tables.get_mut(resource)?.objects.remove(key)?;
+        let previous = self.tables.get_mut(resource)?.objects.remove(key)?.value();
         self.revision += 1;
         let revision = self.revision;
         let mut last = (*previous).clone();

@@ -135,7 +135,7 @@ impl Store {
         let resource = kind.resource.clone();
         self.name_new_object(kind, &mut object)?;
         let key = ObjectKey::of(&object);
-        if self.get(&resource, &key).is_some() {
+        if self.contains(&resource, &key) {
             return Err(Status::already_exists(&resource, &key.name));
         }
         self.check_namespace(kind, &key)?;
@@ -208,7 +208,7 @@ impl Store {
         let mut key = ObjectKey::of(object);
         loop {
             key.name = format!("{stem}{}", self.names.suffix());
-            if self.get(&kind.resource, &key).is_none() {
+            if !self.contains(&kind.resource, &key) {
                 break;
             }
         }
@@ -249,8 +249,7 @@ impl Store {
     ) -> Result<Arc<Value>, Status> {
         let (part, now) = (options.part, self.now());
         let old = self
-            .get(&kind.resource, key)
-            .cloned()
+            .get_to_write(&kind.resource, key)
             .ok_or_else(|| Status::not_found(&kind.resource, &key.name))?;
         check_identity(kind, &key.namespace, Some(&key.name), &mut object)?;
         check_preconditions(kind, key, &old, &object)?;

@@ -1,11 +1,12 @@
 //! A pod as the world's controllers see it.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::shape::{PodShape, ShapeTable};
+use super::shape::{PodShape, ShapeTable, strings};
 use super::{Owner, controller_of};
 use crate::api_server::ObjectKey;
 
@@ -42,17 +43,20 @@ pub(crate) struct PodRecord {
     pub(crate) reported_unschedulable: bool,
     pub(crate) deletion: Option<Timestamp>,
     pub(crate) created_at: Timestamp,
-    pub(crate) object: Arc<Value>,
+    pub(crate) host_network: bool,
+    /// No scheduler but the default one is asked for.
+    is_ours: bool,
+    annotations: BTreeMap<String, String>,
 }
 
 impl PodRecord {
-    pub(crate) fn parse(object: Arc<Value>, old: Option<&Self>, shapes: &mut ShapeTable) -> Self {
+    pub(crate) fn parse(object: &Value, old: Option<&Self>, shapes: &mut ShapeTable) -> Self {
         let (metadata, spec, status) = (&object["metadata"], &object["spec"], &object["status"]);
         let uid = metadata["uid"].as_str().unwrap_or_default().to_owned();
         let gated = spec["schedulingGates"]
             .as_array()
             .is_some_and(|gates| !gates.is_empty());
-        let labels_kept = |old: &&Self| old.object["metadata"]["labels"] == metadata["labels"];
+        let labels_kept = |old: &&Self| is_same(&old.shape.labels, &metadata["labels"]);
         // A pod's spec does not change in what the shape holds, but while it is gated.
         let known = old
             .filter(|old| old.uid == uid && !old.gated)
@@ -66,9 +70,9 @@ impl PodRecord {
                 .map(|c| &c["status"])
         };
         Self {
-            shape: known.map_or_else(|| shapes.shape(&object), |old| Arc::clone(&old.shape)),
-            owner: known.map_or_else(|| controller_of(&object), |old| old.owner.clone()),
-            key: ObjectKey::of(&object),
+            shape: known.map_or_else(|| shapes.shape(object), |old| Arc::clone(&old.shape)),
+            owner: known.map_or_else(|| controller_of(object), |old| old.owner.clone()),
+            key: ObjectKey::of(object),
             assumed: old
                 .filter(|old| old.uid == uid)
                 .and_then(|old| old.assumed.clone()),
@@ -94,7 +98,12 @@ impl PodRecord {
                 .unwrap_or_default(),
             uid,
             gated,
-            object,
+            host_network: spec["hostNetwork"] == true,
+            is_ours: matches!(
+                spec["schedulerName"].as_str(),
+                None | Some("" | "default-scheduler")
+            ),
+            annotations: strings(&metadata["annotations"]),
         }
     }
 
@@ -117,14 +126,26 @@ impl PodRecord {
             && self.phase == Phase::Pending
             && !self.gated
             && !self.is_deleting()
-            && matches!(
-                self.object["spec"]["schedulerName"].as_str(),
-                None | Some("" | "default-scheduler")
-            )
+            && self.is_ours
     }
 
     /// An annotation of the pod.
     pub(crate) fn annotation(&self, name: &str) -> Option<&str> {
-        self.object["metadata"]["annotations"][name].as_str()
+        self.annotations.get(name).map(String::as_str)
     }
+
+    /// A label of the pod.
+    pub(crate) fn label(&self, name: &str) -> Option<&str> {
+        self.shape.labels.get(name).map(String::as_str)
+    }
+}
+
+/// Whether the map in the object holds exactly these texts.
+fn is_same(known: &BTreeMap<String, String>, map: &Value) -> bool {
+    let map = map.as_object();
+    map.map_or(0, serde_json::Map::len) == known.len()
+        && map
+            .into_iter()
+            .flatten()
+            .all(|(key, value)| known.get(key).map(String::as_str) == value.as_str())
 }

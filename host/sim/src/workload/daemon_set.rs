@@ -70,7 +70,7 @@ impl Cluster {
         let live = || by_node.values().flatten().filter(|pod| !pod.is_deleting());
         let all_ready =
             live().all(|pod| pod.ready) && by_node.values().flatten().count() == live().count();
-        let outdated = live().find(|pod| pod.object["metadata"]["labels"][REVISION] != revision);
+        let outdated = live().find(|pod| pod.label(REVISION) != Some(revision));
         if let Some(pod) = outdated.filter(|pod| rolling && (all_ready || !pod.ready)) {
             self.delete_pod(pod);
         }
@@ -94,8 +94,7 @@ impl Cluster {
         let wanted = count(self.nodes.values().filter(|node| should_run(shape, node)));
         let pods = || self.pods_of(uid(set)).filter(|pod| pod.is_live());
         let ready = count(pods().filter(|pod| pod.ready));
-        let updated =
-            count(pods().filter(|pod| pod.object["metadata"]["labels"][REVISION] == revision));
+        let updated = count(pods().filter(|pod| pod.label(REVISION) == Some(revision)));
         let status = json!({
             "observedGeneration": set["metadata"]["generation"],
             "desiredNumberScheduled": wanted, "currentNumberScheduled": count(pods()).min(wanted),

@@ -26,8 +26,7 @@ impl Cluster {
             self.step(&set, &by_ordinal, start..start + wanted, &revision);
         }
         let live = by_ordinal.values().filter(|pod| pod.is_live());
-        let updated =
-            |pod: &&&PodRecord| pod.object["metadata"]["labels"][REVISION] == revision.as_str();
+        let updated = |pod: &&&PodRecord| pod.label(REVISION) == Some(revision.as_str());
         let ready = count(live.clone().filter(|pod| pod.ready));
         let status = json!({
             "observedGeneration": set["metadata"]["generation"],
@@ -94,7 +93,7 @@ impl Cluster {
             if !ordinals.contains(ordinal) {
                 continue;
             }
-            if pod.object["metadata"]["labels"][REVISION] != revision {
+            if pod.label(REVISION) != Some(revision) {
                 if !pod.is_deleting() {
                     self.delete_pod(pod);
                 }

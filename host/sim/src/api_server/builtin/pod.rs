@@ -66,7 +66,7 @@ fn resolve_priority(store: &Store, pod: &mut Value) -> Result<(), Status> {
             let detail = format!("no PriorityClass with name {named} was found");
             return Err(Status::forbidden(&Resource::PODS, name, &detail));
         };
-        Some(found.clone())
+        Some(found)
     };
     let spec = &mut pod["spec"];
     if let Some(class) = class {
@@ -243,7 +243,7 @@ pub(in crate::api_server) fn bind(
 ) -> Result<Arc<Value>, Status> {
     let kind: Arc<Kind> = store.kind(&Resource::PODS)?;
     let old = store
-        .get(&Resource::PODS, key)
+        .get_to_write(&Resource::PODS, key)
         .ok_or_else(|| Status::not_found(&Resource::PODS, &key.name))?;
     if let Some(taken) = old["spec"]["nodeName"].as_str()
         && !taken.is_empty()
@@ -258,7 +258,7 @@ pub(in crate::api_server) fn bind(
         );
         return Err(Status::conflict(&Resource::PODS, &key.name, &detail));
     }
-    let mut pod = (**old).clone();
+    let mut pod = (*old).clone();
     pod["spec"]["nodeName"] = node.into();
     let condition = json!({
         "type": "PodScheduled", "status": "True", "lastProbeTime": null,
