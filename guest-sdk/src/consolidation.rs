@@ -216,6 +216,35 @@ impl<'a> ProposedMove<'a> {
         self.proposed.cost_before - self.proposed.cost_after
     }
 
+    /// Whether it is made to save money; drift and expiry are not.
+    pub fn is_for_savings(&self) -> bool {
+        matches!(self.proposed.kind, MoveKind::Delete | MoveKind::Replace)
+    }
+
+    /// What Karpenter objects to in a move made to save money, whatever else is wanted of it: a
+    /// replacement that is not cheaper, and nodes with pods in a `WhenEmpty` pool.
+    pub fn objection(&self) -> Option<&'static str> {
+        if !self.is_for_savings() {
+            return None;
+        }
+        if self.proposed.kind == MoveKind::Replace && self.savings() <= 0.0 {
+            return Some("the replacement is not cheaper");
+        }
+        self.removed()
+            .any(|node| node.consolidation_policy() == "WhenEmpty")
+            .then_some("the pool consolidates only empty nodes")
+    }
+
+    /// Karpenter's order of approved moves: savings for each unit of disruption.
+    pub fn savings_per_disruption(&self) -> f64 {
+        let disruption = self.disruption_cost();
+        if disruption > 0.0 {
+            self.savings() / disruption
+        } else {
+            self.savings()
+        }
+    }
+
     /// Disruption cost of all nodes that go.
     pub fn disruption_cost(&self) -> f64 {
         self.removed().map(|node| node.disruption_cost()).sum()

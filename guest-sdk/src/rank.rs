@@ -214,6 +214,24 @@ impl Offerings {
     }
 }
 
+impl Claim {
+    /// The ranking by costs of all rows, for policies that compute them once a round.
+    pub fn ranked_by(&self, costs: &[f64]) -> Ranking {
+        let listed = |&row: &u32| costs.get(row as usize).copied().unwrap_or_default();
+        Ranking {
+            scores: if self.candidates.is_empty() {
+                costs.to_vec()
+            } else {
+                self.candidates.iter().map(listed).collect()
+            },
+            excluded: Vec::new(),
+            excluded_reason: Vec::new(),
+            reasons: Vec::new(),
+            note: None,
+        }
+    }
+}
+
 fn rank_claim<P: RankPolicy>(policy: &P, round: &RankRound<'_>) -> Ranking {
     let mut ranking = Ranking {
         scores: Vec::with_capacity(round.claim.candidates.len()),

@@ -33,11 +33,24 @@ const PROFILE: [&str; 7] = [
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
 
 /// Policies built into the binary; `host/policy/src/builtin.rs` embeds them.
-const BUILTINS: [&str; 4] = [
+const BUILTINS: [&str; 17] = [
     "default-rank",
     "default-consolidation",
     "default-budgets",
     "prefer-arm64",
+    "perf-price",
+    "ordered",
+    "node-overhead",
+    "zone-balance",
+    "spot-risk",
+    "commit-ledger",
+    "prefer-return",
+    "balanced-k",
+    "payback",
+    "utilization-threshold",
+    "soft-expiry",
+    "canary-rollout",
+    "rate-budget",
 ];
 
 fn main() -> Result<()> {

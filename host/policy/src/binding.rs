@@ -8,6 +8,7 @@ use std::io::Read;
 
 use crate::builtin::{self, BUILTINS};
 use crate::limits::Kind;
+use crate::rule::RuleSource;
 
 const LABEL_KIND: &str = "mortise.dev/policy";
 const ANNOTATION_MODE: &str = "mortise.dev/mode";
@@ -101,6 +102,8 @@ pub enum PolicySource {
     Builtin(&'static str),
     /// Carried by the ConfigMap; unpacked.
     Module(Vec<u8>),
+    /// Expressions in the ConfigMap.
+    Rule(RuleSource),
 }
 
 /// A binding that makes sense, not yet loaded.
@@ -141,17 +144,17 @@ pub enum BindingError {
         /// What may stand there.
         expected: String,
     },
-    /// A feature that this build does not have.
+    /// Components are not fetched: the controller would need credentials, and a start would need a
+    /// registry that answers.
     #[error(
-        "{key}: not supported yet by this build; use data.builtin or binaryData[\"policy.wasm\"]"
+        "data.module: components are not fetched from registries; put the bytes of {0} into \
+         binaryData[\"policy.wasm.zst\"], which `mortise policy pack` does"
     )]
-    NotSupported {
-        /// Data key.
-        key: &'static str,
-    },
+    Registry(String),
     /// Nothing says which component to run.
     #[error(
-        "names no policy; set data.builtin, or binaryData[\"policy.wasm\"] (or .gz, .zst) to a component"
+        "names no policy; set data.rule to an expression, data.builtin to a name, or \
+         binaryData[\"policy.wasm\"] (or .gz, .zst) to a component"
     )]
     NoPolicy,
     /// Several things say which component to run.
@@ -184,7 +187,7 @@ impl BindingError {
     /// CamelCase word for the status.
     pub fn reason(&self) -> &'static str {
         match self {
-            Self::NotSupported { .. } => "NotSupported",
+            Self::Registry(_) => "NotSupported",
             Self::Unpack { .. } => "UnpackFailed",
             Self::TooLarge { .. } => "TooLarge",
             Self::Config(_) => "InvalidConfig",
@@ -299,10 +302,17 @@ fn policy_source(source: &BindingSource, bytes_max: usize) -> Result<PolicySourc
             .map(|text| text.trim())
             .filter(|text| !text.is_empty())
     };
-    let mut named: Vec<&'static str> = ["rule", "builtin", "module"]
+    let rule = RuleSource {
+        rule: text("rule").unwrap_or_default().to_owned(),
+        exclude: text("exclude").unwrap_or_default().to_owned(),
+    };
+    let mut named: Vec<&'static str> = ["builtin", "module"]
         .into_iter()
         .filter(|key| text(key).is_some())
         .collect();
+    if rule != RuleSource::default() {
+        named.insert(0, "rule");
+    }
     named.extend(
         MODULE_KEYS
             .into_iter()
@@ -310,8 +320,11 @@ fn policy_source(source: &BindingSource, bytes_max: usize) -> Result<PolicySourc
     );
     match named.as_slice() {
         [] => Err(BindingError::NoPolicy),
-        ["rule"] => Err(BindingError::NotSupported { key: "data.rule" }),
-        ["module"] => Err(BindingError::NotSupported { key: "data.module" }),
+        ["rule"] => Ok(PolicySource::Rule(rule)),
+        ["module"] => {
+            let reference = text("module").unwrap_or_default();
+            Err(BindingError::Registry(reference.to_owned()))
+        }
         ["builtin"] => {
             let name = text("builtin").unwrap_or_default();
             builtin::find(name)
@@ -453,18 +466,12 @@ mod tests {
                 &[("builtin", "defualt")],
                 "one of default-rank",
             ),
-            ("rank", &[], &[], "set data.builtin"),
-            (
-                "rank",
-                &[],
-                &[("rule", "price * 2")],
-                "data.rule: not supported yet by this build",
-            ),
+            ("rank", &[], &[], "set data.rule"),
             (
                 "rank",
                 &[],
                 &[("module", "oci://x")],
-                "data.module: not supported yet by this build",
+                "data.module: components are not fetched from registries; put the bytes of oci://x",
             ),
             (
                 "rank",

@@ -35,6 +35,19 @@ pub const BUILTINS: &[Builtin] = &[
     builtin!("default-consolidation", Consolidation),
     builtin!("default-budgets", Budgets),
     builtin!("prefer-arm64", Rank),
+    builtin!("perf-price", Rank),
+    builtin!("ordered", Rank),
+    builtin!("node-overhead", Rank),
+    builtin!("zone-balance", Rank),
+    builtin!("spot-risk", Rank),
+    builtin!("commit-ledger", Rank),
+    builtin!("prefer-return", Rank),
+    builtin!("balanced-k", Consolidation),
+    builtin!("payback", Consolidation),
+    builtin!("utilization-threshold", Consolidation),
+    builtin!("soft-expiry", Consolidation),
+    builtin!("canary-rollout", Budgets),
+    builtin!("rate-budget", Budgets),
 ];
 
 pub(crate) fn find(name: &str) -> Option<&'static Builtin> {

@@ -10,8 +10,9 @@ use scheduling::ranking::{
 use crate::answer::{self, BudgetsQuestion, NodesQuestion, RankQuestion};
 use crate::call::{CallFailure, Grant, Session, call};
 use crate::convert;
-use crate::limits::Kind;
+use crate::limits::{CallLimits, Kind};
 use crate::module::{LoadError, Module};
+use crate::rule::Rule;
 
 /// Rows of the larger tables: more than a usual round has.
 const ROWS_MANY: u32 = 1200;
@@ -45,6 +46,35 @@ pub(crate) fn try_out(
             let question = budgets_question(&budget_round());
             probe.agree(|session| answer::allow(session, &question))
         }
+    }
+}
+
+/// Tries a rule on the sample questions of its kind. It has no state, so once each is enough.
+pub(crate) fn try_rule(rule: &Rule, limits: CallLimits) -> Result<(), LoadError> {
+    let fuel = limits.fuel;
+    let result = match rule.kind {
+        Kind::Rank => [6, ROWS_MANY].into_iter().try_for_each(|rows| {
+            let round = rank_round(rows);
+            let claims: Vec<&ClaimView> = round.claims.iter().collect();
+            let ran = rule.rank(&round, &claims, &round.table.prior, fuel);
+            ran.result.map(drop)
+        }),
+        Kind::Consolidation => [6, ROWS_MANY].into_iter().try_for_each(|rows| {
+            let (round, moves) = consolidation_round(rows);
+            rule.judge(&round, &moves, fuel).result.map(drop)
+        }),
+        Kind::Budgets => rule.allow(&budget_round(), fuel).result.map(drop),
+    };
+    match result {
+        // It may be short of a label that only a real round has.
+        Ok(())
+        | Err(CallFailure::Refused {
+            transient: true, ..
+        }) => Ok(()),
+        Err(failure) => Err(LoadError::Tried {
+            during: "answering a sample question",
+            failure,
+        }),
     }
 }
 
@@ -87,7 +117,7 @@ impl Probe<'_> {
     ) -> Result<(), LoadError> {
         // Fuel is per call in a real round; a warm pair gets it twice.
         let twice = Grant {
-            call: crate::limits::CallLimits {
+            call: CallLimits {
                 fuel: self.grant.call.fuel.saturating_mul(2),
                 deadline: self.grant.call.deadline * 2,
             },

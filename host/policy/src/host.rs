@@ -10,14 +10,15 @@ use crate::binding::{
     Authority, Binding, BindingKey, BindingSource, Mode, OnFailure, PolicySource,
 };
 use crate::builtin;
-use crate::call::{CallFailure, Called, Grant, Session, call};
+use crate::call::{CallFailure, Called, Grant};
 use crate::engine::{Ticker, engine};
 use crate::golden;
 use crate::limits::{CallLimits, Kind, Limits};
 use crate::linker::{State, linker};
 use crate::module::{LoadError, Module, digest};
 use crate::records::{CallRecord, PolicyEvent, PolicyStatistics, Records, ShadowDifference};
-use crate::registry::{Active, BindingStatus, Bound, Registry, bound};
+use crate::registry::{Active, BindingStatus, Bound, Program, Registry, bound};
+use crate::rule::Rule;
 
 /// How much longer a call may take while a module is tried: nobody waits for it, and a busy machine must
 /// not refuse a good one. Fuel decides.
@@ -140,6 +141,16 @@ impl PolicyHost {
         self.inner.records().drain_calls()
     }
 
+    /// Of the events since the last time, those of one binding; the others stay.
+    pub fn drain_events_of(&self, key: &BindingKey) -> Vec<PolicyEvent> {
+        self.inner.records().drain_events_of(Some(key))
+    }
+
+    /// Of the events since the last time, those of the built-in defaults.
+    pub fn drain_events_of_defaults(&self) -> Vec<PolicyEvent> {
+        self.inner.records().drain_events_of(None)
+    }
+
     /// What an operator should see since the last time.
     pub fn drain_events(&self) -> Vec<PolicyEvent> {
         self.inner.records().drain_events()
@@ -173,7 +184,7 @@ impl Inner {
         Arc::clone(&self.active.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    fn grant(&self, call: CallLimits) -> Grant<'_> {
+    pub(crate) fn grant(&self, call: CallLimits) -> Grant<'_> {
         Grant {
             ticker: &self.ticker,
             limits: &self.limits,
@@ -192,7 +203,7 @@ impl Inner {
         slot.get_or_init(|| {
             let builtin = builtin::find(builtin::default_of(kind))?;
             match self.module(builtin.component(), true) {
-                Ok(module) => Some(Arc::new(default_bound(kind, module))),
+                Ok(module) => Some(Arc::new(default_bound(kind, Program::Component(module)))),
                 Err(error) => {
                     self.records().event(PolicyEvent {
                         binding: None,
@@ -230,15 +241,32 @@ impl Inner {
 
     /// Everything that comes before a policy may decide.
     fn load(&self, binding: Binding) -> Result<(Bound, String), LoadError> {
-        let module = match &binding.source {
+        let expected = binding.sha256.as_deref();
+        match &binding.source {
             PolicySource::Builtin(name) => {
                 let component = builtin::find(name).map_or(&[][..], |builtin| builtin.component());
-                self.checked_module(component, true, binding.sha256.as_deref())?
+                let module = self.checked_module(component, true, expected)?;
+                self.load_module(binding, module)
             }
             PolicySource::Module(bytes) => {
-                self.checked_module(bytes, false, binding.sha256.as_deref())?
+                let module = self.checked_module(bytes, false, expected)?;
+                self.load_module(binding, module)
             }
-        };
+            PolicySource::Rule(source) => {
+                let rule = Arc::new(Rule::compile(source, &binding.kinds, &binding.config)?);
+                check_digest(expected, &rule.digest)?;
+                golden::try_rule(&rule, self.limits.of(rule.kind))?;
+                let message = rule.summary();
+                Ok((bound(binding, Program::Rule(rule)), message))
+            }
+        }
+    }
+
+    fn load_module(
+        &self,
+        binding: Binding,
+        module: Arc<Module>,
+    ) -> Result<(Bound, String), LoadError> {
         for kind in &binding.kinds {
             module.check_kind(*kind)?;
         }
@@ -259,7 +287,7 @@ impl Inner {
         for warning in warnings {
             message = format!("{message}; data.config: {warning}");
         }
-        Ok((bound(binding, module), message))
+        Ok((bound(binding, Program::Component(module)), message))
     }
 
     fn checked_module(
@@ -268,35 +296,10 @@ impl Inner {
         is_trusted: bool,
         expected: Option<&str>,
     ) -> Result<Arc<Module>, LoadError> {
-        if let Some(expected) = expected {
-            let found = digest(bytes);
-            if found.strip_prefix("sha256:") != Some(expected) {
-                return Err(LoadError::Digest {
-                    expected: expected.to_owned(),
-                    found,
-                });
-            }
+        if expected.is_some() {
+            check_digest(expected, &digest(bytes))?;
         }
         self.module(bytes, is_trusted)
-    }
-
-    /// One call in a fresh, configured instance. Nothing is noted yet.
-    pub(crate) fn ask<T>(
-        &self,
-        bound: &Bound,
-        kind: Kind,
-        question: impl FnOnce(&mut Session<'_>) -> Result<T, CallFailure>,
-    ) -> Called<T> {
-        let limits = self.limits.of(kind);
-        let limits = if bound.mode == Mode::Shadow {
-            limits.halved()
-        } else {
-            limits
-        };
-        call(&bound.module, self.grant(limits), |session| {
-            session.configure(&bound.config)?;
-            question(session)
-        })
     }
 
     /// Notes a call: record, counters, and for a failure the event and what it leads to.
@@ -314,7 +317,7 @@ impl Inner {
             kind: round.kind,
             decision_id: round.decision_id.to_owned(),
             name: bound.name.clone(),
-            digest: bound.module.digest.clone(),
+            digest: bound.program.digest().to_owned(),
             config_digest: bound.config_digest.clone(),
             outcome: outcome.clone(),
             fuel: called.fuel,
@@ -328,7 +331,7 @@ impl Inner {
         PolicyUse {
             kind: round.kind.as_str().to_owned(),
             name: bound.name.clone(),
-            digest: bound.module.digest.clone(),
+            digest: bound.program.digest().to_owned(),
             outcome,
         }
     }
@@ -365,7 +368,19 @@ impl Inner {
     }
 }
 
-fn default_bound(kind: Kind, module: Arc<Module>) -> Bound {
+fn check_digest(expected: Option<&str>, found: &str) -> Result<(), LoadError> {
+    match expected {
+        Some(expected) if found.strip_prefix("sha256:") != Some(expected) => {
+            Err(LoadError::Digest {
+                expected: expected.to_owned(),
+                found: found.to_owned(),
+            })
+        }
+        Some(_) | None => Ok(()),
+    }
+}
+
+fn default_bound(kind: Kind, program: Program) -> Bound {
     Bound {
         key: None,
         name: builtin::default_of(kind).to_owned(),
@@ -375,7 +390,7 @@ fn default_bound(kind: Kind, module: Arc<Module>) -> Bound {
         order: 0,
         on_failure: OnFailure::Default,
         authority: Authority::Lower,
-        module,
+        program,
         config: String::new(),
         config_digest: digest(b""),
     }

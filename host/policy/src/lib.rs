@@ -6,6 +6,7 @@
 //! only to measure calls; whatever reaches a decision or a record comes with the round.
 
 mod answer;
+mod ask;
 mod binding;
 mod bindings;
 mod builtin;
@@ -20,6 +21,7 @@ mod linker;
 mod module;
 mod records;
 mod registry;
+mod rule;
 
 pub use binding::{
     Authority, Binding, BindingError, BindingKey, BindingSource, Mode, OnFailure, PolicySource,
@@ -31,3 +33,4 @@ pub use limits::{CallLimits, Kind, Limits};
 pub use module::{Descriptor, LoadError};
 pub use records::{CallRecord, PolicyEvent, PolicyStatistics, ShadowDifference};
 pub use registry::{BindingState, BindingStatus};
+pub use rule::{RuleError, RuleSource, RuleVariable, rule_variables};

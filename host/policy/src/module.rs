@@ -13,6 +13,7 @@ use crate::bindings::exports::mortise::policy::{budgets, consolidation, lifecycl
 use crate::call::{CallFailure, Grant, call, issues_text};
 use crate::limits::Kind;
 use crate::linker::State;
+use crate::rule::RuleError;
 
 /// Who a policy says it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -73,6 +74,9 @@ pub enum LoadError {
     /// Refused its configuration.
     #[error("data.config: {0}")]
     Config(String),
+    /// Expressions that are none.
+    #[error(transparent)]
+    Rule(#[from] RuleError),
     /// Gave different answers to one question.
     #[error("not deterministic: {0}")]
     NotDeterministic(&'static str),
@@ -89,6 +93,7 @@ impl LoadError {
             Self::World { .. } => "WrongWorld",
             Self::Tried { failure, .. } => failure.reason(),
             Self::Config(_) => "InvalidConfig",
+            Self::Rule(_) => "InvalidRule",
             Self::NotDeterministic(_) => "NotDeterministic",
         }
     }

@@ -50,7 +50,7 @@ pub struct ShadowDifference {
 }
 
 /// Counters of one policy since the start.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct PolicyStatistics {
     /// `rank`, `consolidation` or `budgets`.
     pub kind: String,
@@ -66,6 +66,14 @@ pub struct PolicyStatistics {
     pub fuel: u64,
     /// Median of the latest calls.
     pub microseconds_p50: u64,
+    /// Wall time of all calls.
+    pub duration: Duration,
+    /// Calls that failed, by reason.
+    pub failures_by_reason: BTreeMap<String, u64>,
+    /// Claims, moves and pools on which it disagreed while it only watched.
+    pub shadow_disagreements: u64,
+    /// What its first choices would have cost more than the enforced ones, USD an hour, over all rounds.
+    pub shadow_usd_per_hour: f64,
 }
 
 /// Something the operator of the cluster should see.
@@ -87,6 +95,9 @@ struct Counters {
     failures: u64,
     fuel: u64,
     durations: VecDeque<Duration>,
+    duration: Duration,
+    failures_by_reason: BTreeMap<String, u64>,
+    shadow: (u64, f64),
 }
 
 /// Where calls are noted.
@@ -103,7 +114,19 @@ impl Records {
         if self.counters.contains_key(&key) || self.counters.len() < POLICIES_MAX {
             let counters = self.counters.entry(key).or_default();
             counters.calls += 1;
-            counters.failures += u64::from(record.outcome != "ok");
+            if record.outcome != "ok" {
+                let reason = record.outcome.split(':').next().unwrap_or_default();
+                counters.failures += 1;
+                *counters
+                    .failures_by_reason
+                    .entry(reason.to_owned())
+                    .or_default() += 1;
+            }
+            counters.duration = counters.duration.saturating_add(record.duration);
+            if let Some(shadow) = record.shadow {
+                counters.shadow.0 += u64::from(shadow.disagreements);
+                counters.shadow.1 += shadow.usd_per_hour;
+            }
             counters.fuel = counters.fuel.saturating_add(record.fuel);
             push_bounded(&mut counters.durations, record.duration, DURATIONS_MAX);
         }
@@ -122,6 +145,15 @@ impl Records {
         self.events.drain(..).collect()
     }
 
+    pub(crate) fn drain_events_of(&mut self, binding: Option<&BindingKey>) -> Vec<PolicyEvent> {
+        let all = std::mem::take(&mut self.events);
+        let (theirs, others) = all
+            .into_iter()
+            .partition::<Vec<_>, _>(|event| event.binding.as_ref() == binding);
+        self.events = others.into();
+        theirs
+    }
+
     pub(crate) fn statistics(&self) -> Vec<PolicyStatistics> {
         self.counters
             .iter()
@@ -133,6 +165,10 @@ impl Records {
                 failures: counters.failures,
                 fuel: counters.fuel,
                 microseconds_p50: median_micros(&counters.durations),
+                duration: counters.duration,
+                failures_by_reason: counters.failures_by_reason.clone(),
+                shadow_disagreements: counters.shadow.0,
+                shadow_usd_per_hour: counters.shadow.1,
             })
             .collect()
     }

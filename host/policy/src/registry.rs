@@ -10,6 +10,7 @@ use std::sync::{Arc, Weak};
 use crate::binding::{Authority, Binding, BindingKey, Mode, OnFailure};
 use crate::limits::{Kind, Limits};
 use crate::module::Module;
+use crate::rule::Rule;
 
 /// Where a binding stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,7 +38,23 @@ pub struct BindingStatus {
     pub message: String,
 }
 
-/// A policy in charge: a component with its configuration and its place.
+/// What answers: a component or a rule.
+#[derive(Clone)]
+pub(crate) enum Program {
+    Component(Arc<Module>),
+    Rule(Arc<Rule>),
+}
+
+impl Program {
+    pub(crate) fn digest(&self) -> &str {
+        match self {
+            Self::Component(module) => &module.digest,
+            Self::Rule(rule) => &rule.digest,
+        }
+    }
+}
+
+/// A policy in charge: what answers, with its configuration and its place.
 pub(crate) struct Bound {
     /// `None` for a built-in default.
     pub(crate) key: Option<BindingKey>,
@@ -48,7 +65,7 @@ pub(crate) struct Bound {
     pub(crate) order: i32,
     pub(crate) on_failure: OnFailure,
     pub(crate) authority: Authority,
-    pub(crate) module: Arc<Module>,
+    pub(crate) program: Program,
     pub(crate) config: String,
     pub(crate) config_digest: String,
 }
@@ -59,7 +76,7 @@ impl Bound {
     }
 
     fn is_same_policy(&self, other: &Self) -> bool {
-        self.module.digest == other.module.digest && self.config_digest == other.config_digest
+        self.program.digest() == other.program.digest() && self.config_digest == other.config_digest
     }
 }
 
@@ -156,7 +173,7 @@ impl Registry {
         let status = BindingStatus {
             key: key.clone(),
             state: BindingState::Ready,
-            digest: Some(bound.module.digest.clone()),
+            digest: Some(bound.program.digest().to_owned()),
             reason: match bound.mode {
                 Mode::Enforce => "Enforcing",
                 Mode::Shadow => "Shadowing",
@@ -198,10 +215,10 @@ impl Registry {
         let in_charge = entry.bound.as_ref().filter(|_| !entry.is_quarantined);
         let consequence = in_charge.map_or_else(
             || "the built-in default decides".to_owned(),
-            |bound| format!("{} stays in charge", bound.module.digest),
+            |bound| format!("{} stays in charge", bound.program.digest()),
         );
         entry.status.state = BindingState::Degraded;
-        entry.status.digest = in_charge.map(|bound| bound.module.digest.clone());
+        entry.status.digest = in_charge.map(|bound| bound.program.digest().to_owned());
         reason.clone_into(&mut entry.status.reason);
         entry.status.message = format!("{message}; {consequence}");
         entry.status.clone()
@@ -272,7 +289,7 @@ impl Registry {
 }
 
 /// A binding and its module, ready to be put in charge.
-pub(crate) fn bound(binding: Binding, module: Arc<Module>) -> Bound {
+pub(crate) fn bound(binding: Binding, program: Program) -> Bound {
     let Binding {
         key,
         kinds,
@@ -294,7 +311,7 @@ pub(crate) fn bound(binding: Binding, module: Arc<Module>) -> Bound {
         order,
         on_failure,
         authority,
-        module,
+        program,
         config_digest: crate::module::digest(config.as_bytes()),
         config,
     }

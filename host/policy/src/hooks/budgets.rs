@@ -7,9 +7,8 @@ use disruption::hooks::{
 };
 
 use super::add_use;
-use crate::answer::{self, Allowed};
+use crate::answer::Allowed;
 use crate::binding::{Authority, OnFailure};
-use crate::golden::budgets_question;
 use crate::host::{Inner, PolicyHost, Round};
 use crate::limits::Kind;
 use crate::records::ShadowDifference;
@@ -29,7 +28,7 @@ impl BudgetsHook for PolicyHost {
             if !round.pools.iter().any(|pool| bound.is_for(&pool.name)) {
                 continue;
             }
-            let called = ask(host, &bound, round);
+            let called = host.ask_allow(&bound, round);
             add_use(&mut uses, host.note(&bound, at_round(round), &called, None));
             let answer = match (called.result, bound.on_failure) {
                 (Ok(answer), _) => answer,
@@ -64,16 +63,9 @@ fn at_round(round: &BudgetRound) -> Round<'_> {
     }
 }
 
-fn ask(host: &Inner, bound: &Bound, round: &BudgetRound) -> crate::call::Called<Allowed> {
-    let question = budgets_question(round);
-    host.ask(bound, Kind::Budgets, |session| {
-        answer::allow(session, &question)
-    })
-}
-
 fn default_answer(host: &Inner, round: &BudgetRound, uses: &mut Vec<PolicyUse>) -> Allowed {
     let asked = host.default_of(Kind::Budgets).and_then(|default| {
-        let called = ask(host, &default, round);
+        let called = host.ask_allow(&default, round);
         add_use(uses, host.note(&default, at_round(round), &called, None));
         called.result.ok()
     });
@@ -153,7 +145,7 @@ impl Allowances {
 
 /// Asks a policy that only watches and notes how many of its allowances differ.
 fn watch(host: &Inner, round: &BudgetRound, shadow: &Bound, enforced: &[Allowance]) {
-    let called = ask(host, shadow, round);
+    let called = host.ask_allow(shadow, round);
     let difference = called.result.as_ref().ok().map(|answer| {
         let differs = |theirs: &&Allowance| {
             let ours = enforced

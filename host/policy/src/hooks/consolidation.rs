@@ -8,9 +8,7 @@ use disruption::hooks::{
 };
 
 use super::add_use;
-use crate::answer;
 use crate::binding::OnFailure;
-use crate::golden::nodes_question;
 use crate::host::{Inner, PolicyHost, Round};
 use crate::limits::Kind;
 use crate::records::ShadowDifference;
@@ -31,10 +29,7 @@ impl ConsolidationHook for PolicyHost {
             if rows.is_empty() && !is_all {
                 continue;
             }
-            let question = nodes_question(round, &[]);
-            let called = host.ask(&bound, Kind::Consolidation, |session| {
-                answer::order(session, &question)
-            });
+            let called = host.ask_order(&bound, round);
             add_use(&mut uses, host.note(&bound, at_round(round), &called, None));
             let answer = match (called.result, bound.on_failure) {
                 (Ok(answer), _) => answer,
@@ -149,10 +144,7 @@ impl Judged<'_> {
         if concerned.is_empty() {
             return;
         }
-        let question = nodes_question(self.round, self.moves);
-        let called = self.host.ask(bound, Kind::Consolidation, |session| {
-            answer::judge(session, &question)
-        });
+        let called = self.host.ask_judge(bound, self.round, self.moves);
         let policy_use = self.host.note(bound, at_round(self.round), &called, None);
         add_use(&mut self.uses, policy_use);
         let answer = match (called.result, bound.on_failure) {
@@ -235,10 +227,7 @@ impl Fallback {
     ) -> &[f64] {
         self.keys.get_or_insert_with(|| {
             let asked = host.default_of(Kind::Consolidation).and_then(|default| {
-                let question = nodes_question(round, &[]);
-                let called = host.ask(&default, Kind::Consolidation, |session| {
-                    answer::order(session, &question)
-                });
+                let called = host.ask_order(&default, round);
                 add_use(uses, host.note(&default, at_round(round), &called, None));
                 called.result.ok()
             });
@@ -254,10 +243,7 @@ impl Fallback {
     ) -> &[Verdict] {
         self.verdicts.get_or_insert_with(|| {
             let asked = host.default_of(Kind::Consolidation).and_then(|default| {
-                let question = nodes_question(round, moves);
-                let called = host.ask(&default, Kind::Consolidation, |session| {
-                    answer::judge(session, &question)
-                });
+                let called = host.ask_judge(&default, round, moves);
                 add_use(uses, host.note(&default, at_round(round), &called, None));
                 called.result.ok()
             });
@@ -273,10 +259,7 @@ fn watch(
     moves: &[Move],
     (shadow, enforced): (&Bound, &[Verdict]),
 ) {
-    let question = nodes_question(round, moves);
-    let called = host.ask(shadow, Kind::Consolidation, |session| {
-        answer::judge(session, &question)
-    });
+    let called = host.ask_judge(shadow, round, moves);
     let difference = called.result.as_ref().ok().map(|answers| {
         let mut difference = ShadowDifference::default();
         for ((it, ours), theirs) in moves.iter().zip(enforced).zip(answers) {

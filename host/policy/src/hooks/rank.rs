@@ -6,8 +6,6 @@ use std::sync::Arc;
 use scheduling::ranking::{ClaimView, PolicyUse, RankAnswer, RankHook, RankRound, Ranking};
 
 use super::add_use;
-use crate::answer::{self, RankQuestion};
-use crate::convert;
 use crate::host::{Inner, PolicyHost, Round};
 use crate::limits::Kind;
 use crate::records::ShadowDifference;
@@ -126,9 +124,7 @@ impl Chains<'_> {
             .iter()
             .filter_map(|&claim| self.round.claims.get(claim))
             .collect();
-        let called = self.host.ask(bound, Kind::Rank, |session| {
-            answer::rank(session, &question(self.round, &views, prior))
-        });
+        let called = self.host.ask_rank(bound, self.round, &views, &prior);
         let policy_use = self.host.note(bound, self.at_round(), &called, None);
         add_use(&mut self.uses, policy_use);
         if let Ok(answers) = called.result {
@@ -153,9 +149,9 @@ impl Chains<'_> {
             return;
         }
         let views: Vec<&ClaimView> = claims.iter().map(|(claim, _)| *claim).collect();
-        let called = self.host.ask(shadow, Kind::Rank, |session| {
-            answer::rank(session, &question(round, &views, round.table.prior.clone()))
-        });
+        let called = self
+            .host
+            .ask_rank(shadow, round, &views, &round.table.prior);
         let difference = called.result.as_ref().ok().map(|answers| {
             let mut difference = ShadowDifference::default();
             for ((claim, enforced), answer) in claims.iter().zip(answers) {
@@ -200,14 +196,6 @@ impl Chains<'_> {
             decision_id: &self.round.decision_id,
             now_seconds: self.round.now_seconds,
         }
-    }
-}
-
-fn question(round: &RankRound, claims: &[&ClaimView], prior: Vec<f64>) -> RankQuestion {
-    RankQuestion {
-        context: convert::context(&convert::rank_context(round)),
-        table: convert::offerings(&round.table, prior),
-        claims: claims.iter().map(|claim| convert::claim(claim)).collect(),
     }
 }
 

@@ -16,7 +16,7 @@ use crate::support::{builtin, host, round};
 const ROUNDS: u64 = 200;
 
 /// splitmix64: the same rounds on every machine.
-struct Random(u64);
+pub(crate) struct Random(pub(crate) u64);
 
 impl Random {
     fn next(&mut self) -> u64 {
@@ -27,15 +27,15 @@ impl Random {
         it ^ (it >> 31)
     }
 
-    fn below(&mut self, bound: u32) -> u32 {
+    pub(crate) fn below(&mut self, bound: u32) -> u32 {
         u32::try_from(self.next() % u64::from(bound)).unwrap()
     }
 
-    fn amount(&mut self) -> f64 {
+    pub(crate) fn amount(&mut self) -> f64 {
         f64::from(self.below(4001)) / 1000.0
     }
 
-    fn many<T>(&mut self, count: u32, mut one: impl FnMut(&mut Self) -> T) -> Vec<T> {
+    pub(crate) fn many<T>(&mut self, count: u32, mut one: impl FnMut(&mut Self) -> T) -> Vec<T> {
         (0..count).map(|_| one(self)).collect()
     }
 }

@@ -77,6 +77,21 @@ const AMPLIFIER: &str = "(drop (call $echo (local.get $args))) \
       (local.set $at (i32.add (local.get $at) (i32.const 8))) \
       (br_if $next (i32.lt_u (local.get $at) (i32.const 32768)))) \
     (i32.const 2048)";
+const INFINITE: &str = "(i64.store (i32.const 524288) (i64.const 0x7ff0000000000000)) \
+    (call $answer (local.get $args) (i32.const 524288))";
+const STACK_OVERFLOW: &str = "(call $bad (local.get $args))";
+/// A note whose bytes are no text.
+const INVALID_UTF8: &str = "(drop (call $echo (local.get $args))) \
+    (memory.fill (i32.const 524288) (i32.const 255) (i32.const 16)) \
+    (i32.store8 (i32.const 4128) (i32.const 1)) (i32.store (i32.const 4132) (i32.const 524288)) \
+    (i32.store (i32.const 4136) (i32.const 4)) (i32.const 2048)";
+/// Candidate 9,999 excluded for a reason that is there.
+const UNKNOWN_ROW: &str = "(drop (call $echo (local.get $args))) \
+    (i32.store (i32.const 524288) (i32.const 9999)) \
+    (i32.store (i32.const 4104) (i32.const 524288)) (i32.store (i32.const 4108) (i32.const 1)) \
+    (i32.store (i32.const 4112) (i32.const 524296)) (i32.store (i32.const 4116) (i32.const 1)) \
+    (i32.store (i32.const 4120) (i32.const 524304)) (i32.store (i32.const 4124) (i32.const 1)) \
+    (i32.const 2048)";
 const COUNTING: &str = "(global.set $calls (i32.add (global.get $calls) (i32.const 1))) \
     (i32.store (i32.const 524288) (global.get $calls)) (call $answer (local.get $args) (i32.const 524288))";
 
@@ -142,6 +157,18 @@ fn what_misbehaves_on_sample_questions_is_not_let_in() {
             &["InvalidAnswer"],
             "the score -1 is not a finite cost",
         ),
+        (
+            INFINITE,
+            &["InvalidAnswer"],
+            "the score inf is not a finite cost",
+        ),
+        (
+            UNKNOWN_ROW,
+            &["InvalidAnswer"],
+            "exclusion of candidate 9999 of 6",
+        ),
+        (STACK_OVERFLOW, &["Trapped"], "call stack exhausted"),
+        (INVALID_UTF8, &["Trapped"], "utf-8"),
         (
             SHORT,
             &["InvalidAnswer"],
@@ -289,6 +316,7 @@ fn what_is_no_policy_component_is_named() {
     let host = host();
     let core = wat::parse_str("(module)").unwrap();
     let foreign = wat::parse_str(r#"(component (import "wasi:cli/environment@0.2.0" (instance)))"#);
+    let newer = wat::parse_str(r#"(component (import "mortise:policy/host@0.2.0" (instance)))"#);
     let empty = wat::parse_str("(component)").unwrap();
     for (bytes, reason, words) in [
         (core, "InvalidComponent", "not a valid component"),
@@ -306,6 +334,11 @@ fn what_is_no_policy_component_is_named() {
             foreign.unwrap(),
             "ForbiddenImport",
             "imports wasi:cli/environment@0.2.0",
+        ),
+        (
+            newer.unwrap(),
+            "ForbiddenImport",
+            "imports mortise:policy/host@0.2.0",
         ),
         (
             empty,

@@ -122,7 +122,7 @@ fn what_cannot_be_loaded_leaves_the_previous_pair_in_charge_and_says_why() {
         .insert("config".to_owned(), r#"{"discount": 3}"#.to_owned());
     let mut rule = config_map("mine", "rank");
     rule.data
-        .insert("rule".to_owned(), "price * 0.9".to_owned());
+        .insert("rule".to_owned(), "prise * 0.9".to_owned());
     let mut wrong_digest = module("mine", "rank", component("default-rank"));
     wrong_digest
         .data
@@ -137,8 +137,8 @@ fn what_cannot_be_loaded_leaves_the_previous_pair_in_charge_and_says_why() {
         ),
         (
             rule,
-            "NotSupported",
-            "data.rule: not supported yet by this build",
+            "InvalidRule",
+            "data.rule: line 1 column 1: unknown variable `prise`",
         ),
         (wrong_digest, "DigestMismatch", "data.sha256"),
         (

@@ -6,4 +6,6 @@ mod agreement;
 mod bad_modules;
 mod bindings;
 mod freshness;
+mod rules;
+mod shelf;
 mod support;

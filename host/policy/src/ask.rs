@@ -1,0 +1,115 @@
+//! Putting a round's question to a policy, whatever answers it: a component in a fresh instance, or a
+//! rule. Nothing is noted here.
+
+use std::time::Instant;
+
+use disruption::hooks::{BudgetRound, ConsolidationRound, Move, Verdict};
+use scheduling::ranking::{ClaimView, RankRound, Ranking};
+
+use crate::answer::{self, Allowed, RankQuestion};
+use crate::binding::Mode;
+use crate::call::{CallFailure, Called, Session, call};
+use crate::convert;
+use crate::golden::{budgets_question, nodes_question};
+use crate::host::Inner;
+use crate::limits::{CallLimits, Kind};
+use crate::module::Module;
+use crate::registry::{Bound, Program};
+use crate::rule::{Ran, Rule};
+
+impl Inner {
+    /// The effective costs for some claims, starting from `prior`.
+    pub(crate) fn ask_rank(
+        &self,
+        bound: &Bound,
+        round: &RankRound,
+        claims: &[&ClaimView],
+        prior: &[f64],
+    ) -> Called<Vec<Ranking>> {
+        let limits = self.limits_of(bound, Kind::Rank);
+        match &bound.program {
+            Program::Component(module) => self.ask_module((module, bound), limits, |session| {
+                let question = RankQuestion {
+                    context: convert::context(&convert::rank_context(round)),
+                    table: convert::offerings(&round.table, prior.to_vec()),
+                    claims: claims.iter().map(|claim| convert::claim(claim)).collect(),
+                };
+                answer::rank(session, &question)
+            }),
+            Program::Rule(rule) => {
+                ask_rule(rule, |rule| rule.rank(round, claims, prior, limits.fuel))
+            }
+        }
+    }
+
+    /// The order in which to try nodes.
+    pub(crate) fn ask_order(&self, bound: &Bound, round: &ConsolidationRound) -> Called<Vec<f64>> {
+        let limits = self.limits_of(bound, Kind::Consolidation);
+        match &bound.program {
+            Program::Component(module) => self.ask_module((module, bound), limits, |session| {
+                answer::order(session, &nodes_question(round, &[]))
+            }),
+            Program::Rule(rule) => ask_rule(rule, |rule| rule.order(round)),
+        }
+    }
+
+    /// The verdicts on moves.
+    pub(crate) fn ask_judge(
+        &self,
+        bound: &Bound,
+        round: &ConsolidationRound,
+        moves: &[Move],
+    ) -> Called<Vec<Verdict>> {
+        let limits = self.limits_of(bound, Kind::Consolidation);
+        match &bound.program {
+            Program::Component(module) => self.ask_module((module, bound), limits, |session| {
+                answer::judge(session, &nodes_question(round, moves))
+            }),
+            Program::Rule(rule) => ask_rule(rule, |rule| rule.judge(round, moves, limits.fuel)),
+        }
+    }
+
+    /// The allowances of pools.
+    pub(crate) fn ask_allow(&self, bound: &Bound, round: &BudgetRound) -> Called<Allowed> {
+        let limits = self.limits_of(bound, Kind::Budgets);
+        match &bound.program {
+            Program::Component(module) => self.ask_module((module, bound), limits, |session| {
+                answer::allow(session, &budgets_question(round))
+            }),
+            Program::Rule(rule) => ask_rule(rule, |rule| rule.allow(round, limits.fuel)),
+        }
+    }
+
+    fn limits_of(&self, bound: &Bound, kind: Kind) -> CallLimits {
+        let limits = self.limits.of(kind);
+        if bound.mode == Mode::Shadow {
+            limits.halved()
+        } else {
+            limits
+        }
+    }
+
+    /// One call in a fresh, configured instance.
+    fn ask_module<T>(
+        &self,
+        (module, bound): (&Module, &Bound),
+        limits: CallLimits,
+        question: impl FnOnce(&mut Session<'_>) -> Result<T, CallFailure>,
+    ) -> Called<T> {
+        call(module, self.grant(limits), |session| {
+            session.configure(&bound.config)?;
+            question(session)
+        })
+    }
+}
+
+fn ask_rule<T>(rule: &Rule, ask: impl FnOnce(&Rule) -> Ran<T>) -> Called<T> {
+    let started = Instant::now();
+    let Ran { result, fuel } = ask(rule);
+    Called {
+        result,
+        fuel,
+        duration: started.elapsed(),
+        log: Vec::new(),
+    }
+}

@@ -1,0 +1,98 @@
+//! A consolidation policy: Balanced for every pool, with the balance of your choice.
+//!
+//! A move passes when its share of the pool's cost, saved, times `k` reaches its share of the pool's
+//! disruption. Karpenter's `Balanced` has a `k` of 2; 1 asks for as much saving as disruption.
+
+use guest_sdk::{
+    ConsolidationPolicy, Context, Node, Policy, ProposedMove, Settings, Verdict, fixed,
+};
+
+/// Weighs savings against disruption.
+#[derive(Debug)]
+pub struct BalancedK {
+    k: f64,
+}
+
+impl Policy for BalancedK {
+    const NAME: &'static str = "balanced-k";
+    const SUMMARY: &'static str = "Balanced for every pool, with a k of your choice";
+    const CONFIG_SCHEMA: &'static str = r#"{"type":"object","additionalProperties":false,"properties":{"k":{"type":"number","minimum":0.01,"maximum":100,"default":2,"description":"how much disruption a unit of saving is worth"}}}"#;
+
+    fn configure(settings: &mut Settings) -> Self {
+        Self {
+            k: settings.number("k", 2.0, 0.01..=100.0),
+        }
+    }
+}
+
+impl ConsolidationPolicy for BalancedK {
+    fn verdict(&self, proposed: &ProposedMove<'_>, _context: &Context) -> Verdict {
+        if let Some(objection) = proposed.objection() {
+            return Verdict::reject(objection);
+        }
+        let score = proposed.savings_per_disruption();
+        if !proposed.is_for_savings() {
+            return Verdict::approve(score, "not a matter of savings");
+        }
+        let (saved, disrupted) = (
+            share(proposed, proposed.savings(), "pool-total-cost"),
+            share(
+                proposed,
+                proposed.disruption_cost(),
+                "pool-total-disruption",
+            ),
+        );
+        if saved * self.k >= disrupted {
+            return Verdict::approve(score, "saves enough for what it disrupts");
+        }
+        Verdict::reject(
+            [
+                "saves ",
+                &fixed(saved, 3),
+                " of the pool's cost for ",
+                &fixed(disrupted, 3),
+                " of its disruption",
+            ]
+            .concat(),
+        )
+    }
+}
+
+/// A part of a total of the pool; nothing where the host gives no total.
+fn share(proposed: &ProposedMove<'_>, part: f64, column: &str) -> f64 {
+    let total = |node: Node<'_>| node.extra_number(column);
+    match proposed.removed().next().and_then(total) {
+        Some(total) if total > 0.0 => part / total,
+        _ => 0.0,
+    }
+}
+
+guest_sdk::export_policy!(consolidation: BalancedK);
+
+#[cfg(test)]
+mod tests {
+    use super::BalancedK;
+    use guest_sdk::testing::{Harness, NodeRow, proposed};
+    use guest_sdk::{Decision, MoveKind};
+
+    #[test]
+    fn a_larger_k_takes_smaller_savings() {
+        // A tenth of the pool's cost and a tenth of its disruption.
+        for (config, cost_after, expected) in [
+            ("", 0.5, Decision::Approve),
+            ("", 0.6, Decision::Reject),
+            (r#"{"k": 1}"#, 0.1, Decision::Reject),
+            (r#"{"k": 1}"#, 0.0, Decision::Approve),
+            (r#"{"k": 5}"#, 0.75, Decision::Approve),
+        ] {
+            let policy = Harness::<BalancedK>::new(config).unwrap();
+            let it = proposed(MoveKind::Replace, &[0], 1.0, cost_after);
+            let verdict = policy.judge(&[NodeRow::default()], it);
+            assert_eq!(
+                verdict.decision, expected,
+                "{config} {cost_after}: {}",
+                verdict.reason
+            );
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! A ranking policy: price for the performance, family by family.
+//!
+//! `{"performance": {"m7i": 1.15, "m7g": 1.25}}` says how fast a family is next to the others (1 where
+//! nothing is said). An offering counts at its cost divided by that.
+
+use guest_sdk::{Json, Offering, Policy, RankPolicy, RankRound, Settings};
+
+/// Divides the cost by the performance of the family.
+#[derive(Debug)]
+pub struct PerfPrice {
+    performance: Vec<(String, f64)>,
+}
+
+impl Policy for PerfPrice {
+    const NAME: &'static str = "perf-price";
+    const SUMMARY: &'static str = "price for the performance of the family";
+    const CONFIG_SCHEMA: &'static str = r#"{"type":"object","additionalProperties":false,"properties":{"performance":{"type":"object","additionalProperties":{"type":"number","exclusiveMinimum":0},"description":"performance of an instance family, 1 where none is given"}}}"#;
+
+    fn configure(settings: &mut Settings) -> Self {
+        let mut performance = Vec::new();
+        match settings.get("performance") {
+            None => {}
+            Some(Json::Object(families)) => {
+                for (family, value) in families {
+                    match value {
+                        Json::Number(value) if value > 0.0 => performance.push((family, value)),
+                        _ => settings.error(
+                            "performance",
+                            ["the value of ", &family, " must be a number above 0"].concat(),
+                        ),
+                    }
+                }
+            }
+            Some(_) => settings.error("performance", "must map families to numbers"),
+        }
+        Self { performance }
+    }
+}
+
+impl RankPolicy for PerfPrice {
+    fn cost(&self, offering: &Offering<'_>, _round: &RankRound<'_>) -> f64 {
+        let family = offering.family();
+        let known = self.performance.iter().find(|(name, _)| name == family);
+        offering.prior() / known.map_or(1.0, |(_, performance)| *performance)
+    }
+}
+
+guest_sdk::export_policy!(rank: PerfPrice);
+
+#[cfg(test)]
+mod tests {
+    use super::PerfPrice;
+    use guest_sdk::testing::{Harness, OfferingRow};
+
+    #[test]
+    fn a_faster_family_may_cost_as_much_more() {
+        let rows = [("m7i.large", 0.100), ("m7g.large", 0.110)].map(|(instance_type, price)| {
+            OfferingRow {
+                instance_type,
+                price,
+                ..OfferingRow::default()
+            }
+        });
+        for (config, winner) in [
+            ("", "m7i.large"),
+            (r#"{"performance": {"m7g": 1.05}}"#, "m7i.large"),
+            (r#"{"performance": {"m7g": 1.2}}"#, "m7g.large"),
+            (r#"{"performance": {"m7g": 1.2, "m7i": 1.2}}"#, "m7i.large"),
+        ] {
+            let policy = Harness::<PerfPrice>::new(config).unwrap();
+            assert_eq!(policy.cheapest(&rows), winner, "{config}");
+        }
+    }
+
+    #[test]
+    fn no_performance_is_no_performance() {
+        for config in [r#"{"performance": {"m7g": 0}}"#, r#"{"performance": 2}"#] {
+            let issues = Harness::<PerfPrice>::new(config).unwrap_err();
+            assert_eq!(issues[0].path, "/performance");
+        }
+    }
+}
