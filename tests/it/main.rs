@@ -7,4 +7,5 @@
 
 mod demo;
 mod kubectl;
+mod simulate;
 mod tidy;

@@ -79,6 +79,11 @@ impl Finished {
         self.output.status.success()
     }
 
+    /// The exit code; none after a signal.
+    pub fn exit_code(&self) -> Option<i32> {
+        self.output.status.code()
+    }
+
     /// Standard output.
     pub fn stdout(&self) -> String {
         String::from_utf8_lossy(&self.output.stdout).into_owned()

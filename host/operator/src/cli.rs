@@ -6,7 +6,9 @@ use std::time::Duration;
 use apis::duration::GoDuration;
 use clap::{Args, Parser, ValueEnum};
 
-use crate::options::Options;
+use crate::options::{
+    FeatureGates, MinValuesPolicy, Options, Packing, PreferencePolicy, parse_gates,
+};
 
 /// A node autoscaler for Kubernetes on EC2: a drop-in replacement for Karpenter whose ranking,
 /// consolidation and budgets are sandboxed WebAssembly policies.
@@ -42,7 +44,17 @@ pub(crate) enum Subcommand {
 
     /// Print the CustomResourceDefinitions as YAML, for `kubectl apply --server-side -f -`
     Crds(CrdsArguments),
+
+    /// Solve a provisioning problem offline: which nodes would be bought for these pods, and why not others
+    ///
+    /// The problem is a file (--problem) or ordinary manifests (-f), whose workloads are expanded to
+    /// pods. Nothing is launched and no cluster is needed.
+    #[command(after_help = SIMULATE_EXIT_CODES)]
+    Simulate(Box<SimulateArguments>),
 }
+
+const SIMULATE_EXIT_CODES: &str = "\
+Exit code: 0 when every pod has a place, 1 when one has none or an object is faulty, 2 when the input cannot be used.";
 
 #[derive(Debug, Args)]
 pub(crate) struct DemoArguments {
@@ -139,6 +151,63 @@ pub(crate) struct CrdsArguments {
     /// Print only the CRD whose name or kind contains this word
     #[arg(value_name = "NAME")]
     pub(crate) name: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SimulateArguments {
+    /// A problem file: JSON lists of pods, nodePools, nodes, daemonSets and more; may be gzipped
+    #[arg(long, value_name = "FILE", conflicts_with = "files")]
+    pub(crate) problem: Option<PathBuf>,
+
+    /// Manifests: a YAML or JSON file, a folder of them, or `-` for standard input (repeatable).
+    /// Without a NodePool among them, those of `mortise demo` stand in
+    #[arg(short = 'f', long = "filename", value_name = "FILE|DIR")]
+    pub(crate) files: Vec<PathBuf>,
+
+    /// Instance types in the format of Karpenter's kwok provider. Default: the built-in EC2 catalogue
+    #[arg(long, value_name = "FILE")]
+    pub(crate) instance_types: Option<PathBuf>,
+
+    /// A policy to ask: a module (.wasm, .wasm.gz, .wasm.zst), a manifest of a ConfigMap, or the name of
+    /// a ConfigMap in the manifests (repeatable)
+    #[arg(long = "policy", value_name = "FILE|CONFIGMAP")]
+    pub(crate) policies: Vec<String>,
+
+    /// Whether preferences of pods count
+    #[arg(long, env = "PREFERENCE_POLICY", value_enum, ignore_case = true, default_value_t = PreferencePolicy::Respect)]
+    pub(crate) preference_policy: PreferencePolicy,
+
+    /// Whether minValues of a requirement must be met
+    #[arg(long, env = "MIN_VALUES_POLICY", value_enum, ignore_case = true, default_value_t = MinValuesPolicy::Strict)]
+    pub(crate) min_values_policy: MinValuesPolicy,
+
+    /// How pods are packed: by cost, or in Karpenter's order
+    #[arg(long, env = "MORTISE_PACKING", value_enum, default_value_t = Packing::Cost)]
+    pub(crate) packing: Packing,
+
+    /// Simulate disruption instead: one loop over a running cluster, all methods in their order
+    #[arg(long)]
+    pub(crate) disruption: bool,
+
+    /// Simulate disruption, apply what is decided and repeat until a loop finds nothing
+    #[arg(long)]
+    pub(crate) until_stable: bool,
+
+    /// Comma list of Name=bool; of Karpenter's gates, SpotToSpotConsolidation matters here
+    #[arg(long, env = "FEATURE_GATES", default_value = "", hide_default_value = true, value_parser = parse_gates)]
+    pub(crate) feature_gates: FeatureGates,
+
+    /// Say for each pod without a place and each pool what excluded what, and the nearest miss
+    #[arg(long)]
+    pub(crate) explain: bool,
+
+    /// Say where the time went (JSON always does)
+    #[arg(long)]
+    pub(crate) timing: bool,
+
+    /// What to print
+    #[arg(short = 'o', long, value_enum, default_value_t = Output::Text)]
+    pub(crate) output: Output,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

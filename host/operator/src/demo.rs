@@ -2,7 +2,7 @@
 //!
 //! Virtual time is tokio's paused clock on one thread, so a run is a function of its seed and its manifests.
 
-mod apply;
+pub(crate) mod apply;
 mod frame;
 mod generated;
 mod live_view;
@@ -26,6 +26,7 @@ use crate::clock::wall_now;
 use crate::manifests::Manifests;
 use crate::stack::{Stack, StackConfig};
 
+pub(crate) use progress::peak_rss_bytes;
 use progress::{Ended, Watcher};
 use summary::Summary;
 
@@ -36,7 +37,8 @@ const CLUSTER_NAME: &str = "mortise-demo";
 /// Where the demo's policies are bound.
 pub(crate) const SYSTEM_NAMESPACE: &str = "mortise";
 
-const CAPACITY: &str = include_str!("samples/capacity.yaml");
+/// What a cluster offers when the manifests bring no capacity of their own.
+pub(crate) const CAPACITY: &str = include_str!("samples/capacity.yaml");
 const WORKLOADS: &str = include_str!("samples/workloads.yaml");
 
 pub(crate) fn run(arguments: &DemoArguments) -> anyhow::Result<ExitCode> {
@@ -208,7 +210,13 @@ async fn prepare(arguments: &DemoArguments, client: &kube::Client) -> anyhow::Re
     }
     let mut faults: Vec<String> = given.faults.iter().map(ToString::to_string).collect();
     capacity.documents.append(&mut given.documents);
-    faults.extend(apply::apply(client, capacity.documents, SYSTEM_NAMESPACE).await?);
+    let documents = capacity.documents;
+    let unknown = apply::Unknown::Refuse;
+    faults.extend(
+        apply::apply(client, documents, SYSTEM_NAMESPACE, unknown)
+            .await?
+            .faults,
+    );
     for fault in &faults {
         eprintln!("{fault}");
     }

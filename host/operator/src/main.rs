@@ -11,6 +11,7 @@ mod logging;
 mod manifests;
 mod options;
 mod policy_registry;
+mod simulate;
 mod simulated_nodes;
 mod stack;
 mod token;
@@ -28,6 +29,7 @@ fn main() -> ExitCode {
         Subcommand::Controller(arguments) => controller::run(&arguments),
         Subcommand::Why(arguments) => why::run(&arguments),
         Subcommand::Crds(arguments) => crds::run(&arguments),
+        Subcommand::Simulate(arguments) => simulate::run(&arguments),
     };
     match outcome {
         Ok(code) => code,

@@ -210,7 +210,7 @@ impl Default for FeatureGates {
     }
 }
 
-fn parse_gates(text: &str) -> Result<FeatureGates, String> {
+pub(crate) fn parse_gates(text: &str) -> Result<FeatureGates, String> {
     let mut given = BTreeMap::new();
     for entry in text
         .split(',')

@@ -5,6 +5,7 @@
 //! read here. What is wrong with an object is a [`Fault`] that names place, field and value; the other objects go on.
 
 mod check;
+mod disruption_budget;
 mod explain;
 mod fault;
 mod instance_types;

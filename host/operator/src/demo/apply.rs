@@ -4,22 +4,44 @@
 
 use std::collections::BTreeSet;
 
-use kube::api::{Api, ApiResource, DynamicObject, GroupVersionKind, Patch, PatchParams};
+use kube::api::{
+    Api, ApiResource, DynamicObject, GroupVersionKind, Patch, PatchParams, ValidationDirective,
+};
 use kube::discovery::{Discovery, Scope};
 use serde_json::{Value, json};
 
 use crate::manifests::{Document, Place};
 
 const FIELD_MANAGER: &str = "mortise-demo";
+const UNKNOWN_KIND: &str = ": no kind `";
+/// How the API server begins the list of fields that a kind does not have.
+const UNKNOWN_FIELDS: &str = "strict decoding error";
 
-/// Applies in the order namespaces, definitions, capacity, the rest; answers one line for each refusal.
+/// What becomes of an object with fields that its kind does not have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Unknown {
+    /// It is refused, as `kubectl apply` does.
+    Refuse,
+    /// It is applied without them, as `kubectl apply --validate=warn` does; kinds that nobody serves are left out.
+    Warn,
+}
+
+/// What was said of the documents, one line each.
+#[derive(Debug, Default)]
+pub(crate) struct Applied {
+    pub(crate) faults: Vec<String>,
+    pub(crate) warnings: Vec<String>,
+}
+
+/// Applies in the order namespaces, definitions, capacity, the rest.
 pub(crate) async fn apply(
     client: &kube::Client,
     mut documents: Vec<Document>,
     system_namespace: &str,
-) -> anyhow::Result<Vec<String>> {
+    unknown: Unknown,
+) -> anyhow::Result<Applied> {
     documents.sort_by_key(|document| rank_of(&document.object));
-    let mut faults = Vec::new();
+    let mut applied = Applied::default();
     let (first, rest): (Vec<_>, Vec<_>) = documents
         .into_iter()
         .partition(|document| rank_of(&document.object) == 0);
@@ -27,33 +49,60 @@ pub(crate) async fn apply(
     namespaces.insert(system_namespace.to_owned());
     let discovery = Discovery::new(client.clone()).run().await?;
     for name in namespaces {
-        let namespace =
-            json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
+        let object = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
         let place = Place {
             file: "namespaces".to_owned(),
             line: 1,
         };
-        faults.extend(
-            apply_one(
-                client,
-                &discovery,
-                Document {
-                    place,
-                    object: namespace,
-                },
-            )
-            .await,
-        );
+        applied
+            .add(client, &discovery, Document { place, object }, unknown)
+            .await;
     }
     for document in first {
-        faults.extend(apply_one(client, &discovery, document).await);
+        applied.add(client, &discovery, document, unknown).await;
     }
     // Definitions among the first may have added kinds.
     let discovery = Discovery::new(client.clone()).run().await?;
     for document in rest {
-        faults.extend(apply_one(client, &discovery, document).await);
+        applied.add(client, &discovery, document, unknown).await;
     }
-    Ok(faults)
+    Ok(applied)
+}
+
+impl Applied {
+    async fn add(
+        &mut self,
+        client: &kube::Client,
+        discovery: &Discovery,
+        document: Document,
+        unknown: Unknown,
+    ) {
+        let strict = ValidationDirective::Strict;
+        let refusal = apply_one(client, discovery, &document, strict).await;
+        match refusal {
+            Some(warning) if unknown == Unknown::Warn && warning.contains(UNKNOWN_FIELDS) => {
+                let lenient = ValidationDirective::Ignore;
+                self.faults
+                    .extend(apply_one(client, discovery, &document, lenient).await);
+                self.warnings.push(without_head(&document, &warning));
+            }
+            // Objects of other programs have no say in where pods go.
+            Some(warning) if unknown == Unknown::Warn && warning.contains(UNKNOWN_KIND) => {
+                self.warnings.push(warning);
+            }
+            refusal => self.faults.extend(refusal),
+        }
+    }
+}
+
+/// The list of unknown fields alone, with its place.
+fn without_head(document: &Document, warning: &str) -> String {
+    let object = &document.object;
+    let kind = object["kind"].as_str().unwrap_or_default();
+    let name = object["metadata"]["name"].as_str().unwrap_or_default();
+    let (_, fields) = warning.split_once(UNKNOWN_FIELDS).unwrap_or_default();
+    let fields = fields.trim_start_matches(": ");
+    format!("{}: {kind} {name}: {fields}", document.place)
 }
 
 /// Namespaces that objects live in and that nothing defines: a demo makes them, as `kubectl create ns` would.
@@ -87,7 +136,8 @@ fn rank_of(object: &Value) -> u8 {
 async fn apply_one(
     client: &kube::Client,
     discovery: &Discovery,
-    document: Document,
+    document: &Document,
+    validation: ValidationDirective,
 ) -> Option<String> {
     let Document { place, object } = document;
     let kind = object["kind"].as_str().unwrap_or_default().to_owned();
@@ -117,10 +167,10 @@ async fn apply_one(
         }
     };
     let params = PatchParams {
-        field_validation: Some(kube::api::ValidationDirective::Strict),
+        field_validation: Some(validation),
         ..PatchParams::apply(FIELD_MANAGER).force()
     };
-    match api.patch(&name, &params, &Patch::Apply(&object)).await {
+    match api.patch(&name, &params, &Patch::Apply(object)).await {
         Ok(_) => None,
         Err(kube::Error::Api(status)) => Some(format!("{place}: {}", status.message)),
         Err(error) => Some(format!("{place}: {kind} {name}: {error}")),

@@ -339,7 +339,7 @@ fn node_status(node: &Value) -> NodeStatus {
 }
 
 /// The most memory this process ever held, from the kernel; 0 where it does not tell.
-fn peak_rss_bytes() -> u64 {
+pub(crate) fn peak_rss_bytes() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
     let kib = line.and_then(|line| {

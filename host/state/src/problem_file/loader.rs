@@ -17,11 +17,14 @@ use serde_json::Value;
 
 use super::World;
 use super::check;
+use super::disruption_budget;
 use super::fault::{Fault, Faults};
 use super::list::List;
 use super::typed::{Misread, form_of, typed};
 use crate::cluster::{Cluster, Event};
 
+/// Conditions of a claim on whose node everything is done.
+const DONE: [&str; 4] = ["Launched", "Registered", "Initialized", "Consolidatable"];
 const NAMESPACE_NAME_LABEL: &str = "kubernetes.io/metadata.name";
 
 /// An object of a list.
@@ -71,6 +74,7 @@ pub struct Loader {
     namespaces: BTreeMap<String, v1::Namespace>,
     nodes: Vec<v1::Node>,
     claims: Vec<NodeClaim>,
+    budgets: Vec<PodDisruptionBudget>,
     /// Forms of objects that were looked through for fields that nobody reads.
     forms: BTreeSet<(List, u64)>,
 }
@@ -97,6 +101,7 @@ impl Loader {
             namespaces: BTreeMap::new(),
             nodes: Vec::new(),
             claims: Vec::new(),
+            budgets: Vec::new(),
             forms: BTreeSet::new(),
         }
     }
@@ -118,10 +123,19 @@ impl Loader {
 
     /// Takes in one object of a list. `place` is where it came from.
     pub fn add_value(&mut self, list: List, place: &dyn Fn() -> String, value: &Value) {
-        let name = name_in(value);
-        let mut unread = Vec::new();
         // A thousand pods of one form have the same fields, so one of them is looked through.
         let is_new = self.forms.insert((list, form_of(value)));
+        self.read(list, place, value, is_new);
+    }
+
+    /// Takes in one object that an API server has admitted, which told of fields that nobody reads.
+    pub fn add_admitted(&mut self, list: List, place: &dyn Fn() -> String, value: &Value) {
+        self.read(list, place, value, false);
+    }
+
+    fn read(&mut self, list: List, place: &dyn Fn() -> String, value: &Value, is_new: bool) {
+        let name = name_in(value);
+        let mut unread = Vec::new();
         match Object::read(list, value, is_new.then_some(&mut unread)) {
             Ok(object) => {
                 let place_of = |field: String| format!("{}.{field}: unknown field", place());
@@ -193,10 +207,10 @@ impl Loader {
             }
             Object::Pdb(mut it) => {
                 default_namespace(&mut it.metadata);
-                if !self.is_new(place, List::PodDisruptionBudgets, &it.metadata) {
-                    return;
+                if self.is_new(place, List::PodDisruptionBudgets, &it.metadata) {
+                    self.budgets.push(*it);
                 }
-                Event::PdbApplied(Arc::new(*it))
+                return;
             }
             _ => return,
         };
@@ -379,6 +393,10 @@ impl Loader {
             self.apply(&nowhere, Event::NodeApplied(Arc::new(node)));
         }
         let snapshot = self.world.snapshot();
+        for mut budget in std::mem::take(&mut self.budgets) {
+            disruption_budget::judge(&mut budget, &snapshot);
+            self.apply(&nowhere, Event::PdbApplied(Arc::new(budget)));
+        }
         for name in names.iter().filter(|name| snapshot.node(name).is_none()) {
             let warning = format!(
                 "node {name} is not initialized and has no instance type, so it takes no part"
@@ -403,6 +421,14 @@ fn settle(pod: &mut v1::Pod, list: List) -> bool {
             "Pending"
         };
         status.phase.get_or_insert_with(|| phase.to_owned());
+        if list == List::BoundPods && status.conditions.is_none() {
+            let ready = v1::PodCondition {
+                type_: "Ready".to_owned(),
+                status: "True".to_owned(),
+                ..v1::PodCondition::default()
+            };
+            status.conditions = Some(vec![ready]);
+        }
         return true;
     }
     let conditions = status.conditions.get_or_insert_default();
@@ -436,6 +462,7 @@ fn join(nodes: &mut [v1::Node], claims: &mut [NodeClaim]) {
         }
         id_of_node.insert(name, id.clone().unwrap_or_default());
     }
+    let ids: BTreeSet<&String> = id_of_node.values().collect();
     for claim in claims {
         let name = claim.metadata.name.clone().unwrap_or_default();
         let status = claim.status.get_or_insert_default();
@@ -446,14 +473,26 @@ fn join(nodes: &mut [v1::Node], claims: &mut [NodeClaim]) {
                 .unwrap_or_else(|| format!("file:///claim/{name}"));
             status.provider_id = Some(id);
         }
+        // Nobody wrote down how far the claim came; its node is there, so it came all the way.
+        let has_node = status
+            .provider_id
+            .as_ref()
+            .is_some_and(|it| ids.contains(it));
+        if status.conditions.is_empty() && has_node {
+            status.conditions = DONE.map(|kind| condition(kind, "True", "")).to_vec();
+        }
     }
 }
 
 fn ready(status: &str, message: &str) -> Condition {
+    condition("Ready", status, message)
+}
+
+fn condition(kind: &str, status: &str, message: &str) -> Condition {
     Condition {
-        type_: "Ready".to_owned(),
+        type_: kind.to_owned(),
         status: status.to_owned(),
-        reason: "Ready".to_owned(),
+        reason: kind.to_owned(),
         message: message.to_owned(),
         last_transition_time: Time(Timestamp::UNIX_EPOCH),
         observed_generation: None,

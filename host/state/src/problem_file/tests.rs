@@ -7,6 +7,7 @@ use scheduling::{Interrupt, solve};
 use serde_json::{Value, json};
 
 use super::*;
+use crate::pod_disruption_budget::PdbVerdict;
 
 fn good() -> Value {
     json!({
@@ -153,7 +154,11 @@ const SELECTOR: &str = "/pods/0/spec/affinity/podAntiAffinity/requiredDuringSche
 #[case(&format!("{TERM}/operator"), json!("Near"), r#"matchExpressions[0].operator: "Near": unknown operator"#)]
 #[case(&format!("{TERM}/values"), json!([]), "matchExpressions[0].values: []: In of kubernetes.io/arch needs values")]
 #[case(TERM, json!({"key": "n", "operator": "Gt", "values": ["many"]}), r#"values: ["many"]: Gt of n needs one integer"#)]
-#[case(TERM, json!({"key": "topology.kubernetes.io/zone", "operator": "NotIn", "values": ["a"]}), "spec: no node can be both topology.kubernetes.io/zone In [a] and topology.kubernetes.io/zone NotIn [a]")]
+#[case(
+    TERM,
+    json!({"key": "topology.kubernetes.io/zone", "operator": "NotIn", "values": ["a"]}),
+    "spec: no node can be both topology.kubernetes.io/zone In [a] and topology.kubernetes.io/zone NotIn [a]"
+)]
 #[case(&format!("{SELECTOR}/operator"), json!("Like"), r#"labelSelector.matchExpressions[0].operator: "Like": unknown operator"#)]
 #[case(&format!("{SELECTOR}/values"), json!([]), "labelSelector.matchExpressions[0].values: In needs values")]
 #[case("/pods/0/spec/tolerations/0/operator", json!("Some"), r#"spec.tolerations[0].operator: "Some": unknown operator"#)]
@@ -278,6 +283,43 @@ fn bound_pods_fill_their_node_and_pending_ones_use_what_is_left() {
     );
     set(&mut problem, "/boundPods", json!([neighbour]));
     assert_eq!(report(problem, types()).nodes, 1);
+}
+
+#[rstest]
+#[case(json!({"minAvailable": 2}), None, PdbVerdict::Free)]
+#[case(json!({"minAvailable": "80%"}), None, PdbVerdict::Blocked("default/web".to_owned()))]
+#[case(json!({"maxUnavailable": 1}), None, PdbVerdict::Free)]
+#[case(json!({"maxUnavailable": 1}), Some(0), PdbVerdict::Blocked("default/web".to_owned()))]
+fn a_budget_that_nobody_looked_at_allows_what_its_running_pods_leave(
+    #[case] mut spec: Value,
+    #[case] told: Option<i32>,
+    #[case] verdict: PdbVerdict,
+) {
+    spec["selector"] = json!({"matchLabels": {"app": "web"}});
+    let mut budget = json!({"metadata": {"name": "web"}, "spec": spec});
+    if let Some(allowed) = told {
+        budget["status"] = json!({
+            "disruptionsAllowed": allowed, "currentHealthy": 3, "desiredHealthy": 3, "expectedPods": 3,
+        });
+    }
+    let mut problem = good();
+    let pod = problem["pods"][0].clone();
+    let bound = |name: &str| {
+        let mut pod = pod.clone();
+        set(&mut pod, "/metadata/name", json!(name));
+        set(&mut pod, "/spec/nodeName", json!("old"));
+        pod
+    };
+    set(
+        &mut problem,
+        "/boundPods",
+        json!([bound("a"), bound("b"), bound("c")]),
+    );
+    set(&mut problem, "/pods", json!([]));
+    set(&mut problem, "/podDisruptionBudgets", json!([budget]));
+    let snapshot = World::from_value(problem).unwrap().snapshot();
+    let pod = snapshot.pod(&PodKey::new("default", "a")).unwrap();
+    assert_eq!(snapshot.pdbs().verdict(pod), verdict);
 }
 
 /// Every pointer to a value of the document.

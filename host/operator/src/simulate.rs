@@ -1,0 +1,264 @@
+//! `mortise simulate`: one provisioning solve, offline, on a problem file or on manifests.
+//!
+//! The model, the pools and the problem come about as in a pass of the controller; only their source differs. Nothing
+//! here places a pod.
+
+mod catalogue;
+mod disruption;
+mod expand;
+mod policies;
+mod scaled_to_zero;
+mod text;
+mod timed_policies;
+
+use std::collections::BTreeMap;
+use std::io::{Read as _, Write as _};
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::Instant;
+
+use anyhow::{Context as _, bail};
+use jiff::Timestamp;
+use policy::PolicyHost;
+use scheduling::problem::Options;
+use scheduling::ranking::RankHook;
+use scheduling::{Interrupt, Prepared, Solution, TableCache, solve_prepared};
+use serde::Serialize;
+use state::problem_file::{
+    Explanation, InstanceTypes, PoolCatalogue, Report, Timing, World, explain,
+};
+use state::provisioning::PoolTypes;
+
+use crate::cli::{Output, SimulateArguments};
+use crate::clock::wall_now;
+use crate::demo::peak_rss_bytes;
+use crate::manifests::Document;
+use crate::options::{MinValuesPolicy, Packing, PreferencePolicy};
+
+use expand::Expanded;
+use scaled_to_zero::ScaledToZero;
+use timed_policies::TimedPolicies;
+
+/// Name of the simulated cluster; `${CLUSTER_NAME}` in manifests stands for it.
+const CLUSTER_NAME: &str = "simulated";
+
+/// Exit code of input that cannot be used at all.
+const BAD_INPUT: u8 = 2;
+
+pub(crate) fn run(arguments: &SimulateArguments) -> anyhow::Result<ExitCode> {
+    Ok(match simulate(arguments) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("mortise: {error:#}");
+            ExitCode::from(BAD_INPUT)
+        }
+    })
+}
+
+/// A cluster with its pools and what they may buy: what every kind of simulation starts from.
+pub(crate) struct Input {
+    pub(crate) world: World,
+    pub(crate) pools: Pools,
+    pub(crate) now: Timestamp,
+    /// Workload of each pod that stands for a workload of no replicas.
+    scaled_to_zero: BTreeMap<scheduling::pod::PodKey, String>,
+    /// ConfigMaps of the manifests.
+    config_maps: Vec<Document>,
+}
+
+/// What can be bought.
+pub(crate) struct Pools {
+    /// Pools that may open nodes.
+    pub(crate) pools: Vec<PoolTypes>,
+    /// Why the others may not.
+    pub(crate) errors: BTreeMap<String, String>,
+    /// Instance types of every pool, static and unready ones included.
+    pub(crate) types: BTreeMap<String, PoolCatalogue>,
+}
+
+/// What is printed.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Answer<'a> {
+    #[serde(flatten)]
+    report: &'a Report,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    scaled_to_zero: Vec<ScaledToZero>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    explanations: Option<Vec<Explanation>>,
+}
+
+fn simulate(arguments: &SimulateArguments) -> anyhow::Result<bool> {
+    let mut input = read(arguments)?;
+    let policies = PolicyHost::new(policy::Limits::default())?;
+    policies::bind(&policies, &arguments.policies, &input.config_maps)?;
+    policies.warm_up();
+    let policies = TimedPolicies::new(&policies);
+    if arguments.disruption || arguments.until_stable {
+        return disruption::simulate(arguments, &mut input, &policies);
+    }
+    provision(arguments, &input, &policies)
+}
+
+/// One provisioning pass.
+fn provision(
+    arguments: &SimulateArguments,
+    input: &Input,
+    policies: &TimedPolicies<'_>,
+) -> anyhow::Result<bool> {
+    let started = Instant::now();
+    let Pools { pools, errors, .. } = &input.pools;
+    let options = options(arguments, input.now);
+    let mut question = input.world.question_of(pools, errors.clone(), options);
+    let probes = scaled_to_zero::split(&mut question.problem, &input.scaled_to_zero);
+    let tables = TableCache::default();
+    let prepared = Prepared::new(&question.problem, policies, &tables);
+    let setup_seconds = started.elapsed().as_secs_f64();
+    let policy_seconds = policies.spent().as_secs_f64();
+    let started = Instant::now();
+    let solution = Solution {
+        uses: prepared.uses().to_vec(),
+        ..solve_prepared(&question.problem, &prepared, &Interrupt::never())
+    };
+    let solve_seconds = started.elapsed().as_secs_f64();
+    let report = Report::new(&input.world, &question, &solution).timed(Timing {
+        setup_seconds,
+        solve_seconds,
+        policy_seconds,
+        peak_rss_bytes: peak_rss_bytes(),
+        ..Timing::default()
+    });
+    let ranking: (&dyn RankHook, &TableCache) = (policies, &tables);
+    let answer = Answer {
+        report: &report,
+        scaled_to_zero: scaled_to_zero::try_each(&question, probes, ranking, arguments.explain),
+        explanations: arguments.explain.then(|| explain(&question, &solution)),
+    };
+    print(arguments.output, &answer, || {
+        text::Text::new(&question.problem, arguments.timing).of(&answer)
+    })?;
+    Ok(report.is_clean())
+}
+
+/// The input of either form, with the types of the file or of the built-in catalogue.
+pub(crate) fn read(arguments: &SimulateArguments) -> anyhow::Result<Input> {
+    let types = match &arguments.instance_types {
+        Some(path) => Some(
+            InstanceTypes::read(&read_text(path)?)
+                .with_context(|| format!("--instance-types {}", path.display()))?,
+        ),
+        None => None,
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .start_paused(true)
+        .build()?;
+    let expanded = match &arguments.problem {
+        Some(path) => Expanded::of(
+            World::read(&read_text(path)?)
+                .with_context(|| format!("--problem {}", path.display()))?,
+        ),
+        None if arguments.files.is_empty() => {
+            bail!("nothing to simulate: give --problem FILE, or manifests with -f")
+        }
+        None => runtime.block_on(Box::pin(expand::expand(&arguments.files)))?,
+    };
+    let Expanded {
+        mut world,
+        now,
+        scaled_to_zero,
+        config_maps,
+    } = expanded;
+    let pools = match types {
+        Some(types) => of_file(&mut world, types),
+        None => runtime.block_on(Box::pin(catalogue::pools(&mut world)))?,
+    };
+    Ok(Input {
+        now: world.now.or(now).unwrap_or_else(wall_now),
+        world,
+        pools,
+        scaled_to_zero,
+        config_maps,
+    })
+}
+
+/// Every pool may buy the types of the file.
+fn of_file(world: &mut World, types: InstanceTypes) -> Pools {
+    let (mut pools, errors) = world.pools(&mut |_| Ok(types.types.clone()));
+    for pool in &mut pools {
+        types.define_labels(&mut pool.node_pool);
+    }
+    let snapshot = world.snapshot();
+    let names = snapshot
+        .node_pools()
+        .filter_map(|it| it.metadata.name.clone());
+    let all = names.map(|name| (name, types.types.clone())).collect();
+    world.faults.extend(types.faults);
+    Pools {
+        pools,
+        errors,
+        types: all,
+    }
+}
+
+/// A file as text; `-` is standard input, and what gzip packed is unpacked.
+fn read_text(path: &Path) -> anyhow::Result<String> {
+    let name = path.display();
+    let mut bytes = Vec::new();
+    if path.as_os_str() == "-" {
+        std::io::stdin().read_to_end(&mut bytes)?;
+    } else {
+        bytes = std::fs::read(path).with_context(|| format!("{name} cannot be read"))?;
+    }
+    if bytes.starts_with(&[0x1f, 0x8b]) {
+        let mut text = String::new();
+        flate2::read::GzDecoder::new(bytes.as_slice())
+            .read_to_string(&mut text)
+            .with_context(|| format!("{name} cannot be unpacked"))?;
+        return Ok(text);
+    }
+    String::from_utf8(bytes).with_context(|| format!("{name} is not text"))
+}
+
+fn options(arguments: &SimulateArguments, now: Timestamp) -> Options {
+    use scheduling::problem as solver;
+    Options {
+        preference_policy: match arguments.preference_policy {
+            PreferencePolicy::Respect => solver::PreferencePolicy::Respect,
+            PreferencePolicy::Ignore => solver::PreferencePolicy::Ignore,
+        },
+        min_values_policy: match arguments.min_values_policy {
+            MinValuesPolicy::Strict => solver::MinValuesPolicy::Strict,
+            MinValuesPolicy::BestEffort => solver::MinValuesPolicy::BestEffort,
+        },
+        packing: match arguments.packing {
+            Packing::Cost => solver::Packing::Cost,
+            Packing::Karpenter => solver::Packing::Karpenter,
+        },
+        now,
+        cluster: CLUSTER_NAME.to_owned(),
+        decision_id: "simulate".to_owned(),
+        threads: std::thread::available_parallelism().map_or(1, Into::into),
+        ..Options::default()
+    }
+}
+
+/// Prints the answer; a reader that has seen enough is no fault.
+fn print(
+    output: Output,
+    answer: &impl Serialize,
+    text: impl FnOnce() -> String,
+) -> anyhow::Result<()> {
+    let mut out = std::io::BufWriter::new(std::io::stdout().lock());
+    let printed = match output {
+        Output::Json => serde_json::to_writer_pretty(&mut out, answer)
+            .map_err(std::io::Error::from)
+            .and_then(|()| writeln!(out)),
+        Output::Text => out.write_all(text().as_bytes()),
+    };
+    match printed.and_then(|()| out.flush()) {
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
+        other => Ok(other?),
+    }
+}

@@ -1,0 +1,329 @@
+//! Manifests to a cluster: the simulated API server admits and defaults the objects, the simulated workload
+//! controllers make the pods.
+//!
+//! What a cluster was dumped with (Nodes, NodeClaims, pods that have a status or a node) is taken as it is. A workload
+//! whose pods are among the files is not expanded again.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use scheduling::pod::PodKey;
+use serde_json::{Value, json};
+use sim::api_server::{Resource, Selection};
+use sim::ec2::Ec2Config;
+use sim::{Time, WorldConfig};
+use state::problem_file::{Fault, List, Loader, World};
+
+use super::CLUSTER_NAME;
+use crate::demo::apply::{Unknown, apply};
+use crate::manifests::{Document, Manifests};
+
+/// What the workload controllers get in simulated time.
+const PATIENCE: Duration = Duration::from_mins(30);
+const LOOK_EVERY: Duration = Duration::from_millis(500);
+
+/// Kinds that are read back from the simulated API server.
+const READ_BACK: [(&Resource, List); 10] = [
+    (&Resource::NAMESPACES, List::Namespaces),
+    (&Resource::NODE_POOLS, List::NodePools),
+    (&Resource::EC2_NODE_CLASSES, List::NodeClasses),
+    (&Resource::STORAGE_CLASSES, List::StorageClasses),
+    (&Resource::PERSISTENT_VOLUMES, List::PersistentVolumes),
+    (
+        &Resource::PERSISTENT_VOLUME_CLAIMS,
+        List::PersistentVolumeClaims,
+    ),
+    (&Resource::CSI_NODES, List::CsiNodes),
+    (&Resource::DAEMON_SETS, List::DaemonSets),
+    (
+        &Resource::POD_DISRUPTION_BUDGETS,
+        List::PodDisruptionBudgets,
+    ),
+    (&Resource::PODS, List::Pods),
+];
+
+/// A cluster, whichever form it came in.
+pub(super) struct Expanded {
+    pub(super) world: World,
+    pub(super) now: Option<Timestamp>,
+    /// Pods that stand for workloads of no replicas.
+    pub(super) scaled_to_zero: BTreeMap<PodKey, String>,
+    pub(super) config_maps: Vec<Document>,
+}
+
+impl Expanded {
+    /// A cluster that needed no expansion.
+    pub(super) fn of(world: World) -> Self {
+        Self {
+            world,
+            now: None,
+            scaled_to_zero: BTreeMap::new(),
+            config_maps: Vec::new(),
+        }
+    }
+}
+
+/// Documents by what is done with them.
+#[derive(Default)]
+struct Sorted {
+    /// For the API server.
+    applied: Vec<Document>,
+    /// Workloads of no replicas, with one.
+    scaled_up: Vec<Document>,
+    /// Taken as they are.
+    kept: Vec<(List, Document)>,
+    config_maps: Vec<Document>,
+    warnings: Vec<String>,
+}
+
+pub(super) async fn expand(files: &[PathBuf]) -> anyhow::Result<Expanded> {
+    let variables = BTreeMap::from([("CLUSTER_NAME".to_owned(), CLUSTER_NAME.to_owned())]);
+    let mut manifests = Manifests::read(files, &variables);
+    let mut loader = Loader::new();
+    for fault in &manifests.faults {
+        loader.fault(fault_of(&fault.place.to_string(), &fault.message));
+    }
+    let has_pool = |it: &Document| it.object["kind"] == "NodePool";
+    if !manifests.documents.iter().any(has_pool) {
+        let has_class = |it: &Document| it.object["kind"] == "EC2NodeClass";
+        let is_needed = !manifests.documents.iter().any(has_class);
+        let mut capacity = Manifests::default();
+        capacity.read_text("the default capacity", crate::demo::CAPACITY, &variables);
+        capacity.documents.retain(|it| is_needed || !has_class(it));
+        manifests.documents.append(&mut capacity.documents);
+        loader.warn("no NodePool was given: those of `mortise demo`, default and gpu, stand in");
+    }
+    let mut sorted = sort(manifests.documents);
+    sorted.warnings.drain(..).for_each(|it| loader.warn(&it));
+
+    let world = sim::World::new(WorldConfig {
+        seed: 1,
+        time: Time::Virtual,
+        ec2: Ec2Config {
+            cluster_name: CLUSTER_NAME.to_owned(),
+            ..Ec2Config::default()
+        },
+    });
+    world.install_crds().map_err(|it| anyhow::anyhow!("{it}"))?;
+    let running = tokio::spawn(Arc::clone(&world).run());
+    let client = kube::Client::new(world.api().clone(), "default");
+    let applied = apply(&client, sorted.applied, "default", Unknown::Warn).await?;
+    applied.warnings.iter().for_each(|it| loader.warn(it));
+    for refusal in &applied.faults {
+        loader.fault(fault_of("", refusal));
+    }
+    settle(&world, &mut loader).await;
+    let before = pod_keys(&world);
+    // A refusal of these was told when they were applied as they are.
+    apply(&client, sorted.scaled_up, "default", Unknown::Warn).await?;
+    settle(&world, &mut loader).await;
+
+    let mut scaled_to_zero = BTreeMap::new();
+    for (resource, list) in READ_BACK {
+        for object in world.api().list(resource, &Selection::everything()) {
+            let place = || {
+                format!(
+                    "{} {}",
+                    object["kind"].as_str().unwrap_or_default(),
+                    key_of(&object)
+                )
+            };
+            if list == List::Pods && !before.contains(&key_of(&object)) {
+                scaled_to_zero.insert(key_of(&object), workload_of(&object));
+            }
+            loader.add_admitted(list, &place, &object);
+        }
+    }
+    for (list, document) in sorted.kept {
+        loader.add_value(list, &|| document.place.to_string(), &document.object);
+    }
+    running.abort();
+    Ok(Expanded {
+        world: loader.finish(),
+        now: Some(world.clock().now()),
+        scaled_to_zero,
+        config_maps: sorted.config_maps,
+    })
+}
+
+async fn settle(world: &Arc<sim::World>, loader: &mut Loader) {
+    let started = world.clock().elapsed();
+    loop {
+        tokio::time::sleep(LOOK_EVERY).await;
+        if world.is_settled() {
+            return;
+        }
+        if world.clock().elapsed() - started > PATIENCE {
+            loader.warn("the workload controllers did not come to rest; some pods may be missing");
+            return;
+        }
+    }
+}
+
+fn sort(documents: Vec<Document>) -> Sorted {
+    let owners = owners_of_given_pods(&documents);
+    let given: BTreeSet<(String, PodKey)> = documents
+        .iter()
+        .map(|it| {
+            let kind = it.object["kind"].as_str().unwrap_or_default();
+            (kind.to_owned(), key_of(&it.object))
+        })
+        .collect();
+    let mut sorted = Sorted::default();
+    for mut document in documents {
+        let object = &document.object;
+        let kind = object["kind"].as_str().unwrap_or_default().to_owned();
+        let name = key_of(object);
+        let has_spec = object["spec"].is_object();
+        // A ReplicaSet of a Deployment, or a Job of a CronJob, is made anew by its owner.
+        let is_made = owners_of(object).iter().any(|it| given.contains(it));
+        if owners.contains(&(kind.clone(), name.clone())) || (is_made && kind != "Pod") {
+            continue;
+        }
+        if kind == "StatefulSet" && has_spec {
+            // Nothing gets ready here, and all of its pods are to be placed.
+            document.object["spec"]["podManagementPolicy"] = json!("Parallel");
+        }
+        let object = &document.object;
+        match kind.as_str() {
+            "Node" => sorted.kept.push((List::Nodes, document)),
+            "NodeClaim" => sorted.kept.push((List::NodeClaims, document)),
+            "Pod" if is_of_a_cluster(object) => {
+                let is_bound = object["spec"]["nodeName"].is_string();
+                let list = if is_bound {
+                    List::BoundPods
+                } else {
+                    List::Pods
+                };
+                sorted.kept.push((list, document));
+            }
+            "ConfigMap" => sorted.config_maps.push(document),
+            "CronJob" => {
+                document.object = one_run(object);
+                let warning = format!("CronJob {name}: one run of it is simulated");
+                sorted.warnings.push(warning);
+                sorted.applied.push(document);
+            }
+            "Deployment" | "ReplicaSet" | "StatefulSet" if object["spec"]["replicas"] == 0 => {
+                strip(&mut document.object);
+                let mut up = document.clone();
+                up.object["spec"]["replicas"] = json!(1);
+                sorted.scaled_up.push(up);
+                sorted.applied.push(document);
+            }
+            _ => {
+                strip(&mut document.object);
+                sorted.applied.push(document);
+            }
+        }
+    }
+    sorted
+}
+
+/// Kinds and names of what owns pods that are among the files, Deployments behind ReplicaSets included.
+fn owners_of_given_pods(documents: &[Document]) -> BTreeSet<(String, PodKey)> {
+    let of_kind = |kind: &'static str| {
+        let documents = documents.iter().map(|it| &it.object);
+        documents.filter(move |it| it["kind"] == kind)
+    };
+    let mut all: BTreeSet<_> = of_kind("Pod").flat_map(owners_of).collect();
+    // DaemonSets take part as such; their pods are told apart by the owner.
+    all.retain(|(kind, _)| kind != "DaemonSet");
+    for set in of_kind("ReplicaSet").chain(of_kind("Job")) {
+        let kind = set["kind"].as_str().unwrap_or_default().to_owned();
+        if all.contains(&(kind, key_of(set))) {
+            all.extend(owners_of(set));
+        }
+    }
+    all
+}
+
+/// Takes away what only the API server sets, so that objects of another cluster can be applied to this one.
+fn strip(object: &mut Value) {
+    let Some(metadata) = object["metadata"].as_object_mut() else {
+        return;
+    };
+    for field in [
+        "uid",
+        "resourceVersion",
+        "generation",
+        "creationTimestamp",
+        "managedFields",
+        "ownerReferences",
+    ] {
+        metadata.remove(field);
+    }
+    if let Some(object) = object.as_object_mut() {
+        object.remove("status");
+    }
+}
+
+/// Kinds and names of an object's owners.
+fn owners_of(object: &Value) -> Vec<(String, PodKey)> {
+    let namespace = key_of(object).namespace;
+    let references = object["metadata"]["ownerReferences"].as_array();
+    let owner = |it: &Value| {
+        let kind = it["kind"].as_str().unwrap_or_default().to_owned();
+        let name = it["name"].as_str().unwrap_or_default();
+        (kind, PodKey::new(&namespace, name))
+    };
+    references.into_iter().flatten().map(owner).collect()
+}
+
+fn is_of_a_cluster(pod: &Value) -> bool {
+    pod["spec"]["nodeName"].is_string() || pod["status"]["phase"].is_string()
+}
+
+/// The Job that a CronJob starts when its time comes.
+fn one_run(cron_job: &Value) -> Value {
+    let mut job = cron_job["spec"]["jobTemplate"].clone();
+    if !job.is_object() {
+        job = json!({});
+    }
+    job["apiVersion"] = json!("batch/v1");
+    job["kind"] = json!("Job");
+    for field in ["name", "namespace"] {
+        if cron_job["metadata"][field].is_string() {
+            job["metadata"][field] = cron_job["metadata"][field].clone();
+        }
+    }
+    job
+}
+
+fn pod_keys(world: &sim::World) -> BTreeSet<PodKey> {
+    let pods = world.api().list(&Resource::PODS, &Selection::everything());
+    pods.iter().map(|pod| key_of(pod)).collect()
+}
+
+/// Kind, namespace and name of the workload that a pod belongs to.
+fn workload_of(pod: &Value) -> String {
+    let owner = &pod["metadata"]["ownerReferences"][0];
+    let kind = owner["kind"].as_str().unwrap_or("Pod");
+    let name = owner["name"].as_str().unwrap_or_default();
+    let namespace = key_of(pod).namespace;
+    let hash = pod["metadata"]["labels"]["pod-template-hash"].as_str();
+    let deployment = hash.and_then(|hash| name.strip_suffix(&format!("-{hash}")));
+    match deployment {
+        Some(deployment) => format!("Deployment {namespace}/{deployment}"),
+        None => format!("{kind} {namespace}/{name}"),
+    }
+}
+
+fn key_of(object: &Value) -> PodKey {
+    let metadata = &object["metadata"];
+    let namespace = metadata["namespace"].as_str().unwrap_or("default");
+    PodKey::new(namespace, metadata["name"].as_str().unwrap_or_default())
+}
+
+/// A fault whose message names place and object.
+fn fault_of(place: &str, message: &str) -> Fault {
+    Fault {
+        place: place.to_owned(),
+        object: String::new(),
+        field: String::new(),
+        message: message.to_owned(),
+    }
+}
