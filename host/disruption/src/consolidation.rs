@@ -121,6 +121,33 @@ pub fn compute(
 ) -> Result<Proposal, Obstacle> {
     let removed = bench.rows(rows);
     let simulated = bench.simulator.without(&removed, Purpose::Consolidation);
+    propose(bench, rows, simulated, (method, replacements))
+}
+
+/// As [`compute`], for each row alone.
+pub fn compute_each(
+    bench: &Bench<'_, '_>,
+    rows: &[usize],
+    method: Method,
+) -> Vec<Result<Proposal, Obstacle>> {
+    let removed = bench.rows(rows);
+    let simulated = bench
+        .simulator
+        .without_each(&removed, Purpose::Consolidation);
+    let how = (method, Replacements::Several);
+    rows.iter()
+        .zip(simulated)
+        .map(|(row, simulated)| propose(bench, &[*row], simulated, how))
+        .collect()
+}
+
+fn propose(
+    bench: &Bench<'_, '_>,
+    rows: &[usize],
+    simulated: Simulated,
+    (method, replacements): (Method, Replacements),
+) -> Result<Proposal, Obstacle> {
+    let removed = bench.rows(rows);
     sound(&simulated)?;
     let mut needed = Resources::new();
     for claim in &simulated.claims {

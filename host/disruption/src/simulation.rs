@@ -146,6 +146,28 @@ impl<'a> Simulator<'a> {
         }
     }
 
+    /// The cluster without each of the nodes in turn, on as many threads as the options allow. The answers are in the
+    /// order of the nodes, whatever thread was first.
+    pub fn without_each(&self, removed: &[&Candidate], purpose: Purpose) -> Vec<Simulated> {
+        let all = |part: &[&Candidate]| -> Vec<Simulated> {
+            let each = part.iter();
+            each.map(|it| self.without(&[*it], purpose)).collect()
+        };
+        let threads = self.base.options.threads.clamp(1, removed.len().max(1));
+        if threads == 1 {
+            return all(removed);
+        }
+        std::thread::scope(|scope| {
+            let parts = removed.chunks(removed.len().div_ceil(threads));
+            let running: Vec<_> = parts.map(|part| scope.spawn(|| all(part))).collect();
+            let done = running.into_iter().map(|it| match it.join() {
+                Ok(found) => found,
+                Err(panic) => std::panic::resume_unwind(panic),
+            });
+            done.flatten().collect()
+        })
+    }
+
     fn problem(&self, removed: &[&Candidate], purpose: Purpose) -> Problem {
         let mut problem = self.base.clone();
         for pool in &mut problem.pools {

@@ -250,9 +250,10 @@ impl<'a> Scan<'a> {
                 return None;
             }
             let mut proposals = Vec::new();
-            for &row in batch {
-                let bench = self.bench()?;
-                match consolidation::compute(&bench, &[row], method, Replacements::Several) {
+            let bench = self.bench()?;
+            let computed = consolidation::compute_each(&bench, batch, method);
+            for (&row, computed) in batch.iter().zip(computed) {
+                match computed {
                     Ok(proposal) => proposals.push(proposal),
                     Err(obstacle) => self.note(row, obstacle),
                 }

@@ -124,6 +124,24 @@ fn what_was_replaced_does_not_come_back_within_the_hour() {
 }
 
 #[test]
+fn the_number_of_threads_changes_nothing() {
+    for text in [
+        thinned(40, 4),
+        thinned(25, 2),
+        "node n1 nano on-demand a\npod p n1 900".into(),
+    ] {
+        let mut world = World::new(&text);
+        let alone = world.decide();
+        for threads in [2, 3, 64] {
+            world.threads = threads;
+            let together = world.decide();
+            assert_eq!(together.commands, alone.commands, "{threads} threads");
+            assert_eq!(together.outcomes, alone.outcomes, "{threads} threads");
+        }
+    }
+}
+
+#[test]
 fn a_scan_that_was_cut_off_goes_on_where_it_stopped() {
     let mut text = String::new();
     for it in 0..40 {

@@ -94,6 +94,7 @@ pub(super) struct World {
     pub(super) gates: Gates,
     pub(super) tables: TableCache,
     pub(super) now: Timestamp,
+    pub(super) threads: usize,
 }
 
 pub(super) fn catalogue() -> Arc<[Arc<InstanceType>]> {
@@ -118,6 +119,7 @@ impl World {
             gates: Gates::default(),
             tables: TableCache::default(),
             now: now(),
+            threads: 1,
         };
         let lines = || text.lines().map(str::trim).filter(|line| !line.is_empty());
         if !lines().any(|line| line.starts_with("pool ")) {
@@ -321,6 +323,7 @@ impl World {
         let snapshot = self.cluster.snapshot();
         let options = Options {
             now: self.now,
+            threads: self.threads,
             ..Options::default()
         };
         let history = History::default();
