@@ -7,7 +7,7 @@ test:
     cargo test --release --workspace
 
 pure:
-    cargo test -p apis -p scheduling -p state -p disruption -p cloudprovider -p parity
+    cargo test -p apis -p scheduling -p state -p disruption -p cloudprovider -p parity -p solution-checker
 
 lint:
     cargo fmt --check

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use crate::error::PodError;
 use crate::interrupt::Interrupt;
-use crate::problem::{Packing, Problem};
+use crate::problem::Problem;
 use crate::ranking::RankHook;
 use crate::solution::Solution;
 
@@ -32,6 +32,7 @@ mod pool_table;
 mod prepared;
 mod rank_round;
 mod reserved;
+mod settle;
 mod setup;
 mod topology;
 mod unit_price;
@@ -43,7 +44,7 @@ pub use prepared::{Prepared, TableCache};
 use claim::Claim;
 use counts::Counted;
 use existing::Nodes;
-use pod_groups::{GroupView, PodGroup};
+use pod_groups::{GroupView, PodGroup, pod_order};
 use pool_table::PoolTable;
 use topology::{DomainId, KeyId, Topology};
 use vocabulary::{Dimensions, SetId, Vocabulary};
@@ -133,6 +134,8 @@ struct Solver<'a> {
     unit_prices: BTreeMap<(usize, SetId), unit_price::UnitPrice>,
     /// Rows in order of value for a class of pods, by pool and requirement set.
     ranked: BTreeMap<(usize, SetId), Arc<[usize]>>,
+    /// What domains may still be given in this round.
+    budget: settle::Budget,
     refused: BTreeMap<usize, PodError>,
 }
 
@@ -181,30 +184,9 @@ impl Solver<'_> {
             }
             wave.retain(|p| !p.members.is_empty());
         }
-        let (batches, mut left) = self.assign_domains(wave);
-        let failed = match self.problem.options.packing {
-            Packing::Cost => self.pack_by_cost(batches, interrupt),
-            Packing::Karpenter => self.pack_first_fit(batches, interrupt),
-        };
-        for batch in failed {
-            self.unassign(&batch, batch.members.len());
-            let Batch {
-                group,
-                view,
-                members,
-                ..
-            } = batch;
-            let mut pending = Pending {
-                group,
-                view,
-                members,
-            };
-            // Rather a dearer node than a pod without a place.
-            self.place_on_claims(&mut pending, f64::INFINITY);
-            left.push(pending);
-        }
+        let mut left = self.settle_and_pack(wave, interrupt);
         left.retain(|p| !p.members.is_empty());
-        merge_pending(left)
+        merge_pending(self.problem, left)
     }
 
     fn report_errors(&mut self, waiting: &[Pending], solution: &mut Solution) {
@@ -231,7 +213,7 @@ impl Solver<'_> {
 }
 
 /// Joins what belongs together, in the order of groups.
-fn merge_pending(pending: Vec<Pending>) -> Vec<Pending> {
+fn merge_pending(problem: &Problem, pending: Vec<Pending>) -> Vec<Pending> {
     let mut merged: BTreeMap<(usize, usize), Vec<usize>> = BTreeMap::new();
     for Pending {
         group,
@@ -244,7 +226,7 @@ fn merge_pending(pending: Vec<Pending>) -> Vec<Pending> {
     merged
         .into_iter()
         .map(|((group, view), mut members)| {
-            members.sort_unstable();
+            members.sort_by(|a, b| pod_order(&problem.pods[*a]).cmp(&pod_order(&problem.pods[*b])));
             Pending {
                 group,
                 view,

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use apis::labels;
 
 use super::bitset::BitSet;
-use super::topology::{HOSTNAME_KEY, KeyId, Membership, Place};
+use super::topology::{DomainId, HOSTNAME_KEY, KeyId, Place};
 use super::vocabulary::{Amounts, EMPTY_SET, SetId, add_times};
 use super::{Pending, Solver};
 use crate::pod::HostPort;
@@ -39,6 +39,14 @@ pub(super) struct Addition {
     pins: Vec<(KeyId, usize)>,
 }
 
+/// What was settled for pods before a claim is looked for; by default nothing is.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Settled<'a> {
+    /// Requirements, volume alternative and pins merged.
+    pub(super) set: Option<SetId>,
+    pub(super) pins: &'a [(KeyId, DomainId)],
+}
+
 impl Claim {
     pub(super) fn cost(&self, solver: &Solver<'_>) -> f64 {
         let rows = &solver.pools[self.pool].rows;
@@ -52,11 +60,22 @@ impl Solver<'_> {
     /// Puts pods on claims opened before, fewest pods first, as long as a claim's cost rises by no more than
     /// `tolerance` times what the pods are worth.
     pub(super) fn place_on_claims(&mut self, pending: &mut Pending, tolerance: f64) {
+        self.place_settled(pending, Settled::default(), tolerance);
+    }
+
+    /// The same for pods whose domains are settled: they go to claims there only.
+    pub(super) fn place_settled(
+        &mut self,
+        pending: &mut Pending,
+        settled: Settled<'_>,
+        tolerance: f64,
+    ) {
         let mut order: Vec<usize> = (0..self.claims.len()).collect();
         order.sort_by_key(|claim| (self.claims[*claim].members.len(), *claim));
         for index in order {
             while !pending.members.is_empty() {
-                let Some((count, addition)) = self.addition(index, pending, tolerance) else {
+                let Some((count, addition)) = self.addition(index, pending, settled, tolerance)
+                else {
                     break;
                 };
                 let members: Vec<usize> = pending.members.drain(..count).collect();
@@ -73,9 +92,11 @@ impl Solver<'_> {
         &mut self,
         index: usize,
         pending: &Pending,
+        settled: Settled<'_>,
         tolerance: f64,
     ) -> Option<(usize, Addition)> {
         let view = self.view_of(pending.group, pending.view).clone();
+        let asked = settled.set.unwrap_or(view.set);
         let group = &self.groups[pending.group];
         let claim = &self.claims[index];
         let table = &self.pools[claim.pool];
@@ -83,7 +104,7 @@ impl Solver<'_> {
         let conflicts = |port: &HostPort| claim.ports.iter().any(|p| p.conflicts_with(port));
         if room == 0
             || taints::untolerated(&table.taints, &view.tolerations).is_some()
-            || table.admits(view.set, &self.vocabulary).is_err()
+            || table.admits(asked, &self.vocabulary).is_err()
             || group.host_ports.iter().any(conflicts)
         {
             return None;
@@ -93,10 +114,12 @@ impl Solver<'_> {
             room = 1;
         }
         let (mut set, before) = (claim.set, claim.rows.clone());
-        let pins = self.pins_on_claim(index, pending, &view.membership, &keys)?;
-        set = self.vocabulary.merge(set, view.set)?;
-        let alternative = self.alternative_on_claim(index, pending)?;
-        set = self.vocabulary.merge(set, alternative)?;
+        let pins = self.pins_on_claim(index, pending, &keys, settled.pins)?;
+        set = self.vocabulary.merge(set, asked)?;
+        if settled.set.is_none() {
+            let alternative = self.alternative_on_claim(index, pending)?;
+            set = self.vocabulary.merge(set, alternative)?;
+        }
         for (key, domain) in &pins {
             let name = self.topology.keys()[*key].clone();
             let value = self.topology.domains(*key)[*domain].clone();
@@ -162,22 +185,32 @@ impl Solver<'_> {
         &self,
         index: usize,
         pending: &Pending,
-        membership: &Membership,
         keys: &[KeyId],
-    ) -> Option<Vec<(KeyId, usize)>> {
+        settled: &[(KeyId, DomainId)],
+    ) -> Option<Vec<(KeyId, DomainId)>> {
         let claim = &self.claims[index];
+        let membership = &self.view_of(pending.group, pending.view).membership;
         let strict = self.view_of(pending.group, pending.view).strict;
         let mut pins = Vec::new();
         for key in keys {
-            let settled = claim.place.domains.get(*key).copied().flatten();
-            let domain = settled.or_else(|| {
-                let name = &self.topology.keys()[*key];
-                let of_row = self.pools[claim.pool].value_of(claim.rows.first()?, name);
-                // Labels of a pool's own are settled by requirements, not by what is bought.
-                let value = of_row.or_else(|| self.settled_value(claim.set, name))?;
-                self.topology.domain(*key, &value)
-            })?;
             let of_key = |group: usize| self.topology.group(group).key == *key;
+            let wanted = settled.iter().find(|(k, _)| k == key).map(|(_, d)| *d);
+            let there = claim.place.domains.get(*key).copied().flatten();
+            if wanted.is_some() && there.is_some() && wanted != there {
+                return None;
+            }
+            let domain = there
+                .or(wanted)
+                .or_else(|| self.best_domain_of(claim, *key));
+            let Some(domain) = domain else {
+                // What others' terms say of a label matters only to nodes that have it.
+                let name = &self.topology.keys()[*key];
+                let is_open = self.vocabulary.get(claim.set).has(name);
+                if is_open || self.topology.owns(membership, *key) {
+                    return None;
+                }
+                continue;
+            };
             let is_admitted = membership
                 .owned
                 .iter()
@@ -201,6 +234,15 @@ impl Solver<'_> {
         let mut values = requirement.values();
         let value = values.next()?;
         (!requirement.is_complement() && values.next().is_none()).then(|| value.to_owned())
+    }
+
+    /// The domain a claim would be in at its best offering.
+    fn best_domain_of(&self, claim: &Claim, key: KeyId) -> Option<DomainId> {
+        let name = &self.topology.keys()[key];
+        let of_row = self.pools[claim.pool].value_of(claim.rows.first()?, name);
+        // Labels of a pool's own are settled by requirements, not by what is bought.
+        let value = of_row.or_else(|| self.settled_value(claim.set, name))?;
+        self.topology.domain(key, &value)
     }
 
     fn add_to_claim(

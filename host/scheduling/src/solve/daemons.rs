@@ -88,7 +88,7 @@ pub(super) fn outstanding(
     let there = dims.amounts(&node.daemon_requests);
     sum.iter()
         .zip(&there)
-        .map(|(expected, there)| (expected - there).max(0))
+        .map(|(expected, there)| expected.saturating_sub(*there).max(0))
         .collect()
 }
 

@@ -220,7 +220,7 @@ impl Solver<'_> {
             let capacity = &table.type_of(row).instance_type.capacity;
             let (resource, short) = remaining
                 .iter()
-                .map(|(name, left)| (name, capacity.get(name) - left))
+                .map(|(name, left)| (name, capacity.get(name).saturating_sub(left)))
                 .find(|(_, short)| *short > 0)?;
             let short = quantity(resource, short);
             return Some(NearestMiss::RaiseLimit {

@@ -27,7 +27,10 @@ impl Solver<'_> {
         for pending in pending {
             let membership = &self.view_of(pending.group, pending.view).membership;
             if self.topology.keys_of(membership).is_empty() {
-                let set = self.base_set(&pending);
+                let Some(set) = self.bases(&pending).first().copied() else {
+                    left.push(pending);
+                    continue;
+                };
                 batches.push(Batch {
                     group: pending.group,
                     view: pending.view,
@@ -62,27 +65,30 @@ impl Solver<'_> {
         (batches, left)
     }
 
-    /// The view's requirements with the first volume alternative that has rows.
-    fn base_set(&mut self, pending: &Pending) -> SetId {
+    /// The view's requirements with each volume alternative that agrees with them, those first-hand that some pool can
+    /// serve. None when every alternative contradicts the pod.
+    fn bases(&mut self, pending: &Pending) -> Vec<SetId> {
         let view = self.view_of(pending.group, pending.view).set;
         let alternatives = self.groups[pending.group].alternatives.clone();
-        for alternative in &alternatives {
-            let Some(set) = self.vocabulary.merge(view, *alternative) else {
-                continue;
-            };
-            let vocabulary = &self.vocabulary;
-            if self
-                .pools
-                .iter_mut()
-                .any(|p| !p.rows_of(set, vocabulary).is_empty())
-            {
-                return set;
-            }
+        if alternatives.is_empty() {
+            return vec![view];
         }
-        let first = alternatives
-            .first()
-            .and_then(|a| self.vocabulary.merge(view, *a));
-        first.unwrap_or(view)
+        let merged = alternatives
+            .iter()
+            .filter_map(|alternative| self.vocabulary.merge(view, *alternative));
+        let bases: Vec<SetId> = merged.collect();
+        let is_served = |set: &SetId| {
+            let batch = Batch {
+                group: pending.group,
+                view: pending.view,
+                set: *set,
+                pins: Vec::new(),
+                members: Vec::new(),
+            };
+            (0..self.pools.len()).any(|pool| self.rows_for(pool, &batch).is_some())
+        };
+        let served: Vec<SetId> = bases.iter().copied().filter(is_served).collect();
+        if served.is_empty() { bases } else { served }
     }
 
     fn rank_of_stake(&self, pending: &Pending) -> u8 {
@@ -113,13 +119,26 @@ impl Solver<'_> {
     }
 
     fn assign(&mut self, pending: &Pending) -> (Vec<Batch>, Option<Pending>) {
+        let mut batches = Vec::new();
+        let mut left = Some(pending.clone());
+        for base in self.bases(pending) {
+            let Some(pending) = left else { break };
+            let (made, rest) = self.assign_within(base, &pending);
+            batches.extend(made);
+            left = rest;
+        }
+        (batches, left)
+    }
+
+    fn assign_within(&mut self, base: SetId, pending: &Pending) -> (Vec<Batch>, Option<Pending>) {
         let membership = self.view_of(pending.group, pending.view).membership.clone();
         let keys = self.topology.keys_of(&membership);
-        let base = self.base_set(pending);
-        let feasible: Vec<Feasible> = keys
+        let mut feasible: Vec<Feasible> = keys
             .iter()
             .map(|key| self.feasible(base, *key, pending))
             .collect();
+        // Others' terms over a label that none of its nodes has say nothing about a pod.
+        feasible.retain(|f| !f.domains.is_empty() || self.topology.owns(&membership, f.key));
         let uncounted = self.uncounted(base, &membership);
         let mut shares: BTreeMap<Vec<(KeyId, DomainId)>, Vec<usize>> = BTreeMap::new();
         let mut members = pending.members.iter();
@@ -136,6 +155,9 @@ impl Solver<'_> {
             for pin in &pins {
                 self.topology
                     .record_domain(&membership, *pin, &uncounted, 1);
+                if let Some(left) = self.budget.get_mut(&(pending.group, pin.0, pin.1)) {
+                    *left = left.saturating_sub(1);
+                }
             }
             shares.entry(pins).or_default().push(*member);
         }
@@ -267,9 +289,11 @@ impl Solver<'_> {
             membership.selected.iter().filter(of_key)
         };
         let is_open = |domain: DomainId| {
-            owned
-                .iter()
-                .all(|(o, allowed)| self.topology.admits(o, domain, allowed))
+            let spent = (pending.group, feasible.key, domain);
+            self.budget.get(&spent) != Some(&0)
+                && owned
+                    .iter()
+                    .all(|(o, allowed)| self.topology.admits(o, domain, allowed))
                 && !selecting().any(|id| self.topology.is_kept_out(*id, domain))
         };
         let crowd = |domain: DomainId| -> (i64, i64) {

@@ -47,6 +47,7 @@ impl Solver<'_> {
 
     fn finalize_claim(&mut self, claim: &Claim) -> Result<NewClaim, Box<PoolFailure>> {
         let mut claim = claim.clone();
+        self.retain_attaching(&mut claim);
         let kept = self.truncate(&mut claim);
         let missed = self.missed_min_values(claim.pool, &claim.rows);
         let mut requirements = self.requirements(&claim);
@@ -83,6 +84,25 @@ impl Solver<'_> {
             best: self.best(&claim),
             are_min_values_relaxed: claim.are_min_values_relaxed || missed.is_some(),
         })
+    }
+
+    /// Drops types that cannot attach all the volumes that came together.
+    fn retain_attaching(&self, claim: &mut Claim) {
+        if claim.volumes.is_empty() {
+            return;
+        }
+        let table = &self.pools[claim.pool];
+        let exceeds = |row: usize| {
+            let limits = &table.type_of(row).instance_type.volume_attachment_limits;
+            claim.volumes.iter().any(|(driver, volumes)| {
+                let limit = limits.get(driver);
+                limit.is_some_and(|limit| volumes.len() > *limit as usize)
+            })
+        };
+        let too_few: Vec<usize> = claim.rows.iter().filter(|row| exceeds(*row)).collect();
+        for row in too_few {
+            claim.rows.remove(row);
+        }
     }
 
     /// The types left, cheapest first, cut to the greatest number allowed; rows of the others go.

@@ -5,7 +5,8 @@
 use std::collections::BTreeMap;
 
 use super::bitset::BitSet;
-use super::claim::Claim;
+use super::claim::{Claim, Settled};
+use super::pool_table::PoolTable;
 use super::topology::Place;
 use super::{Batch, Pending, Solver};
 use crate::interrupt::Interrupt;
@@ -42,8 +43,11 @@ impl Solver<'_> {
                 members,
             };
             while !pending.members.is_empty() && !interrupt.is_tripped() {
-                let before = pending.members.len();
-                self.place_on_claims(&mut pending, f64::INFINITY);
+                let settled = Settled {
+                    set: Some(set),
+                    pins: &pins,
+                };
+                self.place_settled(&mut pending, settled, f64::INFINITY);
                 if pending.members.is_empty() {
                     break;
                 }
@@ -54,12 +58,16 @@ impl Solver<'_> {
                     pins: pins.clone(),
                     members: Vec::new(),
                 };
+                let unopened: Vec<_> = self.pools.iter().map(PoolTable::left).collect();
                 if !self.open_empty(&one) {
                     break;
                 }
-                self.place_on_claims(&mut pending, f64::INFINITY);
-                if pending.members.len() == before {
+                self.place_settled(&mut pending, settled, f64::INFINITY);
+                if self.claims.last().is_some_and(|c| c.members.is_empty()) {
                     self.claims.pop();
+                    for (pool, left) in self.pools.iter_mut().zip(unopened) {
+                        pool.restore(left);
+                    }
                     break;
                 }
             }

@@ -84,7 +84,7 @@ impl Grouper<'_> {
                 })
             })
             .collect();
-        let demands: Vec<Demands> = shapes.iter().map(|shape| self.demands(shape)).collect();
+        let demands = self.demands_of(&shapes, pods, &shape_of);
         // Only now are all groups known, so only now can it be said which of them select a shape.
         let keys: Vec<Key> = shapes
             .iter()
@@ -124,6 +124,28 @@ impl Grouper<'_> {
                 .then_with(|| first(a).cmp(&first(b)))
         });
         groups
+    }
+
+    /// Demands of each shape. Topology groups are numbered as they are met, so shapes go in the order of their first
+    /// pods, whatever the order of the input.
+    fn demands_of(
+        &mut self,
+        shapes: &[Arc<PodShape>],
+        pods: &[usize],
+        shape_of: &[usize],
+    ) -> Vec<Demands> {
+        let all = &self.problem.pods;
+        let mut first: Vec<Option<usize>> = vec![None; shapes.len()];
+        for (pod, shape) in pods.iter().zip(shape_of) {
+            let known = &mut first[*shape];
+            if known.is_none_or(|known| pod_order(&all[*pod]) < pod_order(&all[known])) {
+                *known = Some(*pod);
+            }
+        }
+        let mut order: Vec<usize> = (0..shapes.len()).collect();
+        order.sort_by_key(|shape| first[*shape].map(|pod| pod_order(&all[pod])));
+        let made = order.iter().map(|at| (*at, self.demands(&shapes[*at])));
+        made.collect::<BTreeMap<_, _>>().into_values().collect()
     }
 
     fn finish(&mut self, key: Key, mut members: Vec<usize>) -> PodGroup {
@@ -240,7 +262,7 @@ impl Grouper<'_> {
 }
 
 /// The order among pods of equal size.
-fn pod_order(
+pub(super) fn pod_order(
     pod: &Pod,
 ) -> (
     Reverse<bool>,

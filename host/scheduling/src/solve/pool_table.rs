@@ -17,6 +17,9 @@ use super::vocabulary::{SetId, Vocabulary};
 use crate::problem::Pool;
 use crate::requirements::{AllowUndefined, Incompatible, Requirements};
 
+/// What the limits and the reservations of a pool still leave.
+pub(super) type Left = (Option<Resources>, BTreeMap<String, u32>);
+
 /// A pool ready for packing.
 #[derive(Debug)]
 pub(super) struct PoolTable {
@@ -166,9 +169,24 @@ impl PoolTable {
         }
         let left = remaining
             .iter()
-            .map(|(name, left)| (name.to_owned(), left - greatest(self, rows, name)))
+            .map(|(name, left)| {
+                (
+                    name.to_owned(),
+                    left.saturating_sub(greatest(self, rows, name)),
+                )
+            })
             .collect();
         self.remaining = Some(left);
+    }
+
+    /// What limits and reservations leave, to come back to when a claim is given up.
+    pub(super) fn left(&self) -> Left {
+        (self.remaining.clone(), self.slots.clone())
+    }
+
+    /// Takes back what was opened since.
+    pub(super) fn restore(&mut self, (remaining, slots): Left) {
+        (self.remaining, self.slots) = (remaining, slots);
     }
 
     /// Whether the limit on the number of nodes is used up.

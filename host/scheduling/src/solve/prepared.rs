@@ -308,7 +308,7 @@ fn dimensions(problem: &Problem) -> Dimensions {
 /// Required anti-affinity terms of running pods keep pending ones out.
 fn repelling(problem: &Problem) -> Vec<Arc<PodShape>> {
     let mut seen = BTreeSet::new();
-    problem
+    let mut shapes: Vec<Arc<PodShape>> = problem
         .nodes
         .iter()
         .flat_map(|node| &node.pods)
@@ -316,5 +316,8 @@ fn repelling(problem: &Problem) -> Vec<Arc<PodShape>> {
             !pod.shape.pod_anti_affinity.is_empty() && seen.insert(Arc::as_ptr(&pod.shape))
         })
         .map(|pod| Arc::clone(&pod.shape))
-        .collect()
+        .collect();
+    // Groups are numbered in this order, which must not be that of the input.
+    shapes.sort_unstable();
+    shapes
 }

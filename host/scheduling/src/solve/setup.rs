@@ -76,6 +76,7 @@ impl<'a> Solver<'a> {
             placed: 0,
             unit_prices: BTreeMap::new(),
             ranked: BTreeMap::new(),
+            budget: BTreeMap::new(),
             refused,
         }
     }

@@ -122,7 +122,7 @@ impl Place {
 }
 
 /// All groups of a solve.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Topology {
     keys: Vec<String>,
     domains: Vec<Vec<String>>,
@@ -442,6 +442,12 @@ impl Topology {
             .filter(|key| *key != HOSTNAME_KEY)
             .collect();
         keys.into_iter().collect()
+    }
+
+    /// Whether a pod declares a term over the key, rather than only being looked at.
+    pub(super) fn owns(&self, membership: &Membership, key: KeyId) -> bool {
+        let mut owned = membership.owned.iter();
+        owned.any(|o| self.groups[o.group].key == key)
     }
 
     /// Counts by domain, in words.

@@ -1,0 +1,185 @@
+//! Domains first, nodes second, and what to do when the nodes cannot be had.
+//!
+//! Shares of domains are settled as if every pod found a node. Where limits, `minValues` or reservations forbid one, the
+//! others may lean on counts that never came true: a spread would end up skewed, a friend alone. Such a round is taken
+//! back and settled again without what could not be had.
+
+use std::collections::BTreeMap;
+
+use super::claim::Claim;
+use super::pod_groups::shares_one_host;
+use super::pool_table::Left;
+use super::topology::{DomainId, HOSTNAME_KEY, KeyId, Rule, Topology};
+use super::{Batch, Pending, Solver};
+use crate::interrupt::Interrupt;
+use crate::problem::Packing;
+
+/// Rounds in which a domain is still offered as many pods as it took before.
+const TRIES_WITH_SHARE: usize = 4;
+/// Rounds after which pods that keep failing sit out.
+const TRIES_WITH_DOMAIN: usize = 8;
+
+/// How many more pods of a group a domain may be given; domains that are not listed take any number.
+pub(super) type Budget = BTreeMap<(usize, KeyId, DomainId), usize>;
+
+/// What packing changes.
+struct Checkpoint {
+    topology: Topology,
+    claims: Vec<Claim>,
+    left: Vec<Left>,
+    placed: usize,
+}
+
+impl Solver<'_> {
+    /// Settles domains and opens nodes; returns what found none.
+    pub(super) fn settle_and_pack(
+        &mut self,
+        mut wave: Vec<Pending>,
+        interrupt: &Interrupt,
+    ) -> Vec<Pending> {
+        let mut sitting_out = Vec::new();
+        let mut caps = Budget::new();
+        for tries in 0.. {
+            let checkpoint = self.has_shares(&wave).then(|| self.checkpoint());
+            self.budget.clone_from(&caps);
+            let (batches, mut left) = self.assign_domains(wave.clone());
+            let assigned: Vec<Batch> = batches
+                .iter()
+                .filter(|b| !b.pins.is_empty())
+                .cloned()
+                .collect();
+            let failed = self.pack(batches, interrupt);
+            for batch in &failed {
+                self.unassign(batch, batch.members.len());
+            }
+            if let Some(checkpoint) = checkpoint
+                && failed.iter().any(|batch| !batch.pins.is_empty())
+                && !interrupt.is_tripped()
+                && self.is_misled(&wave, &checkpoint.topology)
+            {
+                self.restore(checkpoint);
+                if tries < TRIES_WITH_DOMAIN {
+                    cap(&mut caps, &assigned, &failed, tries < TRIES_WITH_SHARE);
+                } else {
+                    let fails = |p: &Pending| {
+                        failed
+                            .iter()
+                            .any(|b| b.group == p.group && !b.pins.is_empty())
+                    };
+                    sitting_out.extend(wave.extract_if(.., |p| fails(p)));
+                }
+                continue;
+            }
+            for batch in failed {
+                let mut pending = Pending {
+                    group: batch.group,
+                    view: batch.view,
+                    members: batch.members,
+                };
+                // Rather a dearer node than a pod without a place.
+                self.place_on_claims(&mut pending, f64::INFINITY);
+                left.push(pending);
+            }
+            left.extend(sitting_out);
+            return left;
+        }
+        sitting_out
+    }
+
+    fn pack(&mut self, batches: Vec<Batch>, interrupt: &Interrupt) -> Vec<Batch> {
+        match self.problem.options.packing {
+            Packing::Cost => {
+                // Pods that must share one host leave nothing to choose, and no second host may be planned for them.
+                let together = |batch: &Batch| {
+                    let view = self.view_of(batch.group, batch.view);
+                    shares_one_host(&self.topology, &view.membership)
+                };
+                let (together, apart) = batches.into_iter().partition(together);
+                let mut failed = self.pack_first_fit(together, interrupt);
+                failed.extend(self.pack_by_cost(apart, interrupt));
+                failed
+            }
+            Packing::Karpenter => self.pack_first_fit(batches, interrupt),
+        }
+    }
+
+    /// Whether any of the pods leans on how many others are in a zone or the like.
+    fn has_shares(&self, wave: &[Pending]) -> bool {
+        self.leaning(wave).next().is_some()
+    }
+
+    fn leaning<'b>(
+        &'b self,
+        wave: &'b [Pending],
+    ) -> impl Iterator<Item = (&'b Pending, &'b super::topology::Owned)> {
+        let owned = wave.iter().flat_map(|pending| {
+            let membership = &self.view_of(pending.group, pending.view).membership;
+            membership.owned.iter().map(move |owned| (pending, owned))
+        });
+        owned.filter(|(_, owned)| {
+            let group = self.topology.group(owned.group);
+            group.key != HOSTNAME_KEY && !matches!(group.rule, Rule::AntiAffinity { .. })
+        })
+    }
+
+    /// Whether pods went to domains in this round that the final counts would have closed to them.
+    fn is_misled(&self, wave: &[Pending], before: &Topology) -> bool {
+        self.leaning(wave).any(|(pending, owned)| {
+            let (now, was) = (self.topology.group(owned.group), before.group(owned.group));
+            let mut domains = 0..now.selected.len();
+            match now.rule {
+                Rule::Spread { max_skew } => {
+                    let strict = self.view_of(pending.group, pending.view).strict;
+                    let allowed = self.allowed_domains(strict, owned.group);
+                    let least = self.topology.least(owned, &allowed);
+                    domains.any(|d| {
+                        now.owners[d] > was.owners[d]
+                            && now.selected[d] > was.selected[d]
+                            && now.selected[d] - least > max_skew
+                    })
+                }
+                Rule::Affinity => {
+                    domains.any(|d| now.owners[d] > was.owners[d] && now.selected[d] == 0)
+                }
+                Rule::AntiAffinity { .. } => false,
+            }
+        })
+    }
+
+    fn checkpoint(&self) -> Checkpoint {
+        Checkpoint {
+            topology: self.topology.clone(),
+            claims: self.claims.clone(),
+            left: self.pools.iter().map(super::PoolTable::left).collect(),
+            placed: self.placed,
+        }
+    }
+
+    fn restore(&mut self, checkpoint: Checkpoint) {
+        let Checkpoint {
+            topology,
+            claims,
+            left,
+            placed,
+        } = checkpoint;
+        for (pool, left) in self.pools.iter_mut().zip(left) {
+            pool.restore(left);
+        }
+        (self.topology, self.claims, self.placed) = (topology, claims, placed);
+    }
+}
+
+/// Holds each domain to what it took, or closes it.
+fn cap(caps: &mut Budget, assigned: &[Batch], failed: &[Batch], keeps_share: bool) {
+    for batch in failed {
+        for pin in &batch.pins {
+            let there = |b: &&Batch| b.group == batch.group && b.pins.contains(pin);
+            let count = |all: &[Batch]| -> usize {
+                all.iter().filter(there).map(|b| b.members.len()).sum()
+            };
+            let took = count(assigned).saturating_sub(count(failed));
+            let most = if keeps_share { took } else { 0 };
+            caps.insert((batch.group, pin.0, pin.1), most);
+        }
+    }
+}

@@ -1,0 +1,285 @@
+//! The end state: every node there will be, what it may look like, and who is on it.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
+
+use apis::labels;
+use k8s_openapi::api::core::v1::Taint;
+use scheduling::instance_type::{InstanceType, Offering};
+use scheduling::pod::{Pod, PodKey, Toleration};
+use scheduling::problem::{ExistingNode, Pool};
+use scheduling::requirements::{Operator, Requirement};
+use scheduling::solution::NewClaim;
+use scheduling::{Problem, Solution};
+
+use crate::sets::{Label, Set, conjunction, do_not_clash, sets_of};
+use crate::{Faults, Rule};
+
+/// Everything at the end state.
+pub(crate) struct Layout<'a> {
+    pub(crate) problem: &'a Problem,
+    pub(crate) places: Vec<Place<'a>>,
+}
+
+/// A node at the end state.
+pub(crate) struct Place<'a> {
+    pub(crate) name: String,
+    pub(crate) kind: Kind<'a>,
+    pub(crate) guests: Vec<Guest<'a>>,
+    seen: RefCell<BTreeMap<String, Rc<BTreeSet<Label>>>>,
+}
+
+/// Where a place comes from.
+pub(crate) enum Kind<'a> {
+    Node(&'a ExistingNode),
+    Claim(ClaimPlace<'a>),
+}
+
+/// A claim with all it may become.
+pub(crate) struct ClaimPlace<'a> {
+    pub(crate) claim: &'a NewClaim,
+    pub(crate) pool: &'a Pool,
+    pub(crate) types: Vec<&'a InstanceType>,
+    /// The ways to buy it under its requirements.
+    pub(crate) sales: Vec<(&'a InstanceType, &'a Offering)>,
+    pub(crate) required: BTreeMap<String, Set>,
+}
+
+/// A pod on a place.
+#[derive(Clone, Copy)]
+pub(crate) struct Guest<'a> {
+    pub(crate) pod: &'a Pod,
+    /// Placed by the answer, not before.
+    pub(crate) is_new: bool,
+}
+
+/// What a place is in terms of one label.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Domain {
+    None,
+    One(String),
+    Several(BTreeSet<String>),
+    Open,
+}
+
+impl<'a> Layout<'a> {
+    pub(crate) fn new(problem: &'a Problem, solution: &'a Solution, faults: &mut Faults) -> Self {
+        let pods: BTreeMap<&PodKey, &Pod> = problem.pods.iter().map(|p| (&p.key, &**p)).collect();
+        let new_guests = |keys: &[PodKey]| -> Vec<Guest<'a>> {
+            let known = keys.iter().filter_map(|key| pods.get(key).copied());
+            known.map(|pod| Guest { pod, is_new: true }).collect()
+        };
+        let mut places = Vec::new();
+        for node in &problem.nodes {
+            let stays = |pod: &&'a Pod| !pod.is_terminal() && !pods.contains_key(&pod.key);
+            let bound = node.pods.iter().map(|pod| &**pod).filter(stays);
+            let mut guests: Vec<Guest<'a>> =
+                bound.map(|pod| Guest { pod, is_new: false }).collect();
+            for (_, keys) in solution.existing.iter().filter(|(n, _)| *n == node.name) {
+                guests.extend(new_guests(keys));
+            }
+            places.push(Place::new(node.name.clone(), Kind::Node(node), guests));
+        }
+        for (name, _) in &solution.existing {
+            if !problem.nodes.iter().any(|node| node.name == *name) {
+                faults.add(Rule::OnePlace, format!("there is no node {name}"));
+            }
+        }
+        for (index, claim) in solution.claims.iter().enumerate() {
+            let name = format!("claim {index} of {}", claim.pool);
+            match ClaimPlace::new(problem, claim) {
+                Ok(found) => {
+                    let guests = new_guests(&claim.pods);
+                    places.push(Place::new(name, Kind::Claim(found), guests));
+                }
+                Err(what) => faults.add(Rule::InstanceTypes, format!("{name}: {what}")),
+            }
+        }
+        Self { problem, places }
+    }
+}
+
+impl<'a> ClaimPlace<'a> {
+    fn new(problem: &'a Problem, claim: &'a NewClaim) -> Result<Self, String> {
+        let pool = problem
+            .pools
+            .iter()
+            .find(|p| p.node_pool.metadata.name.as_deref().unwrap_or("") == claim.pool)
+            .ok_or("there is no such pool")?;
+        let by_name: BTreeMap<&str, &InstanceType> = pool
+            .instance_types
+            .iter()
+            .map(|t| (&*t.name, &**t))
+            .collect();
+        let mut types = Vec::new();
+        for name in &claim.instance_types {
+            let found = by_name.get(name.as_str());
+            types.push(*found.ok_or_else(|| format!("the pool has no type {name}"))?);
+        }
+        let capacity_types = claim.capacity_types.iter().map(String::as_str);
+        let sold = Requirement::new(labels::CAPACITY_TYPE, Operator::In, capacity_types);
+        let mut required = sets_of(&claim.requirements);
+        let asked = required.remove(labels::CAPACITY_TYPE);
+        // The object names the capacity types that are left, as it names the types.
+        let sold = asked.map_or_else(|| Set::of(&sold), |asked| asked.and(&Set::of(&sold)));
+        required.insert(labels::CAPACITY_TYPE.to_owned(), sold);
+        let sales = types
+            .iter()
+            .filter(|t| do_not_clash(&required, &sets_of(&t.requirements)))
+            .flat_map(|t| t.offerings.iter().map(|o| (*t, o)))
+            .filter(|(_, o)| is_launchable(o) && do_not_clash(&required, &sets_of(&o.requirements)))
+            .collect();
+        Ok(Self {
+            claim,
+            pool,
+            types,
+            sales,
+            required,
+        })
+    }
+
+    fn label(&self, key: &str, of_type: &InstanceType, offering: &Offering) -> Label {
+        let sold = [&of_type.requirements, &offering.requirements];
+        let sold = sold.into_iter().filter_map(|r| r.find(key)).map(Set::of);
+        let all = self.required.get(key).cloned().into_iter().chain(sold);
+        match conjunction(all.map(|set| (key, set))).remove(key) {
+            None => Label::Absent,
+            Some(set) if set.members().is_some_and(|m| m.is_empty()) => Label::Absent,
+            Some(set) => Label::Within(set),
+        }
+    }
+}
+
+impl<'a> Place<'a> {
+    fn new(name: String, kind: Kind<'a>, guests: Vec<Guest<'a>>) -> Self {
+        let seen = RefCell::default();
+        Self {
+            name,
+            kind,
+            guests,
+            seen,
+        }
+    }
+
+    pub(crate) fn claim(&self) -> Option<&ClaimPlace<'a>> {
+        match &self.kind {
+            Kind::Claim(claim) => Some(claim),
+            Kind::Node(_) => None,
+        }
+    }
+
+    pub(crate) fn new_guests(&self) -> impl Iterator<Item = &'a Pod> {
+        self.guests.iter().filter(|g| g.is_new).map(|g| g.pod)
+    }
+
+    pub(crate) fn taints(&self) -> &[Taint] {
+        match &self.kind {
+            Kind::Node(node) => &node.taints,
+            Kind::Claim(claim) => &claim.pool.node_pool.spec.template.spec.taints,
+        }
+    }
+
+    /// All that the label may turn out to be.
+    pub(crate) fn labels(&self, key: &str) -> Rc<BTreeSet<Label>> {
+        if let Some(known) = self.seen.borrow().get(key) {
+            return Rc::clone(known);
+        }
+        let found: BTreeSet<Label> = match &self.kind {
+            Kind::Node(node) => {
+                let of_host = (key == labels::HOSTNAME).then_some(&node.hostname);
+                let value = node.labels.get(key).or(of_host);
+                BTreeSet::from([value.map_or(Label::Absent, |v| Label::Within(Set::one(v)))])
+            }
+            // Nobody knows a new node's name, so a pod that asks for one is not served by it.
+            Kind::Claim(_) if key == labels::HOSTNAME => {
+                BTreeSet::from([Label::Within(Set::one(&self.name))])
+            }
+            Kind::Claim(claim) => {
+                let sales = claim.sales.iter();
+                sales.map(|(t, o)| claim.label(key, t, o)).collect()
+            }
+        };
+        let found = Rc::new(found);
+        self.seen
+            .borrow_mut()
+            .insert(key.to_owned(), Rc::clone(&found));
+        found
+    }
+
+    /// Whether the requirements hold whatever the node turns out to be.
+    pub(crate) fn satisfies(&self, requirements: &BTreeMap<String, Set>) -> bool {
+        requirements
+            .iter()
+            .all(|(key, set)| self.labels(key).iter().all(|label| label.satisfies(set)))
+    }
+
+    pub(crate) fn domain(&self, key: &str) -> Domain {
+        let mut values = BTreeSet::new();
+        for label in self.labels(key).iter() {
+            match label {
+                Label::Absent => {}
+                Label::Within(set) => match set.members() {
+                    Some(members) => values.extend(members),
+                    None => return Domain::Open,
+                },
+            }
+        }
+        match values.len() {
+            0 => Domain::None,
+            1 => values.pop_first().map_or(Domain::None, Domain::One),
+            _ => Domain::Several(values),
+        }
+    }
+}
+
+/// What a launch would get.
+pub(crate) fn is_launchable(offering: &Offering) -> bool {
+    let is_reserved = offering.capacity_type() == labels::CAPACITY_TYPE_RESERVED;
+    offering.available && (!is_reserved || offering.reservation_capacity > 0)
+}
+
+/// The pod's selector with each of its required terms: one of these must hold.
+pub(crate) fn alternatives(pod: &Pod) -> Vec<BTreeMap<String, Set>> {
+    let shape = &pod.shape;
+    let selector = || {
+        let pairs = shape.node_selector.iter();
+        pairs.map(|(key, value)| (labels::normalize(key), Set::one(value)))
+    };
+    if shape.required_node_affinity.is_empty() {
+        return vec![conjunction(selector())];
+    }
+    let terms = shape.required_node_affinity.iter();
+    terms
+        .map(|term| conjunction(selector().chain(term.iter().map(|r| (r.key(), Set::of(r))))))
+        .collect()
+}
+
+/// Whether the toleration covers the taint, Kubernetes' rules.
+pub(crate) fn tolerates(toleration: &Toleration, taint: &Taint) -> bool {
+    let value = taint.value.as_deref().unwrap_or("");
+    let is_effect = toleration.effect.is_empty() || toleration.effect == taint.effect;
+    let is_any_key = toleration.key.is_empty() && toleration.operator == "Exists";
+    let numbers = || {
+        Some((
+            value.parse::<i64>().ok()?,
+            toleration.value.parse::<i64>().ok()?,
+        ))
+    };
+    let is_value = match toleration.operator.as_str() {
+        "Exists" => true,
+        "" | "Equal" => toleration.value == value,
+        "Lt" => numbers().is_some_and(|(taint, bound)| taint < bound),
+        "Gt" => numbers().is_some_and(|(taint, bound)| taint > bound),
+        _ => false,
+    };
+    is_effect && (is_any_key || (toleration.key == taint.key && is_value))
+}
+
+/// The first taint that keeps the pod out; a mere preference does not.
+pub(crate) fn repelling<'t>(taints: &'t [Taint], tolerations: &[Toleration]) -> Option<&'t Taint> {
+    taints
+        .iter()
+        .filter(|taint| taint.effect != labels::PREFER_NO_SCHEDULE)
+        .find(|taint| !tolerations.iter().any(|t| tolerates(t, taint)))
+}

@@ -1,0 +1,147 @@
+//! Pod affinity: in some order of arrival every pod found a friend in its domain, or was free to be the first.
+
+use std::collections::BTreeSet;
+
+use apis::labels;
+use scheduling::pod::{AffinityTerm, Pod};
+
+use super::{is_counted, selects, universe};
+use crate::layout::{Domain, Layout, Place, alternatives};
+use crate::{Faults, Rule};
+
+/// Equal pods on one place.
+struct Party<'a> {
+    place: &'a Place<'a>,
+    pod: &'a Pod,
+    has_arrived: bool,
+    /// It ran before, or opened its domain: whoever opens another after it saw it. Others may have come later.
+    was_there_first: bool,
+}
+
+pub(super) fn check(layout: &Layout<'_>, faults: &mut Faults) {
+    let has_terms = |pod: &Pod| !pod.shape.pod_affinity.is_empty();
+    let mut guests = layout.places.iter().flat_map(|p| &p.guests);
+    if !guests.any(|g| g.is_new && has_terms(g.pod)) {
+        return;
+    }
+    let mut parties = parties(layout);
+    loop {
+        let ready: Vec<usize> = (0..parties.len())
+            .filter(|i| !parties[*i].has_arrived && finds_friends(layout, &parties, *i))
+            .collect();
+        if !ready.is_empty() {
+            for index in ready {
+                parties[index].has_arrived = true;
+            }
+            continue;
+        }
+        // Who may go to most domains is least likely to be first by right of being alone in its own.
+        let first = (0..parties.len())
+            .filter(|i| !parties[*i].has_arrived && may_be_first(layout, &parties, *i))
+            .max_by_key(|i| (widest(layout, &parties[*i]), std::cmp::Reverse(*i)));
+        let Some(first) = first else { break };
+        parties[first].has_arrived = true;
+        parties[first].was_there_first = true;
+    }
+    for party in parties.iter().filter(|p| !p.has_arrived) {
+        let (pod, place) = (&party.pod.key, &party.place.name);
+        let what = format!("{pod} on {place} has no friend near and was not free to be first");
+        faults.add(Rule::Affinity, what);
+    }
+}
+
+fn parties<'a>(layout: &'a Layout<'a>) -> Vec<Party<'a>> {
+    let mut parties = Vec::new();
+    for place in &layout.places {
+        let mut seen = BTreeSet::new();
+        for guest in place.guests.iter().filter(|g| is_counted(g.pod)) {
+            let is_met = !guest.is_new || guest.pod.shape.pod_affinity.is_empty();
+            if seen.insert((std::sync::Arc::as_ptr(&guest.pod.shape), guest.is_new)) {
+                parties.push(Party {
+                    place,
+                    pod: guest.pod,
+                    has_arrived: is_met,
+                    was_there_first: !guest.is_new,
+                });
+            }
+        }
+    }
+    parties
+}
+
+fn finds_friends(layout: &Layout<'_>, parties: &[Party<'_>], index: usize) -> bool {
+    let mut terms = parties[index].pod.shape.pod_affinity.iter();
+    terms.all(|term| has_friend(layout, parties, index, term))
+}
+
+fn has_friend(
+    layout: &Layout<'_>,
+    parties: &[Party<'_>],
+    index: usize,
+    term: &AffinityTerm,
+) -> bool {
+    let own = &parties[index];
+    parties.iter().any(|other| {
+        other.has_arrived
+            && is_near(own.place, other.place, &term.topology_key)
+            && selects(layout.problem, term, &own.pod.shape, &other.pod.shape)
+    })
+}
+
+fn is_near(a: &Place<'_>, b: &Place<'_>, key: &str) -> bool {
+    if key == labels::HOSTNAME {
+        return std::ptr::eq(a, b);
+    }
+    match (a.domain(key), b.domain(key)) {
+        (Domain::One(a), Domain::One(b)) => a == b,
+        _ => false,
+    }
+}
+
+/// Every term finds a friend, or looks for pods like this one and finds none wherever the pod may go.
+fn may_be_first(layout: &Layout<'_>, parties: &[Party<'_>], index: usize) -> bool {
+    let own = &parties[index];
+    let shape = &own.pod.shape;
+    own.pod.shape.pod_affinity.iter().all(|term| {
+        let is_free = || {
+            alternatives(own.pod)
+                .iter()
+                .filter(|asked| own.place.satisfies(asked))
+                .any(|asked| {
+                    let key = &term.topology_key;
+                    let is_allowed = |place: &Place<'_>| match place.domain(key) {
+                        Domain::One(value) => asked.get(key).is_none_or(|set| set.has(&value)),
+                        Domain::None | Domain::Several(_) | Domain::Open => false,
+                    };
+                    !parties.iter().any(|other| {
+                        other.was_there_first
+                            && is_allowed(other.place)
+                            && selects(layout.problem, term, shape, &other.pod.shape)
+                    })
+                })
+        };
+        let is_settled = term.topology_key == labels::HOSTNAME
+            || matches!(own.place.domain(&term.topology_key), Domain::One(_));
+        let is_of_its_kind = selects(layout.problem, term, shape, shape);
+        has_friend(layout, parties, index, term) || (is_settled && is_of_its_kind && is_free())
+    })
+}
+
+/// How many domains a party could have chosen from.
+fn widest(layout: &Layout<'_>, party: &Party<'_>) -> usize {
+    let count = |term: &AffinityTerm| {
+        let key = &term.topology_key;
+        let all = universe(layout, key, |place| place.claim().is_none());
+        let allowed = |asked: &std::collections::BTreeMap<String, crate::sets::Set>| {
+            let is_allowed = |value: &&String| asked.get(key).is_none_or(|set| set.has(value));
+            all.iter().filter(is_allowed).count()
+        };
+        alternatives(party.pod)
+            .iter()
+            .map(allowed)
+            .max()
+            .unwrap_or(0)
+    };
+    let terms = party.pod.shape.pod_affinity.iter();
+    terms.map(count).min().unwrap_or(0)
+}
