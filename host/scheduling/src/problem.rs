@@ -182,6 +182,8 @@ pub struct Options {
     pub threads: usize,
     /// Most instance types a claim keeps.
     pub instance_types_max: usize,
+    /// How many plans are made and compared where packing goes for the bill; time grows with it.
+    pub plans_max: usize,
 }
 
 impl Default for Options {
@@ -197,6 +199,7 @@ impl Default for Options {
             seed: 0,
             threads: 1,
             instance_types_max: 600,
+            plans_max: 2,
         }
     }
 }

@@ -3,6 +3,8 @@
 //! Values only. Answers to Karpenter's `scheduling.Results`.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::{Deref, DerefMut};
+use std::sync::Arc;
 
 use apis::resources::Resources;
 
@@ -40,7 +42,7 @@ pub struct NewClaim {
     /// Final requirements, without instance types; zone, capacity type and others as far as they are narrowed.
     pub requirements: Requirements,
     /// Names of the types it may become, best first by effective cost.
-    pub instance_types: Vec<String>,
+    pub instance_types: TypeNames,
     /// Capacity types of the offerings of those types.
     pub capacity_types: BTreeSet<String>,
     /// Requests of pods and daemons.
@@ -68,6 +70,51 @@ pub struct BestOffering {
     pub effective_cost_per_hour: f64,
     /// The next best of another type, when there is one: how close the choice was.
     pub runner_up: Option<(String, f64)>,
+}
+
+/// Names of instance types, shared by the claims that may become the same ones until someone changes them.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct TypeNames(Arc<Vec<String>>);
+
+impl Deref for TypeNames {
+    type Target = Vec<String>;
+
+    fn deref(&self) -> &Vec<String> {
+        &self.0
+    }
+}
+
+impl DerefMut for TypeNames {
+    fn deref_mut(&mut self) -> &mut Vec<String> {
+        Arc::make_mut(&mut self.0)
+    }
+}
+
+impl From<Vec<String>> for TypeNames {
+    fn from(names: Vec<String>) -> Self {
+        Self(Arc::new(names))
+    }
+}
+
+impl FromIterator<String> for TypeNames {
+    fn from_iter<I: IntoIterator<Item = String>>(names: I) -> Self {
+        Self(Arc::new(names.into_iter().collect()))
+    }
+}
+
+impl<'a> IntoIterator for &'a TypeNames {
+    type Item = &'a String;
+    type IntoIter = std::slice::Iter<'a, String>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.0.iter()
+    }
+}
+
+impl<const N: usize> PartialEq<[&str; N]> for TypeNames {
+    fn eq(&self, other: &[&str; N]) -> bool {
+        *self.0 == *other
+    }
 }
 
 impl Solution {

@@ -15,6 +15,7 @@ use crate::solution::Solution;
 
 mod admission;
 mod bitset;
+mod board;
 mod claim;
 mod cost_packing;
 mod counts;
@@ -26,6 +27,8 @@ mod fill;
 mod finalize;
 mod first_fit;
 mod improve;
+mod items;
+mod plan;
 mod pod_groups;
 mod pool_rows;
 mod pool_table;
@@ -132,10 +135,10 @@ struct Solver<'a> {
     reachable: BTreeMap<topology::GroupId, Vec<bool>>,
     /// Unit prices by pool and requirement set.
     unit_prices: BTreeMap<(usize, SetId), unit_price::UnitPrice>,
-    /// Rows in order of value for a class of pods, by pool and requirement set.
-    ranked: BTreeMap<(usize, SetId), Arc<[usize]>>,
     /// What domains may still be given in this round.
     budget: settle::Budget,
+    /// Domains with rows, by what decides about them.
+    feasible: BTreeMap<domains::Asked, domains::Feasible>,
     refused: BTreeMap<usize, PodError>,
 }
 

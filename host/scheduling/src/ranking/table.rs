@@ -165,6 +165,8 @@ impl OfferingTable {
     ) -> (Self, Vec<TableRow>) {
         let mut table = Self::default();
         let mut rows = Vec::new();
+        // There are few zones and many offerings.
+        let mut zones: Vec<(&str, u32)> = Vec::new();
         for (type_index, instance_type) in types.iter().enumerate() {
             let of_type = TypeColumns::read(instance_type, symbols);
             for (offering_index, offering) in instance_type.offerings.iter().enumerate() {
@@ -172,7 +174,13 @@ impl OfferingTable {
                     continue;
                 }
                 table.push_type(&of_type);
-                table.zone.push(symbols.intern(offering.zone()));
+                let zone = offering.zone();
+                let known = zones.iter().find(|(known, _)| *known == zone);
+                let symbol = known.map_or_else(|| symbols.intern(zone), |(_, symbol)| *symbol);
+                if known.is_none() {
+                    zones.push((zone, symbol));
+                }
+                table.zone.push(symbol);
                 table
                     .capacity_type
                     .push(capacity_type_code(offering.capacity_type()));

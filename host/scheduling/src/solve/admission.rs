@@ -88,25 +88,52 @@ fn admitted(
     reserved: ReservedMode,
 ) -> Vec<(usize, usize)> {
     let mut rows = Vec::new();
-    // Types share few distinct offering requirements (zone by capacity type), so each is judged once.
-    let mut judged: BTreeMap<&Requirements, bool> = BTreeMap::new();
+    let mut judged = Judged::default();
     for (type_index, instance_type) in instance_types.iter().enumerate() {
         if !template.meets(&instance_type.requirements) {
             continue;
         }
         for (offering_index, offering) in instance_type.offerings.iter().enumerate() {
             let is_off = reserved == ReservedMode::Off && offering.is_reserved();
-            if offering.is_launchable()
-                && !is_off
-                && *judged
-                    .entry(&offering.requirements)
-                    .or_insert_with(|| template.meets(&offering.requirements))
+            if offering.is_launchable() && !is_off && judged.meets(template, &offering.requirements)
             {
                 rows.push((type_index, offering_index));
             }
         }
     }
     rows
+}
+
+/// Verdicts on requirements of offerings. Types share few distinct ones (zone by capacity type) and list them in the
+/// same order, so the next is most often the one after the last.
+#[derive(Default)]
+struct Judged<'a> {
+    verdicts: Vec<(&'a Requirements, bool)>,
+    next: usize,
+}
+
+impl<'a> Judged<'a> {
+    fn meets(&mut self, template: &Requirements, offered: &'a Requirements) -> bool {
+        const VERDICTS_MAX: usize = 64;
+        let is_next = |(known, _): &&(&Requirements, bool)| *known == offered;
+        let at = match self.verdicts.get(self.next).filter(is_next) {
+            Some(_) => Some(self.next),
+            None => self
+                .verdicts
+                .iter()
+                .position(|(known, _)| *known == offered),
+        };
+        if let Some(at) = at {
+            self.next = (at + 1) % self.verdicts.len();
+            return self.verdicts[at].1;
+        }
+        let verdict = template.meets(offered);
+        if self.verdicts.len() < VERDICTS_MAX {
+            self.verdicts.push((offered, verdict));
+            self.next = 0;
+        }
+        verdict
+    }
 }
 
 fn domains(

@@ -4,8 +4,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use apis::labels;
-
 use super::bitset::BitSet;
 use super::topology::{DomainId, HOSTNAME_KEY, KeyId, Place};
 use super::vocabulary::{Amounts, EMPTY_SET, SetId, add_times};
@@ -341,23 +339,7 @@ impl Solver<'_> {
         pool: usize,
         rows: &BitSet,
     ) -> Option<(String, u32, u32)> {
-        let wanted = self.pools[pool].min_values.clone();
-        wanted.into_iter().find_map(|(key, needed)| {
-            let table = &mut self.pools[pool];
-            let have = if key == labels::INSTANCE_TYPE {
-                let types: BTreeSet<usize> =
-                    rows.iter().map(|row| table.rows[row].type_index).collect();
-                types.len()
-            } else {
-                let domains = table.domains(&key, &self.vocabulary);
-                domains
-                    .iter()
-                    .filter(|(_, of_value)| rows.intersects(of_value))
-                    .count()
-            };
-            let have = u32::try_from(have).unwrap_or(u32::MAX);
-            (have < needed).then_some((key, needed, have))
-        })
+        self.pools[pool].missed_min_values(rows, &self.vocabulary)
     }
 }
 

@@ -6,16 +6,27 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::topology::{DomainId, GroupId, HOSTNAME_KEY, KeyId, Membership, Rule};
-use super::vocabulary::SetId;
+use super::topology::{DomainId, GroupId, HOSTNAME_KEY, KeyId, Membership, Owned, Rule};
+use super::vocabulary::{Amounts, SetId};
 use super::{Batch, Pending, Solver};
 use crate::requirements::Operator;
 use crate::taints;
 
-/// Domains of one key that have rows for a pod, with a price to break ties.
-struct Feasible {
+/// What decides which domains have rows: requirements, key, requests, and the pools whose taints are tolerated.
+pub(super) type Asked = (SetId, KeyId, Amounts, Vec<bool>);
+
+/// Domains that have rows for a pod, with a price to break ties.
+pub(super) type Feasible = Arc<[(DomainId, f64)]>;
+
+/// What settles the domain of one key for the pods of a group.
+struct Stakes {
+    group: usize,
     key: KeyId,
-    domains: Vec<(DomainId, f64)>,
+    feasible: Feasible,
+    /// Terms of the pods themselves, with the domains that strict requirements allow.
+    owned: Vec<(Owned, Arc<[bool]>)>,
+    /// Groups that count the pods.
+    selecting: Vec<GroupId>,
 }
 
 impl Solver<'_> {
@@ -133,20 +144,20 @@ impl Solver<'_> {
     fn assign_within(&mut self, base: SetId, pending: &Pending) -> (Vec<Batch>, Option<Pending>) {
         let membership = self.view_of(pending.group, pending.view).membership.clone();
         let keys = self.topology.keys_of(&membership);
-        let mut feasible: Vec<Feasible> = keys
+        let mut stakes: Vec<Stakes> = keys
             .iter()
-            .map(|key| self.feasible(base, *key, pending))
+            .map(|key| self.stakes(pending, &membership, (base, *key)))
             .collect();
         // Others' terms over a label that none of its nodes has say nothing about a pod.
-        feasible.retain(|f| !f.domains.is_empty() || self.topology.owns(&membership, f.key));
+        stakes.retain(|s| !s.feasible.is_empty() || self.topology.owns(&membership, s.key));
         let uncounted = self.uncounted(base, &membership);
         let mut shares: BTreeMap<Vec<(KeyId, DomainId)>, Vec<usize>> = BTreeMap::new();
         let mut members = pending.members.iter();
         let mut rest = Vec::new();
         for member in members.by_ref() {
-            let pins: Option<Vec<(KeyId, DomainId)>> = feasible
+            let pins: Option<Vec<(KeyId, DomainId)>> = stakes
                 .iter()
-                .map(|f| Some((f.key, self.best_domain(pending, &membership, f)?)))
+                .map(|stakes| Some((stakes.key, self.best_domain(stakes)?)))
                 .collect();
             let Some(pins) = pins else {
                 rest.push(*member);
@@ -226,16 +237,45 @@ impl Solver<'_> {
             .collect()
     }
 
+    fn stakes(
+        &mut self,
+        pending: &Pending,
+        membership: &Membership,
+        (base, key): (SetId, KeyId),
+    ) -> Stakes {
+        let strict = self.view_of(pending.group, pending.view).strict;
+        let owned = membership.owned.iter();
+        let of_key = |id: &GroupId| self.topology.group(*id).key == key;
+        let owned = owned
+            .filter(|o| of_key(&o.group))
+            .map(|o| (o.clone(), self.allowed_domains(strict, o.group)))
+            .collect();
+        let selecting = membership.selected.iter().copied().filter(of_key).collect();
+        Stakes {
+            group: pending.group,
+            key,
+            owned,
+            selecting,
+            feasible: self.feasible(base, key, pending),
+        }
+    }
+
     fn feasible(&mut self, base: SetId, key: KeyId, pending: &Pending) -> Feasible {
-        let name = self.topology.keys()[key].clone();
         let group = pending.group;
-        let tolerations = self.view_of(group, pending.view).tolerations.clone();
+        let tolerations = &self.view_of(group, pending.view).tolerations;
+        let tolerated: Vec<bool> = self
+            .pools
+            .iter()
+            .map(|table| taints::untolerated(&table.taints, tolerations).is_none())
+            .collect();
+        let asked = (base, key, self.groups[group].requests.clone(), tolerated);
+        if let Some(known) = self.feasible.get(&asked) {
+            return Arc::clone(known);
+        }
+        let name = self.topology.keys()[key].clone();
         let mut best: BTreeMap<DomainId, f64> = BTreeMap::new();
         for pool in 0..self.pools.len() {
-            let table = &self.pools[pool];
-            if table.admits(base, &self.vocabulary).is_err()
-                || taints::untolerated(&table.taints, &tolerations).is_some()
-            {
+            if !asked.3[pool] || self.pools[pool].admits(base, &self.vocabulary).is_err() {
                 continue;
             }
             let table = &mut self.pools[pool];
@@ -252,6 +292,7 @@ impl Solver<'_> {
                 let Some(domain) = self.topology.domain(key, &value) else {
                     continue;
                 };
+                // A lighter pool only matters where a heavier one has nothing.
                 if best.contains_key(&domain) {
                     continue;
                 }
@@ -262,39 +303,25 @@ impl Solver<'_> {
                 };
                 best.insert(domain, price);
             }
-            // A lighter pool only matters where a heavier one has nothing.
         }
-        Feasible {
-            key,
-            domains: best.into_iter().collect(),
-        }
+        let feasible: Feasible = best.into_iter().collect();
+        self.feasible.insert(asked, Arc::clone(&feasible));
+        feasible
     }
 
     /// The domain with the fewest pods among those that every stake admits; ties go to the cheaper one.
-    fn best_domain(
-        &self,
-        pending: &Pending,
-        membership: &Membership,
-        feasible: &Feasible,
-    ) -> Option<DomainId> {
-        let strict = self.view_of(pending.group, pending.view).strict;
-        let owned: Vec<_> = membership
-            .owned
-            .iter()
-            .filter(|o| self.topology.group(o.group).key == feasible.key)
-            .map(|o| (o, self.allowed_domains(strict, o.group)))
-            .collect();
-        let selecting = || {
-            let of_key = |id: &&GroupId| self.topology.group(**id).key == feasible.key;
-            membership.selected.iter().filter(of_key)
-        };
+    fn best_domain(&self, stakes: &Stakes) -> Option<DomainId> {
+        let Stakes {
+            owned, selecting, ..
+        } = stakes;
         let is_open = |domain: DomainId| {
-            let spent = (pending.group, feasible.key, domain);
-            self.budget.get(&spent) != Some(&0)
+            self.budget.get(&(stakes.group, stakes.key, domain)) != Some(&0)
                 && owned
                     .iter()
                     .all(|(o, allowed)| self.topology.admits(o, domain, allowed))
-                && !selecting().any(|id| self.topology.is_kept_out(*id, domain))
+                && !selecting
+                    .iter()
+                    .any(|id| self.topology.is_kept_out(*id, domain))
         };
         let crowd = |domain: DomainId| -> (i64, i64) {
             let count = |id: GroupId| match self.topology.group(id).rule {
@@ -302,10 +329,10 @@ impl Solver<'_> {
                 Rule::Affinity | Rule::AntiAffinity { .. } => 0,
             };
             let own: i64 = owned.iter().map(|(o, _)| count(o.group)).sum();
-            (own, selecting().map(|id| count(*id)).sum())
+            (own, selecting.iter().map(|id| count(*id)).sum())
         };
-        feasible
-            .domains
+        stakes
+            .feasible
             .iter()
             .filter(|(domain, _)| is_open(*domain))
             .min_by(|(a, price_a), (b, price_b)| {

@@ -4,51 +4,29 @@
 //! their own class, so those that need this kind of node come first and others only fill what would be wasted.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use super::bitset::BitSet;
+use super::board::{Board, Left};
+use super::items::Item;
+use super::plan::{Ground, OpenSets};
 use super::pool_rows::TypeRow;
-use super::pool_table::PoolTable;
 use super::topology::{GroupId, HOSTNAME_KEY, Membership, Rule, Topology};
-use super::unit_price::UnitPrice;
 use super::vocabulary::{Amounts, SetId, times_fitting};
 use crate::pod::HostPort;
 use crate::problem::PodVolumes;
 
-/// A batch as the filler sees it.
-#[derive(Debug, Clone)]
-pub(super) struct Item {
-    pub(super) requests: Amounts,
-    /// Dollars an hour that one pod is worth.
-    pub(super) worth: f64,
-    /// Unit prices of its class.
-    pub(super) price: UnitPrice,
-    /// Requirement set of its class.
-    pub(super) set: SetId,
-    pub(super) remaining: usize,
-    /// Rows that take one pod, by pool; `None` where the pool is closed to it.
-    pub(super) rows: Vec<Option<BitSet>>,
-    /// The requirements that choosing a row does not settle, by pool.
-    pub(super) open: Vec<SetId>,
-    pub(super) hosts: SmallVec<[HostStake; 2]>,
-    pub(super) ports: Vec<HostPort>,
-    pub(super) volumes: Option<Arc<PodVolumes>>,
-    pub(super) shares_one_host: bool,
-}
-
-/// A batch's stake in a group whose domains are hosts.
-#[derive(Debug, Clone, PartialEq)]
+/// An item's stake in a group whose domains are hosts.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct HostStake {
     group: GroupId,
-    kind: HostKind,
+    pub(super) kind: HostKind,
     is_counted: bool,
     is_owner: bool,
 }
 
-#[derive(Debug, Clone, PartialEq)]
-enum HostKind {
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum HostKind {
     Spread(i64),
     AntiAffinity {
         keeps_out: bool,
@@ -112,15 +90,17 @@ pub(super) struct Target {
     pub(super) row: usize,
     /// The item that must be on the node.
     pub(super) seed: usize,
-    /// How much of the node may be used, for pools that must stay flexible.
+    /// How much of the node may be used, for nodes that must stay flexible.
     pub(super) share: f64,
     /// How much more a pod that takes up the whole rest of the node counts than a tiny one.
     pub(super) size_weight: f64,
+    /// Whether pods are exchanged at the end for others that are worth more.
+    pub(super) is_careful: bool,
 }
 
 /// A node being filled.
-struct Filler<'a> {
-    items: &'a [Item],
+pub(super) struct Filler<'a> {
+    ground: &'a Ground<'a>,
     of_type: &'a TypeRow,
     target: Target,
     room: Amounts,
@@ -131,15 +111,15 @@ struct Filler<'a> {
     filling: Filling,
 }
 
-/// Fills a node of the target's row. `merge` tells whether two open requirement sets go together.
+/// Fills a node of the target's row from what is left on a board.
 pub(super) fn fill(
-    table: &PoolTable,
-    items: &[Item],
+    ground: &Ground<'_>,
+    board: &Board,
+    left: &mut Left,
     target: Target,
-    merge: &mut dyn FnMut(SetId, SetId) -> Option<SetId>,
+    sets: &mut OpenSets,
 ) -> Option<Filling> {
-    let of_type = table.type_of(target.row);
-    let mut filler = Filler::new(items, of_type, target);
+    let mut filler = Filler::new(ground, target);
     if target.share < 1.0 {
         for amount in &mut filler.room {
             #[expect(
@@ -150,140 +130,166 @@ pub(super) fn fill(
             *amount = part;
         }
     }
-    let seeds = if items[target.seed].shares_one_host {
+    let seeds = if ground.items[target.seed].shares_one_host {
         usize::MAX
     } else {
         1
     };
-    let seeds = filler.times(target.seed).min(seeds);
+    let seeds = filler.times(target.seed, left).min(seeds);
     if seeds == 0 {
         return None;
     }
     filler.put(target.seed, seeds);
-    filler.run(merge);
+    filler.run(board, left, sets);
     Some(filler.filling)
 }
 
 /// Whether these pods may all share a node of the row.
 pub(super) fn holds(
-    table: &PoolTable,
-    items: &[Item],
+    ground: &Ground<'_>,
     (pool, row): (usize, usize),
     picks: &[(usize, usize)],
-    merge: &mut dyn FnMut(SetId, SetId) -> Option<SetId>,
+    sets: &mut OpenSets,
 ) -> bool {
     let Some((seed, _)) = picks.first() else {
         return true;
     };
-    let target = Target {
-        pool,
-        row,
-        seed: *seed,
-        share: 1.0,
-        size_weight: 0.0,
-    };
-    let of_type = table.type_of(row);
-    let mut filler = Filler::new(items, of_type, target);
-    picks.iter().all(|(index, count)| {
-        let Some(open) = merge(filler.open, items[*index].open[pool]) else {
+    let mut filler = Filler::new(
+        ground,
+        Target {
+            pool,
+            row,
+            seed: *seed,
+            share: 1.0,
+            size_weight: 0.0,
+            is_careful: false,
+        },
+    );
+    picks.iter().all(|(item, count)| {
+        let open = ground.classes[ground.items[*item].class].open[pool];
+        let Some(open) = sets.merge(ground.vocabulary, filler.open, open) else {
             return false;
         };
         filler.open = open;
-        let has_room = filler.room_for(*index) >= *count;
-        filler.put(*index, *count);
+        let has_room = filler.room_for(*item) >= *count;
+        filler.put(*item, *count);
         has_room
     })
 }
 
 impl<'a> Filler<'a> {
-    fn new(items: &'a [Item], of_type: &'a TypeRow, target: Target) -> Self {
+    fn new(ground: &'a Ground<'a>, target: Target) -> Self {
+        let of_type = ground.pools[target.pool].type_of(target.row);
         Self {
-            items,
+            ground,
             of_type,
             target,
             room: of_type.allocatable.clone(),
             hosted: SmallVec::new(),
             ports: Vec::new(),
-            open: items[target.seed].open[target.pool],
+            open: ground.classes[ground.items[target.seed].class].open[target.pool],
             volumes: BTreeMap::new(),
             filling: Filling::default(),
         }
     }
 
-    fn run(&mut self, merge: &mut dyn FnMut(SetId, SetId) -> Option<SetId>) {
+    fn run(&mut self, board: &Board, left: &mut Left, sets: &mut OpenSets) {
         let (pool, row) = (self.target.pool, self.target.row);
-        let takes = |item: &Item| {
-            item.remaining > 0
-                && item.rows[pool]
-                    .as_ref()
-                    .is_some_and(|rows| rows.contains(row))
-        };
-        let mut active: Vec<usize> = (0..self.items.len())
-            .filter(|index| takes(&self.items[*index]))
-            .collect();
-        while let Some(best) = self.best(&mut active) {
-            let times = self.times(best);
-            let merged = if times > 0 {
-                merge(self.open, self.items[best].open[pool])
-            } else {
-                None
-            };
-            let Some(merged) = merged else {
-                active.retain(|index| *index != best);
+        board.start(self.ground, left, (pool, row));
+        self.add(board, left, sets);
+        if self.target.is_careful && self.exchange(board, left, sets) {
+            board.start(self.ground, left, (pool, row));
+            self.add(board, left, sets);
+        }
+    }
+
+    /// Adds pods as long as any fits.
+    fn add(&mut self, board: &Board, left: &mut Left, sets: &mut OpenSets) {
+        let pool = self.target.pool;
+        while let Some(kind) = board.best(left, &self.room, self.target.size_weight) {
+            let of_kind = &board.kinds[kind];
+            let open = self.ground.classes[of_kind.class].open[pool];
+            let merged = sets.merge(self.ground.vocabulary, self.open, open);
+            let put = merged.and_then(|merged| {
+                let item = of_kind.items.clone().map(|at| board.items[at]);
+                let (item, times) = item
+                    .map(|item| (item, self.times(item, left)))
+                    .find(|(_, times)| *times > 0)?;
+                Some((merged, item, times))
+            });
+            let Some((merged, item, times)) = put else {
+                board.drop_kind(left, kind);
                 continue;
             };
             self.open = merged;
             // A quarter at a time keeps CPU and memory in balance without a step for every pod.
-            let fitting = times_fitting(&self.room, &self.items[best].requests);
-            self.put(best, times.min(fitting.div_ceil(4)));
+            let fitting = times_fitting(&self.room, &of_kind.requests);
+            self.put(item, times.min(fitting.div_ceil(4)));
         }
     }
 
-    /// The item that is worth most for what it takes of the scarce resources; greater pods first. Drops from the list
-    /// what no longer fits, in the same pass.
-    fn best(&self, active: &mut Vec<usize>) -> Option<usize> {
-        let scarcity: SmallVec<[f64; 8]> = self
-            .room
-            .iter()
-            .map(|room| 1.0 / (*room).max(1) as f64)
-            .collect();
-        let mut best: Option<(f64, usize)> = None;
-        active.retain(|index| {
-            let item = &self.items[*index];
-            let mut taken = 0.0;
-            let mut greatest = 0.0_f64;
-            for ((ask, room), scarcity) in item.requests.iter().zip(&self.room).zip(&scarcity) {
-                if ask > room || *room < 0 {
-                    return false;
-                }
-                let share = *ask as f64 * scarcity;
-                taken += share;
-                greatest = greatest.max(share);
+    /// Gives single pods up for others that are worth more and fit in their stead.
+    fn exchange(&mut self, board: &Board, left: &mut Left, sets: &mut OpenSets) -> bool {
+        let (pool, row) = (self.target.pool, self.target.row);
+        board.start(self.ground, left, (pool, row));
+        let mut has_changed = false;
+        for at in 0..self.filling.picks.len() {
+            let (out, count) = self.filling.picks[at];
+            let item = &self.ground.items[out];
+            let is_free = item.hosts.is_empty() && item.ports.is_empty() && item.volumes.is_none();
+            let least = if out == self.target.seed { 2 } else { 1 };
+            if !is_free || count < least {
+                continue;
             }
-            let score = item.worth / taken.max(1e-12) * (1.0 + self.target.size_weight * greatest);
-            if best.is_none_or(|(known, _)| score > known) {
-                best = Some((score, *index));
+            super::vocabulary::add_times(&mut self.room, &item.requests, 1);
+            let better = board
+                .greatest(left, &self.room, item.worth)
+                .and_then(|kind| {
+                    let of_kind = &board.kinds[kind];
+                    let open = self.ground.classes[of_kind.class].open[pool];
+                    let merged = sets.merge(self.ground.vocabulary, self.open, open)?;
+                    let item = of_kind.items.clone().map(|at| board.items[at]);
+                    let item = item.into_iter().find(|item| self.times(*item, left) > 0)?;
+                    Some((merged, item))
+                });
+            super::vocabulary::add_times(&mut self.room, &item.requests, -1);
+            if let Some((merged, into)) = better
+                && into != out
+            {
+                self.open = merged;
+                self.put_back(at);
+                self.put(into, 1);
+                has_changed = true;
             }
-            true
-        });
-        best.map(|(_, index)| index)
+        }
+        self.filling.picks.retain(|(_, count)| *count > 0);
+        has_changed
+    }
+
+    /// Takes one pod of a pick off again; only for pods that leave no other trace than the room they take.
+    fn put_back(&mut self, at: usize) {
+        let (item, count) = &mut self.filling.picks[at];
+        let item = &self.ground.items[*item];
+        *count -= 1;
+        super::vocabulary::add_times(&mut self.room, &item.requests, 1);
+        self.filling.worth -= item.worth;
     }
 
     /// How many of an item's remaining pods may still join.
-    fn times(&self, index: usize) -> usize {
-        let picked = self
-            .filling
-            .picks
-            .iter()
-            .find(|(i, _)| *i == index)
-            .map_or(0, |(_, n)| *n);
-        self.room_for(index)
-            .min(self.items[index].remaining.saturating_sub(picked))
+    fn times(&self, item: usize, left: &Left) -> usize {
+        let remaining = left.remaining[item];
+        if remaining == 0 {
+            return 0;
+        }
+        let picks = &self.filling.picks;
+        let picked = picks.iter().find(|(known, _)| *known == item);
+        let remaining = remaining - picked.map_or(0, |(_, count)| *count).min(remaining);
+        self.room_for(item).min(remaining)
     }
 
     /// How many pods of an item the node can still take.
     fn room_for(&self, index: usize) -> usize {
-        let item = &self.items[index];
+        let item: &Item = &self.ground.items[index];
         let mut times = times_fitting(&self.room, &item.requests);
         for stake in &item.hosts {
             times = times.min(usize::try_from(self.host_room(stake).max(0)).unwrap_or(usize::MAX));
@@ -348,7 +354,7 @@ impl<'a> Filler<'a> {
     }
 
     fn put(&mut self, index: usize, times: usize) {
-        let item = &self.items[index];
+        let item = &self.ground.items[index];
         let count = i64::try_from(times).unwrap_or(0);
         super::vocabulary::add_times(&mut self.room, &item.requests, -count);
         for stake in &item.hosts {
@@ -369,10 +375,11 @@ impl<'a> Filler<'a> {
                 .extend(volumes.iter().cloned());
         }
         self.filling.worth += item.worth * times as f64;
-        if let Some(pick) = self.filling.picks.iter_mut().find(|(i, _)| *i == index) {
+        let picks = &mut self.filling.picks;
+        if let Some(pick) = picks.iter_mut().find(|(known, _)| *known == index) {
             pick.1 += times;
         } else {
-            self.filling.picks.push((index, times));
+            picks.push((index, times));
         }
     }
 }

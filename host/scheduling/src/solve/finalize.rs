@@ -2,18 +2,29 @@
 //!
 //! Answers to `FinalizeScheduling` and `TruncateInstanceTypes` of Karpenter's `scheduling/nodeclaim.go`.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use apis::labels;
 
 use super::Solver;
+use super::bitset::BitSet;
 use super::claim::Claim;
 use super::pool_rows::CapacityType;
 use super::vocabulary::{Amounts, add_times};
 use crate::error::{PodError, PoolCause, PoolFailure};
 use crate::problem::MinValuesPolicy;
 use crate::requirements::{Operator, Requirement, Requirements};
-use crate::solution::{BestOffering, NewClaim, Solution};
+use crate::solution::{BestOffering, NewClaim, Solution, TypeNames};
+
+/// What claims that may become the same rows have in common.
+struct Outcome {
+    /// The rows left when types are cut to the greatest number allowed.
+    rows: BitSet,
+    names: TypeNames,
+    capacity_types: BTreeSet<String>,
+    /// The part of the daemons' requests that every type left has in common.
+    overhead: Amounts,
+}
 
 impl Solver<'_> {
     /// Fills in claims and existing nodes.
@@ -29,8 +40,13 @@ impl Solver<'_> {
                     .push((node.node.name.clone(), pods.collect()));
             }
         }
-        for claim in std::mem::take(&mut self.claims) {
-            match self.finalize_claim(&claim) {
+        let mut outcomes: BTreeMap<(usize, BitSet), Outcome> = BTreeMap::new();
+        for mut claim in std::mem::take(&mut self.claims) {
+            self.retain_attaching(&mut claim);
+            let outcome = outcomes
+                .entry((claim.pool, std::mem::take(&mut claim.rows)))
+                .or_insert_with_key(|(pool, rows)| self.outcome(*pool, rows));
+            match self.finalize_claim(&mut claim, outcome) {
                 Ok(claim) => solution.claims.push(claim),
                 Err(failure) => {
                     for pod in &claim.members {
@@ -45,12 +61,14 @@ impl Solver<'_> {
         solution
     }
 
-    fn finalize_claim(&mut self, claim: &Claim) -> Result<NewClaim, Box<PoolFailure>> {
-        let mut claim = claim.clone();
-        self.retain_attaching(&mut claim);
-        let kept = self.truncate(&mut claim);
+    fn finalize_claim(
+        &mut self,
+        claim: &mut Claim,
+        outcome: &Outcome,
+    ) -> Result<NewClaim, Box<PoolFailure>> {
+        claim.rows = outcome.rows.clone();
         let missed = self.missed_min_values(claim.pool, &claim.rows);
-        let mut requirements = self.requirements(&claim);
+        let mut requirements = self.requirements(claim);
         if let Some((key, needed, have)) = missed.clone() {
             if self.problem.options.min_values_policy == MinValuesPolicy::Strict {
                 return Err(Box::new(PoolFailure {
@@ -59,29 +77,22 @@ impl Solver<'_> {
                     nearest_miss: None,
                 }));
             }
-            self.relax_min_values(&claim, &mut requirements);
+            self.relax_min_values(claim, &mut requirements);
         }
-        let table = &self.pools[claim.pool];
-        let name = |of_type: &usize| table.types[*of_type].instance_type.name.clone();
-        let sold: BTreeSet<CapacityType> = claim
-            .rows
-            .iter()
-            .map(|row| table.rows[row].capacity_type)
-            .collect();
         let mut requests = claim.requests.clone();
-        add_times(&mut requests, &self.least_overhead(&claim, &kept), 1);
+        add_times(&mut requests, &outcome.overhead, 1);
         Ok(NewClaim {
-            pool: table.name.clone(),
+            pool: self.pools[claim.pool].name.clone(),
             requirements,
-            instance_types: kept.iter().map(name).collect(),
-            capacity_types: sold.iter().map(|c| c.as_str().to_owned()).collect(),
+            instance_types: outcome.names.clone(),
+            capacity_types: outcome.capacity_types.clone(),
             requests: self.dims.resources(&requests),
             pods: claim
                 .members
                 .iter()
                 .map(|pod| self.problem.pods[*pod].key.clone())
                 .collect(),
-            best: self.best(&claim),
+            best: self.best(claim),
             are_min_values_relaxed: claim.are_min_values_relaxed || missed.is_some(),
         })
     }
@@ -106,32 +117,42 @@ impl Solver<'_> {
     }
 
     /// The types left, cheapest first, cut to the greatest number allowed; rows of the others go.
-    fn truncate(&self, claim: &mut Claim) -> Vec<usize> {
-        let table = &self.pools[claim.pool];
+    fn outcome(&self, pool: usize, rows: &BitSet) -> Outcome {
+        let table = &self.pools[pool];
         let mut is_known = vec![false; table.types.len()];
         let mut types = Vec::new();
-        for row in claim.rows.iter() {
+        for row in rows.iter() {
             let of_type = table.rows[row].type_index;
             if !is_known[of_type] {
                 is_known[of_type] = true;
                 types.push(of_type);
             }
         }
+        let mut rows = rows.clone();
         let most = self.problem.options.instance_types_max;
         if types.len() > most {
             for cut in types.drain(most..) {
                 is_known[cut] = false;
             }
-            let gone: Vec<usize> = claim
-                .rows
-                .iter()
-                .filter(|row| !is_known[table.rows[*row].type_index])
-                .collect();
-            for row in gone {
-                claim.rows.remove(row);
+            for row in 0..table.rows.len() {
+                if !is_known[table.rows[row].type_index] {
+                    rows.remove(row);
+                }
             }
         }
-        types
+        let mut sold: [Option<CapacityType>; 3] = [None; 3];
+        for row in rows.iter() {
+            let capacity_type = table.rows[row].capacity_type;
+            sold[capacity_type as usize] = Some(capacity_type);
+        }
+        let name = |of_type: &usize| table.types[*of_type].instance_type.name.clone();
+        let sold = sold.into_iter().flatten();
+        Outcome {
+            names: types.iter().map(name).collect(),
+            capacity_types: sold.map(|c| c.as_str().to_owned()).collect(),
+            overhead: self.least_overhead(pool, &types),
+            rows,
+        }
     }
 
     fn requirements(&self, claim: &Claim) -> Requirements {
@@ -170,15 +191,17 @@ impl Solver<'_> {
         self.pools[pool].min_values = all;
     }
 
-    /// The part of the daemons' requests that every type left has in common.
-    fn least_overhead(&self, claim: &Claim, kept: &[usize]) -> Amounts {
-        let types = &self.pools[claim.pool].types;
+    fn least_overhead(&self, pool: usize, kept: &[usize]) -> Amounts {
+        let types = &self.pools[pool].types;
         let mut overheads = kept.iter().map(|of_type| &types[*of_type].daemon_overhead);
         let Some(first) = overheads.next() else {
             return self.dims.zero();
         };
-        overheads.fold(first.clone(), |least, next| {
-            least.iter().zip(next).map(|(a, b)| *a.min(b)).collect()
+        overheads.fold(first.clone(), |mut least, next| {
+            for (least, next) in least.iter_mut().zip(next) {
+                *least = (*least).min(*next);
+            }
+            least
         })
     }
 

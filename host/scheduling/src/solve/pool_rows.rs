@@ -73,6 +73,16 @@ pub(super) struct TypeRow {
     pub(super) daemon_ports: Arc<[HostPort]>,
 }
 
+/// What a row gives for its cost, as numbers to compare by.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct RowValue {
+    pub(super) cpu: f64,
+    pub(super) memory: f64,
+    pub(super) cost: f64,
+    /// Power of two of the CPU.
+    pub(super) size: usize,
+}
+
 /// Distinct allocatable amounts of one resource, with the rows that have at least as much.
 #[derive(Debug)]
 struct FitColumn {
@@ -111,6 +121,11 @@ pub(super) struct PoolRows {
     /// Free slots of reservations, by id.
     pub(super) reservations: BTreeMap<String, u32>,
     fit: Vec<FitColumn>,
+    values: Vec<RowValue>,
+    /// Rows by type and offering.
+    by_type: Vec<u32>,
+    /// Rows that are not reserved, those with most CPU for their cost first.
+    by_cpu: Vec<u32>,
     answers: Mutex<Answers>,
 }
 
@@ -171,13 +186,70 @@ impl PoolRows {
             greatest,
             reservations: BTreeMap::new(),
             fit: Vec::new(),
+            values: Vec::new(),
+            by_cpu: Vec::new(),
+            by_type: Vec::new(),
             answers: Mutex::default(),
         };
+        made.value_rows();
         made.reservations = made.reservation_slots();
         made.fit = (0..dims.len())
             .map(|dimension| made.fit_column(dimension))
             .collect();
         made
+    }
+
+    fn value_rows(&mut self) {
+        let value = |row: &Row| {
+            let has = &self.types[row.type_index].allocatable;
+            let cpu = has[0].max(0);
+            RowValue {
+                cpu: cpu as f64,
+                memory: has[1].max(0) as f64,
+                cost: row.cost.max(1e-9),
+                size: cpu.max(1).ilog2() as usize,
+            }
+        };
+        self.values = self.rows.iter().map(value).collect();
+        let mut by_type: Vec<(usize, usize, u32)> = (0_u32..)
+            .zip(&self.rows)
+            .map(|(index, row)| (row.type_index, row.offering, index))
+            .collect();
+        by_type.sort_unstable();
+        self.by_type = by_type.into_iter().map(|(.., row)| row).collect();
+        let mut order: Vec<(f64, u32)> = (0_u32..)
+            .zip(self.rows.iter().zip(&self.values))
+            .filter(|(_, (row, _))| !row.is_reserved())
+            .map(|(index, (_, value))| (value.cpu / value.cost, index))
+            .collect();
+        order.sort_unstable_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
+        self.by_cpu = order.into_iter().map(|(_, row)| row).collect();
+    }
+
+    pub(super) fn value_of_row(&self, row: usize) -> &RowValue {
+        &self.values[row]
+    }
+
+    /// The rows among these that none of the others beats both in CPU and in memory for the money; reserved ones
+    /// aside, whose price is already paid.
+    pub(super) fn best_values<'a>(
+        &'a self,
+        rows: &'a BitSet,
+    ) -> impl Iterator<Item = &'a RowValue> {
+        let mut most_memory = f64::MIN;
+        self.by_cpu.iter().filter_map(move |row| {
+            let row = *row as usize;
+            if !rows.contains(row) {
+                return None;
+            }
+            let value = &self.values[row];
+            let memory = value.memory / value.cost;
+            if memory <= most_memory {
+                return None;
+            }
+            most_memory = memory;
+            Some(value)
+        })
     }
 
     fn reservation_slots(&self) -> BTreeMap<String, u32> {
@@ -272,11 +344,13 @@ impl PoolRows {
             return Arc::clone(known);
         }
         let mut offered: BTreeMap<Option<&Requirement>, BitSet> = BTreeMap::new();
-        for index in 0..self.rows.len() {
-            offered
-                .entry(self.offered(index, key))
-                .or_insert_with(|| BitSet::empty(self.rows.len()))
-                .insert(index);
+        for (requirement, rows) in self.offered_by_rows(key) {
+            match offered.get_mut(&requirement) {
+                Some(known) => known.unite(&rows),
+                None => {
+                    offered.insert(requirement, rows);
+                }
+            }
         }
         let is_known = offered.keys().any(Option::is_some);
         let is_single = |r: &Requirement| !r.is_complement() && r.values().len() <= 1;
@@ -293,6 +367,38 @@ impl PoolRows {
         }
         answers.columns.insert(key.to_owned(), Arc::clone(&column));
         column
+    }
+
+    /// What rows offer for a label, not all of them different: types list their offerings in the same order, so a
+    /// look at the one after the last found is most often enough.
+    fn offered_by_rows(&self, key: &str) -> Vec<(Option<&Requirement>, BitSet)> {
+        const NEAR: usize = 16;
+        let mut found: Vec<(Option<&Requirement>, BitSet)> = Vec::new();
+        let of_type: Vec<Option<&Requirement>> = self
+            .types
+            .iter()
+            .map(|t| t.instance_type.requirements.find(key))
+            .collect();
+        let mut last = 0;
+        for index in &self.by_type {
+            let index = *index as usize;
+            let row = &self.rows[index];
+            let own = self.offering(row).requirements.find(key);
+            let offered = own.or(of_type[row.type_index]);
+            let near = (0..found.len().min(NEAR)).map(|step| (last + step) % found.len());
+            let at = near.clone().find(|at| match (found[*at].0, offered) {
+                (None, None) => true,
+                (Some(a), Some(b)) => std::ptr::eq(a, b) || a == b,
+                _ => false,
+            });
+            let at = at.unwrap_or_else(|| {
+                found.push((offered, BitSet::empty(self.rows.len())));
+                found.len() - 1
+            });
+            found[at].1.insert(index);
+            last = at;
+        }
+        found
     }
 
     fn offered(&self, row: usize, key: &str) -> Option<&Requirement> {
@@ -360,16 +466,30 @@ impl PoolRows {
 /// Cheapest first; ties go to the newer generation, then to the names.
 fn sort_rows(rows: &mut [Row], types: &[TypeRow]) {
     let generations: Vec<u32> = types.iter().map(|t| t.instance_type.generation()).collect();
-    rows.sort_by(|a, b| {
+    let mut by_age: Vec<usize> = (0..types.len()).collect();
+    by_age.sort_unstable_by(|a, b| {
+        let name = |at: usize| &types[at].instance_type.name;
+        generations[*b]
+            .cmp(&generations[*a])
+            .then_with(|| name(*a).cmp(name(*b)))
+            .then(a.cmp(b))
+    });
+    let mut rank = vec![0_usize; types.len()];
+    for (at, of_type) in by_age.into_iter().enumerate() {
+        rank[of_type] = at;
+    }
+    let order = |a: &Row, b: &Row| {
         a.cost
             .total_cmp(&b.cost)
-            .then_with(|| generations[b.type_index].cmp(&generations[a.type_index]))
-            .then_with(|| {
-                let (a, b) = (&types[a.type_index], &types[b.type_index]);
-                a.instance_type.name.cmp(&b.instance_type.name)
-            })
-            .then_with(|| sold(types, a).cmp(&sold(types, b)))
-    });
+            .then_with(|| rank[a.type_index].cmp(&rank[b.type_index]))
+    };
+    rows.sort_unstable_by(|a, b| order(a, b).then(a.offering.cmp(&b.offering)));
+    // Words are only compared where nothing else tells rows apart.
+    for same in rows.chunk_by_mut(|a, b| order(a, b).is_eq()) {
+        if same.len() > 1 {
+            same.sort_by_cached_key(|row| sold(types, row));
+        }
+    }
 }
 
 fn sold<'a>(types: &'a [TypeRow], row: &Row) -> [&'a str; 3] {

@@ -2,7 +2,7 @@
 //!
 //! Which rows there are is settled before; see [`PoolRows`].
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Deref;
 use std::sync::Arc;
 
@@ -32,6 +32,8 @@ pub(super) struct PoolTable {
     pub(super) remaining: Option<Resources>,
     /// Whether the limits may be reached in this solve; where they cannot, nobody looks at them.
     pub(super) do_limits_bind: bool,
+    /// Whether all claims were planned within the limits, so that each is held to the size it was planned with.
+    pub(super) is_planned: bool,
     /// Reservation slots left, by id.
     pub(super) slots: BTreeMap<String, u32>,
     pub(super) min_values: Vec<(String, u32)>,
@@ -67,6 +69,7 @@ impl PoolTable {
             considered: pool.instance_types.len(),
             remaining: remaining(pool),
             do_limits_bind: false,
+            is_planned: false,
             slots: shared.reservations.clone(),
             min_values: min_values(&admission.template),
             shared: Arc::clone(shared),
@@ -101,6 +104,29 @@ impl PoolTable {
         vocabulary
             .get(self.template)
             .compatible(vocabulary.get(set), AllowUndefined::WellKnown)
+    }
+
+    /// The first label with too few distinct values for `minValues`: label, needed, have.
+    pub(super) fn missed_min_values(
+        &self,
+        rows: &BitSet,
+        vocabulary: &Vocabulary,
+    ) -> Option<(String, u32, u32)> {
+        self.min_values.iter().find_map(|(key, needed)| {
+            let have = if key == labels::INSTANCE_TYPE {
+                let types: BTreeSet<usize> =
+                    rows.iter().map(|row| self.rows[row].type_index).collect();
+                types.len()
+            } else {
+                let domains = self.domains(key, vocabulary);
+                domains
+                    .iter()
+                    .filter(|(_, of_value)| rows.intersects(of_value))
+                    .count()
+            };
+            let have = u32::try_from(have).unwrap_or(u32::MAX);
+            (have < *needed).then(|| (key.clone(), *needed, have))
+        })
     }
 
     /// Keeps the rows whose type stays within what the limits leave.
@@ -152,9 +178,10 @@ impl PoolTable {
                 .max()
                 .unwrap_or(0)
         };
-        let is_tight = remaining
-            .iter()
-            .any(|(name, left)| greatest(self, rows, name).saturating_mul(2) > left);
+        let is_tight = self.is_planned
+            || remaining
+                .iter()
+                .any(|(name, left)| greatest(self, rows, name).saturating_mul(2) > left);
         if is_tight {
             let exceeds = |row: usize| {
                 remaining.iter().any(|(name, _)| {
@@ -187,6 +214,19 @@ impl PoolTable {
     /// Takes back what was opened since.
     pub(super) fn restore(&mut self, (remaining, slots): Left) {
         (self.remaining, self.slots) = (remaining, slots);
+    }
+
+    /// Whether the limits have room for nodes of all these rows.
+    pub(super) fn allows(&self, targets: &[usize]) -> bool {
+        let Some(remaining) = self.remaining.as_ref().filter(|_| self.do_limits_bind) else {
+            return true;
+        };
+        remaining.iter().all(|(name, left)| {
+            let amounts = targets
+                .iter()
+                .map(|row| capacity_for_limit(self.type_of(*row), name));
+            amounts.fold(0_i64, i64::saturating_add) <= left
+        })
     }
 
     /// Whether the limit on the number of nodes is used up.

@@ -9,6 +9,7 @@ use apis::resources::Resources;
 
 use super::admission::Admission;
 use crate::instance_type::InstanceType;
+use crate::pod::PodShape;
 use crate::problem::{OfferingKey, Pool, Problem};
 use crate::ranking::{
     ClaimView, OfferingTable, PodsSummary, RankAnswer, RankHook, RankRound, Symbols, TableRow,
@@ -37,7 +38,12 @@ impl Catalogue {
         let mut known: BTreeMap<*const InstanceType, usize> = BTreeMap::new();
         let mut by_name: BTreeMap<String, Vec<usize>> = BTreeMap::new();
         for admission in &admissions {
+            let mut last = usize::MAX;
             for (type_index, _) in &admission.rows {
+                if *type_index == last {
+                    continue;
+                }
+                last = *type_index;
                 let instance_type = &admission.instance_types[*type_index];
                 known.entry(Arc::as_ptr(instance_type)).or_insert_with(|| {
                     types.push(Arc::clone(instance_type));
@@ -207,14 +213,22 @@ fn pods_summary(problem: &Problem) -> PodsSummary {
         max_priority: i32::MIN,
         ..PodsSummary::default()
     };
+    // Pods that share a shape are summed up at once; addresses only save work.
+    let mut counts: BTreeMap<*const PodShape, (&PodShape, u32)> = BTreeMap::new();
     for pod in &problem.pods {
-        total.add_assign(&pod.shape.requests);
-        summary.max_priority = summary.max_priority.max(pod.shape.priority);
-        let is_held = pod
-            .shape
+        let shape = counts.entry(Arc::as_ptr(&pod.shape));
+        shape.or_insert((&pod.shape, 0)).1 += 1;
+    }
+    for (shape, count) in counts.into_values() {
+        for (name, amount) in shape.requests.iter() {
+            let amount = amount.saturating_mul(i64::from(count));
+            total.set(name, total.get(name).saturating_add(amount));
+        }
+        summary.max_priority = summary.max_priority.max(shape.priority);
+        let is_held = shape
             .annotations
             .contains_key(apis::labels::DO_NOT_DISRUPT_ANNOTATION);
-        summary.do_not_disrupt += u32::from(is_held);
+        summary.do_not_disrupt += if is_held { count } else { 0 };
     }
     summary.max_priority = summary.max_priority.max(0);
     summary.count = u32::try_from(problem.pods.len()).unwrap_or(u32::MAX);

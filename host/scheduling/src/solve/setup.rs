@@ -75,8 +75,8 @@ impl<'a> Solver<'a> {
             claims: Vec::new(),
             placed: 0,
             unit_prices: BTreeMap::new(),
-            ranked: BTreeMap::new(),
             budget: BTreeMap::new(),
+            feasible: BTreeMap::new(),
             refused,
         }
     }

@@ -6,6 +6,7 @@
 
 use super::Solver;
 use super::bitset::BitSet;
+use super::pool_rows::RowValue;
 use super::pool_table::PoolTable;
 use super::vocabulary::SetId;
 
@@ -26,20 +27,22 @@ impl UnitPrice {
     pub(super) fn of(self, amounts: &[i64]) -> f64 {
         self.cpu * amounts[CPU] as f64 + self.memory * amounts[MEMORY] as f64
     }
+
+    /// What a whole node is worth.
+    pub(super) fn of_value(self, value: &RowValue) -> f64 {
+        self.cpu * value.cpu + self.memory * value.memory
+    }
 }
 
 /// Prices per unit that no row undercuts and that make the demand worth most: the dual of covering it.
 pub(super) fn unit_price(table: &PoolTable, rows: &BitSet, demand: &[i64]) -> UnitPrice {
     let (cpu, memory) = (demand[CPU].max(1) as f64, demand[MEMORY].max(1) as f64);
-    let offers: Vec<(f64, f64)> = rows
-        .iter()
-        .filter(|row| !table.rows[*row].is_reserved())
-        .map(|row| {
-            let has = &table.type_of(row).allocatable;
-            let cost = table.rows[row].cost.max(1e-9);
+    let offers: Vec<(f64, f64)> = table
+        .best_values(rows)
+        .map(|value| {
             (
-                has[CPU].max(0) as f64 / cpu / cost,
-                has[MEMORY].max(0) as f64 / memory / cost,
+                value.cpu / cpu / value.cost,
+                value.memory / memory / value.cost,
             )
         })
         .collect();

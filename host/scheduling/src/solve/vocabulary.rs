@@ -36,6 +36,11 @@ impl Vocabulary {
         }
     }
 
+    /// Number of sets.
+    pub(super) fn len(&self) -> usize {
+        self.sets.len()
+    }
+
     pub(super) fn set(&mut self, requirements: Requirements) -> SetId {
         self.sets.insert_full(requirements).0
     }

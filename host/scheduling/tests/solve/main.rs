@@ -11,6 +11,7 @@ mod checker;
 mod cluster;
 mod constraints;
 mod determinism;
+mod families;
 mod pools;
 mod reasons;
 mod topology;

@@ -1,0 +1,65 @@
+//! Problems of the usual families: the answer depends on the problem alone, and Spot claims are left a choice.
+
+use std::sync::Arc;
+
+use scheduling::ranking::PriceRank;
+use scheduling::{Interrupt, Solution, solve};
+
+use crate::checker;
+
+#[path = "../support/families.rs"]
+mod generator;
+
+use generator::{Dice, Family};
+
+const SPOT_TYPES_MIN: usize = 15;
+
+fn solved(problem: &scheduling::problem::Problem) -> Solution {
+    let solution = solve(problem, &PriceRank, &Interrupt::never());
+    checker::verify(problem, &solution);
+    assert!(solution.pod_errors.is_empty(), "{:?}", solution.pod_errors);
+    solution
+}
+
+#[test]
+fn threads_and_order_of_input_do_not_matter() {
+    let types = generator::catalogue(1, 400);
+    for (family, count) in [
+        (Family::Plain, 300),
+        (Family::Diverse, 300),
+        (Family::Prefs, 40),
+        // Enough services for several parts that are planned side by side.
+        (Family::Fleet, 4000),
+    ] {
+        let mut problem = generator::problem(family, 7, count, &types);
+        let first = solved(&problem);
+        for threads in [2, 8] {
+            problem.options.threads = threads;
+            let mut dice = Dice::new(threads as u64);
+            for at in (1..problem.pods.len()).rev() {
+                problem.pods.swap(at, dice.roll(at + 1));
+            }
+            problem.pools.reverse();
+            for pool in &mut problem.pools {
+                pool.instance_types = types.iter().rev().map(Arc::clone).collect();
+            }
+            assert!(solved(&problem) == first, "{family:?}, {threads} threads");
+        }
+    }
+}
+
+#[test]
+fn spot_claims_are_left_a_choice_of_types() {
+    let types = generator::catalogue(2, 400);
+    for family in [Family::Plain, Family::Fleet, Family::Diverse] {
+        let problem = generator::problem(family, 3, 600, &types);
+        for claim in solved(&problem).claims {
+            assert!(
+                claim.best.capacity_type != "spot" || claim.instance_types.len() >= SPOT_TYPES_MIN,
+                "{family:?}: {} of {} types",
+                claim.best.instance_type,
+                claim.instance_types.len()
+            );
+        }
+    }
+}
