@@ -130,11 +130,12 @@ fn opened_line(new: &scheduling::solution::NewClaim, claim: &str) -> String {
         .runner_up
         .as_ref()
         .map_or_else(String::new, |(name, cost)| {
-            format!(", next best {name} at {cost:.4}")
+            format!(", next best {name} at an effective {cost:.4}")
         });
+    let pods = new.pods.len();
+    let plural = if pods == 1 { "" } else { "s" };
     format!(
-        "opened {claim} for {} pods: {} {} {} at {:.4} USD/h, of {} types{runner_up}",
-        new.pods.len(),
+        "opened {claim} for {pods} pod{plural}: {} {} {} at {:.4} USD/h, of {} types{runner_up}",
         best.instance_type,
         best.capacity_type,
         best.zone,

@@ -55,7 +55,11 @@ pub(crate) fn render(
 ) -> Vec<String> {
     let mut lines = header(frame, width);
     let room = height.saturating_sub(lines.len() + 4);
-    let decision_room = DECISION_LINES_MIN.max(room / 3).min(decisions.len());
+    // A third of the room at least, and whatever the nodes leave.
+    let decision_room = DECISION_LINES_MIN
+        .max(room / 3)
+        .max(room.saturating_sub(frame.nodes.len()))
+        .min(decisions.len());
     let node_room = room.saturating_sub(decision_room);
     lines.push(
         format!(
@@ -178,6 +182,11 @@ mod tests {
         }
         let lines = render(&frame, &decisions, 100, 24).join("\n");
         assert!(lines.contains("more nodes") && lines.contains("decision 49"));
+        let idle = render(&Frame::default(), &decisions, 100, 24).join("\n");
+        assert!(
+            idle.contains("decision 49") && idle.contains("decision 36"),
+            "{idle}"
+        );
     }
 
     #[test]
