@@ -89,19 +89,32 @@ pub fn validate(
             let ranking = (hooks.rank, input.tables);
             let simulator =
                 Simulator::new(input.snapshot, input.pools, options, ranking, interrupt);
-            let purpose = match command.replacements.len() {
-                0 | 1 => Purpose::Consolidation,
-                _ => Purpose::Repacking,
-            };
-            let simulated = simulator.without(&removed, purpose);
-            let destinations = simulated.destinations();
-            if let Some((pod, error)) = simulated.stranded.or(simulated.uninitialized) {
-                return Err(Rejection::Scheduling(format!("pod {pod}: {error}")));
-            }
-            same_replacement(&command.replacements, &simulated.claims)?;
-            command.destinations = destinations;
+            command.destinations = holds(&simulator, &removed, &command)?;
             Ok(command)
         }
+    }
+}
+
+/// Where the pods would go now, if the command still holds. One new node may have been found either way, as the
+/// only one allowed or as the cheapest set; several only as a set.
+fn holds(
+    simulator: &Simulator<'_>,
+    removed: &[&Candidate],
+    command: &Command,
+) -> Result<Vec<String>, Rejection> {
+    let under = |purpose| {
+        let simulated = simulator.without(removed, purpose);
+        let destinations = simulated.destinations();
+        if let Some((pod, error)) = simulated.stranded.or(simulated.uninitialized) {
+            return Err(Rejection::Scheduling(format!("pod {pod}: {error}")));
+        }
+        same_replacement(&command.replacements, &simulated.claims).map(|()| destinations)
+    };
+    match command.replacements.len() {
+        0 => under(Purpose::Consolidation),
+        1 => under(Purpose::Consolidation)
+            .or_else(|first| under(Purpose::Repacking).map_err(|_| first)),
+        _ => under(Purpose::Repacking),
     }
 }
 
@@ -185,18 +198,91 @@ fn same_replacement(decided: &[NewClaim], now: &[NewClaim]) -> Result<(), Reject
         }
         (_, _) => {}
     }
-    let mut left: Vec<&NewClaim> = now.iter().collect();
-    for wanted in decided {
-        let is_same = |it: &&NewClaim| {
-            let options: BTreeSet<&String> = it.instance_types.iter().collect();
+    let options: Vec<BTreeSet<&String>> = now
+        .iter()
+        .map(|it| it.instance_types.iter().collect())
+        .collect();
+    let fits = |wanted: &NewClaim| {
+        let each = now.iter().zip(&options);
+        each.map(|(it, options)| {
             wanted.pool == it.pool && wanted.instance_types.iter().all(|it| options.contains(it))
-        };
-        match left.iter().position(is_same) {
-            Some(found) => {
-                left.swap_remove(found);
+        })
+        .collect()
+    };
+    let fits: Vec<Vec<bool>> = decided.iter().map(fits).collect();
+    match unpaired(&fits) {
+        None => Ok(()),
+        Some(wanted) => changed(&another(&decided[wanted], now)),
+    }
+}
+
+/// The first row that is left without a column of its own when as many rows as possible have one; `None` when all do.
+///
+/// A small claim may become large types too, so who takes the first fit may take the only one of another: rows that
+/// have a column move on where that frees it (augmenting paths, as Kuhn's algorithm for bipartite matching does).
+fn unpaired(fits: &[Vec<bool>]) -> Option<usize> {
+    fn find(
+        row: usize,
+        fits: &[Vec<bool>],
+        seen: &mut [bool],
+        taken_by: &mut [Option<usize>],
+    ) -> bool {
+        for column in 0..taken_by.len() {
+            if !fits[row][column] || std::mem::replace(&mut seen[column], true) {
+                continue;
             }
-            None => return changed("the replacement would have to be another one now"),
+            let is_free = match taken_by[column] {
+                None => true,
+                Some(other) => find(other, fits, seen, taken_by),
+            };
+            if is_free {
+                taken_by[column] = Some(row);
+                return true;
+            }
+        }
+        false
+    }
+    let columns = fits.first().map_or(0, Vec::len);
+    let mut taken_by = vec![None; columns];
+    (0..fits.len()).find(|row| !find(*row, fits, &mut vec![false; columns], &mut taken_by))
+}
+
+/// What was decided and what it would be now.
+fn another(wanted: &NewClaim, now: &[NewClaim]) -> String {
+    let name = |claim: &NewClaim| {
+        let best = &claim.best;
+        format!(
+            "{} {} of nodepool {}",
+            best.instance_type, best.capacity_type, claim.pool
+        )
+    };
+    let now: Vec<String> = now.iter().map(name).collect();
+    format!(
+        "the replacement would have to be another one now: {} was decided, {} would do now",
+        name(wanted),
+        now.join(" and "),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::unpaired;
+
+    #[test]
+    fn a_claim_gives_way_to_one_that_has_no_other_choice() {
+        let cases: [(&[&[u8]], Option<usize>); 5] = [
+            (&[], None),
+            (&[&[1, 1], &[1, 0]], None),
+            (&[&[1, 1, 0], &[1, 0, 1], &[1, 0, 0]], None),
+            (&[&[1, 0], &[1, 0]], Some(1)),
+            (&[&[1, 1], &[0, 0]], Some(1)),
+        ];
+        for (rows, expected) in cases {
+            let fits: Vec<Vec<bool>> = rows
+                .iter()
+                .map(|row| row.iter().map(|it| *it == 1).collect())
+                .collect();
+            assert_eq!(unpaired(&fits), expected, "{rows:?}");
         }
     }
-    Ok(())
 }

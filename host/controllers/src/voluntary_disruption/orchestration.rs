@@ -49,13 +49,13 @@ impl Orchestration {
         self.running().len()
     }
 
-    /// Claims that a command is about.
+    /// Claims that a command is about: those that go, and those that come in their place and are empty until then.
     pub(super) fn claims(&self) -> BTreeSet<String> {
         let running = self.running();
-        let candidates = running.iter().flat_map(|it| &it.command.candidates);
-        candidates
-            .map(|candidate| candidate.claim.clone())
-            .collect()
+        let leaving = running.iter().flat_map(|it| &it.command.candidates);
+        let leaving = leaving.map(|candidate| &candidate.claim);
+        let coming = running.iter().flat_map(|it| &it.replacements);
+        leaving.chain(coming).cloned().collect()
     }
 
     pub(super) fn history(&self) -> History {
@@ -115,20 +115,7 @@ impl Orchestration {
             .map(|it| it.claim.clone())
             .collect();
         self.shell.tell(Event::MarkedForDeletion(claims)).ok();
-        let window = self.shell.settings.nomination_window();
-        let until = self
-            .shell
-            .now()
-            .saturating_add(window)
-            .unwrap_or(jiff::Timestamp::MAX);
-        for name in &command.destinations {
-            self.shell
-                .tell(Event::Nominated {
-                    name: name.clone(),
-                    until,
-                })
-                .ok();
-        }
+        self.nominate(&command.destinations);
         let names: Vec<String> = replacements.iter().map(ResourceExt::name_any).collect();
         report::started(&self.shell, &command, &replacements);
         let mut history = self.history.lock().unwrap_or_else(PoisonError::into_inner);
@@ -144,6 +131,17 @@ impl Orchestration {
             started_at,
         });
         true
+    }
+
+    /// Keeps the nodes from being taken for empty while pods are on their way.
+    fn nominate(&self, names: &[String]) {
+        let window = self.shell.settings.nomination_window();
+        let now = self.shell.now();
+        let until = now.saturating_add(window).unwrap_or(jiff::Timestamp::MAX);
+        for name in names {
+            let name = name.clone();
+            self.shell.tell(Event::Nominated { name, until }).ok();
+        }
     }
 
     /// Taints the nodes and marks the claims. With replacements it is all or nothing; without, what could be marked
@@ -281,6 +279,8 @@ impl Orchestration {
                 return;
             }
         }
+        // Empty until the pods of those that go arrive.
+        self.nominate(&running.replacements);
         let mut history = self.history.lock().unwrap_or_else(PoisonError::into_inner);
         for candidate in &command.candidates {
             history.finished(&candidate.claim, &candidate.pool, self.shell.now());
