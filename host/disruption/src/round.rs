@@ -2,7 +2,7 @@
 //!
 //! Only converts; the wording of columns is in `hooks`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use apis::labels;
 use jiff::Timestamp;
@@ -62,9 +62,10 @@ impl Round {
             });
         }
         // Replacement types may be ones that no candidate has.
-        let names = candidates
-            .iter()
-            .filter_map(|it| types.get(it.pool()))
+        let pools: BTreeSet<&str> = candidates.iter().map(Candidate::pool).collect();
+        let names = pools
+            .into_iter()
+            .filter_map(|it| types.get(it))
             .flat_map(|it| it.iter())
             .map(|it| it.name.clone());
         let types = names.map(|it| (it.clone(), symbols.intern(&it))).collect();
