@@ -128,7 +128,7 @@ fn a_node_of_the_wrong_kind() {
         let arch = t.requirements.find(labels::ARCH);
         arch.is_some_and(|r| r.values().any(|v| v == "amd64"))
     });
-    solution.claims[0].instance_types = vec![amd.unwrap().name.clone()];
+    solution.claims[0].instance_types = vec![amd.unwrap().name.clone()].into();
     assert_found(&problem, &solution, Rule::NodeAffinity);
 }
 
