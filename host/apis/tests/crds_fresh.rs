@@ -16,7 +16,7 @@ fn chart_holds_the_definitions_the_types_make() {
         );
         expected.push(name);
     }
-    let mut found: Vec<_> = fs::read_dir(&folder)
+    let mut found: Vec<_> = fs::read_dir(folder)
         .unwrap()
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
         .collect();

@@ -33,7 +33,7 @@ impl Election {
                 Ok(true) => return,
                 Ok(false) => {}
                 Err(error) => {
-                    tracing::warn!(lease = self.lease_name, %error, "the lease could not be read")
+                    tracing::warn!(lease = self.lease_name, %error, "the lease could not be read");
                 }
             }
             tokio::time::sleep(RETRY_PERIOD).await;
@@ -54,7 +54,7 @@ impl Election {
                     });
                 }
                 Err(error) => {
-                    tracing::warn!(lease = self.lease_name, %error, "the lease was not renewed; trying again")
+                    tracing::warn!(lease = self.lease_name, %error, "the lease was not renewed; trying again");
                 }
             }
         }

@@ -29,7 +29,7 @@ fn main() -> ExitCode {
         Subcommand::Controller(arguments) => controller::run(&arguments),
         Subcommand::Why(arguments) => why::run(&arguments),
         Subcommand::Crds(arguments) => crds::run(&arguments),
-        Subcommand::Simulate(arguments) => simulate::run(&arguments),
+        Subcommand::Simulate(arguments) => Ok(simulate::run(&arguments)),
     };
     match outcome {
         Ok(code) => code,

@@ -109,7 +109,7 @@ impl Manifests {
         } else if path.is_dir() {
             match manifest_files(path) {
                 Ok(files) if files.is_empty() => {
-                    self.fault(&name, "the folder holds no .yaml, .yml or .json file")
+                    self.fault(&name, "the folder holds no .yaml, .yml or .json file");
                 }
                 Ok(files) => files
                     .iter()
@@ -128,9 +128,9 @@ impl Manifests {
         let kind = object["kind"].as_str().unwrap_or_default().to_owned();
         if kind.ends_with("List") && object["items"].is_array() {
             if let Value::Array(items) = object["items"].take() {
-                items
-                    .into_iter()
-                    .for_each(|item| self.push(place.clone(), item));
+                for item in items {
+                    self.push(place.clone(), item);
+                }
             }
             return;
         }

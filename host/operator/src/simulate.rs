@@ -45,15 +45,15 @@ const CLUSTER_NAME: &str = "simulated";
 /// Exit code of input that cannot be used at all.
 const BAD_INPUT: u8 = 2;
 
-pub(crate) fn run(arguments: &SimulateArguments) -> anyhow::Result<ExitCode> {
-    Ok(match simulate(arguments) {
+pub(crate) fn run(arguments: &SimulateArguments) -> ExitCode {
+    match simulate(arguments) {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
         Err(error) => {
             eprintln!("mortise: {error:#}");
             ExitCode::from(BAD_INPUT)
         }
-    })
+    }
 }
 
 /// A cluster with its pools and what they may buy: what every kind of simulation starts from.

@@ -49,7 +49,7 @@ impl Inner {
             Program::Component(module) => self.ask_module((module, bound), limits, |session| {
                 answer::order(session, &nodes_question(round, &[]))
             }),
-            Program::Rule(rule) => ask_rule(rule, |rule| rule.order(round)),
+            Program::Rule(rule) => ask_rule(rule, |_| crate::rule::Rule::order(round)),
         }
     }
 

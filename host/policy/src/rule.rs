@@ -197,7 +197,7 @@ impl Rule {
         with_steps(fuel, |steps| scoring.rankings(claims, steps))
     }
 
-    pub(crate) fn order(&self, round: &ConsolidationRound) -> Ran<Vec<f64>> {
+    pub(crate) fn order(round: &ConsolidationRound) -> Ran<Vec<f64>> {
         Ran {
             result: Ok(DefaultConsolidation.order(round).keys),
             fuel: 0,
@@ -475,7 +475,6 @@ fn with_reason(line: &str) -> (&str, &str) {
     for (at, it) in line.char_indices() {
         match quote {
             Some(open) if it == open && previous != '\\' => quote = None,
-            Some(_) => {}
             None if it == '"' || it == '\'' => quote = Some(it),
             None if it == '/' && previous == '/' => {
                 let (text, reason) = line.split_at(at - 1);
@@ -483,7 +482,7 @@ fn with_reason(line: &str) -> (&str, &str) {
                 let text = text.trim();
                 return (text, if reason.is_empty() { text } else { reason });
             }
-            None => {}
+            Some(_) | None => {}
         }
         previous = it;
     }

@@ -1,5 +1,10 @@
 //! What the simulated EC2 answers, asked through the seam as the provider asks it.
 
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test that cannot set up its world has failed"
+)]
+
 use aws::seam::{ApiError, Ec2Api, IamApi, PricingApi, SsmApi};
 use aws_sdk_ec2::operation::create_fleet::{CreateFleetInput, CreateFleetOutput};
 use aws_sdk_ec2::operation::create_launch_template::CreateLaunchTemplateInput;
@@ -312,7 +317,7 @@ async fn instances_are_found_by_tag_and_state_page_by_page() {
         .await
         .unwrap();
     }
-    sleep(Duration::from_secs(60)).await;
+    sleep(Duration::from_mins(1)).await;
     let filter = |name: &str, value: &str| Filter::builder().name(name).values(value).build();
     let mut found = 0;
     let mut token = None;

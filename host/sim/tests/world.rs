@@ -1,5 +1,10 @@
 //! How the simulated cluster behaves: workloads become pods, pods find nodes, nodes come and go with instances.
 
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test that cannot set up its world has failed"
+)]
+
 use std::sync::Arc;
 
 use aws::seam::{Ec2Api, SsmApi};

@@ -104,7 +104,7 @@ impl Service {
             Wish::Amd64 => spec["nodeSelector"] = json!({"kubernetes.io/arch": "amd64"}),
             Wish::Arm64 => spec["nodeSelector"] = json!({"kubernetes.io/arch": "arm64"}),
             Wish::OnDemand => {
-                spec["nodeSelector"] = json!({"karpenter.sh/capacity-type": "on-demand"})
+                spec["nodeSelector"] = json!({"karpenter.sh/capacity-type": "on-demand"});
             }
         }
         json!({

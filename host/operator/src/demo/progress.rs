@@ -21,9 +21,9 @@ use crate::stack::Stack;
 
 /// A world is settled when nothing was to be done for this long, in its own time. Longer than a round of
 /// consolidation with its validation, so that a command still being weighed is waited for.
-const QUIET: Duration = Duration::from_secs(60);
+const QUIET: Duration = Duration::from_mins(1);
 /// A world that is still busy after this long never settles.
-const PATIENCE: Duration = Duration::from_secs(1800);
+const PATIENCE: Duration = Duration::from_mins(30);
 /// Wall time between two drawings.
 const DRAW_EVERY: Duration = Duration::from_millis(100);
 /// Decisions kept for the live view.
@@ -232,7 +232,7 @@ impl Quiet {
             self.since = None;
             return false;
         }
-        elapsed - *self.since.get_or_insert(elapsed) >= QUIET
+        elapsed.saturating_sub(*self.since.get_or_insert(elapsed)) >= QUIET
     }
 }
 

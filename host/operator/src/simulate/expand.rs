@@ -156,7 +156,7 @@ async fn settle(world: &Arc<sim::World>, loader: &mut Loader) {
         if world.is_settled() {
             return;
         }
-        if world.clock().elapsed() - started > PATIENCE {
+        if world.clock().elapsed().saturating_sub(started) > PATIENCE {
             loader.warn("the workload controllers did not come to rest; some pods may be missing");
             return;
         }

@@ -90,28 +90,26 @@ struct Chains<'a> {
 
 impl Chains<'_> {
     fn run(&mut self, chain: &[Arc<Bound>], claims: &[usize]) {
+        let round = self.round;
         if chain.is_empty() {
             if let Some(default) = self.host.default_of(Kind::Rank) {
-                self.link(&default, claims, self.round.table.prior.clone());
+                self.link(&default, claims, &round.table.prior);
             }
             return;
         }
         for (position, bound) in chain.iter().enumerate() {
             if position == 0 {
-                self.link(bound, claims, self.round.table.prior.clone());
+                self.link(bound, claims, &round.table.prior);
                 continue;
             }
             // The table has one `prior` column: where claims agree on it, one call does.
             if let Some(prior) = self.merged_prior(claims) {
-                self.link(bound, claims, prior);
+                self.link(bound, claims, &prior);
             } else {
                 for claim in claims {
                     let prior = self.merged_prior(&[*claim]);
-                    self.link(
-                        bound,
-                        &[*claim],
-                        prior.unwrap_or_else(|| self.round.table.prior.clone()),
-                    );
+                    let prior = prior.as_ref().unwrap_or(&round.table.prior);
+                    self.link(bound, &[*claim], prior);
                 }
             }
         }
@@ -119,12 +117,12 @@ impl Chains<'_> {
 
     /// Asks one policy for some claims. Without an answer the scores stay as they came, which is what
     /// the default would say.
-    fn link(&mut self, bound: &Bound, claims: &[usize], prior: Vec<f64>) {
+    fn link(&mut self, bound: &Bound, claims: &[usize], prior: &[f64]) {
         let views: Vec<&ClaimView> = claims
             .iter()
             .filter_map(|&claim| self.round.claims.get(claim))
             .collect();
-        let called = self.host.ask_rank(bound, self.round, &views, &prior);
+        let called = self.host.ask_rank(bound, self.round, &views, prior);
         let policy_use = self.host.note(bound, self.at_round(), &called, None);
         add_use(&mut self.uses, policy_use);
         if let Ok(answers) = called.result {

@@ -72,7 +72,7 @@ fn settings_are_words_of_a_rule() {
     let ranking = ranked(&[
         (
             "rule",
-            r#"family in config.families ? price * config.factor : price"#,
+            "family in config.families ? price * config.factor : price",
         ),
         ("config", "families: [m7g]\nfactor: 0.5\n"),
     ]);
@@ -110,92 +110,95 @@ fn a_rule_takes_its_place_in_a_chain() {
     );
 }
 
+/// Kind, key, rule and what is said of it.
+const WRONG: &[(&str, &str, &str, &str)] = &[
+    (
+        "rank",
+        "rule",
+        "prise * 2",
+        "line 1 column 1: unknown variable `prise`; did you mean `price`?",
+    ),
+    ("rank", "rule", "price *", "line 1 column 8"),
+    (
+        "rank",
+        "rule",
+        "price\n  + zoom",
+        "line 2 column 5: unknown variable `zoom`",
+    ),
+    (
+        "rank",
+        "rule",
+        "price + zone",
+        "a number and a text cannot be computed with",
+    ),
+    (
+        "rank",
+        "rule",
+        "zone == 1",
+        "a text cannot be compared with a whole number",
+    ),
+    (
+        "rank",
+        "rule",
+        "zone",
+        "gives a text, and a number is wanted",
+    ),
+    (
+        "rank",
+        "rule",
+        "price > 1 ? 1 : \"x\"",
+        "one branch gives a whole number, the other a text",
+    ),
+    ("rank", "rule", "cost(price)", "unknown function `cost`"),
+    ("rank", "rule", "labels == 1 ? 1 : 2", "use labels[\"key\"]"),
+    (
+        "rank",
+        "rule",
+        "config.missing * 2",
+        "there is no field `missing` here",
+    ),
+    ("rank", "rule", "[1, 2].map(x, x)", "exists() and all()"),
+    (
+        "rank",
+        "rule",
+        "zone.matches(\"(\") ? 1 : 2",
+        "not a pattern",
+    ),
+    (
+        "rank",
+        "exclude",
+        "price < 1\nzone",
+        "data.exclude: line 2 of it, line 1 column 1",
+    ),
+    ("rank", "rule", "price - 100", "is not a finite cost"),
+    ("rank", "rule", "price / gpus", "is not a finite cost"),
+    (
+        "rank",
+        "rule",
+        "cpu_milli / gpus",
+        "line 1 column 11: division by zero",
+    ),
+    (
+        "consolidation",
+        "rule",
+        "savings",
+        "true or false is wanted",
+    ),
+    (
+        "consolidation",
+        "rule",
+        "price > 1",
+        "unknown variable `price`",
+    ),
+    ("budgets", "rule", "total > 1", "a number is wanted"),
+    ("full", "rule", "price", "a rule is for one kind"),
+    ("budgets", "exclude", "total > 1", "only rank rules exclude"),
+];
+
 #[test]
 fn a_wrong_rule_is_refused_with_its_position() {
     let host = host();
-    for (kind, key, text, words) in [
-        (
-            "rank",
-            "rule",
-            "prise * 2",
-            "line 1 column 1: unknown variable `prise`; did you mean `price`?",
-        ),
-        ("rank", "rule", "price *", "line 1 column 8"),
-        (
-            "rank",
-            "rule",
-            "price\n  + zoom",
-            "line 2 column 5: unknown variable `zoom`",
-        ),
-        (
-            "rank",
-            "rule",
-            "price + zone",
-            "a number and a text cannot be computed with",
-        ),
-        (
-            "rank",
-            "rule",
-            "zone == 1",
-            "a text cannot be compared with a whole number",
-        ),
-        (
-            "rank",
-            "rule",
-            "zone",
-            "gives a text, and a number is wanted",
-        ),
-        (
-            "rank",
-            "rule",
-            "price > 1 ? 1 : \"x\"",
-            "one branch gives a whole number, the other a text",
-        ),
-        ("rank", "rule", "cost(price)", "unknown function `cost`"),
-        ("rank", "rule", "labels == 1 ? 1 : 2", "use labels[\"key\"]"),
-        (
-            "rank",
-            "rule",
-            "config.missing * 2",
-            "there is no field `missing` here",
-        ),
-        ("rank", "rule", "[1, 2].map(x, x)", "exists() and all()"),
-        (
-            "rank",
-            "rule",
-            "zone.matches(\"(\") ? 1 : 2",
-            "not a pattern",
-        ),
-        (
-            "rank",
-            "exclude",
-            "price < 1\nzone",
-            "data.exclude: line 2 of it, line 1 column 1",
-        ),
-        ("rank", "rule", "price - 100", "is not a finite cost"),
-        ("rank", "rule", "price / gpus", "is not a finite cost"),
-        (
-            "rank",
-            "rule",
-            "cpu_milli / gpus",
-            "line 1 column 11: division by zero",
-        ),
-        (
-            "consolidation",
-            "rule",
-            "savings",
-            "true or false is wanted",
-        ),
-        (
-            "consolidation",
-            "rule",
-            "price > 1",
-            "unknown variable `price`",
-        ),
-        ("budgets", "rule", "total > 1", "a number is wanted"),
-        ("full", "rule", "price", "a rule is for one kind"),
-        ("budgets", "exclude", "total > 1", "only rank rules exclude"),
-    ] {
+    for &(kind, key, text, words) in WRONG {
         let status = host.apply(&rule(kind, &[(key, text)]));
         assert_eq!(status.state, BindingState::Degraded, "{text}: {status:?}");
         assert!(status.message.contains(words), "{text}: {}", status.message);
