@@ -110,7 +110,7 @@ annotations:
   "ENABLE_ZONAL_SHIFT" $settings.enableZonalShift
   "FEATURE_GATES" (include "mortise.featureGates" $settings.featureGates)
   "HEALTH_PROBE_PORT" .Values.controller.healthProbe.port
-  "IGNORE_DRA_REQUESTS" $settings.ignoreDRARequests
+  "IGNORE_DRA_REQUESTS" (ternary "true" "false" $settings.ignoreDRARequests)
   "INTERRUPTION_QUEUE" $settings.interruptionQueue
   "ISOLATED_VPC" $settings.isolatedVPC
   "KARPENTER_SERVICE" (include "mortise.fullname" .)
@@ -121,6 +121,7 @@ annotations:
   "MIN_VALUES_POLICY" $settings.minValuesPolicy
   "PREFERENCE_POLICY" $settings.preferencePolicy
   "RESERVED_ENIS" $settings.reservedENIs
+  "SCHEDULER_CONFIG" (empty $settings.schedulerConfig | ternary "" (toJson $settings.schedulerConfig))
   "SUBNET_REFRESH_INTERVAL" $settings.subnetRefreshInterval
   "VM_MEMORY_OVERHEAD_PERCENT" $settings.vmMemoryOverheadPercent
 }}

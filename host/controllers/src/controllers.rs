@@ -14,6 +14,7 @@ use scheduling::ranking::RankHook;
 use state::{Cluster, Snapshot};
 use tokio::task::JoinSet;
 
+use crate::capacity_buffer::{self, BufferNodes};
 use crate::feed::DecisionFeed;
 use crate::measured_provider::MeasuredProvider;
 use crate::metrics::Metrics;
@@ -27,6 +28,7 @@ use crate::node_claim::{
     tagging,
 };
 use crate::node_class::NodeClassController;
+use crate::node_overlay::{self, OverlaidProvider, Overlays};
 use crate::node_pool::registration_health::RegistrationHealth;
 use crate::node_pool::{counter, hash, readiness, validation};
 use crate::pod_ledger::PodLedger;
@@ -124,6 +126,8 @@ struct Parts {
     disruption: Arc<VoluntaryDisruption>,
     batcher: Arc<Batcher>,
     provider: Arc<dyn CloudProvider>,
+    /// Knows nothing of overlays.
+    bare_provider: Arc<dyn CloudProvider>,
     policies: Arc<dyn PolicyRegistry>,
     publisher: Mutex<Option<Publisher>>,
 }
@@ -146,6 +150,17 @@ impl Controllers {
             metrics,
             policies,
         } = config;
+        let overlays = Arc::new(Overlays::default());
+        let bare_provider = Arc::clone(&provider);
+        let provider: Arc<dyn CloudProvider> = if settings.feature_gates.node_overlay {
+            let overlays = Arc::clone(&overlays);
+            Arc::new(OverlaidProvider {
+                inner: provider,
+                overlays,
+            })
+        } else {
+            provider
+        };
         let (events, publisher) = Recorder::new(client.clone(), Arc::clone(&clock));
         let batcher = Arc::new(Batcher::new(settings.batch_idle, settings.batch_max));
         let shell = Arc::new(Shell {
@@ -162,6 +177,8 @@ impl Controllers {
             progress: Mutex::new(Progress::default()),
             pod_ledger: Mutex::new(PodLedger::default()),
             registration_health: Mutex::new(RegistrationHealth::default()),
+            overlays: Arc::clone(&overlays),
+            buffer_nodes: BufferNodes::default(),
         });
         let measured = |controller| measured(&provider, &metrics, controller);
         let provisioner = Provisioner::new(
@@ -188,6 +205,7 @@ impl Controllers {
                 disruption: Arc::new(disruption),
                 batcher,
                 provider,
+                bare_provider,
                 policies,
                 publisher: Mutex::new(Some(publisher)),
             }),
@@ -248,6 +266,8 @@ impl Parts {
             &queues.lifecycle,
             &queues.node_termination,
             &queues.node_class,
+            &queues.node_overlays,
+            &queues.capacity_buffers,
             &queues.pool_readiness,
             &queues.pool_validation,
             &queues.pool_hash,
@@ -372,6 +392,15 @@ impl Parts {
             shell: shell(),
             batcher: Arc::clone(&self.batcher),
         };
+        let bare = &self.bare_provider;
+        let overlays = node_overlay::Controller {
+            shell: shell(),
+            provider: measured(bare, &self.shell.metrics, "nodeoverlay.controller"),
+        };
+        let buffers = capacity_buffer::Controller {
+            shell: shell(),
+            batcher: Arc::clone(&self.batcher),
+        };
         let policies = PolicyBinding::new(shell(), Arc::clone(&self.policies));
         vec![
             self.spawn(
@@ -395,6 +424,16 @@ impl Parts {
                 counter::Counter { shell: shell() },
             ),
             self.spawn(("nodeclass", 10, 10), &queues.node_class, node_class),
+            self.spawn(
+                ("capacitybuffer", 10, 10),
+                &queues.capacity_buffers,
+                buffers,
+            ),
+            self.spawn(
+                ("nodeoverlay.controller", 1, 1),
+                &queues.node_overlays,
+                overlays,
+            ),
             self.spawn(
                 ("provisioner.trigger.pod", 10, 1000),
                 &queues.pod_trigger,

@@ -3,6 +3,7 @@
 //! Answers to Karpenter's `pkg/controllers`. Depends on no cloud and no policy engine; both come in through ports.
 //! Time comes from the injected clock and from `tokio::time` only, so that all of it runs in simulated time as well.
 
+mod capacity_buffer;
 mod controllers;
 mod error;
 mod feed;
@@ -11,6 +12,7 @@ mod metrics;
 mod node;
 mod node_claim;
 mod node_class;
+mod node_overlay;
 mod node_pool;
 mod patching;
 mod pod_ledger;

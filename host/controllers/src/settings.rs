@@ -1,8 +1,10 @@
 //! The settings the controllers obey, with Karpenter's defaults. The operator fills them from flags and
 //! environment; nothing here reads either. Answers to `pkg/operator/options/options.go`.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use scheduling::pod::TopologySpread;
 pub use scheduling::problem::{MinValuesPolicy, PreferencePolicy};
 
 /// Where the solver runs.
@@ -65,6 +67,8 @@ pub struct Settings {
     pub min_values_policy: MinValuesPolicy,
     /// Whether pods that ask for dynamic resources are left alone.
     pub ignore_dra_requests: bool,
+    /// Spread constraints of pods that declare none.
+    pub default_spread: Arc<[TopologySpread]>,
     /// Switches.
     pub feature_gates: FeatureGates,
     /// Where the policy ConfigMaps live.
@@ -90,6 +94,7 @@ impl Default for Settings {
             preference_policy: PreferencePolicy::default(),
             min_values_policy: MinValuesPolicy::default(),
             ignore_dra_requests: true,
+            default_spread: Arc::default(),
             feature_gates: FeatureGates::default(),
             system_namespace: "kube-system".to_owned(),
             cluster_name: String::new(),

@@ -20,12 +20,14 @@ use state::ledger::{LaunchRecord, Ledger, OutcomeId, PolicyUseRecord, Record};
 use state::pod::PodLife;
 use state::{Cluster, Event, Snapshot, StateError};
 
+use crate::capacity_buffer::BufferNodes;
 use crate::error::ReconcileError;
 use crate::feed::DecisionFeed;
 use crate::metrics::Metrics;
 use crate::node::events::pod_reference;
 use crate::node_claim::NodeClaimExt;
 use crate::node_claim::events::insufficient_capacity_for_pod;
+use crate::node_overlay::Overlays;
 use crate::node_pool::registration_health::RegistrationHealth;
 use crate::patching::{Part, patch};
 use crate::pod_ledger::PodLedger;
@@ -61,6 +63,8 @@ pub(crate) struct Shell {
     pub(crate) progress: Mutex<Progress>,
     pub(crate) pod_ledger: Mutex<PodLedger>,
     pub(crate) registration_health: Mutex<RegistrationHealth>,
+    pub(crate) overlays: Arc<Overlays>,
+    pub(crate) buffer_nodes: BufferNodes,
 }
 
 impl Shell {

@@ -61,6 +61,8 @@ struct Observed {
     types: TypesByPool,
     pools: Vec<PoolTypes>,
     queued: BTreeSet<String>,
+    /// Nodes that hold the room of CapacityBuffers.
+    buffer_nodes: BTreeSet<String>,
     history: History,
     memory: Memory,
     options: Options,
@@ -164,8 +166,8 @@ impl VoluntaryDisruption {
         let checked = command.clone();
         let work = move || {
             let hooks = judges.hooks(rank.as_ref());
-            let (none, never) = (BTreeSet::new(), Interrupt::never());
-            Some(validate(observed.as_input(&none), hooks, &never, checked))
+            let never = Interrupt::never();
+            Some(validate(observed.as_input(), hooks, &never, checked))
         };
         match self.shell.compute(work).await? {
             Ok(survivor) => Some(survivor),
@@ -206,6 +208,7 @@ impl VoluntaryDisruption {
             seed: self.shell.seed_for(&decision_id),
             decision_id,
             threads: settings.solver_threads(),
+            default_spread: Arc::clone(&settings.default_spread),
             ..Options::default()
         };
         Observed {
@@ -213,6 +216,7 @@ impl VoluntaryDisruption {
             types,
             pools,
             queued: self.orchestration.claims(),
+            buffer_nodes: self.shell.buffer_nodes.get(),
             history: self.orchestration.history(),
             memory: self.memory().clone(),
             options,
@@ -247,7 +251,7 @@ impl VoluntaryDisruption {
         let (judges, rank) = (self.judges.clone(), Arc::clone(&self.shell.rank));
         let work = self.shell.compute(move || {
             let hooks = judges.hooks(rank.as_ref());
-            decide(input.as_input(&BTreeSet::new()), hooks, &stop)
+            decide(input.as_input(), hooks, &stop)
         });
         tokio::pin!(work);
         tokio::select! { biased;
@@ -275,12 +279,13 @@ impl Judges {
 }
 
 impl Observed {
-    fn as_input<'a>(&'a self, buffer_nodes: &'a BTreeSet<String>) -> Input<'a> {
+    fn as_input(&self) -> Input<'_> {
         let Self {
             snapshot,
             types,
             pools,
             queued,
+            buffer_nodes,
             history,
             memory,
             options,

@@ -10,22 +10,26 @@ use std::fmt::Debug;
 use std::sync::Arc;
 use std::time::Duration;
 
-use apis::{Ec2NodeClass, NodeClaim, NodePool};
+use apis::{CapacityBuffer, Ec2NodeClass, NodeClaim, NodeOverlay, NodePool};
 use futures::stream::{BoxStream, SelectAll, StreamExt};
-use k8s_openapi::api::apps::v1::DaemonSet;
+use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, ReplicaSet, StatefulSet};
 use k8s_openapi::api::core::v1::{
-    ConfigMap, Namespace, Node, PersistentVolume, PersistentVolumeClaim, Pod,
+    ConfigMap, Namespace, Node, PersistentVolume, PersistentVolumeClaim, Pod, PodTemplate,
+    ReplicationController, Service,
 };
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::api::storage::v1::{CSINode, StorageClass, VolumeAttachment};
 use kube::runtime::utils::Backoff;
 use kube::runtime::{WatchStreamExt, watcher};
 use kube::{Api, Client, Resource, ResourceExt};
+use scheduling::pod::PodKey;
 use serde::de::DeserializeOwned;
+use state::workloads::{Workload, WorkloadKind};
 use tracing::{debug, info, warn};
 
 use crate::policy_binding::POLICY_LABEL;
 use crate::runtime::ObjectKey;
+use crate::settings::Settings;
 use crate::shell::Shell;
 
 pub(crate) use routing::{Queues, Router};
@@ -44,6 +48,7 @@ pub(crate) enum Object {
     NodeClaim(Box<NodeClaim>),
     NodePool(Box<NodePool>),
     NodeClass(Box<Ec2NodeClass>),
+    NodeOverlay(Box<NodeOverlay>),
     DaemonSet(Box<DaemonSet>),
     Pdb(Box<PodDisruptionBudget>),
     VolumeClaim(Box<PersistentVolumeClaim>),
@@ -51,6 +56,9 @@ pub(crate) enum Object {
     StorageClass(Box<StorageClass>),
     CsiNode(Box<CSINode>),
     VolumeAttachment(Box<VolumeAttachment>),
+    Service(Box<Service>),
+    Workload(WorkloadKind, Box<Workload>),
+    CapacityBuffer(Box<CapacityBuffer>),
     Namespace(Box<Namespace>),
     Policy(Box<ConfigMap>),
 }
@@ -63,6 +71,7 @@ pub(crate) enum Kind {
     NodeClaim,
     NodePool,
     NodeClass,
+    NodeOverlay,
     DaemonSet,
     Pdb,
     VolumeClaim,
@@ -70,46 +79,27 @@ pub(crate) enum Kind {
     StorageClass,
     CsiNode,
     VolumeAttachment,
+    Service,
+    Workload(WorkloadKind),
+    CapacityBuffer,
     Namespace,
     Policy,
 }
 
 impl Kind {
     /// Without these, nothing can be decided; the others come when they come.
-    const ALL: [Self; 14] = [
+    const ESSENTIAL: [Self; 7] = [
         Self::Pod,
         Self::Node,
         Self::NodeClaim,
         Self::NodePool,
         Self::NodeClass,
         Self::DaemonSet,
-        Self::Pdb,
-        Self::VolumeClaim,
-        Self::Volume,
-        Self::StorageClass,
-        Self::CsiNode,
-        Self::VolumeAttachment,
         Self::Namespace,
-        Self::Policy,
     ];
 
     fn is_essential(self) -> bool {
-        match self {
-            Self::Pod
-            | Self::Node
-            | Self::NodeClaim
-            | Self::NodePool
-            | Self::NodeClass
-            | Self::DaemonSet
-            | Self::Namespace => true,
-            Self::Pdb
-            | Self::VolumeClaim
-            | Self::Volume
-            | Self::StorageClass
-            | Self::CsiNode
-            | Self::VolumeAttachment
-            | Self::Policy => false,
-        }
+        Self::ESSENTIAL.contains(&self)
     }
 }
 
@@ -139,16 +129,15 @@ pub(crate) struct Progress {
 impl Progress {
     /// Whether every essential kind has been listed.
     pub(crate) fn is_complete(&self) -> bool {
-        Kind::ALL
-            .iter()
-            .all(|kind| !kind.is_essential() || self.complete.contains(kind))
+        let mut all = Kind::ESSENTIAL.iter();
+        all.all(|kind| self.complete.contains(kind))
     }
 }
 
 /// Feeds the model until the future is dropped.
 pub(crate) async fn run(shell: Arc<Shell>, router: Router) {
     let mut router = router;
-    let mut streams = streams(&shell.client, &shell.settings.system_namespace);
+    let mut streams = streams(&shell.client, &shell.settings);
     let mut listing = Listing::default();
     while let Some(told) = streams.next().await {
         match told {
@@ -200,7 +189,7 @@ impl Listing {
     }
 }
 
-fn streams(client: &Client, system_namespace: &str) -> SelectAll<BoxStream<'static, Told>> {
+fn streams(client: &Client, settings: &Settings) -> SelectAll<BoxStream<'static, Told>> {
     let mut streams = SelectAll::new();
     streams.push(watch_all(client, Kind::NodePool, Object::NodePool));
     streams.push(watch_all(client, Kind::NodeClass, Object::NodeClass));
@@ -219,10 +208,63 @@ fn streams(client: &Client, system_namespace: &str) -> SelectAll<BoxStream<'stat
         Object::VolumeAttachment,
     ));
     streams.push(watch_all(client, Kind::Pod, Object::Pod));
-    let policies = Api::namespaced(client.clone(), system_namespace);
+    let (has_spread, has_buffers) = (
+        !settings.default_spread.is_empty(),
+        settings.feature_gates.capacity_buffer,
+    );
+    if has_spread || has_buffers {
+        streams.push(watch_workloads::<ReplicaSet>(
+            client,
+            WorkloadKind::ReplicaSet,
+        ));
+        streams.push(watch_workloads::<StatefulSet>(
+            client,
+            WorkloadKind::StatefulSet,
+        ));
+    }
+    if has_spread {
+        let kind = WorkloadKind::ReplicationController;
+        streams.push(watch_workloads::<ReplicationController>(client, kind));
+        streams.push(watch_all(client, Kind::Service, Object::Service));
+    }
+    if has_buffers {
+        streams.push(watch_workloads::<Deployment>(
+            client,
+            WorkloadKind::Deployment,
+        ));
+        streams.push(watch_workloads::<PodTemplate>(
+            client,
+            WorkloadKind::PodTemplate,
+        ));
+        streams.push(watch_all(
+            client,
+            Kind::CapacityBuffer,
+            Object::CapacityBuffer,
+        ));
+    }
+    if settings.feature_gates.node_overlay {
+        streams.push(watch_all(client, Kind::NodeOverlay, Object::NodeOverlay));
+    }
+    let policies = Api::namespaced(client.clone(), &settings.system_namespace);
     let labelled = watcher::Config::default().labels(POLICY_LABEL);
     streams.push(watch(policies, Kind::Policy, labelled, Object::Policy));
     streams
+}
+
+/// Watches a kind of workload, of which only some facts are kept.
+fn watch_workloads<K>(client: &Client, kind: WorkloadKind) -> BoxStream<'static, Told>
+where
+    K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + 'static,
+    Workload: From<K>,
+{
+    fn wrap<K>(object: Box<K>) -> Object
+    where
+        Workload: From<K>,
+    {
+        let workload = Box::new(Workload::from(*object));
+        Object::Workload(workload.kind, workload)
+    }
+    watch_all(client, Kind::Workload(kind), wrap::<K>)
 }
 
 fn watch_all<K>(client: &Client, kind: Kind, wrap: fn(Box<K>) -> Object) -> BoxStream<'static, Told>
@@ -310,6 +352,7 @@ fn kind_of(object: &Object) -> Kind {
         Object::NodeClaim(_) => Kind::NodeClaim,
         Object::NodePool(_) => Kind::NodePool,
         Object::NodeClass(_) => Kind::NodeClass,
+        Object::NodeOverlay(_) => Kind::NodeOverlay,
         Object::DaemonSet(_) => Kind::DaemonSet,
         Object::Pdb(_) => Kind::Pdb,
         Object::VolumeClaim(_) => Kind::VolumeClaim,
@@ -317,6 +360,9 @@ fn kind_of(object: &Object) -> Kind {
         Object::StorageClass(_) => Kind::StorageClass,
         Object::CsiNode(_) => Kind::CsiNode,
         Object::VolumeAttachment(_) => Kind::VolumeAttachment,
+        Object::Service(_) => Kind::Service,
+        Object::Workload(kind, _) => Kind::Workload(*kind),
+        Object::CapacityBuffer(_) => Kind::CapacityBuffer,
         Object::Namespace(_) => Kind::Namespace,
         Object::Policy(_) => Kind::Policy,
     }
@@ -329,6 +375,7 @@ fn key_of(object: &Object) -> ObjectKey {
         Object::NodeClaim(it) => &it.metadata,
         Object::NodePool(it) => &it.metadata,
         Object::NodeClass(it) => &it.metadata,
+        Object::NodeOverlay(it) => &it.metadata,
         Object::DaemonSet(it) => &it.metadata,
         Object::Pdb(it) => &it.metadata,
         Object::VolumeClaim(it) => &it.metadata,
@@ -336,6 +383,12 @@ fn key_of(object: &Object) -> ObjectKey {
         Object::StorageClass(it) => &it.metadata,
         Object::CsiNode(it) => &it.metadata,
         Object::VolumeAttachment(it) => &it.metadata,
+        Object::Service(it) => &it.metadata,
+        Object::Workload(_, it) => {
+            let PodKey { namespace, name } = it.key.clone();
+            return ObjectKey { namespace, name };
+        }
+        Object::CapacityBuffer(it) => &it.metadata,
         Object::Namespace(it) => &it.metadata,
         Object::Policy(it) => &it.metadata,
     };

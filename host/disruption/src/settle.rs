@@ -18,10 +18,10 @@ use scheduling::instance_type::InstanceType;
 use scheduling::pod::PodKey;
 use scheduling::problem::Options;
 use scheduling::solution::NewClaim;
-use scheduling::{Interrupt, TableCache};
+use scheduling::{Interrupt, Prepared, TableCache, solve_prepared};
 use state::pod::PodLife;
-use state::provisioning::PoolTypes;
-use state::{Cluster, Event, Snapshot};
+use state::provisioning::{PoolTypes, problem_for_provisioning};
+use state::{Cluster, Event, Snapshot, capacity_buffer};
 
 use crate::candidate::{Candidate, Candidates, TypesByPool};
 use crate::command::Command;
@@ -73,20 +73,38 @@ pub fn look(
     interrupt: &Interrupt,
 ) -> Decision {
     let snapshot = cluster.snapshot();
-    let none = BTreeSet::new();
+    let (none, tables) = (BTreeSet::new(), TableCache::default());
+    let buffer_nodes = buffer_nodes(&snapshot, stage, &tables, interrupt);
     let input = Input {
         snapshot: &snapshot,
         types: stage.types,
         pools: stage.pools,
         queued: &none,
-        buffer_nodes: &none,
+        buffer_nodes: &buffer_nodes,
         history: memory.1,
         memory: memory.0,
         options: stage.options,
         gates: stage.gates,
-        tables: &TableCache::default(),
+        tables: &tables,
     };
     decide(input, stage.hooks, interrupt)
+}
+
+/// Nodes that hold the room of CapacityBuffers, as a provisioning pass would find them.
+fn buffer_nodes(
+    snapshot: &Snapshot,
+    stage: &Stage<'_>,
+    tables: &TableCache,
+    interrupt: &Interrupt,
+) -> BTreeSet<String> {
+    if snapshot.capacity_buffers().len() == 0 {
+        return BTreeSet::new();
+    }
+    let (options, now) = (stage.options.clone(), stage.options.now);
+    let problem = problem_for_provisioning(snapshot, stage.pools, options, now).problem;
+    let prepared = Prepared::new(&problem, stage.hooks.rank, tables);
+    let solution = solve_prepared(&problem, &prepared, interrupt);
+    capacity_buffer::rooms(snapshot, &solution).1
 }
 
 /// Looks and acts until there is nothing left to do, or for so many loops.

@@ -7,7 +7,8 @@ use apis::duration::GoDuration;
 use clap::{Args, Parser, ValueEnum};
 
 use crate::options::{
-    FeatureGates, MinValuesPolicy, Options, Packing, PreferencePolicy, parse_gates,
+    FeatureGates, MinValuesPolicy, Options, Packing, PreferencePolicy, SchedulerConfig,
+    parse_gates, parse_scheduler_config,
 };
 
 /// A node autoscaler for Kubernetes on EC2: a drop-in replacement for Karpenter whose ranking,
@@ -193,9 +194,14 @@ pub(crate) struct SimulateArguments {
     #[arg(long)]
     pub(crate) until_stable: bool,
 
-    /// Comma list of Name=bool; of Karpenter's gates, SpotToSpotConsolidation matters here
+    /// Comma list of Name=bool; of Karpenter's gates, SpotToSpotConsolidation, NodeOverlay and
+    /// CapacityBuffer matter here
     #[arg(long, env = "FEATURE_GATES", default_value = "", hide_default_value = true, value_parser = parse_gates)]
     pub(crate) feature_gates: FeatureGates,
+
+    /// Configuration of the cluster's scheduler, in YAML or JSON: podTopologySpread.defaultConstraints
+    #[arg(long, env = "SCHEDULER_CONFIG", default_value = "", hide_default_value = true, value_parser = parse_scheduler_config)]
+    pub(crate) scheduler_config: SchedulerConfig,
 
     /// Say for each pod without a place and each pool what excluded what, and the nearest miss
     #[arg(long)]

@@ -5,10 +5,12 @@
 //! provider's file of the same name.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use apis::duration::GoDuration;
 use clap::{Args, ValueEnum};
+use scheduling::pod::TopologySpread;
 
 /// What `mortise controller` can be told.
 #[derive(Debug, Clone, Args)]
@@ -59,6 +61,10 @@ pub(crate) struct Options {
     /// Whether minValues of a requirement must be met
     #[arg(long, env = "MIN_VALUES_POLICY", value_enum, ignore_case = true, default_value_t = MinValuesPolicy::Strict)]
     pub(crate) min_values_policy: MinValuesPolicy,
+    /// Configuration of the cluster's scheduler, in YAML or JSON, as far as it matters to placement:
+    /// podTopologySpread.defaultConstraints
+    #[arg(long, env = "SCHEDULER_CONFIG", default_value = "", hide_default_value = true, value_parser = parse_scheduler_config)]
+    pub(crate) scheduler_config: SchedulerConfig,
     /// Comma list of Name=bool: NodeRepair, ReservedCapacity, SpotToSpotConsolidation, NodeOverlay,
     /// StaticCapacity, CapacityBuffer
     #[arg(long, env = "FEATURE_GATES", default_value = "", hide_default_value = true, value_parser = parse_gates)]
@@ -239,6 +245,23 @@ pub(crate) fn parse_gates(text: &str) -> Result<FeatureGates, String> {
     })
 }
 
+/// What of a scheduler's configuration matters here.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct SchedulerConfig {
+    pub(crate) default_spread: Arc<[TopologySpread]>,
+}
+
+pub(crate) fn parse_scheduler_config(text: &str) -> Result<SchedulerConfig, String> {
+    if text.trim().is_empty() {
+        return Ok(SchedulerConfig::default());
+    }
+    let config = serde_saphyr::from_str(text).map_err(|error| error.to_string())?;
+    let spread = state::default_spread::parse(config).map_err(|error| error.to_string())?;
+    Ok(SchedulerConfig {
+        default_spread: spread.into(),
+    })
+}
+
 fn parse_duration(text: &str) -> Result<Duration, String> {
     text.parse::<GoDuration>()
         .map(GoDuration::to_std)
@@ -262,6 +285,22 @@ mod tests {
     fn unknown_gates_are_ignored_and_unset_gates_keep_their_default() {
         let gates = parse_gates("NodeRepair=true, Whatever=false").unwrap();
         assert!(gates.node_repair && gates.reserved_capacity && !gates.node_overlay);
+    }
+
+    #[test]
+    fn a_scheduler_configuration_is_yaml_or_json_and_strict() {
+        let yaml = "podTopologySpread:\n  defaultConstraints:\n  - {maxSkew: 1, topologyKey: zone, whenUnsatisfiable: ScheduleAnyway}";
+        assert_eq!(
+            parse_scheduler_config(yaml).unwrap().default_spread.len(),
+            1
+        );
+        let json = r#"{"podTopologySpread": {"defaultConstraints": []}}"#;
+        assert_eq!(
+            parse_scheduler_config(json).unwrap(),
+            SchedulerConfig::default()
+        );
+        let error = parse_scheduler_config("profiles: []").unwrap_err();
+        assert!(error.contains("profiles"), "{error}");
     }
 
     #[test]

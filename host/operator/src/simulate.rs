@@ -15,11 +15,14 @@ use std::collections::BTreeMap;
 use std::io::{Read as _, Write as _};
 use std::path::Path;
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Instant;
 
 use anyhow::{Context as _, bail};
+use apis::conditions::reason;
 use jiff::Timestamp;
 use policy::PolicyHost;
+use scheduling::pod::PodKey;
 use scheduling::problem::Options;
 use scheduling::ranking::RankHook;
 use scheduling::{Interrupt, Prepared, Solution, TableCache, solve_prepared};
@@ -28,6 +31,7 @@ use state::problem_file::{
     Explanation, InstanceTypes, PoolCatalogue, Report, Timing, World, explain,
 };
 use state::provisioning::PoolTypes;
+use state::{Snapshot, capacity_buffer};
 
 use crate::cli::{Output, SimulateArguments};
 use crate::clock::wall_now;
@@ -85,8 +89,46 @@ struct Answer<'a> {
     report: &'a Report,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     scaled_to_zero: Vec<ScaledToZero>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    buffers: Vec<BufferAnswer>,
     #[serde(skip_serializing_if = "Option::is_none")]
     explanations: Option<Vec<Explanation>>,
+}
+
+/// A CapacityBuffer, as its status would say.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct BufferAnswer {
+    buffer: String,
+    replicas: i32,
+    /// Reason of the condition ReadyForProvisioning.
+    ready_for_provisioning: &'static str,
+    /// Reason of the condition Provisioning.
+    provisioning: &'static str,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    message: String,
+}
+
+fn buffers(snapshot: &Snapshot, solution: &Solution) -> Vec<BufferAnswer> {
+    let (rooms, _) = capacity_buffer::rooms(snapshot, solution);
+    let answers = snapshot.capacity_buffers().filter_map(|buffer| {
+        let metadata = &buffer.metadata;
+        let names = (metadata.namespace.as_deref(), metadata.name.as_deref());
+        let key = PodKey::new(names.0.unwrap_or_default(), names.1.unwrap_or_default());
+        let room = rooms.get(&key)?;
+        let (replicas, ready, message) = match capacity_buffer::resolve(snapshot, buffer) {
+            Ok(resolved) => (resolved.replicas, reason::RESOLVED, String::new()),
+            Err(error) => (0, error.reason(), error.to_string()),
+        };
+        Some(BufferAnswer {
+            buffer: key.to_string(),
+            replicas,
+            ready_for_provisioning: ready,
+            provisioning: room.told().1,
+            message,
+        })
+    });
+    answers.collect()
 }
 
 fn simulate(arguments: &SimulateArguments) -> anyhow::Result<bool> {
@@ -133,6 +175,7 @@ fn provision(
     let answer = Answer {
         report: &report,
         scaled_to_zero: scaled_to_zero::try_each(&question, probes, ranking, arguments.explain),
+        buffers: buffers(&input.world.snapshot(), &solution),
         explanations: arguments.explain.then(|| explain(&question, &solution)),
     };
     print(arguments.output, &answer, || {
@@ -170,10 +213,11 @@ pub(crate) fn read(arguments: &SimulateArguments) -> anyhow::Result<Input> {
         scaled_to_zero,
         config_maps,
     } = expanded;
-    let pools = match types {
+    let mut pools = match types {
         Some(types) => of_file(&mut world, types),
         None => runtime.block_on(Box::pin(catalogue::pools(&mut world)))?,
     };
+    obey_gates(arguments, &mut world, &mut pools);
     Ok(Input {
         now: world.now.or(now).unwrap_or_else(wall_now),
         world,
@@ -181,6 +225,30 @@ pub(crate) fn read(arguments: &SimulateArguments) -> anyhow::Result<Input> {
         scaled_to_zero,
         config_maps,
     })
+}
+
+/// Lays NodeOverlays on what pools may buy and takes CapacityBuffers out, as the gates say.
+fn obey_gates(arguments: &SimulateArguments, world: &mut World, pools: &mut Pools) {
+    let gates = &arguments.feature_gates;
+    let snapshot = world.snapshot();
+    let off = |kinds: &str, gate: &str| {
+        format!(
+            "{kinds} are not looked at: their gate is off, as it is by default; \
+             --feature-gates {gate}=true turns it on"
+        )
+    };
+    if gates.node_overlay {
+        let refused = world.overlay(&mut pools.pools, &mut pools.types);
+        world.warnings.extend(refused);
+    } else if snapshot.node_overlays().len() > 0 {
+        world.warnings.push(off("NodeOverlays", "NodeOverlay"));
+    }
+    if snapshot.capacity_buffers().len() > 0 && !gates.capacity_buffer {
+        world
+            .warnings
+            .push(off("CapacityBuffers", "CapacityBuffer"));
+        world.forget_buffers();
+    }
 }
 
 /// Every pool may buy the types of the file.
@@ -239,6 +307,7 @@ fn options(arguments: &SimulateArguments, now: Timestamp) -> Options {
         now,
         cluster: CLUSTER_NAME.to_owned(),
         decision_id: "simulate".to_owned(),
+        default_spread: Arc::clone(&arguments.scheduler_config.default_spread),
         threads: std::thread::available_parallelism().map_or(1, Into::into),
         ..Options::default()
     }

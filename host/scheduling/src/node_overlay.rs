@@ -9,7 +9,7 @@ use std::sync::Arc;
 use apis::labels;
 use apis::nodeoverlay::NodeOverlay;
 use apis::resources::Resources;
-use apis::{NodePool, NodeSelectorRequirementWithMinValues};
+use apis::{NodeClaim, NodePool, NodeSelectorRequirementWithMinValues, validation};
 
 use crate::instance_type::InstanceType;
 use crate::requirements::{AllowUndefined, Operator, Requirement, Requirements};
@@ -28,6 +28,73 @@ pub struct Overlaid {
     pub priced: BTreeMap<String, BTreeSet<String>>,
     /// Types with resources of an overlay's, by pool.
     pub extended: BTreeMap<String, BTreeSet<String>>,
+}
+
+/// What came of an overlay.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Verdict {
+    /// It is in force.
+    Applied,
+    /// Another of the same weight touches the same, so it is not applied at all.
+    Conflict,
+    /// It breaks a rule that the CRD cannot check; not applied.
+    Invalid(String),
+}
+
+impl Overlaid {
+    /// Says on a claim of the pool what overlays changed about the types it may become.
+    pub fn mark(&self, claim: &mut NodeClaim, pool: &str) {
+        let mut types = claim.spec.requirements.iter();
+        let types = types.find(|it| it.key == labels::INSTANCE_TYPE);
+        let Some(types) = types.map(|it| &it.values) else {
+            return;
+        };
+        let marks = [
+            (&self.priced, labels::PRICE_OVERLAY_APPLIED_ANNOTATION),
+            (&self.extended, labels::CAPACITY_OVERLAY_APPLIED_ANNOTATION),
+        ];
+        let is_marked = |(of_pools, _): &(&BTreeMap<String, BTreeSet<String>>, _)| {
+            let changed = of_pools.get(pool);
+            changed.is_some_and(|changed| types.iter().any(|it| changed.contains(it)))
+        };
+        let annotations = marks.into_iter().filter(is_marked);
+        let annotations: Vec<_> = annotations.map(|(_, key)| key.to_owned()).collect();
+        let all = claim.metadata.annotations.get_or_insert_default();
+        all.extend(annotations.into_iter().map(|key| (key, "true".to_owned())));
+    }
+}
+
+/// Judges overlays against all pools at once, by their names.
+pub fn judge(overlays: &[NodeOverlay], pools: &[PoolCatalogue]) -> BTreeMap<String, Verdict> {
+    let name = |it: &NodeOverlay| it.metadata.name.clone().unwrap_or_default();
+    let mut verdicts = BTreeMap::new();
+    let mut valid = Vec::new();
+    for overlay in overlays {
+        let faults = validation::node_overlay(overlay);
+        if faults.is_empty() {
+            verdicts.insert(name(overlay), Verdict::Applied);
+            valid.push(overlay.clone());
+        } else {
+            let message = validation::message(&faults);
+            verdicts.insert(name(overlay), Verdict::Invalid(message));
+        }
+    }
+    for conflict in apply(&valid, pools).conflicts {
+        verdicts.insert(conflict, Verdict::Conflict);
+    }
+    verdicts
+}
+
+/// The overlays that are in force.
+pub fn accepted(
+    overlays: &[NodeOverlay],
+    verdicts: &BTreeMap<String, Verdict>,
+) -> Vec<NodeOverlay> {
+    let is_applied = |it: &&NodeOverlay| {
+        let name = it.metadata.name.as_deref().unwrap_or_default();
+        verdicts.get(name) == Some(&Verdict::Applied)
+    };
+    overlays.iter().filter(is_applied).cloned().collect()
 }
 
 /// What the overlays so far change about one type in one pool.

@@ -12,7 +12,7 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Taint;
 
 use crate::instance_type::InstanceType;
-use crate::pod::{Pod, PodKey, PodShape};
+use crate::pod::{Pod, PodKey, PodShape, TopologySpread};
 use crate::requirements::Requirements;
 
 /// Everything a solve looks at.
@@ -182,6 +182,8 @@ pub struct Options {
     pub threads: usize,
     /// Most instance types a claim keeps.
     pub instance_types_max: usize,
+    /// Spread constraints, without selectors, of pods that declare none.
+    pub default_spread: Arc<[TopologySpread]>,
     /// How many plans are made and compared where packing goes for the bill; time grows with it.
     pub plans_max: usize,
 }
@@ -199,6 +201,7 @@ impl Default for Options {
             seed: 0,
             threads: 1,
             instance_types_max: 600,
+            default_spread: Arc::default(),
             plans_max: 2,
         }
     }

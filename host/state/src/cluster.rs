@@ -9,7 +9,7 @@ mod event;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use apis::NodePool;
+use apis::{CapacityBuffer, NodeOverlay, NodePool};
 use jiff::Timestamp;
 use scheduling::pod::{Pod, PodKey, PodShape, ShapeTable};
 
@@ -18,6 +18,7 @@ use crate::pod_disruption_budget::Pdbs;
 use crate::snapshot::Snapshot;
 use crate::state_node::{BoundPods, StateNode};
 use crate::volumes::Volumes;
+use crate::workloads::Workloads;
 
 pub use event::{Event, StateError};
 
@@ -42,9 +43,12 @@ pub(crate) struct Data {
     pub(crate) replicas: Arc<BTreeMap<String, u32>>,
     pub(crate) node_pools: Arc<BTreeMap<String, Arc<NodePool>>>,
     pub(crate) node_classes: Arc<BTreeMap<String, Arc<NodeClassFacts>>>,
+    pub(crate) node_overlays: Arc<BTreeMap<String, Arc<NodeOverlay>>>,
     pub(crate) daemon_sets: Arc<BTreeMap<PodKey, DaemonSet>>,
     pub(crate) pdbs: Arc<Pdbs>,
     pub(crate) volumes: Arc<Volumes>,
+    pub(crate) workloads: Arc<Workloads>,
+    pub(crate) capacity_buffers: Arc<BTreeMap<PodKey, Arc<CapacityBuffer>>>,
     pub(crate) namespaces: Arc<BTreeMap<String, BTreeMap<String, String>>>,
     pub(crate) consolidation_state: ConsolidationState,
 }

@@ -3,7 +3,9 @@
 //! Answers to Karpenter's `pkg/controllers/state`. [`Cluster::apply`] is the only mutation. Nothing here
 //! may read a clock, talk to an API or decide anything: it holds facts and derives values from them.
 
+pub mod capacity_buffer;
 pub mod cluster;
+pub mod default_spread;
 pub mod facts;
 pub mod ledger;
 pub mod pod;
@@ -13,6 +15,7 @@ pub mod provisioning;
 pub mod snapshot;
 pub mod state_node;
 pub mod volumes;
+pub mod workloads;
 
 pub use cluster::{Cluster, ConsolidationState, Event, StateError, SyncGate};
 pub use snapshot::Snapshot;

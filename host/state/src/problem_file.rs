@@ -18,18 +18,20 @@ mod typed;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use apis::{Ec2NodeClass, NodePool};
+use apis::{Ec2NodeClass, NodeOverlay, NodePool};
 use jiff::Timestamp;
 use scheduling::instance_type::InstanceType;
+use scheduling::node_overlay::{self, Verdict};
 use scheduling::pod::PodKey;
 use scheduling::problem::{Options, Problem};
 
-use crate::cluster::Cluster;
+use crate::cluster::{Cluster, Event};
 use crate::ledger::{OutcomeId, PoolOutcome};
 use crate::provisioning::{
     IgnoredReason, PoolTypes, problem_for_provisioning, provisionable_pools,
 };
 use crate::snapshot::Snapshot;
+use crate::workloads::key_of;
 
 pub use explain::{Explanation, FunnelStep, PoolExplanation, explain};
 pub use fault::{Fault, FileError};
@@ -113,6 +115,58 @@ impl World {
             }
         }
         (pools, errors)
+    }
+
+    /// Takes the CapacityBuffers out.
+    pub fn forget_buffers(&mut self) {
+        let snapshot = self.snapshot();
+        let now = self.now.unwrap_or_default();
+        for buffer in snapshot.capacity_buffers() {
+            let key = key_of(&buffer.metadata);
+            self.cluster
+                .apply(now, Event::CapacityBufferDeleted(key))
+                .ok();
+        }
+    }
+
+    /// Lays the NodeOverlays on what pools may buy; tells of those that are not applied.
+    pub fn overlay(
+        &self,
+        pools: &mut [PoolTypes],
+        types: &mut BTreeMap<String, PoolCatalogue>,
+    ) -> Vec<String> {
+        let snapshot = self.snapshot();
+        let overlays: Vec<NodeOverlay> =
+            snapshot.node_overlays().map(|it| (**it).clone()).collect();
+        if overlays.is_empty() {
+            return Vec::new();
+        }
+        let told = types.iter().filter_map(|(name, types)| {
+            let pool = pools.iter().map(|it| &it.node_pool);
+            let mut pool = pool.filter(|it| it.metadata.name.as_ref() == Some(name));
+            let pool = pool.next().or_else(|| snapshot.node_pool(name))?;
+            Some((Arc::clone(pool), Arc::clone(types)))
+        });
+        let told: Vec<_> = told.collect();
+        let verdicts = node_overlay::judge(&overlays, &told);
+        let accepted = node_overlay::accepted(&overlays, &verdicts);
+        let overlaid = node_overlay::apply(&accepted, &told).instance_types;
+        for pool in pools {
+            let name = pool.node_pool.metadata.name.as_deref().unwrap_or_default();
+            if let Some(types) = overlaid.get(name) {
+                pool.instance_types = Arc::clone(types);
+            }
+        }
+        types.extend(overlaid);
+        let refused = verdicts.into_iter().filter_map(|(name, verdict)| {
+            let reason = match verdict {
+                Verdict::Applied => return None,
+                Verdict::Conflict => "another of the same weight changes the same".to_owned(),
+                Verdict::Invalid(message) => message,
+            };
+            Some(format!("nodeoverlay {name} is not applied: {reason}"))
+        });
+        refused.collect()
     }
 
     /// The problem with the same instance types for every pool.

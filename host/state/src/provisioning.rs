@@ -15,6 +15,8 @@ use scheduling::pod::{Pod, PodKey};
 use scheduling::problem::{Options, Pool, Problem};
 use scheduling::requirements::Operator;
 
+use crate::capacity_buffer;
+use crate::default_spread;
 use crate::ledger::{OutcomeId, PoolOutcome};
 use crate::pod::PodLife;
 use crate::snapshot::Snapshot;
@@ -92,7 +94,7 @@ pub fn provisionable_pools(snapshot: &Snapshot) -> (Vec<Arc<NodePool>>, Vec<Pool
     (pools, outcomes)
 }
 
-/// Everything that waits for a place: pending pods, and pods of nodes that are going.
+/// Everything that waits for a place: pending pods, pods of nodes that are going, and the room of buffers.
 pub fn problem_for_provisioning(
     snapshot: &Snapshot,
     pools: &[PoolTypes],
@@ -111,6 +113,8 @@ pub fn problem_for_provisioning(
         }
     }
     pods.extend(moving.iter().cloned());
+    let room = capacity_buffer::virtual_pods(snapshot).into_iter();
+    pods.extend(room.filter(|pod| validate(snapshot, pod).is_ok()));
     let pods = keep_places(&mut problem, snapshot, pods);
     add_pods(&mut problem, snapshot, pods);
     ProvisioningInput { problem, ignored }
@@ -167,6 +171,7 @@ pub fn base_problem(
 
 /// Adds pods to a problem together with their volumes.
 pub fn add_pods(problem: &mut Problem, snapshot: &Snapshot, pods: Vec<Arc<Pod>>) {
+    let pods = default_spread::with_defaults(snapshot, &problem.options.default_spread, pods);
     for pod in &pods {
         if !pod.volume_claims.is_empty() {
             problem

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use apis::labels;
 use apis::resources::Resources;
-use apis::{ConsolidationPolicy, NodePool};
+use apis::{CapacityBuffer, ConsolidationPolicy, NodeOverlay, NodePool};
 use jiff::{SignedDuration, Timestamp};
 use scheduling::pod::{Pod, PodKey};
 use scheduling::problem::{DaemonPod, ExistingNode, OfferingKey};
@@ -17,6 +17,7 @@ use crate::facts::NodeClassFacts;
 use crate::pod_disruption_budget::Pdbs;
 use crate::state_node::{BoundPods, StateNode};
 use crate::volumes::Volumes;
+use crate::workloads::Workloads;
 
 /// A view of the model as it was when taken.
 #[derive(Debug, Clone)]
@@ -113,6 +114,11 @@ impl Snapshot {
         self.data.node_classes.get(name)
     }
 
+    /// Every NodeOverlay, by name.
+    pub fn node_overlays(&self) -> impl ExactSizeIterator<Item = &Arc<NodeOverlay>> {
+        self.data.node_overlays.values()
+    }
+
     /// The PodDisruptionBudgets.
     pub fn pdbs(&self) -> &Pdbs {
         &self.data.pdbs
@@ -121,6 +127,16 @@ impl Snapshot {
     /// The volumes.
     pub fn volumes(&self) -> &Volumes {
         &self.data.volumes
+    }
+
+    /// Services and workloads.
+    pub fn workloads(&self) -> &Workloads {
+        &self.data.workloads
+    }
+
+    /// Every CapacityBuffer, by namespace and name.
+    pub fn capacity_buffers(&self) -> impl ExactSizeIterator<Item = &Arc<CapacityBuffer>> {
+        self.data.capacity_buffers.values()
     }
 
     /// Labels of the namespaces.

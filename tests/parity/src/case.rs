@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
-use crate::tables::{EvictionCostRow, PortRow, RequestRow, RequirementRow, TolerationRow};
+use crate::tables::{
+    EvictionCostRow, PortRow, RequestRow, RequirementRow, SchedulerConfigRow, TolerationRow,
+};
 use crate::types::TypesGiven;
 
 /// A file of cases about one theme.
@@ -32,6 +34,9 @@ pub struct CaseFile {
     /// Effective requests of pods.
     #[serde(default)]
     pub requests: Vec<RequestRow>,
+    /// Configurations of the scheduler.
+    #[serde(default)]
+    pub scheduler_configs: Vec<SchedulerConfigRow>,
     /// What it costs to evict pods.
     #[serde(default)]
     pub eviction_costs: Vec<EvictionCostRow>,
@@ -90,6 +95,15 @@ pub struct Given {
     /// NodeOverlays.
     #[serde(default)]
     pub overlays: Named<OverlayGiven>,
+    /// Services: the labels that they select.
+    #[serde(default)]
+    pub services: Named<BTreeMap<String, String>>,
+    /// Workloads by kind and name, such as `ReplicaSet/web`.
+    #[serde(default)]
+    pub workloads: Named<WorkloadGiven>,
+    /// CapacityBuffers.
+    #[serde(default)]
+    pub buffers: Named<BufferGiven>,
     /// PodDisruptionBudgets, as their spec.
     #[serde(default)]
     pub disruption_budgets: Named<Value>,
@@ -334,6 +348,42 @@ pub struct StorageClassGiven {
     pub immediate: bool,
 }
 
+/// A workload, or a PodTemplate.
+#[derive(Debug, Default, Clone, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct WorkloadGiven {
+    /// The labels that it selects; those of its pods when absent.
+    #[serde(default)]
+    pub select: Option<BTreeMap<String, String>>,
+    /// Its pods, `replicas` included.
+    #[serde(default)]
+    pub pods: PodGiven,
+}
+
+/// A CapacityBuffer.
+#[derive(Debug, Default, Clone, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct BufferGiven {
+    /// Name of a PodTemplate.
+    #[serde(default)]
+    pub template: Option<String>,
+    /// A workload by kind and name, such as `Deployment/web`.
+    #[serde(default)]
+    pub scalable: Option<String>,
+    /// Number of pods.
+    #[serde(default)]
+    pub replicas: Option<i32>,
+    /// Number of pods as a share of the workload's.
+    #[serde(default)]
+    pub percentage: Option<i32>,
+    /// Limits.
+    #[serde(default)]
+    pub limits: Named<Text>,
+    /// Strategy.
+    #[serde(default)]
+    pub strategy: Option<String>,
+}
+
 /// A NodeOverlay.
 #[derive(Debug, Default, Clone, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
@@ -371,6 +421,9 @@ pub struct When {
     /// `Strict` (default), `Fallback` or `Off`.
     #[serde(default)]
     pub reserved: Option<String>,
+    /// Configuration of the scheduler, as SCHEDULER_CONFIG has it.
+    #[serde(default)]
+    pub scheduler_config: Value,
     /// Most types a claim keeps; 600 when absent.
     #[serde(default)]
     pub types_max: Option<usize>,
@@ -402,6 +455,12 @@ pub struct Expect {
     /// Overlays that are not applied because another touches the same.
     #[serde(default)]
     pub conflicts: Vec<String>,
+    /// Overlays that break a rule that the CRD cannot check.
+    #[serde(default)]
+    pub invalid: Vec<String>,
+    /// What became of buffers: the reason of a condition, with the number of pods before it where they count.
+    #[serde(default)]
+    pub buffers: Named<String>,
     /// The claims, in any order, each matched by one entry.
     #[serde(default)]
     pub claims: Option<Vec<ClaimExpect>>,

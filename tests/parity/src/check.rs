@@ -9,6 +9,7 @@ use scheduling::Solution;
 use scheduling::pod::PodKey;
 use scheduling::solution::NewClaim;
 use serde_json::Value;
+use state::capacity_buffer;
 
 use crate::case::{ClaimExpect, Expect, Tally, Text, Who};
 use crate::types;
@@ -27,6 +28,11 @@ pub fn faults(expect: &Expect, world: &World, solution: &Solution) -> Result<Vec
     if conflicts != expect.conflicts.iter().collect::<Vec<_>>() {
         faults.push(format!("conflicts {conflicts:?}"));
     }
+    let invalid: Vec<&String> = world.invalid.iter().collect();
+    if invalid != expect.invalid.iter().collect::<Vec<_>>() {
+        faults.push(format!("invalid {invalid:?}"));
+    }
+    buffers(expect, world, solution, &mut faults)?;
     if let Some(wanted) = &expect.nodes {
         let count = solution.claims.len();
         if !meets_count(&wanted.0, count)? {
@@ -70,6 +76,33 @@ pub fn faults(expect: &Expect, world: &World, solution: &Solution) -> Result<Vec
         }
     }
     Ok(faults)
+}
+
+/// What became of buffers, in the words of their conditions.
+fn buffers(
+    expect: &Expect,
+    world: &World,
+    solution: &Solution,
+    faults: &mut Vec<String>,
+) -> Result<()> {
+    let (rooms, _) = capacity_buffer::rooms(&world.snapshot, solution);
+    for (name, wanted) in &expect.buffers {
+        let mut all = world.snapshot.capacity_buffers();
+        let buffer = all.find(|it| it.metadata.name.as_ref() == Some(name));
+        let buffer = buffer.with_context(|| format!("no buffer {name:?}"))?;
+        let room = rooms.get(&PodKey::new("default", name));
+        let told = match (capacity_buffer::resolve(&world.snapshot, buffer), room) {
+            (_, None) => "not ours".to_owned(),
+            (Err(error), Some(_)) => error.reason().to_owned(),
+            (Ok(resolved), Some(room)) => {
+                format!("{} x {}", resolved.replicas, room.told().1)
+            }
+        };
+        if told != *wanted {
+            faults.push(format!("buffer {name}: {told:?}, expected {wanted:?}"));
+        }
+    }
+    Ok(())
 }
 
 /// What came out, for a failure's report.
@@ -325,7 +358,9 @@ impl<'a> View<'a> {
         let pool = pools
             .find(|it| it.node_pool.metadata.name.as_deref() == Some(claim.pool.as_str()))
             .context("the claim's pool")?;
-        let object = serde_json::to_value(claim.to_node_claim(&pool.node_pool, 0))?;
+        let mut object = claim.to_node_claim(&pool.node_pool, 0);
+        self.world.overlaid.mark(&mut object, &claim.pool);
+        let object = serde_json::to_value(object)?;
         let requirements = object["spec"]["requirements"].as_array();
         let requirements = requirements.map(Vec::as_slice).unwrap_or_default();
         for words in &wanted.requires {

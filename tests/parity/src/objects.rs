@@ -4,12 +4,14 @@
 
 use anyhow::{Context as _, Result};
 use apis::labels;
-use apis::{NodeOverlay, NodePool};
-use k8s_openapi::api::core::v1::Pod;
+use apis::{CapacityBuffer, NodeOverlay, NodePool};
+use k8s_openapi::api::apps::v1 as apps;
+use k8s_openapi::api::core::v1::{self, Pod};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
+use state::workloads::Workload;
 
-use crate::case::{OverlayGiven, PodGiven, PoolGiven, Text};
+use crate::case::{BufferGiven, OverlayGiven, PodGiven, PoolGiven, Text, WorkloadGiven};
 use crate::words;
 
 /// Creation of everything in a case.
@@ -107,6 +109,64 @@ pub fn node_overlay(name: &str, given: &OverlayGiven) -> Result<NodeOverlay> {
         "apiVersion": "karpenter.sh/v1alpha1",
         "kind": "NodeOverlay",
         "metadata": {"name": name},
+        "spec": spec,
+    }))
+}
+
+/// A workload of the default namespace.
+pub fn workload(kind: &str, name: &str, given: &WorkloadGiven) -> Result<Workload> {
+    let template = json!({
+        "metadata": {"labels": labels_of(name, &given.pods), "annotations": given.pods.metadata["annotations"]},
+        "spec": pod_spec(name, &given.pods)?,
+    });
+    let select = match &given.select {
+        Some(select) => json!(select),
+        None => labels_of(name, &given.pods),
+    };
+    let metadata = json!({"name": name, "namespace": "default", "generation": 1});
+    let replicas = given.pods.replicas;
+    let object = |selector: Value| {
+        json!({
+            "metadata": metadata,
+            "spec": {"replicas": replicas, "selector": selector, "template": template},
+        })
+    };
+    let set = || object(json!({"matchLabels": select}));
+    let mut set = set();
+    if kind == "StatefulSet" {
+        set["spec"]["serviceName"] = json!(name);
+    }
+    Ok(match kind {
+        "Deployment" => read::<apps::Deployment>(set)?.into(),
+        "ReplicaSet" => read::<apps::ReplicaSet>(set)?.into(),
+        "StatefulSet" => read::<apps::StatefulSet>(set)?.into(),
+        "ReplicationController" => read::<v1::ReplicationController>(object(select))?.into(),
+        "PodTemplate" => {
+            read::<v1::PodTemplate>(json!({"metadata": metadata, "template": template}))?.into()
+        }
+        other => anyhow::bail!("workload of kind {other:?}"),
+    })
+}
+
+/// A CapacityBuffer of the default namespace.
+pub fn buffer(name: &str, given: &BufferGiven) -> Result<CapacityBuffer> {
+    let mut spec = json!({"replicas": given.replicas, "percentage": given.percentage});
+    if let Some(template) = &given.template {
+        spec["podTemplateRef"] = json!({"name": template});
+    }
+    if let Some((kind, name)) = given.scalable.as_deref().and_then(|it| it.split_once('/')) {
+        spec["scalableRef"] = json!({"apiGroup": "apps", "kind": kind, "name": name});
+    }
+    if !given.limits.is_empty() {
+        spec["limits"] = Value::Object(texts(&given.limits));
+    }
+    if let Some(strategy) = &given.strategy {
+        spec["provisioningStrategy"] = json!(strategy);
+    }
+    read(json!({
+        "apiVersion": "autoscaling.x-k8s.io/v1beta1",
+        "kind": "CapacityBuffer",
+        "metadata": {"name": name, "namespace": "default", "uid": format!("buffer-{name}")},
         "spec": spec,
     }))
 }

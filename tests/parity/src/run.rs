@@ -65,6 +65,9 @@ pub fn all(folder: &Path, words: &[String]) -> Result<Vec<Outcome>> {
         for row in &file.eviction_costs {
             add(&row.name, &|| row.check());
         }
+        for row in &file.scheduler_configs {
+            add(&row.name, &|| row.check());
+        }
         for row in &file.requests {
             add(&row.name, &|| row.check());
         }

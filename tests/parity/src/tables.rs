@@ -320,3 +320,33 @@ fn shape(given: &PodGiven) -> Result<PodShape> {
     let parsed = scheduling::pod::Pod::parse(&pod, &mut ShapeTable::new())?;
     Ok((*parsed.shape).clone())
 }
+
+/// A configuration of the scheduler.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct SchedulerConfigRow {
+    /// The behaviour, as a sentence.
+    pub name: String,
+    /// The configuration.
+    #[serde(default)]
+    pub config: serde_json::Value,
+    /// Part of what is said against it; nothing is when absent.
+    #[serde(default)]
+    pub fault: Option<String>,
+}
+
+impl SchedulerConfigRow {
+    /// Reads the configuration.
+    pub fn check(&self) -> Result<()> {
+        let said = state::default_spread::parse(self.config.clone())
+            .err()
+            .map(|it| it.to_string());
+        let is_right = match (&self.fault, &said) {
+            (Some(part), Some(said)) => said.contains(part),
+            (None, None) => true,
+            (Some(_), None) | (None, Some(_)) => false,
+        };
+        anyhow::ensure!(is_right, "said {said:?}");
+        Ok(())
+    }
+}

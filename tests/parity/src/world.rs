@@ -9,14 +9,14 @@ use apis::labels;
 use apis::resources::Resources;
 use jiff::Timestamp;
 use scheduling::instance_type::InstanceType;
-use scheduling::node_overlay;
+use scheduling::node_overlay::{self, Overlaid, Verdict};
 use scheduling::pod::PodKey;
 use scheduling::problem::{
     MinValuesPolicy, Options, Packing, PreferencePolicy, Problem, ReservedMode,
 };
 use serde_json::{Map, Value, json};
 use state::provisioning::{self, PoolTypes};
-use state::{Cluster, Event};
+use state::{Cluster, Event, Snapshot, capacity_buffer, default_spread};
 
 use crate::case::{Case, Given, NodeGiven, NodeStage, PodGiven, PoolGiven, When};
 use crate::objects::{self, CREATED, read};
@@ -31,6 +31,12 @@ pub struct World {
     pub ignored: BTreeMap<PodKey, String>,
     /// Overlays that conflict.
     pub conflicts: BTreeSet<String>,
+    /// Overlays that break a rule.
+    pub invalid: BTreeSet<String>,
+    /// What the others make of the types.
+    pub overlaid: Overlaid,
+    /// The cluster as it was given.
+    pub snapshot: Snapshot,
     /// Pods of each group: pending ones of the group's name, and bound ones by their node.
     pub groups: BTreeMap<String, Group>,
 }
@@ -82,7 +88,16 @@ pub fn build(case: &Case, packing: Packing) -> Result<World> {
             }
         })
         .collect();
-    let conflicts = overlay(given, &mut pools)?;
+    let (overlaid, verdicts) = overlay(&snapshot, &mut pools);
+    let named = |wanted: fn(&Verdict) -> bool| -> BTreeSet<String> {
+        let verdicts = verdicts.iter().filter(|(_, verdict)| wanted(verdict));
+        verdicts.map(|(name, _)| name.clone()).collect()
+    };
+    for pod in capacity_buffer::virtual_pods(&snapshot) {
+        let buffer = capacity_buffer::buffer_of(&pod).context("the buffer of a virtual pod")?;
+        let group = maker.groups.entry(buffer.name).or_default();
+        group.pending.push(pod.key.clone());
+    }
     let options = options(&case.when, packing, now)?;
     let input = provisioning::problem_for_provisioning(&snapshot, &pools, options, now);
     Ok(World {
@@ -92,33 +107,34 @@ pub fn build(case: &Case, packing: Packing) -> Result<World> {
             .into_iter()
             .map(|(key, reason)| (key, reason.to_string()))
             .collect(),
-        conflicts,
+        conflicts: named(|it| *it == Verdict::Conflict),
+        invalid: named(|it| matches!(it, Verdict::Invalid(_))),
+        overlaid,
+        snapshot,
         groups: maker.groups,
     })
 }
 
-/// Puts overlays on what pools may buy; returns those that conflict.
-fn overlay(given: &Given, pools: &mut [PoolTypes]) -> Result<BTreeSet<String>> {
-    if given.overlays.is_empty() {
-        return Ok(BTreeSet::new());
-    }
-    let overlays: Vec<NodeOverlay> = given
-        .overlays
-        .iter()
-        .map(|(name, it)| objects::node_overlay(name, it))
-        .collect::<Result<_>>()?;
+/// Puts overlays on what pools may buy.
+fn overlay(snapshot: &Snapshot, pools: &mut [PoolTypes]) -> (Overlaid, BTreeMap<String, Verdict>) {
+    let overlays: Vec<NodeOverlay> = snapshot.node_overlays().map(|it| (**it).clone()).collect();
     let catalogue: Vec<_> = pools
         .iter()
         .map(|it| (Arc::clone(&it.node_pool), Arc::clone(&it.instance_types)))
         .collect();
-    let mut overlaid = node_overlay::apply(&overlays, &catalogue);
+    let verdicts = node_overlay::judge(&overlays, &catalogue);
+    let accepted = node_overlay::accepted(&overlays, &verdicts);
+    if accepted.is_empty() {
+        return (Overlaid::default(), verdicts);
+    }
+    let overlaid = node_overlay::apply(&accepted, &catalogue);
     for pool in pools {
         let name = pool.node_pool.metadata.name.as_deref().unwrap_or_default();
-        if let Some(types) = overlaid.instance_types.remove(name) {
-            pool.instance_types = types;
+        if let Some(types) = overlaid.instance_types.get(name) {
+            pool.instance_types = Arc::clone(types);
         }
     }
-    Ok(overlaid.conflicts)
+    (overlaid, verdicts)
 }
 
 fn pools_of(given: &Given) -> BTreeMap<String, PoolGiven> {
@@ -163,6 +179,7 @@ fn options(when: &When, packing: Packing, now: Timestamp) -> Result<Options> {
         },
         packing,
         now,
+        default_spread: default_spread::parse(when.scheduler_config.clone())?.into(),
         instance_types_max: when.types_max.unwrap_or(600),
         ..Options::default()
     })
@@ -224,6 +241,24 @@ impl Maker {
             let object =
                 json!({"metadata": {"name": name, "namespace": "default"}, "spec": budget});
             self.apply(Event::PdbApplied(Arc::new(read(object)?)))?;
+        }
+        for (name, overlay) in &given.overlays {
+            let object = objects::node_overlay(name, overlay)?;
+            self.apply(Event::NodeOverlayApplied(Arc::new(object)))?;
+        }
+        for (name, select) in &given.services {
+            let metadata = json!({"name": name, "namespace": "default"});
+            let object = json!({"metadata": metadata, "spec": {"selector": select}});
+            self.apply(Event::ServiceApplied(Arc::new(read(object)?)))?;
+        }
+        for (name, workload) in &given.workloads {
+            let (kind, name) = name.split_once('/').context("kind/name of a workload")?;
+            let workload = objects::workload(kind, name, workload)?;
+            self.apply(Event::WorkloadApplied(Box::new(workload)))?;
+        }
+        for (name, buffer) in &given.buffers {
+            let buffer = objects::buffer(name, buffer)?;
+            self.apply(Event::CapacityBufferApplied(Arc::new(buffer)))?;
         }
         for (name, class) in &given.storage_classes {
             let topologies: Vec<Value> = class

@@ -77,3 +77,19 @@ pub const UNSUPPORTED_KUBELET_CONFIGURATION: &str = "UnsupportedKubeletConfigura
 pub const INSTANCE_PROFILE_NOT_FOUND: &str = "InstanceProfileNotFound";
 /// EC2NodeClass: no placement group matched.
 pub const PLACEMENT_GROUP_NOT_FOUND: &str = "PlacementGroupNotFound";
+/// CapacityBuffer: the pod template is known.
+pub const RESOLVED: &str = "Resolved";
+/// CapacityBuffer: no template of that name.
+pub const POD_TEMPLATE_NOT_FOUND: &str = "PodTemplateNotFound";
+/// CapacityBuffer: no workload of that name.
+pub const SCALABLE_REF_NOT_FOUND: &str = "ScalableRefNotFound";
+/// CapacityBuffer: its pods cannot be told.
+pub const RESOLUTION_FAILED: &str = "ResolutionFailed";
+/// CapacityBuffer: all of the room is there.
+pub const FITS_EXISTING_CAPACITY: &str = "FitsExistingCapacity";
+/// CapacityBuffer: some of the room needs new nodes.
+pub const REQUIRES_NEW_CAPACITY: &str = "RequiresNewCapacity";
+/// CapacityBuffer: it is not understood.
+pub const NOT_READY_FOR_PROVISIONING: &str = "NotReadyForProvisioning";
+/// CapacityBuffer: it asks for nothing.
+pub const BUFFER_EMPTY: &str = "BufferEmpty";

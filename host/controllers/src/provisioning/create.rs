@@ -8,10 +8,13 @@ use apis::{NodeClaim, NodePool, labels};
 use futures::stream::{self, StreamExt};
 use kube::ResourceExt;
 use kube::api::PostParams;
+use scheduling::pod::PodKey;
 use scheduling::solution::NewClaim;
 use state::Event;
 use state::ledger::OutcomeId;
 use tracing::{error, info};
+
+use crate::capacity_buffer;
 
 use super::{Decided, Observed, Provisioner, report};
 
@@ -60,7 +63,8 @@ impl Provisioner {
                 pods, "computed new nodeclaim(s) to fit pod(s)"
             );
         }
-        self.nominate(solution);
+        capacity_buffer::tell(&self.shell, &observed.snapshot, solution).await;
+        self.nominate(observed, solution);
         let creates: Vec<_> = solution
             .claims
             .iter()
@@ -75,13 +79,13 @@ impl Provisioner {
         report::record(&self.shell, observed, &decided, &creations);
     }
 
-    fn nominate(&self, solution: &scheduling::Solution) {
+    fn nominate(&self, observed: &Observed, solution: &scheduling::Solution) {
         let window = self.shell.settings.nomination_window();
-        for (name, pods) in solution
-            .existing
-            .iter()
-            .filter(|(_, pods)| !pods.is_empty())
-        {
+        for (name, pods) in &solution.existing {
+            let pods = real(observed, pods);
+            if pods.is_empty() {
+                continue;
+            }
             let until = self
                 .shell
                 .now()
@@ -118,7 +122,8 @@ impl Provisioner {
             .ok_or_else(|| Refusal::PoolGone(new.pool.clone()))?;
         self.check_limits(&node_pool)?;
         let seed = self.shell.seed_for(&observed.decision_id);
-        let object = new.to_node_claim(&node_pool, seed);
+        let mut object = new.to_node_claim(&node_pool, seed);
+        self.shell.overlays.mark(&mut object, &new.pool);
         let params = PostParams::default();
         let created: NodeClaim = self.shell.cluster_api().create(&params, &object).await?;
         // The watch would tell as well, but maybe not before the next pass.
@@ -128,12 +133,12 @@ impl Provisioner {
         self.shell
             .tell(Event::Placed {
                 name: created.name_any(),
-                pods: new.pods.clone(),
+                pods: real(observed, &new.pods),
             })
             .ok();
         self.shell
             .pod_ledger()
-            .claim_for(&created.name_any(), new.pods.clone());
+            .claim_for(&created.name_any(), real(observed, &new.pods));
         info!(
             NodePool = %new.pool,
             NodeClaim = %created.name_any(),
@@ -172,4 +177,10 @@ impl Provisioner {
             resources: over.join(", "),
         })
     }
+}
+
+/// The pods that the API server knows; the room of buffers waits for nobody.
+fn real(observed: &Observed, pods: &[PodKey]) -> Vec<PodKey> {
+    let is_real = |key: &&PodKey| observed.snapshot.pod(key).is_some();
+    pods.iter().filter(is_real).cloned().collect()
 }

@@ -219,7 +219,8 @@ impl Orchestration {
         let pool = self.shell.node_pool(&replacement.pool).ok_or_else(|| {
             ReconcileError::Terminal(format!("nodepool \"{}\" is gone", replacement.pool))
         })?;
-        let object = replacement.to_node_claim(&pool, self.shell.seed_for(&command.id));
+        let mut object = replacement.to_node_claim(&pool, self.shell.seed_for(&command.id));
+        self.shell.overlays.mark(&mut object, &replacement.pool);
         let created: NodeClaim = self
             .shell
             .cluster_api()

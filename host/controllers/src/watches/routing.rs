@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
+use apis::conditions::Conditioned as _;
 use apis::labels;
 use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::ResourceExt;
@@ -40,6 +41,8 @@ pub(crate) struct Queues {
     pub(crate) pool_validation: Keys,
     pub(crate) pool_counter: Keys,
     pub(crate) node_class: Keys,
+    pub(crate) node_overlays: Keys,
+    pub(crate) capacity_buffers: Keys,
     pub(crate) pod_trigger: Keys,
     pub(crate) node_trigger: Keys,
     pub(crate) policies: Keys,
@@ -69,6 +72,8 @@ impl Queues {
             pool_validation: default(),
             pool_counter: default(),
             node_class: queue(1000, 60),
+            node_overlays: queue(100, 60),
+            capacity_buffers: queue(100, 60),
             pod_trigger: default(),
             node_trigger: default(),
             policies: queue(500, 30),
@@ -130,17 +135,43 @@ impl Router {
                 self.claim_touched(&key);
             }
             Object::NodePool(pool) => {
+                let generation = |it: &apis::NodePool| it.metadata.generation;
+                let before = self.shell.node_pool(&key.name);
+                if before.as_deref().map(generation) != Some(generation(&pool)) {
+                    self.overlays_touched();
+                }
                 self.tell(Event::NodePoolApplied(Arc::from(pool)));
                 self.pool_touched(&key);
             }
             Object::NodeClass(class) => {
-                let class = Arc::from(class);
+                let class: Arc<apis::Ec2NodeClass> = Arc::from(class);
+                // Types can be told once the class is ready, which its generation does not say.
+                let told = |it: &apis::Ec2NodeClass| {
+                    let ready = it.condition(apis::conditions::READY);
+                    (it.metadata.generation, ready.map(|it| it.status.clone()))
+                };
+                let before = self.shell.node_class(&key.name);
+                if before.as_deref().map(told) != Some(told(&class)) {
+                    self.overlays_touched();
+                }
                 self.shell
                     .objects()
                     .node_classes
                     .insert(key.name.clone(), Arc::clone(&class));
                 self.tell(Event::NodeClassApplied(class));
                 self.class_touched(&key);
+            }
+            Object::NodeOverlay(it) => {
+                let generation = |it: &apis::NodeOverlay| it.metadata.generation;
+                let snapshot = self.shell.snapshot();
+                let mut known = snapshot.node_overlays();
+                let before = known.find(|it| it.name_any() == key.name);
+                if before.map(|it| generation(it)) != Some(generation(&it)) {
+                    self.overlays_touched();
+                }
+                drop(known);
+                drop(snapshot);
+                self.tell(Event::NodeOverlayApplied(Arc::from(it)));
             }
             Object::DaemonSet(it) => self.tell(Event::DaemonSetApplied(Arc::from(it))),
             Object::Pdb(it) => self.tell(Event::PdbApplied(Arc::from(it))),
@@ -149,6 +180,23 @@ impl Router {
             Object::StorageClass(it) => self.tell(Event::StorageClassApplied(Arc::from(it))),
             Object::CsiNode(it) => self.tell(Event::CsiNodeApplied(Arc::from(it))),
             Object::Namespace(it) => self.tell(Event::NamespaceApplied(Arc::from(it))),
+            Object::Service(it) => self.tell(Event::ServiceApplied(Arc::from(it))),
+            Object::Workload(_, it) => {
+                self.tell(Event::WorkloadApplied(it));
+                self.workload_touched(&key);
+            }
+            Object::CapacityBuffer(it) => {
+                let snapshot = self.shell.snapshot();
+                let mut all = snapshot.capacity_buffers();
+                // Its status is our own doing.
+                let is_known = all.any(|known| known.uid() == it.uid() && known.spec == it.spec);
+                drop(all);
+                drop(snapshot);
+                self.tell(Event::CapacityBufferApplied(Arc::from(it)));
+                if !is_known {
+                    self.queues.capacity_buffers.add(key);
+                }
+            }
             Object::VolumeAttachment(it) => {
                 let volume = it.spec.source.persistent_volume_name.unwrap_or_default();
                 let attachment = (it.spec.node_name, volume);
@@ -188,6 +236,10 @@ impl Router {
                 self.tell(Event::NodeClassDeleted(name));
                 self.class_touched(key);
             }
+            Kind::NodeOverlay => {
+                self.tell(Event::NodeOverlayDeleted(name));
+                self.overlays_touched();
+            }
             Kind::DaemonSet => self.tell(Event::DaemonSetDeleted(PodKey { namespace, name })),
             Kind::Pdb => self.tell(Event::PdbDeleted(namespace, name)),
             Kind::VolumeClaim => self.tell(Event::VolumeClaimDeleted(namespace, name)),
@@ -195,6 +247,17 @@ impl Router {
             Kind::StorageClass => self.tell(Event::StorageClassDeleted(name)),
             Kind::CsiNode => self.tell(Event::CsiNodeDeleted(name)),
             Kind::Namespace => self.tell(Event::NamespaceDeleted(name)),
+            Kind::Service => self.tell(Event::ServiceDeleted(PodKey { namespace, name })),
+            Kind::Workload(kind) => {
+                let gone = PodKey { namespace, name };
+                self.tell(Event::WorkloadDeleted(kind, gone));
+                self.workload_touched(key);
+            }
+            Kind::CapacityBuffer => {
+                let gone = PodKey { namespace, name };
+                self.tell(Event::CapacityBufferDeleted(gone));
+                self.queues.capacity_buffers.add(key.clone());
+            }
             Kind::VolumeAttachment => {
                 self.shell.objects().volume_attachments.remove(&name);
             }
@@ -394,6 +457,29 @@ impl Router {
             .filter_map(|node| node.claim_name());
         for claim in claims {
             self.queues.claim_disruption.add(ObjectKey::cluster(claim));
+        }
+    }
+
+    /// Buffers that take their pods from the workload or template of that name.
+    fn workload_touched(&self, key: &ObjectKey) {
+        let snapshot = self.shell.snapshot();
+        for buffer in snapshot.capacity_buffers() {
+            let spec = &buffer.spec;
+            let template = spec.pod_template_ref.as_ref().map(|it| &it.name);
+            let scalable = spec.scalable_ref.as_ref().map(|it| &it.name);
+            if template.or(scalable) == Some(&key.name)
+                && buffer.namespace().as_deref() == Some(&key.namespace)
+            {
+                let buffer = ObjectKey::namespaced(&key.namespace, buffer.name_any());
+                self.queues.capacity_buffers.add(buffer);
+            }
+        }
+    }
+
+    /// Overlays are judged together, whichever of them or of what they depend on changed.
+    fn overlays_touched(&self) {
+        if self.shell.settings.feature_gates.node_overlay {
+            self.queues.node_overlays.add(crate::node_overlay::key());
         }
     }
 

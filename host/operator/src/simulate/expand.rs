@@ -25,11 +25,15 @@ use crate::manifests::{Document, Manifests};
 const PATIENCE: Duration = Duration::from_mins(30);
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 
+const CAPACITY_BUFFERS: Resource = Resource::fixed("autoscaling.x-k8s.io", "capacitybuffers");
+const NODE_OVERLAYS: Resource = Resource::fixed("karpenter.sh", "nodeoverlays");
+
 /// Kinds that are read back from the simulated API server.
-const READ_BACK: [(&Resource, List); 10] = [
+const READ_BACK: [(&Resource, List); 18] = [
     (&Resource::NAMESPACES, List::Namespaces),
     (&Resource::NODE_POOLS, List::NodePools),
     (&Resource::EC2_NODE_CLASSES, List::NodeClasses),
+    (&NODE_OVERLAYS, List::NodeOverlays),
     (&Resource::STORAGE_CLASSES, List::StorageClasses),
     (&Resource::PERSISTENT_VOLUMES, List::PersistentVolumes),
     (
@@ -42,6 +46,16 @@ const READ_BACK: [(&Resource, List); 10] = [
         &Resource::POD_DISRUPTION_BUDGETS,
         List::PodDisruptionBudgets,
     ),
+    (&Resource::SERVICES, List::Services),
+    (&Resource::DEPLOYMENTS, List::Deployments),
+    (&Resource::REPLICA_SETS, List::ReplicaSets),
+    (&Resource::STATEFUL_SETS, List::StatefulSets),
+    (
+        &Resource::REPLICATION_CONTROLLERS,
+        List::ReplicationControllers,
+    ),
+    (&Resource::POD_TEMPLATES, List::PodTemplates),
+    (&CAPACITY_BUFFERS, List::CapacityBuffers),
     (&Resource::PODS, List::Pods),
 ];
 

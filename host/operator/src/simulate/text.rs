@@ -51,6 +51,17 @@ impl Text {
             Some(explanations) => self.explained(report, explanations, &mut text),
             None => self.unexplained(report, &mut text),
         }
+        for it in &answer.buffers {
+            let reason = match it.message.as_str() {
+                "" => it.provisioning,
+                message => message,
+            };
+            let _ = writeln!(
+                text,
+                "capacitybuffer {}: {} pods, {reason}",
+                it.buffer, it.replicas
+            );
+        }
         scaled_to_zero(answer, &mut text);
         for (pool, reason) in &report.pool_errors {
             let _ = writeln!(text, "nodepool {pool} takes no part: {reason}");

@@ -16,6 +16,7 @@ use super::{Cluster, DaemonSet, Event, StateError};
 use crate::facts::{ClaimFacts, NodeClassFacts, NodeFacts};
 use crate::pod_disruption_budget::Pdb;
 use crate::state_node::StateNode;
+use crate::workloads;
 
 impl Cluster {
     pub(super) fn dispatch(&mut self, now: Timestamp, event: Event) -> Result<(), StateError> {
@@ -41,6 +42,21 @@ impl Cluster {
             Event::MarkedForDeletion(names) => self.marked(now, &names, true),
             Event::UnmarkedForDeletion(names) => self.marked(now, &names, false),
             Event::OfferingsChanged => self.bump(now),
+            Event::WorkloadApplied(workload) => {
+                Arc::make_mut(&mut self.data.workloads).apply(&workload, &mut self.shapes);
+            }
+            Event::CapacityBufferApplied(object) => {
+                let key = workloads::key_of(&object.metadata);
+                let buffers = Arc::make_mut(&mut self.data.capacity_buffers);
+                let before = buffers.insert(key, Arc::clone(&object));
+                if before.is_none_or(|before| before.spec != object.spec) {
+                    self.bump(now);
+                }
+            }
+            Event::CapacityBufferDeleted(key) => {
+                Arc::make_mut(&mut self.data.capacity_buffers).remove(&key);
+                self.bump(now);
+            }
             other => self.dispatch_supporting(other),
         }
         Ok(())
@@ -57,33 +73,25 @@ impl Cluster {
             Event::NodeClassDeleted(name) => {
                 Arc::make_mut(&mut data.node_classes).remove(&name);
             }
+            Event::NodeOverlayApplied(object) => {
+                let name = object.metadata.name.clone().unwrap_or_default();
+                Arc::make_mut(&mut data.node_overlays).insert(name, object);
+            }
+            Event::NodeOverlayDeleted(name) => {
+                Arc::make_mut(&mut data.node_overlays).remove(&name);
+            }
             Event::PdbApplied(object) => Arc::make_mut(&mut data.pdbs).insert(Pdb::parse(&object)),
             Event::PdbDeleted(namespace, name) => {
                 Arc::make_mut(&mut data.pdbs).remove(&namespace, &name);
             }
-            Event::VolumeClaimApplied(object) => {
-                Arc::make_mut(&mut data.volumes).apply_claim(&object);
+            Event::ServiceApplied(object) => {
+                Arc::make_mut(&mut data.workloads).apply_service(&object);
             }
-            Event::VolumeClaimDeleted(namespace, name) => {
-                if let Some(named) = Arc::make_mut(&mut data.volumes).claims.get_mut(&namespace) {
-                    named.remove(&name);
-                }
+            Event::ServiceDeleted(key) => {
+                Arc::make_mut(&mut data.workloads).services.remove(&key);
             }
-            Event::VolumeApplied(object) => Arc::make_mut(&mut data.volumes).apply_volume(&object),
-            Event::VolumeDeleted(name) => {
-                Arc::make_mut(&mut data.volumes).volumes.remove(&name);
-            }
-            Event::StorageClassApplied(object) => {
-                Arc::make_mut(&mut data.volumes).apply_class(&object);
-            }
-            Event::StorageClassDeleted(name) => {
-                Arc::make_mut(&mut data.volumes).classes.remove(&name);
-            }
-            Event::CsiNodeApplied(object) => {
-                Arc::make_mut(&mut data.volumes).apply_csi_node(&object);
-            }
-            Event::CsiNodeDeleted(name) => {
-                Arc::make_mut(&mut data.volumes).limits.remove(&name);
+            Event::WorkloadDeleted(kind, key) => {
+                Arc::make_mut(&mut data.workloads).all.remove(&(kind, key));
             }
             Event::NamespaceApplied(object) => {
                 let meta = &object.metadata;
@@ -94,6 +102,37 @@ impl Cluster {
             }
             Event::NamespaceDeleted(name) => {
                 Arc::make_mut(&mut data.namespaces).remove(&name);
+            }
+            other => self.dispatch_volumes(other),
+        }
+    }
+
+    fn dispatch_volumes(&mut self, event: Event) {
+        let volumes = Arc::make_mut(&mut self.data.volumes);
+        match event {
+            Event::VolumeClaimApplied(object) => {
+                volumes.apply_claim(&object);
+            }
+            Event::VolumeClaimDeleted(namespace, name) => {
+                if let Some(named) = volumes.claims.get_mut(&namespace) {
+                    named.remove(&name);
+                }
+            }
+            Event::VolumeApplied(object) => volumes.apply_volume(&object),
+            Event::VolumeDeleted(name) => {
+                volumes.volumes.remove(&name);
+            }
+            Event::StorageClassApplied(object) => {
+                volumes.apply_class(&object);
+            }
+            Event::StorageClassDeleted(name) => {
+                volumes.classes.remove(&name);
+            }
+            Event::CsiNodeApplied(object) => {
+                volumes.apply_csi_node(&object);
+            }
+            Event::CsiNodeDeleted(name) => {
+                volumes.limits.remove(&name);
             }
             Event::PodApplied(_)
             | Event::PodDeleted(_)
@@ -110,6 +149,20 @@ impl Cluster {
             | Event::Placed { .. }
             | Event::MarkedForDeletion(_)
             | Event::UnmarkedForDeletion(_)
+            | Event::WorkloadApplied(_)
+            | Event::CapacityBufferApplied(_)
+            | Event::CapacityBufferDeleted(_)
+            | Event::NodeClassApplied(_)
+            | Event::NodeClassDeleted(_)
+            | Event::NodeOverlayApplied(_)
+            | Event::NodeOverlayDeleted(_)
+            | Event::PdbApplied(_)
+            | Event::PdbDeleted(..)
+            | Event::ServiceApplied(_)
+            | Event::ServiceDeleted(_)
+            | Event::WorkloadDeleted(..)
+            | Event::NamespaceApplied(_)
+            | Event::NamespaceDeleted(_)
             | Event::OfferingsChanged => {}
         }
     }

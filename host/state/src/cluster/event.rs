@@ -2,13 +2,15 @@
 
 use std::sync::Arc;
 
-use apis::{Ec2NodeClass, NodeClaim, NodePool};
+use apis::{CapacityBuffer, Ec2NodeClass, NodeClaim, NodeOverlay, NodePool};
 use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::DaemonSet;
 use k8s_openapi::api::core::v1;
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::api::storage::v1::{CSINode, StorageClass};
 use scheduling::pod::{InvalidPod, PodKey};
+
+use crate::workloads::{Workload, WorkloadKind};
 
 /// One fact for [`Cluster::apply`](super::Cluster::apply): an object as the API has it now, its absence, or a mark of our own.
 #[derive(Debug, Clone)]
@@ -33,6 +35,10 @@ pub enum Event {
     NodeClassApplied(Arc<Ec2NodeClass>),
     /// An EC2NodeClass is gone.
     NodeClassDeleted(String),
+    /// A NodeOverlay was added or changed.
+    NodeOverlayApplied(Arc<NodeOverlay>),
+    /// A NodeOverlay is gone.
+    NodeOverlayDeleted(String),
     /// A DaemonSet was added or changed.
     DaemonSetApplied(Arc<DaemonSet>),
     /// A DaemonSet is gone.
@@ -57,6 +63,18 @@ pub enum Event {
     CsiNodeApplied(Arc<CSINode>),
     /// A CSINode is gone.
     CsiNodeDeleted(String),
+    /// A Service was added or changed.
+    ServiceApplied(Arc<v1::Service>),
+    /// A Service is gone.
+    ServiceDeleted(PodKey),
+    /// A workload or a PodTemplate was added or changed.
+    WorkloadApplied(Box<Workload>),
+    /// A workload or a PodTemplate is gone.
+    WorkloadDeleted(WorkloadKind, PodKey),
+    /// A CapacityBuffer was added or changed.
+    CapacityBufferApplied(Arc<CapacityBuffer>),
+    /// A CapacityBuffer is gone.
+    CapacityBufferDeleted(PodKey),
     /// A Namespace was added or changed.
     NamespaceApplied(Arc<v1::Namespace>),
     /// A Namespace is gone.

@@ -11,6 +11,8 @@ pub enum List {
     NodePools,
     /// EC2NodeClasses.
     NodeClasses,
+    /// NodeOverlays.
+    NodeOverlays,
     /// NodeClaims.
     NodeClaims,
     /// Nodes.
@@ -29,15 +31,30 @@ pub enum List {
     Namespaces,
     /// PodDisruptionBudgets.
     PodDisruptionBudgets,
+    /// Services.
+    Services,
+    /// Deployments; their pods are given apart.
+    Deployments,
+    /// ReplicaSets; their pods are given apart.
+    ReplicaSets,
+    /// StatefulSets; their pods are given apart.
+    StatefulSets,
+    /// ReplicationControllers; their pods are given apart.
+    ReplicationControllers,
+    /// PodTemplates.
+    PodTemplates,
+    /// CapacityBuffers.
+    CapacityBuffers,
 }
 
 impl List {
     /// Every list.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 21] = [
         Self::Pods,
         Self::BoundPods,
         Self::NodePools,
         Self::NodeClasses,
+        Self::NodeOverlays,
         Self::NodeClaims,
         Self::Nodes,
         Self::DaemonSets,
@@ -47,6 +64,13 @@ impl List {
         Self::CsiNodes,
         Self::Namespaces,
         Self::PodDisruptionBudgets,
+        Self::Services,
+        Self::Deployments,
+        Self::ReplicaSets,
+        Self::StatefulSets,
+        Self::ReplicationControllers,
+        Self::PodTemplates,
+        Self::CapacityBuffers,
     ];
 
     /// Its key.
@@ -56,6 +80,7 @@ impl List {
             Self::BoundPods => "boundPods",
             Self::NodePools => "nodePools",
             Self::NodeClasses => "nodeClasses",
+            Self::NodeOverlays => "nodeOverlays",
             Self::NodeClaims => "nodeClaims",
             Self::Nodes => "nodes",
             Self::DaemonSets => "daemonSets",
@@ -65,6 +90,13 @@ impl List {
             Self::CsiNodes => "csiNodes",
             Self::Namespaces => "namespaces",
             Self::PodDisruptionBudgets => "podDisruptionBudgets",
+            Self::Services => "services",
+            Self::Deployments => "deployments",
+            Self::ReplicaSets => "replicaSets",
+            Self::StatefulSets => "statefulSets",
+            Self::ReplicationControllers => "replicationControllers",
+            Self::PodTemplates => "podTemplates",
+            Self::CapacityBuffers => "capacityBuffers",
         }
     }
 
@@ -80,6 +112,7 @@ impl List {
             ("karpenter.sh/v1", "NodePool") => Self::NodePools,
             ("karpenter.sh/v1", "NodeClaim") => Self::NodeClaims,
             ("karpenter.k8s.aws/v1", "EC2NodeClass") => Self::NodeClasses,
+            ("karpenter.sh/v1alpha1", "NodeOverlay") => Self::NodeOverlays,
             ("v1", "Node") => Self::Nodes,
             ("apps/v1", "DaemonSet") => Self::DaemonSets,
             ("v1", "PersistentVolume") => Self::PersistentVolumes,
@@ -88,6 +121,9 @@ impl List {
             ("storage.k8s.io/v1", "CSINode") => Self::CsiNodes,
             ("v1", "Namespace") => Self::Namespaces,
             ("policy/v1", "PodDisruptionBudget") => Self::PodDisruptionBudgets,
+            ("v1", "Service") => Self::Services,
+            ("v1", "PodTemplate") => Self::PodTemplates,
+            ("autoscaling.x-k8s.io/v1beta1", "CapacityBuffer") => Self::CapacityBuffers,
             _ => return None,
         })
     }

@@ -5,9 +5,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use apis::{Ec2NodeClass, NodeClaim, NodePool};
+use apis::{CapacityBuffer, Ec2NodeClass, NodeClaim, NodeOverlay, NodePool};
 use jiff::Timestamp;
-use k8s_openapi::api::apps::v1::DaemonSet;
+use k8s_openapi::api::apps::v1::{self as apps, DaemonSet};
 use k8s_openapi::api::core::v1;
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::api::storage::v1::{CSINode, StorageClass};
@@ -22,6 +22,7 @@ use super::fault::{Fault, Faults};
 use super::list::List;
 use super::typed::{Misread, form_of, typed};
 use crate::cluster::{Cluster, Event};
+use crate::workloads::Workload;
 
 /// Conditions of a claim on whose node everything is done.
 const DONE: [&str; 4] = ["Launched", "Registered", "Initialized", "Consolidatable"];
@@ -34,6 +35,7 @@ pub(super) enum Object {
     BoundPod(Box<v1::Pod>),
     NodePool(Box<NodePool>),
     NodeClass(Box<Ec2NodeClass>),
+    NodeOverlay(Box<NodeOverlay>),
     NodeClaim(Box<NodeClaim>),
     Node(Box<v1::Node>),
     DaemonSet(Box<DaemonSet>),
@@ -43,6 +45,9 @@ pub(super) enum Object {
     CsiNode(Box<CSINode>),
     Namespace(Box<v1::Namespace>),
     Pdb(Box<PodDisruptionBudget>),
+    Service(Box<v1::Service>),
+    Workload(List, Box<Workload>),
+    CapacityBuffer(Box<CapacityBuffer>),
 }
 
 impl Object {
@@ -53,6 +58,7 @@ impl Object {
             List::BoundPods => Self::BoundPod(typed(value, unread)?),
             List::NodePools => Self::NodePool(typed(value, unread)?),
             List::NodeClasses => Self::NodeClass(typed(value, unread)?),
+            List::NodeOverlays => Self::NodeOverlay(typed(value, unread)?),
             List::NodeClaims => Self::NodeClaim(typed(value, unread)?),
             List::Nodes => Self::Node(typed(value, unread)?),
             List::DaemonSets => Self::DaemonSet(typed(value, unread)?),
@@ -62,7 +68,20 @@ impl Object {
             List::CsiNodes => Self::CsiNode(typed(value, unread)?),
             List::Namespaces => Self::Namespace(typed(value, unread)?),
             List::PodDisruptionBudgets => Self::Pdb(typed(value, unread)?),
+            List::Services => Self::Service(typed(value, unread)?),
+            List::Deployments => Self::workload(list, *typed::<apps::Deployment>(value, unread)?),
+            List::ReplicaSets => Self::workload(list, *typed::<apps::ReplicaSet>(value, unread)?),
+            List::StatefulSets => Self::workload(list, *typed::<apps::StatefulSet>(value, unread)?),
+            List::ReplicationControllers => {
+                Self::workload(list, *typed::<v1::ReplicationController>(value, unread)?)
+            }
+            List::PodTemplates => Self::workload(list, *typed::<v1::PodTemplate>(value, unread)?),
+            List::CapacityBuffers => Self::CapacityBuffer(typed(value, unread)?),
         })
+    }
+
+    fn workload(list: List, workload: impl Into<Workload>) -> Self {
+        Self::Workload(list, Box::new(workload.into()))
     }
 }
 
@@ -182,6 +201,9 @@ impl Loader {
 
     fn supporting(&mut self, place: &dyn Fn() -> String, object: Object) {
         let event = match object {
+            Object::NodeOverlay(it) if self.is_new(place, List::NodeOverlays, &it.metadata) => {
+                Event::NodeOverlayApplied(Arc::new(*it))
+            }
             Object::Volume(it) if self.is_new(place, List::PersistentVolumes, &it.metadata) => {
                 Event::VolumeApplied(Arc::new(*it))
             }
@@ -204,6 +226,30 @@ impl Loader {
                     self.namespaces.insert(name, *it);
                 }
                 return;
+            }
+            Object::Service(mut it) => {
+                default_namespace(&mut it.metadata);
+                if !self.is_new(place, List::Services, &it.metadata) {
+                    return;
+                }
+                Event::ServiceApplied(Arc::new(*it))
+            }
+            Object::Workload(list, mut it) => {
+                if it.key.namespace.is_empty() {
+                    "default".clone_into(&mut it.key.namespace);
+                }
+                if !self.is_new_key(place, list, &it.key) {
+                    return;
+                }
+                Event::WorkloadApplied(it)
+            }
+            Object::CapacityBuffer(mut it) => {
+                default_namespace(&mut it.metadata);
+                if !self.is_new(place, List::CapacityBuffers, &it.metadata) {
+                    return;
+                }
+                self.namespace(&key_of(&it.metadata).namespace);
+                Event::CapacityBufferApplied(Arc::new(*it))
             }
             Object::Pdb(mut it) => {
                 default_namespace(&mut it.metadata);
@@ -307,7 +353,10 @@ impl Loader {
 
     /// Whether the object has a name that no other of its list has.
     fn is_new(&mut self, place: &dyn Fn() -> String, list: List, metadata: &ObjectMeta) -> bool {
-        let key = key_of(metadata);
+        self.is_new_key(place, list, &key_of(metadata))
+    }
+
+    fn is_new_key(&mut self, place: &dyn Fn() -> String, list: List, key: &PodKey) -> bool {
         let message = if key.name.is_empty() {
             "is not set"
         } else {
@@ -324,7 +373,7 @@ impl Loader {
         };
         let mut faults = Faults::default();
         faults.push("metadata.name", message);
-        self.faults(place, &key, faults);
+        self.faults(place, key, faults);
         false
     }
 

@@ -1,0 +1,140 @@
+//! CapacityBuffers: says in their status what they come to, and wakes the provisioner to keep the room.
+//!
+//! What a buffer comes to is worked out by `state::capacity_buffer`. Answers to `pkg/controllers/capacitybuffer`.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use apis::conditions::{self, ConditionSet, reason};
+use apis::{CapacityBuffer, CapacityBufferStatus};
+use jiff::Timestamp;
+use kube::{Api, ResourceExt};
+use scheduling::Solution;
+use state::Snapshot;
+use state::capacity_buffer::{self, Resolved, Room, Unresolved};
+
+use crate::error::ReconcileError;
+use crate::patching::{Part, patch};
+use crate::provisioning::batcher::Batcher;
+use crate::runtime::{Action, ObjectKey, Reconciler};
+use crate::shell::Shell;
+
+/// Workloads grow and shrink without the buffer's doing.
+const AGAIN: Action = Action::RequeueAfter(Duration::from_secs(30));
+
+/// Buffers have conditions side by side, none of which sums the others up.
+const CONDITIONS: ConditionSet = ConditionSet {
+    root: conditions::READY_FOR_PROVISIONING,
+    dependents: &[],
+};
+
+/// Nodes that hold the room of buffers, as of the latest pass.
+#[derive(Debug, Default)]
+pub(crate) struct BufferNodes(Mutex<BTreeSet<String>>);
+
+impl BufferNodes {
+    pub(crate) fn get(&self) -> BTreeSet<String> {
+        let nodes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        nodes.clone()
+    }
+
+    fn set(&self, nodes: BTreeSet<String>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = nodes;
+    }
+}
+
+/// `capacitybuffer`.
+pub(crate) struct Controller {
+    pub(crate) shell: Arc<Shell>,
+    pub(crate) batcher: Arc<Batcher>,
+}
+
+#[async_trait::async_trait]
+impl Reconciler for Controller {
+    type Key = ObjectKey;
+
+    async fn reconcile(&self, key: &ObjectKey) -> Result<Action, ReconcileError> {
+        let snapshot = self.shell.snapshot();
+        let buffer = find(&snapshot, key);
+        let Some(buffer) = buffer.filter(|it| capacity_buffer::is_ours(it)) else {
+            // The nodes that held its room may be empty now.
+            self.batcher.trigger(&key.name);
+            return Ok(Action::Await);
+        };
+        let resolved = capacity_buffer::resolve(&snapshot, &buffer);
+        drop(snapshot);
+        let after = resolved_status(&buffer, &resolved, self.shell.now());
+        let api = Api::namespaced(self.shell.client.clone(), &key.namespace);
+        patch(&api, &*buffer, &after, Part::Status).await?;
+        self.batcher.trigger(&buffer.uid().unwrap_or_default());
+        Ok(AGAIN)
+    }
+}
+
+fn find(snapshot: &Snapshot, key: &ObjectKey) -> Option<Arc<CapacityBuffer>> {
+    let mut all = snapshot.capacity_buffers();
+    let is_it = |it: &&Arc<CapacityBuffer>| {
+        it.name_any() == key.name && it.namespace().as_deref() == Some(&key.namespace)
+    };
+    all.find(is_it).cloned()
+}
+
+/// The buffer with what it comes to in its status.
+fn resolved_status(
+    buffer: &CapacityBuffer,
+    resolved: &Result<Resolved, Unresolved>,
+    now: Timestamp,
+) -> CapacityBuffer {
+    let mut after = buffer.clone();
+    let mut status = after.status.take().unwrap_or_default();
+    status.provisioning_strategy = Some(buffer.spec.provisioning_strategy.clone());
+    let mut editor = CONDITIONS.edit(&buffer.metadata, &mut status.conditions, now);
+    let condition = conditions::READY_FOR_PROVISIONING;
+    match resolved {
+        Ok(_) => {
+            let message = "pod template resolved";
+            editor.set_true_with_reason(condition, reason::RESOLVED, message);
+        }
+        Err(error) => {
+            editor.set_false(condition, error.reason(), &error.to_string());
+        }
+    }
+    if let Ok(resolved) = resolved {
+        status.replicas = Some(resolved.replicas);
+        let (template, generation) = resolved.template.clone().unzip();
+        status.pod_template_ref = template;
+        status.pod_template_generation = generation.flatten();
+    }
+    after.status = Some(status);
+    after
+}
+
+/// Says in the status of every buffer whether its room is there, and remembers the nodes that hold it.
+pub(crate) async fn tell(shell: &Shell, snapshot: &Snapshot, solution: &Solution) {
+    if !shell.settings.feature_gates.capacity_buffer {
+        return;
+    }
+    let (rooms, nodes) = capacity_buffer::rooms(snapshot, solution);
+    shell.buffer_nodes.set(nodes);
+    for (key, room) in rooms {
+        let api: Api<CapacityBuffer> = Api::namespaced(shell.client.clone(), &key.namespace);
+        // Its conditions change from two sides, so what the API has now counts.
+        let Ok(Some(buffer)) = api.get_opt(&key.name).await else {
+            continue;
+        };
+        let after = room_status(&buffer, room, shell.now());
+        if let Err(error) = patch(&api, &buffer, &after, Part::Status).await {
+            tracing::debug!(CapacityBuffer = %key, %error, "status not written");
+        }
+    }
+}
+
+fn room_status(buffer: &CapacityBuffer, room: Room, now: Timestamp) -> CapacityBuffer {
+    let mut after = buffer.clone();
+    let status: &mut CapacityBufferStatus = after.status.get_or_insert_default();
+    let (truth, reason) = room.told();
+    let mut editor = CONDITIONS.edit(&buffer.metadata, &mut status.conditions, now);
+    editor.set(conditions::PROVISIONING, truth, reason, reason);
+    after
+}
