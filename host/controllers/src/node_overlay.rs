@@ -64,13 +64,13 @@ impl Overlays {
         let known = all
             .get(&name)
             .filter(|it| Arc::ptr_eq(&it.told, told) && Arc::ptr_eq(&it.judged, &judged));
-        let overlaid = match known {
-            Some(known) => Arc::clone(&known.overlaid),
-            None => {
+        let overlaid = known.map_or_else(
+            || {
                 let catalogue = (Arc::new(pool.clone()), Arc::clone(told));
                 Arc::new(node_overlay::apply(&judged.accepted, &[catalogue]))
-            }
-        };
+            },
+            |known| Arc::clone(&known.overlaid),
+        );
         let types = overlaid.instance_types.get(&name).cloned();
         let told = Arc::clone(told);
         let latest = Latest {

@@ -257,6 +257,7 @@ where
     K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + 'static,
     Workload: From<K>,
 {
+    #[expect(clippy::boxed_local, reason = "watches hand objects over in boxes")]
     fn wrap<K>(object: Box<K>) -> Object
     where
         Workload: From<K>,

@@ -173,6 +173,14 @@ impl Router {
                 drop(snapshot);
                 self.tell(Event::NodeOverlayApplied(Arc::from(it)));
             }
+            Object::Policy(_) => self.queues.policies.add(key),
+            other => self.applied_supporting(other, key),
+        }
+    }
+
+    /// Objects that only support decisions about pods and nodes.
+    fn applied_supporting(&mut self, object: Object, key: ObjectKey) {
+        match object {
             Object::DaemonSet(it) => self.tell(Event::DaemonSetApplied(Arc::from(it))),
             Object::Pdb(it) => self.tell(Event::PdbApplied(Arc::from(it))),
             Object::VolumeClaim(it) => self.tell(Event::VolumeClaimApplied(Arc::from(it))),
@@ -205,7 +213,13 @@ impl Router {
                     .volume_attachments
                     .insert(key.name, attachment);
             }
-            Object::Policy(_) => self.queues.policies.add(key),
+            Object::Pod(_)
+            | Object::Node(_)
+            | Object::NodeClaim(_)
+            | Object::NodePool(_)
+            | Object::NodeClass(_)
+            | Object::NodeOverlay(_)
+            | Object::Policy(_) => {}
         }
     }
 
