@@ -5,6 +5,8 @@
 
 use std::fmt::Debug;
 
+use apis::{CapacityBuffer, Ec2NodeClass, NodeClaim, NodeOverlay, NodePool};
+use k8s_openapi::api::core::v1::{Node, NodeSpec, NodeStatus};
 use kube::api::{Api, Patch, PatchParams};
 use kube::{Resource, ResourceExt};
 use serde::Serialize;
@@ -25,6 +27,43 @@ pub(crate) enum Part {
     Status,
 }
 
+/// An object whose spec and status are written apart. A NodeClaim names hundreds of instance types: what is not
+/// written is not serialised either.
+pub(crate) trait Parts: Resource + Clone + Debug + Serialize + DeserializeOwned {
+    /// The desired state.
+    type Spec: Serialize + PartialEq;
+    /// The observed state.
+    type Status: Serialize;
+    /// The spec as it is.
+    fn spec(&self) -> &Self::Spec;
+    /// The status as it is.
+    fn status(&self) -> &Self::Status;
+}
+
+macro_rules! parts {
+    ($($kind:ty: $spec:ty, $status:ty;)*) => {$(
+        impl Parts for $kind {
+            type Spec = $spec;
+            type Status = Option<$status>;
+            fn spec(&self) -> &Self::Spec {
+                &self.spec
+            }
+            fn status(&self) -> &Self::Status {
+                &self.status
+            }
+        }
+    )*};
+}
+
+parts! {
+    NodeClaim: apis::NodeClaimSpec, apis::NodeClaimStatus;
+    NodePool: apis::NodePoolSpec, apis::NodePoolStatus;
+    Ec2NodeClass: apis::Ec2NodeClassSpec, apis::Ec2NodeClassStatus;
+    CapacityBuffer: apis::CapacityBufferSpec, apis::CapacityBufferStatus;
+    NodeOverlay: apis::NodeOverlaySpec, apis::NodeOverlayStatus;
+    Node: Option<NodeSpec>, NodeStatus;
+}
+
 /// Writes the difference between `before` and `after` in one part; nothing when there is none.
 pub(crate) async fn patch<K>(
     api: &Api<K>,
@@ -33,12 +72,26 @@ pub(crate) async fn patch<K>(
     part: Part,
 ) -> Result<Option<K>, ReconcileError>
 where
-    K: Resource + Clone + Debug + Serialize + DeserializeOwned,
+    K: Parts,
 {
-    let (before_value, after_value) = (part_of(before, part)?, part_of(after, part)?);
-    let Some(Value::Object(mut difference)) = merge_difference(&before_value, &after_value) else {
-        return Ok(None);
+    let mut difference = Map::new();
+    let mut changed = |name: &str, change: Option<Value>| {
+        difference.extend(change.map(|it| (name.to_owned(), it)));
     };
+    match part {
+        Part::Main => {
+            if before.meta() != after.meta() {
+                changed("metadata", difference_of(before.meta(), after.meta())?);
+            }
+            if before.spec() != after.spec() {
+                changed("spec", difference_of(before.spec(), after.spec())?);
+            }
+        }
+        Part::Status => changed("status", difference_of(before.status(), after.status())?),
+    }
+    if difference.is_empty() {
+        return Ok(None);
+    }
     if let Some(version) = before.resource_version() {
         let metadata = difference
             .entry("metadata")
@@ -60,17 +113,9 @@ where
     Ok(Some(written))
 }
 
-fn part_of<K: Serialize>(object: &K, part: Part) -> Result<Value, serde_json::Error> {
-    let mut value = serde_json::to_value(object)?;
-    if let Value::Object(fields) = &mut value {
-        match part {
-            Part::Main => {
-                fields.remove("status");
-            }
-            Part::Status => fields.retain(|name, _| name == "status"),
-        }
-    }
-    Ok(value)
+fn difference_of<T: Serialize>(before: &T, after: &T) -> Result<Option<Value>, serde_json::Error> {
+    let before = serde_json::to_value(before)?;
+    Ok(merge_difference(&before, &serde_json::to_value(after)?))
 }
 
 /// The merge patch (RFC 7386) that turns `before` into `after`; none when they are equal.

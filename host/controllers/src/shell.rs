@@ -27,6 +27,7 @@ use crate::metrics::Metrics;
 use crate::node::events::pod_reference;
 use crate::node_claim::NodeClaimExt;
 use crate::node_claim::events::insufficient_capacity_for_pod;
+use crate::node_claim::recent::RecentClaims;
 use crate::node_overlay::Overlays;
 use crate::node_pool::registration_health::RegistrationHealth;
 use crate::patching::{Part, patch};
@@ -44,6 +45,7 @@ pub(crate) struct Objects {
     pub(crate) node_classes: BTreeMap<String, Arc<Ec2NodeClass>>,
     /// Names of nodes by provider id: more than one is an error worth telling.
     pub(crate) nodes_by_provider_id: BTreeMap<String, BTreeSet<String>>,
+    pub(crate) recent_claims: RecentClaims,
     /// Node and volume of each VolumeAttachment.
     pub(crate) volume_attachments: BTreeMap<String, (String, String)>,
 }
@@ -260,11 +262,15 @@ impl Shell {
             })
     }
 
-    /// The claim as it is now.
+    /// The claim as it is now, as far as watches and our own writes tell.
     pub(crate) async fn node_claim(
         &self,
         name: &str,
     ) -> Result<Option<Arc<NodeClaim>>, ReconcileError> {
+        let recent = self.objects().recent_claims.get(name);
+        if recent.is_some() {
+            return Ok(recent);
+        }
         Ok(self
             .cluster_api::<NodeClaim>()
             .get_opt(name)
@@ -330,16 +336,39 @@ impl Shell {
         after: &NodeClaim,
         part: Part,
     ) -> Result<NodeClaim, ReconcileError> {
-        let Some(written) = patch(&self.cluster_api(), before, after, part).await? else {
-            return Ok(before.clone());
+        let written = match patch(&self.cluster_api(), before, after, part).await {
+            Ok(Some(written)) => written,
+            Ok(None) => return Ok(before.clone()),
+            Err(error) => {
+                self.objects().recent_claims.forget(&before.name_any());
+                return Err(error);
+            }
         };
         let is_gone =
             written.metadata.deletion_timestamp.is_some() && written.finalizers().is_empty();
-        if !is_gone {
-            self.tell(Event::NodeClaimApplied(Arc::new(written.clone())))
-                .ok();
+        if is_gone {
+            self.objects().recent_claims.forget(&written.name_any());
+        } else {
+            self.claim_seen(written.clone()).ok();
         }
         Ok(written)
+    }
+
+    /// Takes a version of a claim in; false where a newer one is known.
+    pub(crate) fn claim_seen(&self, mut claim: NodeClaim) -> Result<bool, StateError> {
+        claim.metadata.managed_fields = None;
+        let claim = Arc::new(claim);
+        let is_newest = self.objects().recent_claims.keep(&claim);
+        if is_newest {
+            self.tell(Event::NodeClaimApplied(claim))?;
+        }
+        Ok(is_newest)
+    }
+
+    /// A claim is gone.
+    pub(crate) fn claim_gone(&self, name: String) -> Result<(), StateError> {
+        self.objects().recent_claims.forget(&name);
+        self.tell(Event::NodeClaimDeleted(name))
     }
 
     /// Writes metadata and spec of a node.

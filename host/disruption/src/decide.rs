@@ -169,7 +169,7 @@ pub fn decide(input: Input<'_>, hooks: Hooks<'_>, interrupt: &Interrupt) -> Deci
         Method::MultiNodeConsolidation => scan.multi_node(),
         Method::SingleNodeConsolidation => scan.single_node(),
     });
-    let command = command.or_else(|| scan.repacked());
+    let command = command.or_else(|| scan.exchange());
     scan.finish(command, found.blocked)
 }
 

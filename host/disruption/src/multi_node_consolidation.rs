@@ -9,7 +9,7 @@ use crate::command::Proposal;
 use crate::consolidation::{Floor, SAVINGS_SHARE_MIN};
 
 /// How many of the most wasteful nodes are tried together.
-pub const REPACKED: [usize; 11] = [2, 3, 4, 6, 8, 12, 16, 24, 36, 60, 100];
+pub const EXCHANGED: [usize; 11] = [2, 3, 4, 6, 8, 12, 16, 24, 36, 60, 100];
 /// A smaller move is preferred to the one that saves most if it saves this share of it.
 const ENOUGH: f64 = 0.9;
 

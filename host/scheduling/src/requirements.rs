@@ -174,18 +174,29 @@ impl Requirements {
     /// Whether `incoming` can be met here: every key it insists on is defined (or may be undefined), and no shared key
     /// is disjoint.
     pub fn compatible(&self, incoming: &Self, allow: AllowUndefined) -> Result<(), Incompatible> {
-        for requirement in incoming.iter() {
-            let key = requirement.key();
-            let may_be_undefined = allow == AllowUndefined::WellKnown && labels::is_well_known(key);
-            if may_be_undefined || self.has(key) || is_negative(requirement.operator()) {
-                continue;
-            }
-            return Err(Incompatible::Undefined {
+        match self.missing_key(incoming, allow) {
+            Some(key) => Err(Incompatible::Undefined {
                 key: key.to_owned(),
                 hint: self.hint(key),
-            });
+            }),
+            None => self.intersects(incoming),
         }
-        self.intersects(incoming)
+    }
+
+    /// The same question, without the words for the case that the answer is no.
+    pub(crate) fn is_compatible(&self, incoming: &Self, allow: AllowUndefined) -> bool {
+        self.missing_key(incoming, allow).is_none() && self.meets(incoming)
+    }
+
+    /// A key that `incoming` insists on and that is not defined here.
+    fn missing_key<'a>(&self, incoming: &'a Self, allow: AllowUndefined) -> Option<&'a str> {
+        let missing = incoming.iter().find(|requirement| {
+            let key = requirement.key();
+            !self.has(key)
+                && !is_negative(requirement.operator())
+                && !(allow == AllowUndefined::WellKnown && labels::is_well_known(key))
+        });
+        missing.map(Requirement::key)
     }
 
     /// Whether the shared keys share values, without the words for the case that they do not.

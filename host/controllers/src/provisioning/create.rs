@@ -1,6 +1,5 @@
 //! Carries a decision out: creates the NodeClaims, nominates, and leaves the traces.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use apis::resources::Resources;
@@ -127,9 +126,7 @@ impl Provisioner {
         let params = PostParams::default();
         let created: NodeClaim = self.shell.cluster_api().create(&params, &object).await?;
         // The watch would tell as well, but maybe not before the next pass.
-        self.shell
-            .tell(Event::NodeClaimApplied(Arc::new(created.clone())))
-            .ok();
+        self.shell.claim_seen(created.clone()).ok();
         self.shell
             .tell(Event::Placed {
                 name: created.name_any(),

@@ -226,9 +226,7 @@ impl Orchestration {
             .cluster_api()
             .create(&PostParams::default(), &object)
             .await?;
-        self.shell
-            .tell(Event::NodeClaimApplied(Arc::new(created.clone())))
-            .ok();
+        self.shell.claim_seen(created.clone()).ok();
         self.shell
             .pod_ledger()
             .claim_for(&created.name_any(), replacement.pods.clone());
@@ -355,13 +353,42 @@ impl Orchestration {
             .map(|it| it.claim.clone())
             .collect();
         self.shell.tell(Event::UnmarkedForDeletion(claims)).ok();
-        let mut history = self.history.lock().unwrap_or_else(PoisonError::into_inner);
-        for candidate in &command.candidates {
-            history.abandoned(&candidate.claim);
+        {
+            let mut history = self.history.lock().unwrap_or_else(PoisonError::into_inner);
+            for candidate in &command.candidates {
+                history.abandoned(&candidate.claim);
+            }
         }
-        drop(history);
         report::failed(&self.shell, command, &running.replacements, why);
         self.forget(&command.id);
+        self.return_replacements(&running.replacements).await;
+    }
+
+    /// Replacements without pods serve nothing any more. One that pods came to, or are planned for, stays.
+    async fn return_replacements(&self, names: &[String]) {
+        let (snapshot, now) = (self.shell.snapshot(), self.shell.now());
+        let is_unused = |name: &&String| {
+            let Some(node) = snapshot.node_of_claim(name) else {
+                return false;
+            };
+            let is_awaited = node.nominated_until.is_some_and(|until| until > now);
+            let mut pods = node
+                .node_name()
+                .into_iter()
+                .flat_map(|it| snapshot.bound_to(it).pods());
+            !is_awaited && !pods.any(|pod| pod.is_reschedulable())
+        };
+        for name in names.iter().filter(is_unused) {
+            let Ok(Some(claim)) = self.shell.node_claim(name).await else {
+                continue;
+            };
+            match ignore_not_found(self.shell.delete(claim.as_ref()).await) {
+                Ok(_) => info!(NodeClaim = %name, "deleted unused replacement"),
+                Err(error) => {
+                    warn!(NodeClaim = %name, %error, "deleting unused replacement, left to consolidation");
+                }
+            }
+        }
     }
 
     /// What cannot be taken back now is stale, and the next scan's cleaning takes it.

@@ -131,8 +131,13 @@ impl Router {
             Object::Pod(pod) => self.pod(*pod),
             Object::Node(node) => self.node(*node),
             Object::NodeClaim(claim) => {
-                self.tell(Event::NodeClaimApplied(Arc::from(claim)));
-                self.claim_touched(&key);
+                let seen = self.shell.claim_seen(*claim);
+                if let Err(error) = &seen {
+                    warn!(%error, "object left out of cluster state");
+                }
+                if seen.unwrap_or(true) {
+                    self.claim_touched(&key);
+                }
             }
             Object::NodePool(pool) => {
                 let generation = |it: &apis::NodePool| it.metadata.generation;
@@ -233,7 +238,7 @@ impl Router {
             Kind::Node => self.node_gone(&name),
             Kind::NodeClaim => {
                 let nodes: Vec<String> = self.node_names_of_claim(&name);
-                self.tell(Event::NodeClaimDeleted(name));
+                self.shell.claim_gone(name).ok();
                 for queue in [&self.queues.lifecycle, &self.queues.claim_disruption] {
                     queue.forget(key);
                 }

@@ -22,8 +22,8 @@ use crate::round::Round;
 use crate::simulation::Simulator;
 use crate::{drift, emptiness, multi_node_consolidation, single_node_consolidation};
 
-/// How many times the savings of a single node an exchange of several must save to go first.
-const REPACKING_AHEAD: f64 = 2.0;
+/// How many times the savings of what can go by itself an exchange of nodes must save to go first.
+const EXCHANGE_AHEAD: f64 = 2.0;
 
 pub(super) struct Scan<'a> {
     input: Input<'a>,
@@ -36,8 +36,8 @@ pub(super) struct Scan<'a> {
     simulator: Option<Simulator<'a>>,
     prices: Prices<'a>,
     floor: Floor,
-    /// An exchange of several nodes that is to be had if nothing simpler is found.
-    repacking: Option<(Proposal, Verdict)>,
+    /// An exchange of several nodes, to be had unless something simpler saves about as much.
+    exchange: Option<(Proposal, Verdict)>,
     /// Rows in the policy's order; rows to skip are absent.
     order: Option<Vec<usize>>,
     findings: Vec<Option<Obstacle>>,
@@ -71,7 +71,7 @@ impl<'a> Scan<'a> {
             simulator: None,
             prices: Prices::of(input.types),
             floor: Floor::default(),
-            repacking: None,
+            exchange: None,
             order: None,
             memory,
             eligible: BTreeMap::new(),
@@ -166,26 +166,26 @@ impl<'a> Scan<'a> {
             .into_iter()
             .max_by_key(|it| it.0.rows.len());
         if best.is_none() {
-            self.repacking = self.repack(&rows, method);
+            self.exchange = self.exchanged(&rows, method);
         }
-        if best.is_some() || self.repacking.is_some() || self.interrupt.is_tripped() {
+        if best.is_some() || self.exchange.is_some() || self.interrupt.is_tripped() {
             self.must_look_again(method);
         }
         best.map(|(proposal, verdict)| self.command(proposal, verdict))
     }
 
     /// The exchange of the most wasteful nodes for cheaper ones, where no smaller move was found.
-    pub(super) fn repacked(&mut self) -> Option<Command> {
-        let (proposal, verdict) = self.repacking.take()?;
+    pub(super) fn exchange(&mut self) -> Option<Command> {
+        let (proposal, verdict) = self.exchange.take()?;
         self.must_look_again(Method::SingleNodeConsolidation);
         Some(self.command(proposal, verdict))
     }
 
     /// The most wasteful nodes for a cheaper set of new ones.
-    fn repack(&mut self, rows: &[usize], method: Method) -> Option<(Proposal, Verdict)> {
+    fn exchanged(&mut self, rows: &[usize], method: Method) -> Option<(Proposal, Verdict)> {
         let bench = self.bench()?;
         let rows = multi_node_consolidation::by_waste(&self.candidates, rows, &self.floor);
-        let sizes = multi_node_consolidation::REPACKED;
+        let sizes = multi_node_consolidation::EXCHANGED;
         let sizes = sizes.into_iter().filter(|size| *size <= rows.len());
         let mut valid = Vec::new();
         for size in sizes {
@@ -231,7 +231,7 @@ impl<'a> Scan<'a> {
         kept
     }
 
-    /// The first node, in batches, that is worth taking away.
+    /// Every node alone, in batches; of those worth taking away the best, with as many others as can go with it.
     pub(super) fn single_node(&mut self) -> Option<Command> {
         let method = Method::SingleNodeConsolidation;
         let rows = self.consolidatable(method)?;
@@ -242,12 +242,12 @@ impl<'a> Scan<'a> {
             single_node_consolidation::interleave(&self.candidates, &rows, &self.memory.unseen);
         self.memory.unseen.clear();
         self.prepare();
+        let mut approved = Vec::new();
         for (index, batch) in rows.chunks(single_node_consolidation::BATCH).enumerate() {
             if self.interrupt.is_tripped() {
                 let unseen = rows.iter().skip(index * single_node_consolidation::BATCH);
                 self.cut_off(unseen.copied().collect());
-                self.must_look_again(method);
-                return None;
+                break;
             }
             let mut proposals = Vec::new();
             let bench = self.bench()?;
@@ -259,30 +259,43 @@ impl<'a> Scan<'a> {
                 }
             }
             let proposals = self.unguarded(proposals);
-            let best = self.approved(proposals).into_iter().reduce(|best, next| {
-                if next.1.score > best.1.score {
-                    next
-                } else {
-                    best
-                }
-            });
-            if let Some((proposal, verdict)) = best {
-                self.must_look_again(method);
-                // A small step that frees one node disturbs less, unless an exchange of many saves far more.
-                let saves_far_more = |it: &mut (Proposal, Verdict)| {
-                    it.0.savings_per_hour() > proposal.savings_per_hour() * REPACKING_AHEAD
-                };
-                let (proposal, verdict) = self
-                    .repacking
-                    .take_if(saves_far_more)
-                    .unwrap_or((proposal, verdict));
-                return Some(self.command(proposal, verdict));
+            approved.extend(self.approved(proposals));
+            if approved.len() >= single_node_consolidation::FOUND_ENOUGH {
+                break;
             }
         }
-        if self.interrupt.is_tripped() {
+        if !approved.is_empty() || self.interrupt.is_tripped() {
             self.must_look_again(method);
         }
-        None
+        let (proposal, verdict) = self.together(approved)?;
+        // What frees nodes disturbs less, unless an exchange of many saves far more.
+        let saves_far_more = |it: &mut (Proposal, Verdict)| {
+            it.0.savings_per_hour() > proposal.savings_per_hour() * EXCHANGE_AHEAD
+        };
+        let (proposal, verdict) = self
+            .exchange
+            .take_if(saves_far_more)
+            .unwrap_or((proposal, verdict));
+        Some(self.command(proposal, verdict))
+    }
+
+    /// The best of several moves, and with it whichever of the others still save what they promised.
+    fn together(&mut self, mut approved: Vec<(Proposal, Verdict)>) -> Option<(Proposal, Verdict)> {
+        // Stable: among equals the policy's order stands.
+        approved.sort_by(|a, b| b.1.score.total_cmp(&a.1.score));
+        let mut moves = approved.into_iter();
+        let best = moves.next()?;
+        let others: Vec<Proposal> = moves.map(|it| it.0).collect();
+        let bench = self.bench()?;
+        let joined = single_node_consolidation::join(&best.0, &others, |rows| {
+            let method = Method::MultiNodeConsolidation;
+            if self.interrupt.is_tripped() {
+                return None;
+            }
+            consolidation::compute(&bench, rows, method, Replacements::Several).ok()
+        });
+        let joined = self.unguarded(joined.into_iter().collect());
+        self.approved(joined).pop().or(Some(best))
     }
 
     /// Rows that consolidation may try, in the policy's order and within the budgets. `None` when nothing

@@ -77,7 +77,7 @@ pub fn rank_for_launch(launch: &LaunchRanking<'_>, hook: &dyn RankHook) -> Ranke
         .filter(|t| {
             // The name decides most types, and is the cheapest to ask.
             names.has(&t.name)
-                && requirements.intersects(&t.requirements).is_ok()
+                && requirements.meets(&t.requirements)
                 && requests.fits(&t.allocatable())
         })
         .cloned()
@@ -90,9 +90,7 @@ pub fn rank_for_launch(launch: &LaunchRanking<'_>, hook: &dyn RankHook) -> Ranke
                 let offering = fitting[row.instance_type].offerings.get(row.offering);
                 offering.is_some_and(|o| {
                     o.is_launchable()
-                        && requirements
-                            .compatible(&o.requirements, AllowUndefined::WellKnown)
-                            .is_ok()
+                        && requirements.is_compatible(&o.requirements, AllowUndefined::WellKnown)
                 })
             })
         })

@@ -34,9 +34,15 @@ pub(super) fn version() -> Value {
 
 /// Answers a discovery path, if it is one.
 pub(super) fn answer(server: &ApiServer, path: &str, accept: &str) -> Option<Answer> {
-    let kinds = server.with(|store| store.kinds.clone());
     let wants_all = accept.contains("as=APIGroupDiscoveryList") && accept.contains("v=v2");
     let steps: Vec<&str> = path.split('/').filter(|s| !s.is_empty()).collect();
+    if !matches!(
+        steps.as_slice(),
+        ["api" | "apis"] | ["api", _] | ["apis", _] | ["apis", _, _]
+    ) {
+        return None;
+    }
+    let kinds = server.with(|store| store.kinds.clone());
     Some(match steps.as_slice() {
         ["api"] if wants_all => aggregated(&kinds, true),
         ["apis"] if wants_all => aggregated(&kinds, false),

@@ -3,6 +3,8 @@
 //! One call for the order, one for each batch of proposals; budgets are drawn on here too. Never decides
 //! by itself: an answer that is missing approves nothing.
 
+use std::collections::BTreeSet;
+
 use state::ledger::OutcomeId;
 
 use super::Scan;
@@ -19,11 +21,13 @@ impl Scan<'_> {
         if self.order.is_none() {
             self.order = Some(self.ask_order());
         }
-        let order = self.order.clone().unwrap_or_default();
-        for &row in rows.iter().filter(|row| !order.contains(row)) {
+        let mut order = self.order.clone().unwrap_or_default();
+        let mut left: BTreeSet<usize> = rows.iter().copied().collect();
+        order.retain(|row| left.remove(row));
+        for row in left {
             self.note(row, Obstacle::new(OutcomeId::NodePolicySkipped, ""));
         }
-        order.into_iter().filter(|row| rows.contains(row)).collect()
+        order
     }
 
     fn ask_order(&mut self) -> Vec<usize> {

@@ -1,0 +1,110 @@
+//! The NodeClaims that changed lately, whole.
+//!
+//! A change of a claim wakes half a dozen controllers, and each would read it from the API server. Claims at rest
+//! are not kept: they are large (up to 600 names of instance types), and asked for seldom.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use apis::NodeClaim;
+use kube::ResourceExt;
+
+/// How many claims are kept.
+const KEPT_MAX: usize = 256;
+
+/// Copies of claims, the newest version known of each.
+#[derive(Debug, Default)]
+pub(crate) struct RecentClaims {
+    kept: BTreeMap<String, Kept>,
+    /// Names by when they were kept last.
+    ages: BTreeMap<u64, String>,
+    next: u64,
+}
+
+#[derive(Debug)]
+struct Kept {
+    at: u64,
+    claim: Arc<NodeClaim>,
+}
+
+impl RecentClaims {
+    pub(crate) fn get(&self, name: &str) -> Option<Arc<NodeClaim>> {
+        self.kept.get(name).map(|it| Arc::clone(&it.claim))
+    }
+
+    /// Takes a copy in; false, and nothing done, where a newer one is known.
+    pub(crate) fn keep(&mut self, claim: &Arc<NodeClaim>) -> bool {
+        let name = claim.name_any();
+        if let Some(known) = self.kept.get(&name) {
+            if version(claim) < version(&known.claim) {
+                return false;
+            }
+            self.ages.remove(&known.at);
+        }
+        let at = self.next;
+        self.next += 1;
+        self.ages.insert(at, name.clone());
+        let claim = Arc::clone(claim);
+        self.kept.insert(name, Kept { at, claim });
+        if self.kept.len() > KEPT_MAX
+            && let Some((_, oldest)) = self.ages.pop_first()
+        {
+            self.kept.remove(&oldest);
+        }
+        true
+    }
+
+    /// The claim is gone, or a write showed that the copy is old.
+    pub(crate) fn forget(&mut self, name: &str) {
+        if let Some(known) = self.kept.remove(name) {
+            self.ages.remove(&known.at);
+        }
+    }
+}
+
+/// Versions of one cluster grow (KEP-5504); one that is no number counts as the newest.
+fn version(claim: &NodeClaim) -> u64 {
+    let version = claim.metadata.resource_version.as_deref();
+    version.and_then(|it| it.parse().ok()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn claim(name: &str, version: &str) -> Arc<NodeClaim> {
+        let mut claim = NodeClaim::new(name, apis::NodeClaimSpec::default());
+        claim.metadata.resource_version = Some(version.to_owned());
+        Arc::new(claim)
+    }
+
+    fn known(recent: &RecentClaims, name: &str) -> Option<String> {
+        recent.get(name)?.resource_version()
+    }
+
+    #[test]
+    fn an_older_copy_that_comes_late_does_not_replace_a_newer_one() {
+        let mut recent = RecentClaims::default();
+        assert!(recent.keep(&claim("a", "10")));
+        assert!(!recent.keep(&claim("a", "9")));
+        assert_eq!(known(&recent, "a").as_deref(), Some("10"));
+        assert!(recent.keep(&claim("a", "11")));
+        assert!(recent.keep(&claim("a", "opaque")));
+        assert_eq!(known(&recent, "a").as_deref(), Some("opaque"));
+        recent.forget("a");
+        assert!(recent.get("a").is_none());
+        assert!(recent.keep(&claim("a", "9")));
+    }
+
+    #[test]
+    fn those_at_rest_fall_out() {
+        let mut recent = RecentClaims::default();
+        for number in 0..=KEPT_MAX {
+            recent.keep(&claim(&format!("c{number}"), "1"));
+            recent.keep(&claim("busy", &number.to_string()));
+        }
+        assert!(recent.get("c0").is_none() && recent.get("c1").is_none());
+        assert!(recent.get("busy").is_some() && recent.get("c2").is_some());
+        assert_eq!((recent.kept.len(), recent.ages.len()), (KEPT_MAX, KEPT_MAX));
+    }
+}
