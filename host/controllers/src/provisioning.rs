@@ -239,6 +239,7 @@ fn options(settings: &Settings, observed: &Observed, seed: u64) -> Options {
         decision_id: observed.decision_id.clone(),
         seed,
         threads: settings.solver_threads(),
+        ignores_devices: settings.ignore_dra_requests,
         default_spread: Arc::clone(&settings.default_spread),
         ..Options::default()
     }

@@ -208,6 +208,7 @@ impl VoluntaryDisruption {
             seed: self.shell.seed_for(&decision_id),
             decision_id,
             threads: settings.solver_threads(),
+            ignores_devices: settings.ignore_dra_requests,
             default_spread: Arc::clone(&settings.default_spread),
             ..Options::default()
         };

@@ -19,11 +19,13 @@ use k8s_openapi::api::core::v1::{
 };
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::api::storage::v1::{CSINode, StorageClass, VolumeAttachment};
+use kube::core::{ApiResource, DynamicObject};
 use kube::runtime::utils::Backoff;
 use kube::runtime::{WatchStreamExt, watcher};
 use kube::{Api, Client, Resource, ResourceExt};
 use scheduling::pod::PodKey;
 use serde::de::DeserializeOwned;
+use state::devices::{DeviceKind, DeviceObject};
 use state::workloads::{Workload, WorkloadKind};
 use tracing::{debug, info, warn};
 
@@ -36,6 +38,7 @@ pub(crate) use routing::{Queues, Router};
 
 /// Objects a page, on the first list of each kind and when a watch has to start over.
 const PAGE_SIZE: u32 = 500;
+const DEVICE_GROUP: &str = "resource.k8s.io";
 /// An API server that ends a watch is asked again after this long; it bounds how long a dead connection goes
 /// unnoticed.
 const WATCH_TIMEOUT_SECONDS: u32 = 290;
@@ -59,6 +62,7 @@ pub(crate) enum Object {
     Service(Box<Service>),
     Workload(WorkloadKind, Box<Workload>),
     CapacityBuffer(Box<CapacityBuffer>),
+    Device(Box<DeviceObject>),
     Namespace(Box<Namespace>),
     Policy(Box<ConfigMap>),
 }
@@ -82,6 +86,7 @@ pub(crate) enum Kind {
     Service,
     Workload(WorkloadKind),
     CapacityBuffer,
+    Device(DeviceKind),
     Namespace,
     Policy,
 }
@@ -138,6 +143,9 @@ impl Progress {
 pub(crate) async fn run(shell: Arc<Shell>, router: Router) {
     let mut router = router;
     let mut streams = streams(&shell.client, &shell.settings);
+    if !shell.settings.ignore_dra_requests {
+        streams.extend(watch_devices(&shell.client).await);
+    }
     let mut listing = Listing::default();
     while let Some(told) = streams.next().await {
         match told {
@@ -364,6 +372,7 @@ fn kind_of(object: &Object) -> Kind {
         Object::Service(_) => Kind::Service,
         Object::Workload(kind, _) => Kind::Workload(*kind),
         Object::CapacityBuffer(_) => Kind::CapacityBuffer,
+        Object::Device(it) => Kind::Device(it.kind),
         Object::Namespace(_) => Kind::Namespace,
         Object::Policy(_) => Kind::Policy,
     }
@@ -385,10 +394,8 @@ fn key_of(object: &Object) -> ObjectKey {
         Object::CsiNode(it) => &it.metadata,
         Object::VolumeAttachment(it) => &it.metadata,
         Object::Service(it) => &it.metadata,
-        Object::Workload(_, it) => {
-            let PodKey { namespace, name } = it.key.clone();
-            return ObjectKey { namespace, name };
-        }
+        Object::Workload(_, it) => return of_pod_key(&it.key),
+        Object::Device(it) => return of_pod_key(&it.key),
         Object::CapacityBuffer(it) => &it.metadata,
         Object::Namespace(it) => &it.metadata,
         Object::Policy(it) => &it.metadata,
@@ -397,4 +404,76 @@ fn key_of(object: &Object) -> ObjectKey {
         namespace: meta.namespace.clone().unwrap_or_default(),
         name: meta.name.clone().unwrap_or_default(),
     }
+}
+
+fn of_pod_key(key: &PodKey) -> ObjectKey {
+    let PodKey { namespace, name } = key.clone();
+    ObjectKey { namespace, name }
+}
+
+/// Watches what tells of devices, in the version that the cluster prefers. An object that cannot be read counts as
+/// absent.
+async fn watch_devices(client: &Client) -> Vec<BoxStream<'static, Told>> {
+    let group = kube::discovery::group(client, DEVICE_GROUP).await;
+    let version = match &group {
+        Ok(group) => group.preferred_version_or_latest().to_owned(),
+        Err(error) => {
+            warn!(%error, "no version of {DEVICE_GROUP} is known; trying v1");
+            "v1".to_owned()
+        }
+    };
+    let kinds = [
+        (DeviceKind::Slice, "ResourceSlice", "resourceslices"),
+        (DeviceKind::Class, "DeviceClass", "deviceclasses"),
+        (DeviceKind::Claim, "ResourceClaim", "resourceclaims"),
+        (
+            DeviceKind::Template,
+            "ResourceClaimTemplate",
+            "resourceclaimtemplates",
+        ),
+    ];
+    let watch_kind = |(kind, name, plural): (DeviceKind, &str, &str)| {
+        let resource = ApiResource {
+            group: DEVICE_GROUP.to_owned(),
+            version: version.clone(),
+            api_version: format!("{DEVICE_GROUP}/{version}"),
+            kind: name.to_owned(),
+            plural: plural.to_owned(),
+        };
+        let api = Api::<DynamicObject>::all_with(client.clone(), &resource);
+        watch_dynamic(api, kind)
+    };
+    kinds.into_iter().map(watch_kind).collect()
+}
+
+fn watch_dynamic(api: Api<DynamicObject>, kind: DeviceKind) -> BoxStream<'static, Told> {
+    let config = watcher::Config::default();
+    let config = config.page_size(PAGE_SIZE).timeout(WATCH_TIMEOUT_SECONDS);
+    let gone = move |object: &DynamicObject| {
+        let namespace = object.namespace().unwrap_or_default();
+        let name = object.name_any();
+        Told::Deleted(Kind::Device(kind), ObjectKey { namespace, name })
+    };
+    let read = move |object: &DynamicObject| {
+        let value = serde_json::to_value(object).unwrap_or_default();
+        DeviceObject::read(kind, &value).map(|it| Object::Device(Box::new(it)))
+    };
+    let told = move |object: &DynamicObject, tell: fn(Object) -> Told| match read(object) {
+        Ok(read) => tell(read),
+        Err(error) => {
+            warn!(name = object.name_any(), %error, "object left out of cluster state");
+            gone(object)
+        }
+    };
+    watcher(api, config)
+        .backoff(Steady::default())
+        .map(move |event| match event {
+            Ok(watcher::Event::Init) => Told::ListStarts(Kind::Device(kind)),
+            Ok(watcher::Event::InitApply(object)) => told(&object, Told::Listed),
+            Ok(watcher::Event::InitDone) => Told::ListEnds(Kind::Device(kind)),
+            Ok(watcher::Event::Apply(object)) => told(&object, Told::Applied),
+            Ok(watcher::Event::Delete(object)) => gone(&object),
+            Err(error) => Told::Failed(Kind::Device(kind), error.to_string()),
+        })
+        .boxed()
 }

@@ -199,6 +199,10 @@ pub(crate) struct SimulateArguments {
     #[arg(long, env = "FEATURE_GATES", default_value = "", hide_default_value = true, value_parser = parse_gates)]
     pub(crate) feature_gates: FeatureGates,
 
+    /// Whether pods that claim devices are left out
+    #[arg(long, env = "IGNORE_DRA_REQUESTS", default_value_t = true, num_args = 0..=1, default_missing_value = "true", action = clap::ArgAction::Set)]
+    pub(crate) ignore_dra_requests: bool,
+
     /// Configuration of the cluster's scheduler, in YAML or JSON: podTopologySpread.defaultConstraints
     #[arg(long, env = "SCHEDULER_CONFIG", default_value = "", hide_default_value = true, value_parser = parse_scheduler_config)]
     pub(crate) scheduler_config: SchedulerConfig,

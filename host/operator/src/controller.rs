@@ -220,6 +220,7 @@ fn settings(options: &Options, cluster_name: String) -> Settings {
             options::MinValuesPolicy::Strict => controllers::MinValuesPolicy::Strict,
             options::MinValuesPolicy::BestEffort => controllers::MinValuesPolicy::BestEffort,
         },
+        ignore_dra_requests: options.ignore_dra_requests,
         default_spread: Arc::clone(&options.scheduler_config.default_spread),
         feature_gates: controllers::FeatureGates {
             node_repair: options.feature_gates.node_repair,

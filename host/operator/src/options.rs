@@ -61,6 +61,9 @@ pub(crate) struct Options {
     /// Whether minValues of a requirement must be met
     #[arg(long, env = "MIN_VALUES_POLICY", value_enum, ignore_case = true, default_value_t = MinValuesPolicy::Strict)]
     pub(crate) min_values_policy: MinValuesPolicy,
+    /// Whether pods that claim devices (dynamic resource allocation) are left alone
+    #[arg(long, env = "IGNORE_DRA_REQUESTS", default_value_t = true, num_args = 0..=1, default_missing_value = "true", action = clap::ArgAction::Set)]
+    pub(crate) ignore_dra_requests: bool,
     /// Configuration of the cluster's scheduler, in YAML or JSON, as far as it matters to placement:
     /// podTopologySpread.defaultConstraints
     #[arg(long, env = "SCHEDULER_CONFIG", default_value = "", hide_default_value = true, value_parser = parse_scheduler_config)]
@@ -147,8 +150,6 @@ pub(crate) struct AcceptedOptions {
     disable_controller_warmup: String,
     #[arg(long, env = "DISABLE_CLUSTER_STATE_OBSERVABILITY", default_value = "", hide = true, num_args = 0..=1)]
     disable_cluster_state_observability: String,
-    #[arg(long, env = "IGNORE_DRA_REQUESTS", default_value = "", hide = true, num_args = 0..=1)]
-    ignore_dra_requests: String,
     #[arg(
         long,
         env = "MEMORY_LIMIT",

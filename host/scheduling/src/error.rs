@@ -22,6 +22,9 @@ pub enum PodError {
     /// It asks for dynamic resources.
     #[error("pod uses dynamic resource allocation, which is not supported")]
     ResourceClaims,
+    /// Its claims cannot be satisfied.
+    #[error("allocating devices, {0}")]
+    Devices(String),
     /// Only reserved capacity would do, and it is spoken for in this pass.
     #[error("waiting for reserved capacity in nodepool \"{pool}\"")]
     ReservedCapacityPending {
@@ -251,7 +254,7 @@ impl PodError {
                 None => "NoNodePools",
             },
             Self::Volumes(_) => "Volumes",
-            Self::ResourceClaims => "ResourceClaims",
+            Self::ResourceClaims | Self::Devices(_) => "ResourceClaims",
             Self::ReservedCapacityPending { .. } => "ReservedCapacity",
             Self::Interrupted => "Interrupted",
         }
@@ -264,6 +267,7 @@ impl PodError {
             Self::NoPools
             | Self::Volumes(_)
             | Self::ResourceClaims
+            | Self::Devices(_)
             | Self::ReservedCapacityPending { .. }
             | Self::Interrupted => None,
         }

@@ -4,6 +4,7 @@
 //! same [`solution::Solution`], byte for byte. Answers to Karpenter's `pkg/scheduling` and
 //! `pkg/controllers/provisioning/scheduling`.
 
+pub mod device;
 pub mod error;
 pub mod instance_type;
 pub mod interrupt;

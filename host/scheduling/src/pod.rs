@@ -73,6 +73,8 @@ pub struct Pod {
     pub shape: Arc<PodShape>,
     /// Names of its PersistentVolumeClaims, those of ephemeral volumes included.
     pub volume_claims: Vec<String>,
+    /// ResourceClaims that it uses.
+    pub resource_claims: Vec<ClaimRef>,
     /// Node it is bound to.
     pub node_name: Option<String>,
     /// Node it waits for while others are preempted.
@@ -87,6 +89,15 @@ pub struct Pod {
     pub is_ready: bool,
     /// Whether the scheduler said `PodScheduled=False`, reason `Unschedulable`.
     pub is_unschedulable: bool,
+}
+
+/// A ResourceClaim that a pod uses.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ClaimRef {
+    /// The claim of this name.
+    Named(String),
+    /// The claim for this entry of the pod, which is still to be made of its template.
+    Awaited(String),
 }
 
 /// What two pods must share to be equal for scheduling and disruption.

@@ -11,6 +11,7 @@ use apis::resources::Resources;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Taint;
 
+use crate::device::Devices;
 use crate::instance_type::InstanceType;
 use crate::pod::{Pod, PodKey, PodShape, TopologySpread};
 use crate::requirements::Requirements;
@@ -30,6 +31,8 @@ pub struct Problem {
     pub namespaces: BTreeMap<String, BTreeMap<String, String>>,
     /// Resolved volumes of the pods to place; pods without volumes are absent.
     pub volumes: BTreeMap<PodKey, PodVolumes>,
+    /// Devices and who claims them, if pods that claim any take part.
+    pub devices: Option<Arc<Devices>>,
     /// Nodes running on each offering, for the ranking policy.
     pub in_use: BTreeMap<OfferingKey, u32>,
     /// Pods that leave a node voluntarily: they may not go to a node whose `is_settling` is set.
@@ -182,6 +185,8 @@ pub struct Options {
     pub threads: usize,
     /// Most instance types a claim keeps.
     pub instance_types_max: usize,
+    /// Whether pods that claim devices are left out.
+    pub ignores_devices: bool,
     /// Spread constraints, without selectors, of pods that declare none.
     pub default_spread: Arc<[TopologySpread]>,
     /// How many plans are made and compared where packing goes for the bill; time grows with it.
@@ -201,6 +206,7 @@ impl Default for Options {
             seed: 0,
             threads: 1,
             instance_types_max: 600,
+            ignores_devices: true,
             default_spread: Arc::default(),
             plans_max: 2,
         }
@@ -217,6 +223,7 @@ impl Problem {
             daemons: Vec::new(),
             namespaces: BTreeMap::new(),
             volumes: BTreeMap::new(),
+            devices: None,
             in_use: BTreeMap::new(),
             candidates: BTreeSet::new(),
             options,

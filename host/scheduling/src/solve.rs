@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use crate::device::Allocator;
 use crate::error::PodError;
 use crate::interrupt::Interrupt;
 use crate::problem::Problem;
@@ -20,6 +21,7 @@ mod claim;
 mod cost_packing;
 mod counts;
 mod daemons;
+mod devices;
 mod diagnosis;
 mod domains;
 mod existing;
@@ -129,6 +131,8 @@ struct Solver<'a> {
     nodes: Nodes<'a>,
     /// Running pods of each topology group.
     counted: Vec<Arc<Counted>>,
+    /// Gives devices to pods that claim any.
+    devices: Option<Allocator<'a>>,
     claims: Vec<Claim>,
     placed: usize,
     /// For spreads that honour taints, the domains that their pods can reach.
@@ -181,6 +185,7 @@ impl Solver<'_> {
             self.place_on_nodes(pending);
         }
         wave.retain(|p| !p.members.is_empty());
+        let held = self.hold_for_devices(&mut wave);
         if !self.claims.is_empty() {
             for pending in &mut wave {
                 self.place_on_claims(pending, 1.0);
@@ -189,6 +194,7 @@ impl Solver<'_> {
         }
         let mut left = self.settle_and_pack(wave, interrupt);
         left.retain(|p| !p.members.is_empty());
+        left.extend(held);
         merge_pending(self.problem, left)
     }
 
@@ -203,6 +209,8 @@ impl Solver<'_> {
                 PodError::Interrupted
             } else if let Some(pool) = self.awaited_reservation(pending.group) {
                 PodError::ReservedCapacityPending { pool }
+            } else if let Some(lack) = self.lack_of_devices(pending.group) {
+                PodError::Devices(lack)
             } else {
                 self.diagnose(pending)
             };

@@ -267,6 +267,7 @@ fn virtual_pod(buffer: &CapacityBuffer, number: i32, shape: &Arc<PodShape>) -> P
         created_at: None,
         shape: Arc::clone(shape),
         volume_claims: Vec::new(),
+        resource_claims: Vec::new(),
         node_name: None,
         nominated_node_name: None,
         phase: PodPhase::Pending,

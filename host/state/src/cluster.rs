@@ -13,6 +13,7 @@ use apis::{CapacityBuffer, NodeOverlay, NodePool};
 use jiff::Timestamp;
 use scheduling::pod::{Pod, PodKey, PodShape, ShapeTable};
 
+use crate::devices::DeviceWorld;
 use crate::facts::NodeClassFacts;
 use crate::pod_disruption_budget::Pdbs;
 use crate::snapshot::Snapshot;
@@ -48,6 +49,7 @@ pub(crate) struct Data {
     pub(crate) pdbs: Arc<Pdbs>,
     pub(crate) volumes: Arc<Volumes>,
     pub(crate) workloads: Arc<Workloads>,
+    pub(crate) devices: Arc<DeviceWorld>,
     pub(crate) capacity_buffers: Arc<BTreeMap<PodKey, Arc<CapacityBuffer>>>,
     pub(crate) namespaces: Arc<BTreeMap<String, BTreeMap<String, String>>>,
     pub(crate) consolidation_state: ConsolidationState,

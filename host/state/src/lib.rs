@@ -6,6 +6,7 @@
 pub mod capacity_buffer;
 pub mod cluster;
 pub mod default_spread;
+pub mod devices;
 pub mod facts;
 pub mod ledger;
 pub mod pod;

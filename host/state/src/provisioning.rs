@@ -20,7 +20,7 @@ use crate::default_spread;
 use crate::ledger::{OutcomeId, PoolOutcome};
 use crate::pod::PodLife;
 use crate::snapshot::Snapshot;
-use crate::volumes::VolumeError;
+use crate::volumes::{VolumeError, cross};
 
 /// A pool that takes part, with what it may buy now.
 #[derive(Debug, Clone)]
@@ -180,6 +180,23 @@ pub fn add_pods(problem: &mut Problem, snapshot: &Snapshot, pods: Vec<Arc<Pod>>)
         }
     }
     problem.pods.extend(pods);
+    resolve_devices(problem, snapshot);
+}
+
+/// Finds out what the pods' claims come to, unless they are ignored.
+fn resolve_devices(problem: &mut Problem, snapshot: &Snapshot) {
+    let uses_devices = |pod: &Arc<Pod>| pod.shape.uses_resource_claims;
+    if problem.options.ignores_devices || !problem.pods.iter().any(uses_devices) {
+        return;
+    }
+    let resolved = snapshot.devices().resolve(snapshot, &problem.pods);
+    for (pod, terms) in resolved.alternatives {
+        let volumes = problem.volumes.entry(pod).or_default();
+        for terms in terms {
+            volumes.alternatives = cross(std::mem::take(&mut volumes.alternatives), &terms);
+        }
+    }
+    problem.devices = Some(Arc::new(resolved.devices));
 }
 
 /// Pending pods that pass validation, and those that do not.

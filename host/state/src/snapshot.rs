@@ -13,6 +13,7 @@ use scheduling::pod::{Pod, PodKey};
 use scheduling::problem::{DaemonPod, ExistingNode, OfferingKey};
 
 use crate::cluster::{CONSOLIDATION_STATE_MAX_AGE_SECONDS, ConsolidationState, Data};
+use crate::devices::DeviceWorld;
 use crate::facts::NodeClassFacts;
 use crate::pod_disruption_budget::Pdbs;
 use crate::state_node::{BoundPods, StateNode};
@@ -132,6 +133,11 @@ impl Snapshot {
     /// Services and workloads.
     pub fn workloads(&self) -> &Workloads {
         &self.data.workloads
+    }
+
+    /// Devices and claims.
+    pub fn devices(&self) -> &DeviceWorld {
+        &self.data.devices
     }
 
     /// Every CapacityBuffer, by namespace and name.

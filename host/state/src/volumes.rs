@@ -311,6 +311,11 @@ impl Volumes {
     }
 }
 
+/// The requirements of a term of a node selector.
+pub(crate) fn node_term(term: &v1::NodeSelectorTerm) -> Requirements {
+    term_requirements(term, false)
+}
+
 fn term_requirements(term: &v1::NodeSelectorTerm, is_local: bool) -> Requirements {
     let mut requirements = Requirements::new();
     for it in term.match_expressions.iter().flatten() {
@@ -327,7 +332,7 @@ fn term_requirements(term: &v1::NodeSelectorTerm, is_local: bool) -> Requirement
 
 /// Every combination of an alternative so far with one of the next volume; those that contradict
 /// themselves are dropped, unless all do.
-fn cross(so_far: Vec<Requirements>, next: &[Requirements]) -> Vec<Requirements> {
+pub(crate) fn cross(so_far: Vec<Requirements>, next: &[Requirements]) -> Vec<Requirements> {
     if next.is_empty() {
         return so_far;
     }

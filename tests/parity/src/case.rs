@@ -104,6 +104,15 @@ pub struct Given {
     /// CapacityBuffers.
     #[serde(default)]
     pub buffers: Named<BufferGiven>,
+    /// ResourceSlices, as their spec; the pool is that of the node.
+    #[serde(default)]
+    pub slices: Named<Value>,
+    /// DeviceClasses: their CEL expressions.
+    #[serde(default)]
+    pub device_classes: Named<Vec<String>>,
+    /// ResourceClaims: `devices` of their spec, and `status`.
+    #[serde(default)]
+    pub claims: Named<Value>,
     /// PodDisruptionBudgets, as their spec.
     #[serde(default)]
     pub disruption_budgets: Named<Value>,
@@ -206,6 +215,9 @@ pub struct PodGiven {
     /// Host ports, in words.
     #[serde(default)]
     pub ports: Vec<Text>,
+    /// Names of its resource claims.
+    #[serde(default)]
+    pub claims: Vec<String>,
     /// Names of its volume claims.
     #[serde(default)]
     pub volumes: Vec<String>,
@@ -421,6 +433,9 @@ pub struct When {
     /// `Strict` (default), `Fallback` or `Off`.
     #[serde(default)]
     pub reserved: Option<String>,
+    /// Whether claims of devices are looked at.
+    #[serde(default)]
+    pub devices: bool,
     /// Configuration of the scheduler, as SCHEDULER_CONFIG has it.
     #[serde(default)]
     pub scheduler_config: Value,

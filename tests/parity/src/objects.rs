@@ -207,6 +207,9 @@ pub fn pod_spec(group: &str, given: &PodGiven) -> Result<Value> {
         .iter()
         .map(|it| json!({"name": it, "persistentVolumeClaim": {"claimName": it}}))
         .collect();
+    let claims = given.claims.iter();
+    let claims = claims.map(|it| json!({"name": it, "resourceClaimName": it}));
+    let claims: Vec<Value> = claims.collect();
     let selector: Map<String, Value> = given
         .select
         .iter()
@@ -218,6 +221,7 @@ pub fn pod_spec(group: &str, given: &PodGiven) -> Result<Value> {
         "tolerations": tolerations,
         "topologySpreadConstraints": spreads,
         "volumes": volumes,
+        "resourceClaims": claims,
         "affinity": affinity(given, &app)?,
     });
     merge(&mut spec, &given.spec);

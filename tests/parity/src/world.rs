@@ -15,6 +15,7 @@ use scheduling::problem::{
     MinValuesPolicy, Options, Packing, PreferencePolicy, Problem, ReservedMode,
 };
 use serde_json::{Map, Value, json};
+use state::devices::{DeviceKind, DeviceObject};
 use state::provisioning::{self, PoolTypes};
 use state::{Cluster, Event, Snapshot, capacity_buffer, default_spread};
 
@@ -22,6 +23,9 @@ use crate::case::{Case, Given, NodeGiven, NodeStage, PodGiven, PoolGiven, When};
 use crate::objects::{self, CREATED, read};
 use crate::types::{self, Types};
 use crate::words;
+
+/// The device class of cases that define none.
+const GPU: &str = "device.driver == 'gpu.example.com'";
 
 /// A cluster made of a case.
 pub struct World {
@@ -179,6 +183,7 @@ fn options(when: &When, packing: Packing, now: Timestamp) -> Result<Options> {
         },
         packing,
         now,
+        ignores_devices: !when.devices,
         default_spread: default_spread::parse(when.scheduler_config.clone())?.into(),
         instance_types_max: when.types_max.unwrap_or(600),
         ..Options::default()
@@ -256,6 +261,7 @@ impl Maker {
             let workload = objects::workload(kind, name, workload)?;
             self.apply(Event::WorkloadApplied(Box::new(workload)))?;
         }
+        self.devices(given)?;
         for (name, buffer) in &given.buffers {
             let buffer = objects::buffer(name, buffer)?;
             self.apply(Event::CapacityBufferApplied(Arc::new(buffer)))?;
@@ -286,6 +292,44 @@ impl Maker {
             self.volume_claim(name, claim)?;
         }
         Ok(())
+    }
+
+    fn devices(&mut self, given: &Given) -> Result<()> {
+        for (name, slice) in &given.slices {
+            let node = slice["nodeName"].as_str().unwrap_or(name);
+            let mut spec = json!({"driver": "gpu.example.com", "pool": {"name": node, "generation": 1, "resourceSliceCount": 1}});
+            objects::merge(&mut spec, slice);
+            let object = json!({"metadata": {"name": name}, "spec": spec});
+            self.device(DeviceKind::Slice, &object)?;
+        }
+        let mut classes = given.device_classes.clone();
+        if classes.is_empty() {
+            classes.insert("gpu".to_owned(), vec![GPU.to_owned()]);
+        }
+        for (name, expressions) in &classes {
+            let selectors = expressions.iter();
+            let selectors = selectors.map(|it| json!({"cel": {"expression": it}}));
+            let selectors: Vec<Value> = selectors.collect();
+            let spec = json!({"selectors": selectors});
+            self.device(
+                DeviceKind::Class,
+                &json!({"metadata": {"name": name}, "spec": spec}),
+            )?;
+        }
+        for (name, claim) in &given.claims {
+            let object = json!({
+                "metadata": {"name": name, "namespace": "default"},
+                "spec": {"devices": claim["devices"]},
+                "status": if claim["status"].is_null() { json!({}) } else { claim["status"].clone() },
+            });
+            self.device(DeviceKind::Claim, &object)?;
+        }
+        Ok(())
+    }
+
+    fn device(&mut self, kind: DeviceKind, object: &Value) -> Result<()> {
+        let object = DeviceObject::read(kind, object)?;
+        self.apply(Event::DeviceObjectApplied(Box::new(object)))
     }
 
     fn volume(&mut self, name: &str, given: &crate::case::VolumeGiven) -> Result<()> {

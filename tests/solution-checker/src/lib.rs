@@ -134,7 +134,7 @@ fn reason(layout: &Layout<'_>, key: &PodKey, error: &PodError, faults: &mut Faul
         PodError::Volumes(_) => volumes
             .is_none_or(|v| v.error.is_none())
             .then(|| "its volumes are fine".to_owned()),
-        PodError::ResourceClaims => {
+        PodError::ResourceClaims | PodError::Devices(_) => {
             (!pod.shape.uses_resource_claims).then(|| "it asks for no dynamic resources".to_owned())
         }
         PodError::ReservedCapacityPending { .. } | PodError::Interrupted => None,

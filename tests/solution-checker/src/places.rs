@@ -33,7 +33,7 @@ fn guest(problem: &Problem, place: &Place<'_>, pod: &Pod, faults: &mut Faults) {
         let what = format!("{} is not where it asks to be on {name}", pod.key);
         faults.add(Rule::NodeAffinity, what);
     }
-    if pod.shape.uses_resource_claims {
+    if pod.shape.uses_resource_claims && problem.devices.is_none() {
         let what = format!("{} asks for dynamic resources", pod.key);
         faults.add(Rule::OnePlace, what);
     }
@@ -165,6 +165,7 @@ pub(crate) fn as_pod(daemon: &scheduling::problem::DaemonPod) -> Pod {
         created_at: None,
         shape: std::sync::Arc::clone(&daemon.shape),
         volume_claims: Vec::new(),
+        resource_claims: Vec::new(),
         node_name: None,
         nominated_node_name: None,
         phase: scheduling::pod::PodPhase::Pending,

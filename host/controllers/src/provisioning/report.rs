@@ -189,9 +189,10 @@ pub(super) fn record(
             PodError::NoPools => OutcomeId::PodNoNodePools,
             PodError::ReservedCapacityPending { .. } => OutcomeId::PodDeferred,
             PodError::Interrupted => OutcomeId::PodNotReached,
-            PodError::Pools(_) | PodError::Volumes(_) | PodError::ResourceClaims => {
-                OutcomeId::PodUnschedulable
-            }
+            PodError::Pools(_)
+            | PodError::Volumes(_)
+            | PodError::ResourceClaims
+            | PodError::Devices(_) => OutcomeId::PodUnschedulable,
         };
         groups.add(outcome, "", &error.to_string(), std::iter::once(key));
     }

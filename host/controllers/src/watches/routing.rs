@@ -198,6 +198,7 @@ impl Router {
                 self.tell(Event::WorkloadApplied(it));
                 self.workload_touched(&key);
             }
+            Object::Device(it) => self.tell(Event::DeviceObjectApplied(it)),
             Object::CapacityBuffer(it) => {
                 let snapshot = self.shell.snapshot();
                 let mut all = snapshot.capacity_buffers();
@@ -271,6 +272,10 @@ impl Router {
                 let gone = PodKey { namespace, name };
                 self.tell(Event::WorkloadDeleted(kind, gone));
                 self.workload_touched(key);
+            }
+            Kind::Device(kind) => {
+                let gone = PodKey { namespace, name };
+                self.tell(Event::DeviceObjectDeleted(kind, gone));
             }
             Kind::CapacityBuffer => {
                 let gone = PodKey { namespace, name };

@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 use sim::api_server::{Resource, Selection};
 use sim::ec2::Ec2Config;
 use sim::{Time, WorldConfig};
+use state::devices::DeviceKind;
 use state::problem_file::{Fault, List, Loader, World};
 
 use super::CLUSTER_NAME;
@@ -214,6 +215,12 @@ fn sort(documents: Vec<Document>) -> Sorted {
                 };
                 sorted.kept.push((list, document));
             }
+            _ if is_about_devices(object) => {
+                let kind = DeviceKind::of(&kind);
+                sorted
+                    .kept
+                    .extend(kind.map(|it| (List::of_devices(it), document)));
+            }
             "ConfigMap" => sorted.config_maps.push(document),
             "CronJob" => {
                 document.object = one_run(object);
@@ -285,6 +292,12 @@ fn owners_of(object: &Value) -> Vec<(String, PodKey)> {
         (kind, PodKey::new(&namespace, name))
     };
     references.into_iter().flatten().map(owner).collect()
+}
+
+fn is_about_devices(object: &Value) -> bool {
+    let version = object["apiVersion"].as_str().unwrap_or_default();
+    let kind = object["kind"].as_str().unwrap_or_default();
+    version.starts_with("resource.k8s.io/") && DeviceKind::of(kind).is_some()
 }
 
 fn is_of_a_cluster(pod: &Value) -> bool {

@@ -10,8 +10,9 @@ use k8s_openapi::api::core::v1 as core;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1 as meta;
 
 use super::{
-    AffinityTerm, HostPort, InvalidPod, LabelSelector, Owner, Pod, PodKey, PodPhase, PodShape,
-    SelectorOperator, ShapeTable, Toleration, TopologySpread, Weighted, effective_requests,
+    AffinityTerm, ClaimRef, HostPort, InvalidPod, LabelSelector, Owner, Pod, PodKey, PodPhase,
+    PodShape, SelectorOperator, ShapeTable, Toleration, TopologySpread, Weighted,
+    effective_requests,
 };
 use crate::requirements::{Operator, Requirement};
 
@@ -50,6 +51,7 @@ impl Pod {
             created_at: pod.metadata.creation_timestamp.as_ref().map(|t| t.0),
             shape,
             volume_claims: volume_claims(spec, &key.name),
+            resource_claims: resource_claims(spec, status),
             node_name: spec.node_name.clone().filter(|n| !n.is_empty()),
             nominated_node_name: status
                 .and_then(|s| s.nominated_node_name.clone())
@@ -189,6 +191,23 @@ fn volume_claims(spec: &core::PodSpec, pod_name: &str) -> Vec<String> {
             persistent.or(ephemeral)
         })
         .collect()
+}
+
+/// An entry whose status names no claim has nothing to allocate.
+fn resource_claims(spec: &core::PodSpec, status: Option<&core::PodStatus>) -> Vec<ClaimRef> {
+    let made = || status.and_then(|it| it.resource_claim_statuses.as_deref());
+    let claim = |entry: &core::PodResourceClaim| {
+        if let Some(name) = &entry.resource_claim_name {
+            return Some(ClaimRef::Named(name.clone()));
+        }
+        let mut made = made().into_iter().flatten();
+        match made.find(|it| it.name == entry.name) {
+            Some(made) => made.resource_claim_name.clone().map(ClaimRef::Named),
+            None => Some(ClaimRef::Awaited(entry.name.clone())),
+        }
+    };
+    let entries = spec.resource_claims.iter().flatten();
+    entries.filter_map(claim).collect()
 }
 
 fn annotations(metadata: &meta::ObjectMeta) -> BTreeMap<String, String> {

@@ -283,7 +283,8 @@ impl Solver<'_> {
         let group = &self.groups[pending.group];
         let mut room = times_fitting(self.nodes.room(index), &group.requests);
         let has_stake = !membership.owned.is_empty() || !membership.selected.is_empty();
-        let is_plain = group.host_ports.is_empty() && group.volumes.is_none();
+        let is_plain =
+            group.host_ports.is_empty() && group.volumes.is_none() && group.claimant.is_none();
         if room == 0 || (is_plain && !has_stake) {
             return room;
         }
@@ -301,6 +302,9 @@ impl Solver<'_> {
             if !node.has_room_for_volumes(&volumes.attachments) {
                 return 0;
             }
+        }
+        if !self.has_devices(index, pending.group) {
+            return 0;
         }
         if room == 0 || !has_stake {
             return room;
@@ -387,5 +391,6 @@ impl Solver<'_> {
         }
         self.placed += members.len();
         node.added.extend(members);
+        self.take_devices(index, pending.group);
     }
 }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use super::topology::{GroupId, HOSTNAME_KEY, Membership, NodeFilter, Owned, Rule, Topology};
 use super::views::{self, View};
 use super::vocabulary::{Amounts, Dimensions, SetId, Vocabulary};
-use crate::pod::{HostPort, Pod, PodShape, Toleration};
+use crate::pod::{HostPort, Pod, PodKey, PodShape, Toleration};
 use crate::problem::{PodVolumes, Problem};
 
 /// Demands of a group at one step of relaxation.
@@ -33,6 +33,8 @@ pub(super) struct PodGroup {
     /// Requirement sets of the volume alternatives; empty means anything goes.
     pub(super) alternatives: Vec<SetId>,
     pub(super) is_candidate: bool,
+    /// The only pod, when it claims devices.
+    pub(super) claimant: Option<PodKey>,
     /// Positions in the problem's pods.
     pub(super) members: Vec<usize>,
 }
@@ -44,6 +46,7 @@ struct Key {
     host_ports: Vec<HostPort>,
     volumes: Option<PodVolumes>,
     is_candidate: bool,
+    claimant: Option<PodKey>,
 }
 
 /// Interns what shapes demand and gathers pods.
@@ -97,13 +100,18 @@ impl Grouper<'_> {
             let key = &self.problem.pods[*pod].key;
             let volumes = self.problem.volumes.get(key);
             let is_candidate = self.problem.candidates.contains(key);
-            if volumes.is_none() && !is_candidate {
+            let devices = self.problem.devices.as_ref();
+            let claimant = devices
+                .filter(|it| it.pods.contains_key(key))
+                .map(|_| key.clone());
+            if volumes.is_none() && !is_candidate && claimant.is_none() {
                 plain[shape].push(*pod);
                 continue;
             }
             let key = Key {
                 volumes: volumes.cloned(),
                 is_candidate,
+                claimant,
                 ..keys[shape].clone()
             };
             groups.entry(key).or_default().push(*pod);
@@ -163,6 +171,7 @@ impl Grouper<'_> {
             volumes: key.volumes.map(Arc::new),
             alternatives,
             is_candidate: key.is_candidate,
+            claimant: key.claimant,
             members,
         }
     }
@@ -257,6 +266,7 @@ impl Grouper<'_> {
             host_ports: shape.host_ports.clone(),
             volumes: None,
             is_candidate: false,
+            claimant: None,
         }
     }
 }

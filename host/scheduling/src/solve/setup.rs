@@ -14,6 +14,7 @@ use super::prepared::Prepared;
 use super::topology::{GroupId, HOSTNAME_KEY, Place, Rule, Topology};
 use super::views::has_preference_taint;
 use super::vocabulary::Vocabulary;
+use crate::device::Allocator;
 use crate::error::PodError;
 use crate::problem::Problem;
 use crate::taints::untolerated;
@@ -32,8 +33,11 @@ impl<'a> Solver<'a> {
                 .volumes
                 .get(&pod.key)
                 .and_then(|volumes| volumes.error.clone());
-            if pod.shape.uses_resource_claims {
+            let claimed = problem.devices.as_ref().map(|it| it.pods.get(&pod.key));
+            if pod.shape.uses_resource_claims && claimed.is_none() {
                 refused.insert(index, PodError::ResourceClaims);
+            } else if let Some(error) = claimed.flatten().and_then(|it| it.error.clone()) {
+                refused.insert(index, PodError::Devices(error));
             } else if let Some(error) = volume_error {
                 refused.insert(index, PodError::Volumes(error));
             } else {
@@ -72,6 +76,7 @@ impl<'a> Solver<'a> {
             groups,
             nodes: Nodes::new(&prepared.nodes, &prepared.bounds, gone),
             counted,
+            devices: problem.devices.as_deref().map(Allocator::new),
             claims: Vec::new(),
             placed: 0,
             unit_prices: BTreeMap::new(),

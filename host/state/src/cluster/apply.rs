@@ -93,6 +93,12 @@ impl Cluster {
             Event::WorkloadDeleted(kind, key) => {
                 Arc::make_mut(&mut data.workloads).all.remove(&(kind, key));
             }
+            Event::DeviceObjectApplied(object) => {
+                Arc::make_mut(&mut data.devices).apply(*object);
+            }
+            Event::DeviceObjectDeleted(kind, key) => {
+                Arc::make_mut(&mut data.devices).remove(kind, &key);
+            }
             Event::NamespaceApplied(object) => {
                 let meta = &object.metadata;
                 Arc::make_mut(&mut data.namespaces).insert(
@@ -161,6 +167,8 @@ impl Cluster {
             | Event::ServiceApplied(_)
             | Event::ServiceDeleted(_)
             | Event::WorkloadDeleted(..)
+            | Event::DeviceObjectApplied(_)
+            | Event::DeviceObjectDeleted(..)
             | Event::NamespaceApplied(_)
             | Event::NamespaceDeleted(_)
             | Event::OfferingsChanged => {}

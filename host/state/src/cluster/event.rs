@@ -10,6 +10,7 @@ use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::api::storage::v1::{CSINode, StorageClass};
 use scheduling::pod::{InvalidPod, PodKey};
 
+use crate::devices::{DeviceKind, DeviceObject};
 use crate::workloads::{Workload, WorkloadKind};
 
 /// One fact for [`Cluster::apply`](super::Cluster::apply): an object as the API has it now, its absence, or a mark of our own.
@@ -75,6 +76,10 @@ pub enum Event {
     CapacityBufferApplied(Arc<CapacityBuffer>),
     /// A CapacityBuffer is gone.
     CapacityBufferDeleted(PodKey),
+    /// An object that tells of devices was added or changed.
+    DeviceObjectApplied(Box<DeviceObject>),
+    /// An object that tells of devices is gone.
+    DeviceObjectDeleted(DeviceKind, PodKey),
     /// A Namespace was added or changed.
     NamespaceApplied(Arc<v1::Namespace>),
     /// A Namespace is gone.

@@ -1,5 +1,7 @@
 //! The keys of a problem file that hold lists of objects.
 
+use crate::devices::DeviceKind;
+
 /// A list of a problem file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum List {
@@ -45,11 +47,19 @@ pub enum List {
     PodTemplates,
     /// CapacityBuffers.
     CapacityBuffers,
+    /// ResourceSlices.
+    ResourceSlices,
+    /// DeviceClasses.
+    DeviceClasses,
+    /// ResourceClaims.
+    ResourceClaims,
+    /// ResourceClaimTemplates.
+    ResourceClaimTemplates,
 }
 
 impl List {
     /// Every list.
-    pub const ALL: [Self; 21] = [
+    pub const ALL: [Self; 25] = [
         Self::Pods,
         Self::BoundPods,
         Self::NodePools,
@@ -71,6 +81,10 @@ impl List {
         Self::ReplicationControllers,
         Self::PodTemplates,
         Self::CapacityBuffers,
+        Self::ResourceSlices,
+        Self::DeviceClasses,
+        Self::ResourceClaims,
+        Self::ResourceClaimTemplates,
     ];
 
     /// Its key.
@@ -97,6 +111,10 @@ impl List {
             Self::ReplicationControllers => "replicationControllers",
             Self::PodTemplates => "podTemplates",
             Self::CapacityBuffers => "capacityBuffers",
+            Self::ResourceSlices => "resourceSlices",
+            Self::DeviceClasses => "deviceClasses",
+            Self::ResourceClaims => "resourceClaims",
+            Self::ResourceClaimTemplates => "resourceClaimTemplates",
         }
     }
 
@@ -107,6 +125,9 @@ impl List {
 
     /// The list that objects of a kind belong to; workloads that make pods have none.
     pub fn of_kind(api_version: &str, kind: &str) -> Option<Self> {
+        if api_version.starts_with("resource.k8s.io/") {
+            return DeviceKind::of(kind).map(Self::of_devices);
+        }
         Some(match (api_version, kind) {
             ("v1", "Pod") => Self::Pods,
             ("karpenter.sh/v1", "NodePool") => Self::NodePools,
@@ -126,5 +147,15 @@ impl List {
             ("autoscaling.x-k8s.io/v1beta1", "CapacityBuffer") => Self::CapacityBuffers,
             _ => return None,
         })
+    }
+
+    /// The list of a kind that tells of devices.
+    pub const fn of_devices(kind: DeviceKind) -> Self {
+        match kind {
+            DeviceKind::Slice => Self::ResourceSlices,
+            DeviceKind::Class => Self::DeviceClasses,
+            DeviceKind::Claim => Self::ResourceClaims,
+            DeviceKind::Template => Self::ResourceClaimTemplates,
+        }
     }
 }

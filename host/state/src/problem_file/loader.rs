@@ -22,6 +22,7 @@ use super::fault::{Fault, Faults};
 use super::list::List;
 use super::typed::{Misread, form_of, typed};
 use crate::cluster::{Cluster, Event};
+use crate::devices::{DeviceKind, DeviceObject, DeviceWorld};
 use crate::workloads::Workload;
 
 /// Conditions of a claim on whose node everything is done.
@@ -48,6 +49,7 @@ pub(super) enum Object {
     Service(Box<v1::Service>),
     Workload(List, Box<Workload>),
     CapacityBuffer(Box<CapacityBuffer>),
+    Device(Box<DeviceObject>),
 }
 
 impl Object {
@@ -77,7 +79,19 @@ impl Object {
             }
             List::PodTemplates => Self::workload(list, *typed::<v1::PodTemplate>(value, unread)?),
             List::CapacityBuffers => Self::CapacityBuffer(typed(value, unread)?),
+            List::ResourceSlices => Self::device(DeviceKind::Slice, value)?,
+            List::DeviceClasses => Self::device(DeviceKind::Class, value)?,
+            List::ResourceClaims => Self::device(DeviceKind::Claim, value)?,
+            List::ResourceClaimTemplates => Self::device(DeviceKind::Template, value)?,
         })
+    }
+
+    fn device(kind: DeviceKind, value: &Value) -> Result<Self, Misread> {
+        let object = DeviceObject::read(kind, value).map_err(|error| Misread {
+            field: "spec".to_owned(),
+            message: error.to_string(),
+        })?;
+        Ok(Self::Device(Box::new(object)))
     }
 
     fn workload(list: List, workload: impl Into<Workload>) -> Self {
@@ -94,6 +108,8 @@ pub struct Loader {
     nodes: Vec<v1::Node>,
     claims: Vec<NodeClaim>,
     budgets: Vec<PodDisruptionBudget>,
+    /// Pods with resource claims: the templates of these may come later.
+    claimants: Vec<(String, v1::Pod)>,
     /// Forms of objects that were looked through for fields that nobody reads.
     forms: BTreeSet<(List, u64)>,
 }
@@ -121,6 +137,7 @@ impl Loader {
             nodes: Vec::new(),
             claims: Vec::new(),
             budgets: Vec::new(),
+            claimants: Vec::new(),
             forms: BTreeSet::new(),
         }
     }
@@ -243,6 +260,7 @@ impl Loader {
                 }
                 Event::WorkloadApplied(it)
             }
+            Object::Device(it) => return self.device(place, *it),
             Object::CapacityBuffer(mut it) => {
                 default_namespace(&mut it.metadata);
                 if !self.is_new(place, List::CapacityBuffers, &it.metadata) {
@@ -263,6 +281,16 @@ impl Loader {
         self.apply(place, event);
     }
 
+    fn device(&mut self, place: &dyn Fn() -> String, mut object: DeviceObject) {
+        let is_namespaced = matches!(object.kind, DeviceKind::Claim | DeviceKind::Template);
+        if is_namespaced && object.key.namespace.is_empty() {
+            "default".clone_into(&mut object.key.namespace);
+        }
+        if self.is_new_key(place, List::of_devices(object.kind), &object.key) {
+            self.apply(place, Event::DeviceObjectApplied(Box::new(object)));
+        }
+    }
+
     fn pod(&mut self, place: &dyn Fn() -> String, list: List, mut pod: v1::Pod) {
         default_namespace(&mut pod.metadata);
         if !self.is_new(place, list, &pod.metadata) {
@@ -277,7 +305,12 @@ impl Loader {
         }
         if faults.0.is_empty() {
             self.namespace(&key.namespace);
-            self.apply(place, Event::PodApplied(Arc::new(pod)));
+            let claims = pod.spec.as_ref().and_then(|it| it.resource_claims.as_ref());
+            if claims.is_some_and(|it| !it.is_empty()) {
+                self.claimants.push((place(), pod));
+            } else {
+                self.apply(place, Event::PodApplied(Arc::new(pod)));
+            }
             return;
         }
         if !is_bound && list == List::Pods {
@@ -426,6 +459,13 @@ impl Loader {
     pub fn finish(mut self) -> World {
         join(&mut self.nodes, &mut self.claims);
         let nowhere = || "the file".to_owned();
+        for (place, mut pod) in std::mem::take(&mut self.claimants) {
+            let place = || place.clone();
+            for claim in make_claims(&mut pod, self.world.snapshot().devices()) {
+                self.apply(&place, Event::DeviceObjectApplied(Box::new(claim)));
+            }
+            self.apply(&place, Event::PodApplied(Arc::new(pod)));
+        }
         for mut namespace in std::mem::take(&mut self.namespaces).into_values() {
             let name = namespace.metadata.name.clone().unwrap_or_default();
             let labels = namespace.metadata.labels.get_or_insert_default();
@@ -490,6 +530,33 @@ fn settle(pod: &mut v1::Pod, list: List) -> bool {
         });
     }
     false
+}
+
+/// The claims that a pod's templates make, as the controller of claims would have made them.
+fn make_claims(pod: &mut v1::Pod, devices: &DeviceWorld) -> Vec<DeviceObject> {
+    let key = key_of(&pod.metadata);
+    let entries = pod.spec.as_ref().and_then(|it| it.resource_claims.as_ref());
+    let status = pod.status.get_or_insert_default();
+    let told = status.resource_claim_statuses.get_or_insert_default();
+    let mut made = Vec::new();
+    for entry in entries.into_iter().flatten() {
+        let Some(template) = &entry.resource_claim_template_name else {
+            continue;
+        };
+        if told.iter().any(|it| it.name == entry.name) {
+            continue;
+        }
+        let name = format!("{}-{}", key.name, entry.name);
+        let template = PodKey::new(&key.namespace, template);
+        if let Some(claim) = DeviceObject::claim_of(&template, devices, &name) {
+            made.push(claim);
+            told.push(v1::PodResourceClaimStatus {
+                name: entry.name.clone(),
+                resource_claim_name: Some(name),
+            });
+        }
+    }
+    made
 }
 
 /// Nodes and claims find each other by provider id; where a file leaves it out, the claim's `status.nodeName` tells.

@@ -1,0 +1,428 @@
+//! Dynamic resource allocation: which devices drivers offer, what pods claim, and which device suits which request.
+//!
+//! Reads the API group `resource.k8s.io` in any of its versions since v1beta1, of which the cluster serves some. The
+//! search for a combination belongs to `scheduling::device`. Answers to Karpenter's `pkg/scheduling/dynamicresources`.
+
+mod selector;
+mod wire;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use scheduling::device::{
+    Access, Alternative, Attribute, Count, Device, DeviceClaim, DeviceRequest, Devices,
+    MatchAttribute, PodDevices,
+};
+use scheduling::pod::{ClaimRef, Pod, PodKey};
+use scheduling::requirements::Requirements;
+use serde_json::Value;
+
+use crate::snapshot::Snapshot;
+use crate::volumes::node_term;
+use selector::Selectors;
+
+/// Kinds of the group that matter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum DeviceKind {
+    /// ResourceSlice.
+    Slice,
+    /// DeviceClass.
+    Class,
+    /// ResourceClaim.
+    Claim,
+    /// ResourceClaimTemplate.
+    Template,
+}
+
+/// An object of the group.
+#[derive(Debug, Clone)]
+pub struct DeviceObject {
+    /// Kind.
+    pub kind: DeviceKind,
+    /// Namespace and name.
+    pub key: PodKey,
+    parsed: Parsed,
+}
+
+#[derive(Debug, Clone)]
+enum Parsed {
+    Slice(Arc<wire::SliceSpec>),
+    Class(Arc<wire::ClassSpec>),
+    Claim(Arc<wire::Claim>),
+    Template(Arc<wire::ClaimSpec>),
+}
+
+/// Everything known of devices.
+#[derive(Debug, Clone, Default)]
+pub struct DeviceWorld {
+    slices: BTreeMap<String, Arc<wire::SliceSpec>>,
+    classes: BTreeMap<String, Arc<wire::ClassSpec>>,
+    claims: BTreeMap<PodKey, Arc<wire::Claim>>,
+    templates: BTreeMap<PodKey, Arc<wire::ClaimSpec>>,
+}
+
+/// What a pod's claims come to.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Resolved {
+    pub(crate) devices: Devices,
+    /// Where pods may go because of devices that they have already.
+    pub(crate) alternatives: BTreeMap<PodKey, Vec<Vec<Requirements>>>,
+}
+
+impl DeviceKind {
+    /// The kind of an object of the group `resource.k8s.io`.
+    pub fn of(kind: &str) -> Option<Self> {
+        match kind {
+            "ResourceSlice" => Some(Self::Slice),
+            "DeviceClass" => Some(Self::Class),
+            "ResourceClaim" => Some(Self::Claim),
+            "ResourceClaimTemplate" => Some(Self::Template),
+            _ => None,
+        }
+    }
+}
+
+impl DeviceObject {
+    /// Reads an object.
+    pub fn read(kind: DeviceKind, object: &Value) -> Result<Self, serde_json::Error> {
+        let text = |field: &str| object["metadata"][field].as_str().unwrap_or_default();
+        let spec = || object["spec"].clone();
+        let parsed = match kind {
+            DeviceKind::Slice => Parsed::Slice(Arc::new(serde_json::from_value(spec())?)),
+            DeviceKind::Class => Parsed::Class(Arc::new(serde_json::from_value(spec())?)),
+            DeviceKind::Claim => Parsed::Claim(Arc::new(serde_json::from_value(object.clone())?)),
+            DeviceKind::Template => {
+                Parsed::Template(Arc::new(serde_json::from_value(spec()["spec"].take())?))
+            }
+        };
+        Ok(Self {
+            kind,
+            key: PodKey::new(text("namespace"), text("name")),
+            parsed,
+        })
+    }
+
+    /// The claim that a template makes.
+    pub(crate) fn claim_of(template: &PodKey, world: &DeviceWorld, name: &str) -> Option<Self> {
+        let spec = world.templates.get(template)?;
+        let claim = wire::Claim {
+            spec: (**spec).clone(),
+            status: wire::ClaimStatus::default(),
+        };
+        Some(Self {
+            kind: DeviceKind::Claim,
+            key: PodKey::new(&template.namespace, name),
+            parsed: Parsed::Claim(Arc::new(claim)),
+        })
+    }
+}
+
+impl DeviceWorld {
+    pub(crate) fn apply(&mut self, object: DeviceObject) {
+        let DeviceObject {
+            kind: _,
+            key,
+            parsed,
+        } = object;
+        match parsed {
+            Parsed::Slice(it) => drop(self.slices.insert(key.name, it)),
+            Parsed::Class(it) => drop(self.classes.insert(key.name, it)),
+            Parsed::Claim(it) => drop(self.claims.insert(key, it)),
+            Parsed::Template(it) => drop(self.templates.insert(key, it)),
+        }
+    }
+
+    pub(crate) fn remove(&mut self, kind: DeviceKind, key: &PodKey) {
+        match kind {
+            DeviceKind::Slice => drop(self.slices.remove(&key.name)),
+            DeviceKind::Class => drop(self.classes.remove(&key.name)),
+            DeviceKind::Claim => drop(self.claims.remove(key)),
+            DeviceKind::Template => drop(self.templates.remove(key)),
+        }
+    }
+
+    /// What the pods' claims come to. Devices of claims whose pods all move are free for them again.
+    pub(crate) fn resolve(&self, snapshot: &Snapshot, pods: &[Arc<Pod>]) -> Resolved {
+        let moving: BTreeSet<&str> = pods.iter().map(|pod| pod.uid.as_str()).collect();
+        let is_released = |claim: &wire::Claim| claim.is_reserved_only_for(&moving);
+        let mut resolver = Resolver {
+            world: self,
+            stock: self.stock(snapshot, &is_released),
+            selectors: Selectors::default(),
+            claims: BTreeMap::new(),
+        };
+        let mut resolved = Resolved::default();
+        for pod in pods.iter().filter(|pod| pod.shape.uses_resource_claims) {
+            let mut of_pod = PodDevices::default();
+            let mut alternatives = Vec::new();
+            for claim in &pod.resource_claims {
+                match resolver.claim(&pod.key.namespace, claim, &is_released) {
+                    Ok(Claimed::Open(claim)) => of_pod.claims.push(claim),
+                    Ok(Claimed::Allocated(terms)) if terms.is_empty() => {}
+                    Ok(Claimed::Allocated(terms)) => alternatives.push(terms),
+                    Err(error) => {
+                        of_pod.error.get_or_insert(error);
+                    }
+                }
+            }
+            resolved.devices.pods.insert(pod.key.clone(), of_pod);
+            if !alternatives.is_empty() {
+                resolved.alternatives.insert(pod.key.clone(), alternatives);
+            }
+        }
+        resolved.devices.devices = resolver.stock.devices;
+        resolved.devices.counters = resolver.stock.counters;
+        resolved
+    }
+
+    /// The devices of the newest generation of every pool, those of nodes that are not ready for any left out.
+    fn stock(&self, snapshot: &Snapshot, is_released: &dyn Fn(&wire::Claim) -> bool) -> Stock {
+        let mut newest: BTreeMap<(&str, &str), i64> = BTreeMap::new();
+        for slice in self.slices.values() {
+            let known = newest.entry(slice.pool_key()).or_insert(i64::MIN);
+            *known = (*known).max(slice.pool.generation);
+        }
+        let mut pools: BTreeMap<(&str, &str), Vec<&wire::SliceSpec>> = BTreeMap::new();
+        for slice in self.slices.values() {
+            if newest.get(&slice.pool_key()) == Some(&slice.pool.generation) {
+                pools.entry(slice.pool_key()).or_default().push(slice);
+            }
+        }
+        let taken: BTreeSet<(&str, &str, &str)> = self
+            .claims
+            .values()
+            .filter(|claim| !is_released(claim))
+            .flat_map(|claim| claim.devices())
+            .collect();
+        let mut stock = Stock::default();
+        for ((driver, pool), slices) in pools {
+            let names = slices.iter().flat_map(|it| &it.devices);
+            let mut names: Vec<&str> = names.map(|it| it.name.as_str()).collect();
+            let count = names.len();
+            names.sort_unstable();
+            names.dedup();
+            // Two devices of one name cannot be told apart, so none of the pool is to be had.
+            if names.len() < count {
+                continue;
+            }
+            let wanted = slices.iter().map(|it| it.pool.resource_slice_count).max();
+            let is_complete = wanted == i64::try_from(slices.len()).ok();
+            let first = stock.counters.len();
+            let counters = stock.counters_of(&slices);
+            for slice in &slices {
+                for device in &slice.devices {
+                    let Some(access) = access_of(snapshot, slice, device) else {
+                        continue;
+                    };
+                    stock.devices.push(Device {
+                        driver: driver.to_owned(),
+                        pool: pool.to_owned(),
+                        name: device.name.clone(),
+                        access,
+                        attributes: attributes_of(driver, device),
+                        takes: device.body().takes(&counters),
+                        is_of_complete_pool: is_complete,
+                        is_taken: taken.contains(&(driver, pool, device.name.as_str())),
+                    });
+                    stock.facts.push(selector::Facts::of(driver, device.body()));
+                }
+            }
+            stock.spend(first);
+        }
+        stock
+    }
+}
+
+/// Devices, what selectors see of them, and counters.
+#[derive(Debug, Default)]
+struct Stock {
+    devices: Vec<Device>,
+    facts: Vec<selector::Facts>,
+    counters: Vec<i64>,
+    spent: usize,
+}
+
+impl Stock {
+    /// Numbers the counters of a pool, by set and name.
+    fn counters_of(&mut self, slices: &[&wire::SliceSpec]) -> BTreeMap<(String, String), usize> {
+        let mut numbers = BTreeMap::new();
+        let sets = slices.iter().flat_map(|it| &it.shared_counters);
+        for set in sets {
+            for (name, counter) in &set.counters {
+                numbers.insert((set.name.clone(), name.clone()), self.counters.len());
+                self.counters.push(counter.millis());
+            }
+        }
+        numbers
+    }
+
+    /// Takes what devices in use have of the counters numbered last.
+    fn spend(&mut self, first: usize) {
+        for device in self
+            .devices
+            .iter()
+            .skip(self.spent)
+            .filter(|it| it.is_taken)
+        {
+            for (counter, amount) in &device.takes {
+                if *counter >= first {
+                    self.counters[*counter] -= amount;
+                }
+            }
+        }
+        self.spent = self.devices.len();
+    }
+}
+
+/// Where a device can be used; `None` while its node is not ready for any, or going.
+fn access_of(
+    snapshot: &Snapshot,
+    slice: &wire::SliceSpec,
+    device: &wire::SliceDevice,
+) -> Option<Access> {
+    let body = device.body();
+    let node = slice.node_name.as_ref().or(body.node_name.as_ref());
+    if let Some(name) = node {
+        let node = snapshot.node(name)?;
+        let is_ready = node.is_initialized() && !node.is_marked_for_deletion();
+        return is_ready.then(|| Access::Node(name.clone()));
+    }
+    if slice.all_nodes == Some(true) || body.all_nodes == Some(true) {
+        return Some(Access::Everywhere);
+    }
+    let selector = slice
+        .node_selector
+        .as_ref()
+        .or(body.node_selector.as_ref())?;
+    let terms = selector.node_selector_terms.iter().map(node_term);
+    Some(Access::Selected(terms.collect()))
+}
+
+fn attributes_of(driver: &str, device: &wire::SliceDevice) -> BTreeMap<String, Attribute> {
+    let attributes = device.body().attributes.iter();
+    let attributes = attributes.filter_map(|(name, value)| {
+        let name = if name.contains('/') {
+            name.clone()
+        } else {
+            format!("{driver}/{name}")
+        };
+        Some((name, value.value()?))
+    });
+    attributes.collect()
+}
+
+/// What a claim comes to.
+enum Claimed {
+    /// Nothing is allocated to it.
+    Open(Arc<DeviceClaim>),
+    /// Its devices can be used from nodes that satisfy one of these; from any when there is none.
+    Allocated(Vec<Requirements>),
+}
+
+struct Resolver<'a> {
+    world: &'a DeviceWorld,
+    stock: Stock,
+    selectors: Selectors,
+    claims: BTreeMap<PodKey, Result<Arc<DeviceClaim>, String>>,
+}
+
+impl Resolver<'_> {
+    fn claim(
+        &mut self,
+        namespace: &str,
+        claim: &ClaimRef,
+        is_released: &dyn Fn(&wire::Claim) -> bool,
+    ) -> Result<Claimed, String> {
+        let name = match claim {
+            ClaimRef::Named(name) => name,
+            ClaimRef::Awaited(entry) => {
+                return Err(format!("the resourceclaim for {entry:?} is not made yet"));
+            }
+        };
+        let key = PodKey::new(namespace, name);
+        let world = self.world;
+        let object = world.claims.get(&key);
+        let object = object.ok_or_else(|| format!("resourceclaim {name:?} not found"))?;
+        if let Some(allocation) = &object.status.allocation
+            && !is_released(object)
+        {
+            let terms = allocation.node_selector.iter();
+            let terms = terms.flat_map(|it| &it.node_selector_terms);
+            return Ok(Claimed::Allocated(terms.map(node_term).collect()));
+        }
+        if let Some(known) = self.claims.get(&key) {
+            return known.clone().map(Claimed::Open);
+        }
+        let requests = object.spec.devices.requests.iter();
+        let requests: Result<Vec<_>, _> = requests.map(|it| self.request(it)).collect();
+        let constraints = object.spec.devices.constraints.iter();
+        let constraints = constraints.filter_map(|it| {
+            Some(MatchAttribute {
+                requests: it.requests.clone(),
+                attribute: it.match_attribute.clone()?,
+            })
+        });
+        let open = requests.map(|requests| {
+            Arc::new(DeviceClaim {
+                key: key.clone(),
+                requests,
+                constraints: constraints.collect(),
+            })
+        });
+        let open = open.map_err(|error| format!("resourceclaim {name:?}, {error}"));
+        self.claims.insert(key, open.clone());
+        open.map(Claimed::Open)
+    }
+
+    fn request(&mut self, request: &wire::Request) -> Result<DeviceRequest, String> {
+        let name = &request.name;
+        let alternatives: Result<Vec<_>, String> = if request.first_available.is_empty() {
+            let one = request.exactly.as_ref().unwrap_or(&request.inline);
+            self.alternative(name.clone(), one).map(|it| vec![it])
+        } else {
+            let subs = request.first_available.iter();
+            let subs = subs.map(|it| {
+                let sub = it.name.as_deref().unwrap_or_default();
+                self.alternative(format!("{name}/{sub}"), it)
+            });
+            subs.collect()
+        };
+        Ok(DeviceRequest {
+            name: name.clone(),
+            alternatives: alternatives.map_err(|error| format!("request {name:?}, {error}"))?,
+        })
+    }
+
+    fn alternative(
+        &mut self,
+        name: String,
+        wanted: &wire::ExactRequest,
+    ) -> Result<Alternative, String> {
+        if wanted.admin_access == Some(true) {
+            return Err("admin access is not supported".to_owned());
+        }
+        let class = wanted.device_class_name.as_deref().unwrap_or_default();
+        let Some(of_class) = self.world.classes.get(class) else {
+            return Err(format!("deviceclass {class:?} not found"));
+        };
+        let count = match wanted.allocation_mode.as_deref().unwrap_or("ExactCount") {
+            "All" => Count::All,
+            "ExactCount" => Count::Exactly(usize::try_from(wanted.count.unwrap_or(1)).unwrap_or(0)),
+            other => return Err(format!("allocation mode {other:?} is unknown")),
+        };
+        let selectors = of_class.selectors.iter().chain(&wanted.selectors);
+        let expressions = selectors.filter_map(|it| it.cel.as_ref());
+        let expressions: Vec<&str> = expressions.map(|it| it.expression.as_str()).collect();
+        let mut candidates = Vec::new();
+        for (at, facts) in self.stock.facts.iter().enumerate() {
+            if self.selectors.admit(&expressions, facts)? {
+                candidates.push(at);
+            }
+        }
+        Ok(Alternative {
+            name,
+            count,
+            candidates,
+        })
+    }
+}

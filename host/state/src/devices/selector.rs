@@ -1,0 +1,153 @@
+//! Selectors of devices: CEL over what a driver tells of a device.
+//!
+//! Quantities are whole thousandths and versions are texts, both with the methods that Kubernetes gives them.
+
+#![expect(
+    clippy::needless_pass_by_value,
+    reason = "CEL hands arguments to functions by value"
+)]
+
+use std::cmp::Ordering;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use cel::extractors::This;
+use cel::{Context, ExecutionError, Program, Value};
+use scheduling::device::Attribute;
+use serde::Serialize;
+
+use super::wire::DeviceBody;
+
+/// What selectors see of a device.
+#[derive(Debug, Serialize)]
+pub(super) struct Facts {
+    driver: String,
+    /// By domain and name.
+    attributes: BTreeMap<String, BTreeMap<String, Fact>>,
+    capacity: BTreeMap<String, BTreeMap<String, Fact>>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+enum Fact {
+    Number(i64),
+    Truth(bool),
+    Text(String),
+}
+
+/// Compiled selectors, by their text.
+#[derive(Default)]
+pub(super) struct Selectors {
+    programs: BTreeMap<String, Result<Arc<Program>, String>>,
+}
+
+impl Facts {
+    pub(super) fn of(driver: &str, body: &DeviceBody) -> Self {
+        let split = |name: &str| match name.split_once('/') {
+            Some((domain, name)) => (domain.to_owned(), name.to_owned()),
+            None => (driver.to_owned(), name.to_owned()),
+        };
+        let own = || BTreeMap::from([(driver.to_owned(), BTreeMap::new())]);
+        let (mut attributes, mut capacity) = (own(), own());
+        for (name, value) in &body.attributes {
+            let fact = match value.value() {
+                Some(Attribute::Int(number)) => Fact::Number(number),
+                Some(Attribute::Bool(truth)) => Fact::Truth(truth),
+                Some(Attribute::Text(text) | Attribute::Version(text)) => Fact::Text(text),
+                None => continue,
+            };
+            let (domain, name) = split(name);
+            attributes.entry(domain).or_default().insert(name, fact);
+        }
+        for (name, amount) in &body.capacity {
+            let (domain, name) = split(name);
+            let fact = Fact::Number(amount.millis());
+            capacity.entry(domain).or_default().insert(name, fact);
+        }
+        Self {
+            driver: driver.to_owned(),
+            attributes,
+            capacity,
+        }
+    }
+}
+
+impl Selectors {
+    /// Whether all expressions hold for a device; one that stumbles over it, as over an attribute that it lacks, does
+    /// not hold.
+    pub(super) fn admit(&mut self, expressions: &[&str], facts: &Facts) -> Result<bool, String> {
+        let mut context = Context::default();
+        let functions = [
+            context.add_function("quantity", quantity),
+            context.add_function("semver", semver),
+            context.add_function("compareTo", compare_to),
+            context.add_function("isGreaterThan", is_greater_than),
+            context.add_function("isLessThan", is_less_than),
+        ];
+        if let Some(error) = functions.into_iter().find_map(Result::err) {
+            return Err(format!("a function was refused: {error}"));
+        }
+        let device = cel::to_value(facts).map_err(|error| error.to_string())?;
+        context.add_variable_from_value("device", device);
+        for expression in expressions {
+            let program = self.program(expression)?;
+            match program.execute(&context) {
+                Ok(Value::Bool(true)) => {}
+                Ok(_) | Err(_) => return Ok(false),
+            }
+        }
+        Ok(true)
+    }
+
+    fn program(&mut self, expression: &str) -> Result<Arc<Program>, String> {
+        if let Some(known) = self.programs.get(expression) {
+            return known.clone();
+        }
+        let program = Program::compile(expression).map(Arc::new);
+        let program =
+            program.map_err(|error| format!("selector {expression:?} does not compile: {error}"));
+        self.programs.insert(expression.to_owned(), program.clone());
+        program
+    }
+}
+
+fn quantity(text: Arc<String>) -> Result<i64, ExecutionError> {
+    apis::quantity::parse_millis(&text)
+        .map_err(|error| ExecutionError::function_error("quantity", error.to_string()))
+}
+
+fn semver(text: Arc<String>) -> Arc<String> {
+    text
+}
+
+fn compare_to(This(this): This<Value>, other: Value) -> Result<i64, ExecutionError> {
+    compare(&this, &other).map(|it| it as i64)
+}
+
+fn is_greater_than(This(this): This<Value>, other: Value) -> Result<bool, ExecutionError> {
+    compare(&this, &other).map(Ordering::is_gt)
+}
+
+fn is_less_than(This(this): This<Value>, other: Value) -> Result<bool, ExecutionError> {
+    compare(&this, &other).map(Ordering::is_lt)
+}
+
+fn compare(this: &Value, other: &Value) -> Result<Ordering, ExecutionError> {
+    match (this, other) {
+        (Value::Int(this), Value::Int(other)) => Ok(this.cmp(other)),
+        (Value::String(this), Value::String(other)) => Ok(version(this).cmp(&version(other))),
+        _ => Err(ExecutionError::function_error(
+            "compareTo",
+            "takes two quantities or two versions",
+        )),
+    }
+}
+
+/// Numbers of a version, and whether it is a release: those come after their previews.
+fn version(text: &str) -> (Vec<u64>, bool, String) {
+    let bare = text.trim_start_matches('v');
+    let bare = bare.split('+').next().unwrap_or(bare);
+    let (numbers, preview) = bare.split_once('-').unwrap_or((bare, ""));
+    let numbers = numbers.split('.').map(|it| it.parse().unwrap_or(0));
+    (numbers.collect(), preview.is_empty(), preview.to_owned())
+}
