@@ -12,7 +12,7 @@ use apis::labels;
 use jiff::Timestamp;
 use scheduling::instance_type::InstanceType;
 use scheduling::pod::{Pod, PodKey};
-use scheduling::problem::{Options, Pool, Problem};
+use scheduling::problem::{DaemonPod, ExistingNode, Options, Pool, Problem};
 use scheduling::requirements::Operator;
 
 use crate::capacity_buffer;
@@ -156,17 +156,68 @@ pub fn base_problem(
         instance_types: Arc::clone(&it.instance_types),
         in_use: snapshot.pool_resources(it.node_pool.metadata.name.as_deref().unwrap_or_default()),
     };
+    let expected = expected_volumes(pools);
     Problem {
         pools: pools.iter().map(pool).collect(),
         nodes: snapshot
             .nodes()
-            .map(|node| Arc::new(snapshot.existing_node(node, now)))
+            .map(|node| snapshot.existing_node(node, now))
+            .map(|node| Arc::new(expecting_volumes(node, snapshot, &expected)))
             .collect(),
-        daemons: snapshot.daemon_pods(),
+        daemons: daemon_pods(snapshot, options.ignores_devices),
         namespaces: snapshot.namespaces().clone(),
         in_use: snapshot.in_use(),
         ..Problem::new(options)
     }
+}
+
+/// One pod a DaemonSet. Those that claim devices count where devices are looked at; what they get is their own affair.
+fn daemon_pods(snapshot: &Snapshot, ignores_devices: bool) -> Vec<DaemonPod> {
+    let mut daemons = snapshot.daemon_pods();
+    if !ignores_devices {
+        for daemon in &mut daemons {
+            if daemon.shape.uses_resource_claims {
+                Arc::make_mut(&mut daemon.shape).uses_resource_claims = false;
+            }
+        }
+    }
+    daemons
+}
+
+/// Volume limits of types that have any, by pool and type.
+type ExpectedVolumes<'a> = BTreeMap<(&'a str, &'a str), &'a BTreeMap<String, u32>>;
+
+fn expected_volumes(pools: &[PoolTypes]) -> ExpectedVolumes<'_> {
+    let mut expected = ExpectedVolumes::new();
+    for pool in pools {
+        let name = pool.node_pool.metadata.name.as_deref().unwrap_or_default();
+        for it in pool.instance_types.iter() {
+            if !it.volume_attachment_limits.is_empty() {
+                expected.insert((name, it.name.as_str()), &it.volume_attachment_limits);
+            }
+        }
+    }
+    expected
+}
+
+/// The node with what its type says about drivers that are not published yet.
+fn expecting_volumes(
+    mut node: ExistingNode,
+    snapshot: &Snapshot,
+    expected: &ExpectedVolumes<'_>,
+) -> ExistingNode {
+    let pool = node.pool.as_deref().unwrap_or_default();
+    let of_type = node.labels.get(labels::INSTANCE_TYPE);
+    let Some(limits) = of_type.and_then(|it| expected.get(&(pool, it.as_str()))) else {
+        return node;
+    };
+    let published = snapshot.volumes().limits.get(&node.name);
+    for (driver, limit) in *limits {
+        if published.is_none_or(|it| !it.contains_key(driver)) {
+            node.volume_limits.insert(driver.clone(), *limit);
+        }
+    }
+    node
 }
 
 /// Adds pods to a problem together with their volumes.

@@ -271,7 +271,11 @@ impl Snapshot {
             is_initialized: node.is_initialized(),
             is_schedulable: !node.is_marked_for_deletion(),
             is_settling: self.is_settling(node, now),
-            volume_limits: limits.cloned().unwrap_or_default(),
+            volume_limits: limits
+                .into_iter()
+                .flatten()
+                .filter_map(|(driver, limit)| Some((driver.clone(), (*limit)?)))
+                .collect(),
             volumes: self.volumes().attached(bound.pods()),
         }
     }

@@ -49,8 +49,8 @@ pub struct Volumes {
     pub(crate) claims: BTreeMap<String, BTreeMap<String, Arc<ClaimedVolume>>>,
     pub(crate) volumes: BTreeMap<String, Arc<Volume>>,
     pub(crate) classes: BTreeMap<String, Arc<StorageClass>>,
-    /// Limits by node and driver.
-    pub(crate) limits: BTreeMap<String, BTreeMap<String, u32>>,
+    /// Limits by node and published driver; a driver without a count is unbounded.
+    pub(crate) limits: BTreeMap<String, BTreeMap<String, Option<u32>>>,
 }
 
 /// Why a pod's volume cannot be used.
@@ -188,9 +188,10 @@ impl Volumes {
             .spec
             .drivers
             .iter()
-            .filter_map(|driver| {
-                let count = driver.allocatable.as_ref()?.count?;
-                Some((driver.name.clone(), u32::try_from(count).ok()?))
+            .map(|driver| {
+                let count = driver.allocatable.as_ref().and_then(|it| it.count);
+                let count = count.and_then(|it| u32::try_from(it).ok());
+                (driver.name.clone(), count)
             })
             .collect();
         self.limits
