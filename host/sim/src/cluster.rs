@@ -387,6 +387,15 @@ pub(crate) fn controller_of(object: &Value) -> Option<Owner> {
     })
 }
 
+/// Whether the object's controller is the one with this UID.
+pub(crate) fn is_controlled_by(object: &Value, uid: &str) -> bool {
+    let references = object["metadata"]["ownerReferences"].as_array();
+    references.is_some_and(|references| {
+        let controller = references.iter().find(|it| it["controller"] == true);
+        controller.is_some_and(|it| it["uid"] == uid)
+    })
+}
+
 /// The UID of an object.
 pub(crate) fn uid(object: &Value) -> &str {
     object["metadata"]["uid"].as_str().unwrap_or_default()

@@ -141,6 +141,15 @@ fn item_step(keys: &ListKeys, item: &Value) -> Option<String> {
 
 /// All paths to values in an object, with the values.
 pub(super) fn leaves<'a>(shape: Shape<'a>, object: &'a Value) -> Vec<(Path, &'a Value)> {
+    leaves_unlike(shape, object, None)
+}
+
+/// The leaves of those parts of the object that another does not share: most writes change little.
+fn leaves_unlike<'a>(
+    shape: Shape<'a>,
+    object: &'a Value,
+    other: Option<&Value>,
+) -> Vec<(Path, &'a Value)> {
     let mut found = Vec::new();
     let Some(map) = object.as_object() else {
         return found;
@@ -149,7 +158,8 @@ pub(super) fn leaves<'a>(shape: Shape<'a>, object: &'a Value) -> Vec<(Path, &'a 
         if matches!(name.as_str(), "apiVersion" | "kind") {
             continue;
         }
-        walk(shape, name, value, &mut Vec::new(), &mut found);
+        let other = other.and_then(|it| it.get(name));
+        walk(shape, name, (value, other), &mut Vec::new(), &mut found);
     }
     found
 }
@@ -171,13 +181,13 @@ const SERVER_OWNED: [&str; 10] = [
 fn walk<'a>(
     parent: Shape<'a>,
     name: &'a str,
-    value: &'a Value,
+    (value, other): (&'a Value, Option<&Value>),
     path: &mut Path,
     found: &mut Vec<(Path, &'a Value)>,
 ) {
     let is_server_owned =
         path.len() == 1 && path[0] == "f:metadata" && SERVER_OWNED.contains(&name);
-    if is_server_owned || value.is_null() {
+    if is_server_owned || value.is_null() || other == Some(value) {
         return;
     }
     path.push(format!("f:{name}"));
@@ -185,7 +195,8 @@ fn walk<'a>(
     match value {
         Value::Object(map) if !map.is_empty() && !shape.is_atomic_map() => {
             for (inner, value) in map {
-                walk(shape, inner, value, path, found);
+                let other = other.and_then(|it| it.get(inner));
+                walk(shape, inner, (value, other), path, found);
             }
         }
         Value::Array(items) => walk_list(parent, name, (value, items), path, found),
@@ -217,7 +228,7 @@ fn walk_list<'a>(
         match item.as_object() {
             Some(map) => {
                 for (inner, value) in map {
-                    walk(shape, inner, value, path, found);
+                    walk(shape, inner, (value, None), path, found);
                 }
             }
             None => found.push((path.clone(), item)),
@@ -383,8 +394,8 @@ pub(super) fn after_update(
         return;
     }
     let shape = Shape::of(kind);
-    let before: Vec<_> = leaves(shape, old);
-    let after: Vec<_> = leaves(shape, object);
+    let before: Vec<_> = leaves_unlike(shape, old, Some(object));
+    let after: Vec<_> = leaves_unlike(shape, object, Some(old));
     let was: std::collections::BTreeMap<&Path, &Value> =
         before.iter().map(|(p, v)| (p, *v)).collect();
     let is: BTreeSet<&Path> = after.iter().map(|(p, _)| p).collect();

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::{job::finished, owner_reference};
 use crate::api_server::{ObjectKey, Resource};
-use crate::cluster::{Cluster, Timer, controller_of, is_deleting, uid};
+use crate::cluster::{Cluster, Timer, is_controlled_by, is_deleting, uid};
 use crate::machine::later;
 use crate::status::{event, time_text};
 
@@ -42,10 +42,9 @@ impl Cluster {
             self.timers.set(next, Timer::CronJob(key.clone()));
             return;
         }
-        let running = self.table(&Resource::JOBS).any(|(_, job)| {
-            finished(job).is_none()
-                && controller_of(job).is_some_and(|owner| owner.uid == uid(&cron))
-        });
+        let running = self
+            .table(&Resource::JOBS)
+            .any(|(_, job)| finished(job).is_none() && is_controlled_by(job, uid(&cron)));
         if !(running && cron["spec"]["concurrencyPolicy"] == "Forbid") {
             self.create_cron_run(key, &cron, next);
         }

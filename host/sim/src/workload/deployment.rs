@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::{int_or_percent, integer, owner_reference, template_hash};
 use crate::api_server::{DeleteOptions, ObjectKey, Resource};
-use crate::cluster::{Cluster, controller_of, is_deleting, uid};
+use crate::cluster::{Cluster, is_controlled_by, is_deleting, uid};
 use crate::status::set_condition;
 
 const HASH_LABEL: &str = "pod-template-hash";
@@ -24,9 +24,7 @@ impl Cluster {
         let sets: Vec<Arc<Value>> = self
             .table(&Resource::REPLICA_SETS)
             .filter(|(other, _)| other.namespace == key.namespace)
-            .filter(|(_, set)| {
-                controller_of(set).is_some_and(|owner| owner.uid == uid(&deployment))
-            })
+            .filter(|(_, set)| is_controlled_by(set, uid(&deployment)))
             .map(|(_, set)| Arc::clone(set))
             .collect();
         let is_new = |set: &&Arc<Value>| set["metadata"]["labels"][HASH_LABEL] == hash.as_str();
