@@ -114,6 +114,7 @@ annotations:
   "INTERRUPTION_QUEUE" $settings.interruptionQueue
   "ISOLATED_VPC" $settings.isolatedVPC
   "KARPENTER_SERVICE" (include "mortise.fullname" .)
+  "LEGACY_NODE_REPAIR" $settings.legacyNodeRepair
   "LOG_ERROR_OUTPUT_PATHS" (join "," .Values.logErrorOutputPaths)
   "LOG_LEVEL" .Values.logLevel
   "LOG_OUTPUT_PATHS" (join "," .Values.logOutputPaths)

@@ -12,6 +12,7 @@ mod error;
 #[cfg(test)]
 mod fake;
 mod hash;
+mod interruption;
 mod kubelet;
 mod launch;
 mod node_class;
@@ -38,5 +39,6 @@ pub mod security_group;
 pub mod subnet;
 pub mod unavailable_offerings;
 
+pub use interruption::SqsInterruptionQueue;
 pub use options::AwsOptions;
 pub use provider::{AwsApis, AwsProvider};

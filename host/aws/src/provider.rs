@@ -33,7 +33,7 @@ use crate::pricing::PricingProvider;
 use crate::seam::{Ec2Api, IamApi, PricingApi, SsmApi};
 use crate::security_group::SecurityGroupProvider;
 use crate::subnet::SubnetProvider;
-use crate::unavailable_offerings::UnavailableOfferings;
+use crate::unavailable_offerings::{Offered, UnavailableOfferings};
 
 /// The services behind the seam.
 #[derive(Clone)]
@@ -150,6 +150,16 @@ impl AwsProvider {
     /// Marks that others, such as interruption notices, add to.
     pub fn unavailable_offerings(&self) -> &UnavailableOfferings {
         &self.unavailable
+    }
+
+    /// Notes that an offering cannot be had for now.
+    pub(crate) fn mark_unavailable(&self, offered: Offered<'_>) {
+        self.unavailable.mark(offered, None, self.clock.now());
+    }
+
+    /// Notes that a reservation has no slot left.
+    pub(crate) fn empty_reservation(&self, id: &str) {
+        self.reservations.set(id, 0);
     }
 
     /// The prices in use.
@@ -343,10 +353,17 @@ impl CloudProvider for AwsProvider {
         let minutes = |condition_type: &str, status: &str, minutes: u64| RepairPolicy {
             condition_type: condition_type.to_owned(),
             condition_status: status.to_owned(),
+            reason_regex: ".*".to_owned(),
             toleration_seconds: minutes * 60,
+            // A node that is this sick for this long drains nothing.
+            termination_grace_period_seconds: Some(0),
+            priority: 0,
         };
         vec![
-            minutes("Ready", "False", 30),
+            RepairPolicy {
+                reason_regex: String::new(),
+                ..minutes("Ready", "False", 30)
+            },
             minutes("Ready", "Unknown", 30),
             minutes("AcceleratedHardwareReady", "False", 10),
             minutes("StorageReady", "False", 30),

@@ -71,7 +71,10 @@ use aws_sdk_pricing::operation::get_products::{GetProductsInput, GetProductsOutp
 use aws_sdk_ssm::operation::get_parameter::{GetParameterInput, GetParameterOutput};
 
 use crate::pricing::pricing_endpoint_region;
-use crate::seam::{ApiError, ApiResult, CODE_TRANSPORT, Ec2Api, Fault, IamApi, PricingApi, SsmApi};
+use crate::seam::{
+    ApiError, ApiResult, CODE_TRANSPORT, Ec2Api, Fault, IamApi, PricingApi, QueueMessage, SqsApi,
+    SsmApi,
+};
 
 /// How long one HTTP exchange may take; CreateFleet can be slow.
 const OPERATION_TIMEOUT: Duration = Duration::from_mins(4);
@@ -83,6 +86,7 @@ pub struct SdkClients {
     iam: aws_sdk_iam::Client,
     ssm: aws_sdk_ssm::Client,
     pricing: aws_sdk_pricing::Client,
+    sqs: aws_sdk_sqs::Client,
     region: Option<String>,
 }
 
@@ -114,6 +118,7 @@ impl SdkClients {
             iam: aws_sdk_iam::Client::new(&config),
             ssm: aws_sdk_ssm::Client::new(&config),
             pricing: aws_sdk_pricing::Client::from_conf(pricing),
+            sqs: aws_sdk_sqs::Client::new(&config),
             region,
         }
     }
@@ -159,6 +164,51 @@ macro_rules! send {
             .await
             .map_err(|error| api_error(&error))
     };
+}
+
+/// Messages taken at a time, seconds waited for them, and seconds for which nobody else gets them.
+const QUEUE_BATCH: i32 = 10;
+const QUEUE_WAIT_SECONDS: i32 = 20;
+const QUEUE_HIDDEN_SECONDS: i32 = 20;
+
+#[async_trait]
+impl SqsApi for SdkClients {
+    async fn queue_url(&self, name: &str) -> ApiResult<String> {
+        let answer = self.sqs.get_queue_url().queue_name(name).send().await;
+        let answer = answer.map_err(|error| api_error(&error))?;
+        Ok(answer.queue_url.unwrap_or_default())
+    }
+
+    async fn receive(&self, queue_url: &str) -> ApiResult<Vec<QueueMessage>> {
+        let answer = self
+            .sqs
+            .receive_message()
+            .queue_url(queue_url)
+            .max_number_of_messages(QUEUE_BATCH)
+            .wait_time_seconds(QUEUE_WAIT_SECONDS)
+            .visibility_timeout(QUEUE_HIDDEN_SECONDS)
+            .send()
+            .await;
+        let answer = answer.map_err(|error| api_error(&error))?;
+        let messages = answer.messages.unwrap_or_default().into_iter();
+        Ok(messages
+            .map(|it| QueueMessage {
+                receipt: it.receipt_handle.unwrap_or_default(),
+                body: it.body.unwrap_or_default(),
+            })
+            .collect())
+    }
+
+    async fn delete(&self, queue_url: &str, receipt: &str) -> ApiResult<()> {
+        let deleted = self
+            .sqs
+            .delete_message()
+            .queue_url(queue_url)
+            .receipt_handle(receipt)
+            .send()
+            .await;
+        deleted.map(drop).map_err(|error| api_error(&error))
+    }
 }
 
 #[async_trait]

@@ -111,6 +111,28 @@ impl ApiError {
 /// What every operation answers.
 pub type ApiResult<T> = Result<T, ApiError>;
 
+/// A message on a queue.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct QueueMessage {
+    /// With which it is deleted.
+    pub receipt: String,
+    /// What was sent.
+    pub body: String,
+}
+
+/// The SQS operations in use. The SDK's own types would bring nothing but their names.
+#[async_trait]
+pub trait SqsApi: Send + Sync {
+    /// Address of the queue of a name.
+    async fn queue_url(&self, name: &str) -> ApiResult<String>;
+
+    /// Up to ten messages, waited for up to twenty seconds, and hidden from others for as long.
+    async fn receive(&self, queue_url: &str) -> ApiResult<Vec<QueueMessage>>;
+
+    /// Takes a message off the queue.
+    async fn delete(&self, queue_url: &str, receipt: &str) -> ApiResult<()>;
+}
+
 /// The EC2 operations in use.
 #[async_trait]
 pub trait Ec2Api: Send + Sync {

@@ -5,8 +5,10 @@
 
 mod clock;
 mod error;
+mod interruption;
 mod provider;
 
 pub use clock::Clock;
 pub use error::CloudProviderError;
+pub use interruption::{Interruption, InterruptionKind, InterruptionQueue};
 pub use provider::{CloudProvider, LaunchRequest, Launched, NodeClassStatus, RepairPolicy};

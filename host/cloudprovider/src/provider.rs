@@ -69,8 +69,14 @@ pub struct RepairPolicy {
     pub condition_type: String,
     /// Status of the condition that is unhealthy.
     pub condition_status: String,
+    /// Matches anywhere in the condition's reason. Exactly one policy has none: it is the fallback of all.
+    pub reason_regex: String,
     /// How long the status must last.
     pub toleration_seconds: u64,
+    /// How long the drain may take: `None` as the claim says, zero by force.
+    pub termination_grace_period_seconds: Option<u64>,
+    /// 0 to 100; greater first.
+    pub priority: u32,
 }
 
 /// A cloud, as the controllers see it. Every method may be called again after any failure.

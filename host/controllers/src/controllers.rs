@@ -6,7 +6,7 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, RwLock};
 use std::time::Duration;
 
-use cloudprovider::{Clock, CloudProvider};
+use cloudprovider::{Clock, CloudProvider, InterruptionQueue};
 use disruption::hooks::{BudgetsHook, ConsolidationHook};
 use futures::future::FutureExt;
 use kube::Client;
@@ -16,9 +16,11 @@ use tokio::task::JoinSet;
 
 use crate::capacity_buffer::{self, BufferNodes};
 use crate::feed::DecisionFeed;
+use crate::interruption::InterruptionController;
 use crate::measured_provider::MeasuredProvider;
 use crate::metrics::Metrics;
 use crate::node::eviction::{EvictionKey, EvictionQueue};
+use crate::node::health::Health;
 use crate::node::termination::Termination;
 use crate::node_claim::finalize::Finalizer;
 use crate::node_claim::launch::Launcher;
@@ -40,7 +42,8 @@ use crate::recorder::{Publisher, Recorder};
 use crate::runtime::{Profile, Reconciler, run};
 use crate::settings::Settings;
 use crate::shell::{Objects, SharedLedger, Shell};
-use crate::voluntary_disruption::VoluntaryDisruption;
+use crate::static_capacity::{StaticCapacity, StaticPools};
+use crate::voluntary_disruption::{VoluntaryDisruption, repair_policies};
 use crate::watches::{self, Progress, Queues, Router};
 use crate::work_queue::{BackOff, WorkQueue};
 
@@ -73,6 +76,15 @@ pub struct ControllersConfig {
     pub metrics: Arc<Metrics>,
     /// Takes policy bindings.
     pub policies: Arc<dyn PolicyRegistry>,
+    /// Where the cloud says that it takes instances back, if it is to be listened to.
+    pub interruptions: Option<Arc<dyn InterruptionQueue>>,
+}
+
+impl ControllersConfig {
+    /// What would keep the controllers from doing what the settings say; they must not start then.
+    pub fn check(&self) -> Result<(), String> {
+        repair_policies(&self.settings, self.provider.as_ref()).map(drop)
+    }
 }
 
 /// How busy the controllers are.
@@ -129,6 +141,7 @@ struct Parts {
     /// Knows nothing of overlays.
     bare_provider: Arc<dyn CloudProvider>,
     policies: Arc<dyn PolicyRegistry>,
+    interruptions: Option<Arc<dyn InterruptionQueue>>,
     publisher: Mutex<Option<Publisher>>,
 }
 
@@ -149,18 +162,11 @@ impl Controllers {
             ledger,
             metrics,
             policies,
+            interruptions,
         } = config;
         let overlays = Arc::new(Overlays::default());
         let bare_provider = Arc::clone(&provider);
-        let provider: Arc<dyn CloudProvider> = if settings.feature_gates.node_overlay {
-            let overlays = Arc::clone(&overlays);
-            Arc::new(OverlaidProvider {
-                inner: provider,
-                overlays,
-            })
-        } else {
-            provider
-        };
+        let provider = overlaid(provider, &settings, &overlays);
         let (events, publisher) = Recorder::new(client.clone(), Arc::clone(&clock));
         let batcher = Arc::new(Batcher::new(settings.batch_idle, settings.batch_max));
         let shell = Arc::new(Shell {
@@ -179,6 +185,7 @@ impl Controllers {
             registration_health: Mutex::new(RegistrationHealth::default()),
             overlays: Arc::clone(&overlays),
             buffer_nodes: BufferNodes::default(),
+            static_capacity: StaticCapacity::default(),
         });
         let measured = |controller| measured(&provider, &metrics, controller);
         let provisioner = Provisioner::new(
@@ -207,6 +214,7 @@ impl Controllers {
                 provider,
                 bare_provider,
                 policies,
+                interruptions,
                 publisher: Mutex::new(Some(publisher)),
             }),
         }
@@ -460,9 +468,30 @@ impl Parts {
         let mut tasks = vec![
             watches::run(shell(), router).boxed(),
             async move { provisioner.run().await }.boxed(),
-            async move { disruption.run().await }.boxed(),
+            async move { Box::pin(disruption.run()).await }.boxed(),
             async move { collection.run().await }.boxed(),
         ];
+        tasks.push(self.spawn(
+            ("static", 10, 1000),
+            &self.queues.static_pools,
+            StaticPools { shell: shell() },
+        ));
+        if let Some(queue) = &self.interruptions {
+            let interruption = InterruptionController {
+                shell: shell(),
+                provider: self.measured("interruption"),
+                queue: Arc::clone(queue),
+            };
+            tasks.push(async move { interruption.run().await }.boxed());
+        }
+        let gates = &self.shell.settings.feature_gates;
+        if gates.node_repair && gates.legacy_node_repair {
+            let health = Health {
+                shell: shell(),
+                provider: self.measured("node.health"),
+            };
+            tasks.push(async move { health.run().await }.boxed());
+        }
         let mut publisher = self
             .publisher
             .lock()
@@ -470,6 +499,19 @@ impl Parts {
         tasks.extend(publisher.take().map(|publisher| publisher.run().boxed()));
         tasks
     }
+}
+
+/// The provider with the overlays that the settings switch on.
+fn overlaid(
+    inner: Arc<dyn CloudProvider>,
+    settings: &Settings,
+    overlays: &Arc<Overlays>,
+) -> Arc<dyn CloudProvider> {
+    if !settings.feature_gates.node_overlay {
+        return inner;
+    }
+    let overlays = Arc::clone(overlays);
+    Arc::new(OverlaidProvider { inner, overlays })
 }
 
 fn measured(

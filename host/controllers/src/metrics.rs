@@ -111,6 +111,16 @@ pub struct Metrics {
     pub failed_validations: Counters,
     /// `karpenter_voluntary_disruption_queue_failures_total{decision,reason,consolidation_type}`.
     pub disruption_queue_failures: Counters,
+    /// `karpenter_voluntary_disruption_terminate_first_decisions_total{nodepool,reason,terminate_first_reason}`.
+    pub terminate_first_decisions: Counters,
+    /// `karpenter_pod_deletion_cost_pod_annotation_writes_total{result}`.
+    pub deletion_cost_writes: Counters,
+    /// `karpenter_interruption_received_messages_total{message_type}`.
+    pub interruption_received: Counters,
+    /// `karpenter_interruption_deleted_messages_total`.
+    pub interruption_deleted: Counters,
+    /// `karpenter_interruption_message_queue_duration_seconds`.
+    pub interruption_queue_seconds: Histograms,
     /// `karpenter_scheduler_scheduling_duration_seconds{controller}`.
     pub scheduling_seconds: Histograms,
     /// `karpenter_scheduler_queue_depth{controller}`; the deprecated scheduling id is not a label here.
@@ -166,6 +176,11 @@ impl Metrics {
             consolidation_timeouts: Counters::default(),
             failed_validations: Counters::default(),
             disruption_queue_failures: Counters::default(),
+            terminate_first_decisions: Counters::default(),
+            deletion_cost_writes: Counters::default(),
+            interruption_received: Counters::default(),
+            interruption_deleted: Counters::default(),
+            interruption_queue_seconds: histograms(durations),
             scheduling_seconds: histograms(durations),
             scheduler_queue_depth: Gauges::default(),
             ignored_pods: Gauges::default(),
@@ -262,6 +277,26 @@ impl Metrics {
                 "karpenter_voluntary_disruption_queue_failures",
                 "Disruption commands that failed",
                 &self.disruption_queue_failures,
+            ),
+            (
+                "karpenter_voluntary_disruption_terminate_first_decisions",
+                "Nodes that go before their replacement comes",
+                &self.terminate_first_decisions,
+            ),
+            (
+                "karpenter_pod_deletion_cost_pod_annotation_writes",
+                "Deletion costs written to pods, or not",
+                &self.deletion_cost_writes,
+            ),
+            (
+                "karpenter_interruption_received_messages",
+                "Interruption notices received",
+                &self.interruption_received,
+            ),
+            (
+                "karpenter_interruption_deleted_messages",
+                "Interruption notices taken off the queue",
+                &self.interruption_deleted,
             ),
             (
                 "karpenter_cloudprovider_errors",
@@ -379,6 +414,11 @@ impl Metrics {
                 "karpenter_scheduler_scheduling_duration_seconds",
                 "Time of one simulation",
                 &self.scheduling_seconds,
+            ),
+            (
+                "karpenter_interruption_message_queue_duration_seconds",
+                "Time from an event to the receipt of its notice",
+                &self.interruption_queue_seconds,
             ),
             (
                 "karpenter_cloudprovider_duration_seconds",

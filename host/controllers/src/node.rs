@@ -4,5 +4,6 @@
 
 pub(crate) mod events;
 pub(crate) mod eviction;
+pub(crate) mod health;
 pub(crate) mod hydration;
 pub(crate) mod termination;

@@ -126,6 +126,17 @@ impl NodeClaimExt for NodeClaim {
     }
 }
 
+/// A copy that says by when the node must be gone.
+pub(crate) fn with_deadline(claim: &NodeClaim, deadline: Timestamp) -> NodeClaim {
+    let mut after = claim.clone();
+    let seconds = Timestamp::from_second(deadline.as_second()).unwrap_or(deadline);
+    after.annotations_mut().insert(
+        labels::NODECLAIM_TERMINATION_TIMESTAMP_ANNOTATION.to_owned(),
+        seconds.to_string(),
+    );
+    after
+}
+
 /// What is left of `limit` since `since`; zero once it is over.
 pub(crate) fn remaining(since: Timestamp, limit: Duration, now: Timestamp) -> Duration {
     let elapsed = Duration::try_from(now.duration_since(since)).unwrap_or_default();

@@ -33,6 +33,14 @@ pub struct FeatureGates {
     pub static_capacity: bool,
     /// Keep room for CapacityBuffers.
     pub capacity_buffer: bool,
+    /// Drifted nodes may go before their replacement comes where it could not come before.
+    pub terminate_first_drift: bool,
+    /// Sick nodes may.
+    pub terminate_first_repair: bool,
+    /// Write which pods are to go first onto the pods.
+    pub pod_deletion_cost_management: bool,
+    /// Repair nodes the way it was done before repair was a disruption method.
+    pub legacy_node_repair: bool,
 }
 
 impl Default for FeatureGates {
@@ -44,6 +52,10 @@ impl Default for FeatureGates {
             node_overlay: false,
             static_capacity: false,
             capacity_buffer: false,
+            terminate_first_drift: false,
+            terminate_first_repair: false,
+            pod_deletion_cost_management: false,
+            legacy_node_repair: false,
         }
     }
 }

@@ -34,6 +34,7 @@ use crate::patching::{Part, patch};
 use crate::pod_ledger::PodLedger;
 use crate::recorder::Recorder;
 use crate::settings::{Settings, SolvePlacement};
+use crate::static_capacity::StaticCapacity;
 use crate::watches::Progress;
 
 /// The ledger, shared with whoever wants to read it.
@@ -67,6 +68,7 @@ pub(crate) struct Shell {
     pub(crate) registration_health: Mutex<RegistrationHealth>,
     pub(crate) overlays: Arc<Overlays>,
     pub(crate) buffer_nodes: BufferNodes,
+    pub(crate) static_capacity: StaticCapacity,
 }
 
 impl Shell {
@@ -107,6 +109,14 @@ impl Shell {
             .unwrap_or_else(PoisonError::into_inner)
             .sync_gate();
         self.progress().is_complete() && gate == state::SyncGate::Synced
+    }
+
+    /// Keeps a node or claim from being taken for empty while pods are on their way to it.
+    pub(crate) fn nominate(&self, name: &str) {
+        let window = self.settings.nomination_window();
+        let until = self.now().saturating_add(window).unwrap_or(Timestamp::MAX);
+        let name = name.to_owned();
+        self.tell(Event::Nominated { name, until }).ok();
     }
 
     /// Puts a line into the decision feed.
@@ -485,9 +495,19 @@ impl Shell {
     ) -> Result<(), ReconcileError> {
         let name = claim.pool_name();
         let is_success = matches!(outcome, Registration::Succeeded);
-        let is_healthy = { self.registration_health().note(name, is_success) };
         let Some(pool) = self.node_pool(name) else {
             return Ok(());
+        };
+        let is_healthy = {
+            let told = pool.condition(conditions::NODE_REGISTRATION_HEALTHY);
+            let told = told.and_then(|it| match it.status.as_str() {
+                "True" => Some(true),
+                "False" => Some(false),
+                _ => None,
+            });
+            let mut health = self.registration_health();
+            health.seed(name, told);
+            health.note(name, is_success)
         };
         let status = if is_healthy {
             Status::True

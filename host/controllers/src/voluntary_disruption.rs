@@ -3,6 +3,7 @@
 //!
 //! Which nodes go is not decided here. Answers to `pkg/controllers/disruption/controller.go`.
 
+mod deletion_cost;
 mod events;
 mod orchestration;
 mod report;
@@ -13,11 +14,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use apis::duration::GoDuration;
 use cloudprovider::CloudProvider;
 use disruption::candidate::TypesByPool;
 use disruption::consolidation::Gates;
 use disruption::history::History;
 use disruption::hooks::{BudgetsHook, ConsolidationHook};
+use disruption::repair::{RepairAction, RepairPolicies, RepairPolicy};
 use disruption::validation::validate;
 use disruption::{Command, Decision, Input, Memory, decide};
 use kube::ResourceExt;
@@ -26,10 +29,13 @@ use scheduling::{Interrupt, TableCache};
 use state::Snapshot;
 use state::provisioning::{PoolTypes, provisionable_pools};
 use tokio::time::Instant;
-use tracing::debug;
+use tracing::{debug, error};
 
+use crate::settings::Settings;
 use crate::shell::Shell;
 use crate::voluntary_disruption::orchestration::Orchestration;
+
+pub(crate) use events::repair_blocked;
 
 const UNSYNCED_POLL: Duration = Duration::from_secs(1);
 /// A scan is cut off after this long, and keeps what it found.
@@ -49,6 +55,7 @@ pub(crate) struct VoluntaryDisruption {
     judges: Judges,
     orchestration: Orchestration,
     memory: Mutex<Memory>,
+    repair: Option<Arc<RepairPolicies>>,
     tables: Arc<TableCache>,
     scans: AtomicU64,
     /// A command waits for its validation.
@@ -67,6 +74,7 @@ struct Observed {
     memory: Memory,
     options: Options,
     gates: Gates,
+    repair: Option<Arc<RepairPolicies>>,
     tables: Arc<TableCache>,
 }
 
@@ -77,6 +85,11 @@ impl VoluntaryDisruption {
         consolidation: Arc<dyn ConsolidationHook>,
         budgets: Arc<dyn BudgetsHook>,
     ) -> Self {
+        let repair = repair_policies(&shell.settings, provider.as_ref());
+        let repair = repair.unwrap_or_else(|error| {
+            error!(%error, "node repair is off");
+            None
+        });
         Self {
             orchestration: Orchestration::new(Arc::clone(&shell)),
             shell,
@@ -85,6 +98,7 @@ impl VoluntaryDisruption {
                 consolidation,
                 budgets,
             },
+            repair,
             memory: Mutex::new(Memory::default()),
             tables: Arc::default(),
             scans: AtomicU64::new(0),
@@ -94,7 +108,11 @@ impl VoluntaryDisruption {
 
     /// Scans, and sees commands through, for ever.
     pub(crate) async fn run(&self) {
-        tokio::join!(self.scan_for_ever(), self.orchestration.run());
+        tokio::join!(
+            self.scan_for_ever(),
+            self.orchestration.run(),
+            self.rank_pods_for_ever()
+        );
     }
 
     /// Commands under way, those waiting for validation included.
@@ -223,7 +241,10 @@ impl VoluntaryDisruption {
             options,
             gates: Gates {
                 spot_to_spot: settings.feature_gates.spot_to_spot_consolidation,
+                terminate_first_drift: settings.feature_gates.terminate_first_drift,
+                terminate_first_repair: settings.feature_gates.terminate_first_repair,
             },
+            repair: self.repair.clone(),
             tables: Arc::clone(&self.tables),
         }
     }
@@ -269,6 +290,35 @@ impl VoluntaryDisruption {
     }
 }
 
+/// The provider's repair policies, while repair is a disruption method; what is wrong with them otherwise.
+pub(crate) fn repair_policies(
+    settings: &Settings,
+    provider: &dyn CloudProvider,
+) -> Result<Option<Arc<RepairPolicies>>, String> {
+    let gates = &settings.feature_gates;
+    if !gates.node_repair || gates.legacy_node_repair {
+        return Ok(None);
+    }
+    let seconds = |it: u64| GoDuration::from_seconds(i64::try_from(it).unwrap_or(i64::MAX));
+    let policies = provider.repair_policies().into_iter();
+    let policies = policies.map(|it| RepairPolicy {
+        condition_type: it.condition_type,
+        condition_status: it.condition_status,
+        reason_regex: it.reason_regex,
+        toleration: seconds(it.toleration_seconds),
+        termination_grace_period: it.termination_grace_period_seconds.map(seconds),
+        priority: it.priority,
+        action: RepairAction::Replace,
+    });
+    match RepairPolicies::new(policies.collect()) {
+        Ok(policies) => Ok(Some(Arc::new(policies))),
+        Err(faults) => {
+            let faults: Vec<String> = faults.iter().map(ToString::to_string).collect();
+            Err(format!("RepairPolicies: {}", faults.join("; ")))
+        }
+    }
+}
+
 impl Judges {
     fn hooks<'a>(&'a self, rank: &'a dyn scheduling::ranking::RankHook) -> disruption::Hooks<'a> {
         disruption::Hooks {
@@ -291,6 +341,7 @@ impl Observed {
             memory,
             options,
             gates,
+            repair,
             tables,
         } = self;
         Input {
@@ -303,6 +354,7 @@ impl Observed {
             memory,
             options,
             gates: *gates,
+            repair: repair.as_deref(),
             tables,
         }
     }

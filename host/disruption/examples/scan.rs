@@ -83,6 +83,7 @@ fn main() -> Result<(), Failure> {
             memory: &memory,
             options: &options,
             gates: Gates::default(),
+            repair: None,
             tables: &tables,
         };
         let decision = decide(input, hooks, &Interrupt::never());

@@ -71,6 +71,7 @@ impl Budgets {
             ..Self::default()
         };
         let invalid = invalid(snapshot, now);
+        let rebooting = rebooting(snapshot);
         for (index, pool) in (0_u32..).zip(&round.pools) {
             for reason in BudgetReason::ALL {
                 let asked = answer
@@ -95,6 +96,24 @@ impl Budgets {
                     why,
                 });
             }
+            // Sick nodes are what repair is for, so they do not use up its budget.
+            let consuming = pool.deleting
+                + rebooting
+                    .get(pool.name.as_str())
+                    .copied()
+                    .unwrap_or_default();
+            let allowed = pool.declared_allowed(BudgetReason::Unhealthy);
+            let left = allowed.saturating_sub(consuming);
+            let key = (pool.name.clone(), BudgetReason::Unhealthy);
+            budgets.remaining.insert(key, left);
+            budgets.details.push(BudgetDetail {
+                pool: pool.name.clone(),
+                reason: BudgetReason::Unhealthy,
+                allowed,
+                consuming,
+                total: pool.total,
+                why: "declared budgets".to_owned(),
+            });
         }
         budgets
     }
@@ -150,7 +169,10 @@ pub fn pools(snapshot: &Snapshot, history: &History, now: Timestamp) -> Vec<Budg
         let (Some(pool), Some(claim)) = (node.node_pool(), &node.claim) else {
             continue;
         };
-        if !node.is_initialized() || claim.conditions.instance_terminating_at.is_some() {
+        let is_rebooting = claim.conditions.rebooting_at.is_some();
+        if !(node.is_initialized() || is_rebooting)
+            || claim.conditions.instance_terminating_at.is_some()
+        {
             continue;
         }
         let count = counts.entry(pool).or_default();
@@ -158,7 +180,7 @@ pub fn pools(snapshot: &Snapshot, history: &History, now: Timestamp) -> Vec<Budg
         // A rebooting node comes back, but until then it is as good as gone.
         if node.is_marked_for_deletion() {
             count.2 += 1;
-        } else if !node.is_ready() || claim.conditions.rebooting_at.is_some() {
+        } else if !node.is_ready() || is_rebooting {
             count.1 += 1;
         }
     }
@@ -193,6 +215,21 @@ pub fn pools(snapshot: &Snapshot, history: &History, now: Timestamp) -> Vec<Budg
         .collect()
 }
 
+/// Nodes that reboot and are not going, by pool.
+fn rebooting(snapshot: &Snapshot) -> BTreeMap<&str, u32> {
+    let mut counts = BTreeMap::new();
+    for node in snapshot.nodes().filter(|it| !it.is_marked_for_deletion()) {
+        let claim = node.claim.as_ref();
+        let is_rebooting = claim.is_some_and(|it| {
+            it.conditions.rebooting_at.is_some() && it.conditions.instance_terminating_at.is_none()
+        });
+        if let Some(pool) = node.node_pool().filter(|_| is_rebooting) {
+            *counts.entry(pool).or_default() += 1;
+        }
+    }
+    counts
+}
+
 fn disrupting(snapshot: &Snapshot, history: &History, pool: &str, reason: BudgetReason) -> u32 {
     let count = snapshot
         .nodes()
@@ -223,6 +260,7 @@ fn resolve(budget: &Budget, total: u32, now: Timestamp) -> DeclaredBudget {
                 underutilized: budget.covers(DisruptionReason::Underutilized),
                 empty: budget.covers(DisruptionReason::Empty),
                 drifted: budget.covers(DisruptionReason::Drifted),
+                unhealthy: budget.covers(DisruptionReason::Unhealthy),
             },
         },
         // Nobody knows what the author meant, so nothing may go, for any reason.

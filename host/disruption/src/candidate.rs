@@ -104,7 +104,7 @@ impl Candidates {
                 }),
                 None => found
                     .candidates
-                    .extend(Candidate::new(snapshot, types, node, now)),
+                    .extend(Candidate::of(snapshot, types, node, now)),
             }
         }
         found.candidates.sort_by(|a, b| a.name().cmp(b.name()));
@@ -186,7 +186,8 @@ fn blocked(
 }
 
 impl Candidate {
-    fn new(
+    /// The candidate that a node would be; `None` while its pool or the pool's types are unknown.
+    pub(crate) fn of(
         snapshot: &Snapshot,
         types: &TypesByPool,
         node: &Arc<StateNode>,
@@ -279,8 +280,10 @@ impl Candidate {
             .as_ref()
             .is_some_and(|it| it.termination_grace_period.is_some());
         match class {
-            DisruptionClass::Eventual if is_bounded => None,
-            DisruptionClass::Eventual | DisruptionClass::Graceful => self.pod_block.as_ref(),
+            DisruptionClass::Eventual | DisruptionClass::Repair if is_bounded => None,
+            DisruptionClass::Eventual | DisruptionClass::Repair | DisruptionClass::Graceful => {
+                self.pod_block.as_ref()
+            }
         }
     }
 
@@ -326,7 +329,7 @@ fn pod_block(snapshot: &Snapshot, pod: &Pod, now: Timestamp) -> Option<PodBlock>
 }
 
 /// Share of the node's life that is left: an old node is cheaper to disturb.
-fn lifetime_remaining(node: &StateNode, now: Timestamp) -> f64 {
+pub(crate) fn lifetime_remaining(node: &StateNode, now: Timestamp) -> f64 {
     let Some(claim) = &node.claim else { return 1.0 };
     match (claim.expire_after, claim.created_at) {
         (Some(life), Some(created)) if life.as_nanos() > 0 => {

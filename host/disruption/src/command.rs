@@ -2,6 +2,7 @@
 //!
 //! Values only. Answers to Karpenter's `disruption/types.go` (`Command`).
 
+use apis::duration::GoDuration;
 use apis::nodepool::DisruptionReason;
 use scheduling::solution::NewClaim;
 
@@ -9,11 +10,57 @@ use crate::candidate::Candidate;
 use crate::hooks::Verdict;
 use crate::method::Method;
 
+/// How the nodes of a command go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Manner {
+    /// What comes in their place is ready first.
+    #[default]
+    ReplaceFirst,
+    /// They go first, as nothing could come before there is room for it.
+    TerminateFirst(TerminateFirst),
+    /// The one node stays and reboots.
+    Reboot,
+}
+
+/// Why a node goes before its replacement comes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TerminateFirst {
+    /// The only place for its pods is the slot it holds itself in a full capacity reservation.
+    NoReservedCapacity,
+    /// Its pool keeps replicas and is at its limit of nodes.
+    StaticAtLimit,
+}
+
+impl TerminateFirst {
+    /// The word of logs and metrics.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::NoReservedCapacity => "no-reserved-capacity",
+            Self::StaticAtLimit => "static-at-limit",
+        }
+    }
+}
+
+/// What repair found, for a command of that method.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Sickness {
+    /// The condition that decided.
+    pub condition: String,
+    /// How long the drain may take, whatever the claim says; `None` as the claim says.
+    pub drain_bound: Option<GoDuration>,
+    /// The policy's own bound, which tells how hard the end is.
+    pub policy_bound: Option<GoDuration>,
+    /// Reboots did not help, so the node is replaced.
+    pub is_escalated: bool,
+}
+
 /// A simulated move, before any policy has judged it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Proposal {
     /// Who found it.
     pub method: Method,
+    /// How the nodes go.
+    pub manner: Manner,
     /// Positions of its candidates.
     pub rows: Vec<usize>,
     /// Claims to make.
@@ -40,6 +87,10 @@ pub struct Command {
     pub id: String,
     /// Who found it.
     pub method: Method,
+    /// How the nodes go.
+    pub manner: Manner,
+    /// Of a repair: what is wrong.
+    pub sickness: Option<Sickness>,
     /// Nodes that go.
     pub candidates: Vec<CommandCandidate>,
     /// Claims to make first.
@@ -84,6 +135,7 @@ impl Command {
     pub fn new(id: String, proposal: Proposal, candidates: &[Candidate], verdict: Verdict) -> Self {
         let Proposal {
             method,
+            manner,
             rows,
             replacements,
             destinations,
@@ -93,6 +145,8 @@ impl Command {
         Self {
             id,
             method,
+            manner,
+            sickness: None,
             candidates: rows
                 .iter()
                 .filter_map(|&row| candidates.get(row))
@@ -107,12 +161,13 @@ impl Command {
         }
     }
 
-    /// `delete` or `replace`, as metrics and events say it.
+    /// What is done, as metrics and events say it.
     pub fn decision(&self) -> &'static str {
-        if self.replacements.is_empty() {
-            "delete"
-        } else {
-            "replace"
+        match self.manner {
+            Manner::TerminateFirst(_) => "terminate-first",
+            Manner::Reboot => "reboot",
+            Manner::ReplaceFirst if self.replacements.is_empty() => "delete",
+            Manner::ReplaceFirst => "replace",
         }
     }
 

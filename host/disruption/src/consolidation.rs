@@ -16,7 +16,7 @@ use scheduling::solution::NewClaim;
 use state::ledger::OutcomeId;
 
 use crate::candidate::Candidate;
-use crate::command::Proposal;
+use crate::command::{Manner, Proposal};
 use crate::method::Method;
 use crate::simulation::{Purpose, Simulated, Simulator};
 
@@ -87,6 +87,10 @@ pub fn eligibility(candidate: &Candidate) -> Result<(), Obstacle> {
 pub struct Gates {
     /// Spot nodes may be replaced by cheaper spot nodes.
     pub spot_to_spot: bool,
+    /// Drifted nodes may go before their replacement comes where it could not come before.
+    pub terminate_first_drift: bool,
+    /// Sick nodes may.
+    pub terminate_first_repair: bool,
 }
 
 /// What a consolidation works with.
@@ -187,6 +191,7 @@ fn one(
     let destinations = simulated.destinations();
     let mut claims = simulated.claims;
     let proposal = |replacements: Vec<NewClaim>| Proposal {
+        manner: Manner::default(),
         method,
         rows: rows.to_vec(),
         cost_after_per_hour: replacements.iter().map(|it| it.best.price_per_hour).sum(),

@@ -22,6 +22,7 @@ use crate::consolidation::Gates;
 use crate::history::History;
 use crate::hooks::{BudgetsHook, Civil, ConsolidationHook, Context};
 use crate::method::Method;
+use crate::repair::{self, RepairPolicies, Repaired};
 
 use scan::Scan;
 
@@ -49,6 +50,8 @@ pub struct Input<'a> {
     pub options: &'a Options,
     /// Feature gates.
     pub gates: Gates,
+    /// What counts as sick; `None` while repair is switched off.
+    pub repair: Option<&'a RepairPolicies>,
     /// What earlier rounds worked out about pools and their types.
     pub tables: &'a TableCache,
 }
@@ -116,6 +119,26 @@ pub struct Decision {
 }
 
 impl Decision {
+    /// What repair found of a node stands, whatever other methods said of it.
+    fn repaired(&mut self, repaired: Repaired) {
+        let Repaired {
+            findings,
+            blocked,
+            eligible,
+            command: _,
+        } = repaired;
+        self.eligible.insert(Method::Repair, eligible);
+        for (node, finding) in findings {
+            self.blocked.retain(|it| it.name != node);
+            let is_other = |it: &&mut NodeOutcome| it.node == node && !it.outcome.is_chosen();
+            for it in self.outcomes.iter_mut().filter(is_other) {
+                it.outcome = finding.outcome;
+                it.reason.clone_from(&finding.reason);
+            }
+        }
+        self.blocked.extend(blocked);
+    }
+
     /// The record of the loop.
     pub fn record(&self, at: Timestamp) -> DisruptionRound {
         DisruptionRound {
@@ -157,20 +180,28 @@ pub fn decide(input: Input<'_>, hooks: Hooks<'_>, interrupt: &Interrupt) -> Deci
         hooks.budgets,
         now,
     );
+    let mut repaired = repair::look(&input, hooks, &budgets, interrupt);
     let mut scan = Scan::new(
         input,
         hooks,
         interrupt,
         (found.candidates, budgets, context),
     );
-    let command = Method::ORDER.into_iter().find_map(|method| match method {
-        Method::Emptiness => scan.emptiness(),
-        Method::Drift => scan.drift(),
-        Method::MultiNodeConsolidation => scan.multi_node(),
-        Method::SingleNodeConsolidation => scan.single_node(),
+    let commands = Method::ORDER.into_iter().map(|method| match method {
+        Method::Repair => repaired.command.take().into_iter().collect(),
+        Method::Emptiness => scan.emptiness().into_iter().collect(),
+        Method::StaticDrift => scan.static_drift(),
+        Method::Drift => scan.drift().into_iter().collect(),
+        Method::MultiNodeConsolidation => scan.multi_node().into_iter().collect(),
+        Method::SingleNodeConsolidation => scan.single_node().into_iter().collect(),
     });
-    let command = command.or_else(|| scan.exchange());
-    scan.finish(command, found.blocked)
+    let mut commands: Vec<Command> = { commands }.find(|it| !it.is_empty()).unwrap_or_default();
+    if commands.is_empty() {
+        commands.extend(scan.exchange());
+    }
+    let mut decision = scan.finish(commands, found.blocked);
+    decision.repaired(repaired);
+    decision
 }
 
 pub(crate) fn context(input: &Input<'_>) -> Context {

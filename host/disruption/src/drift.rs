@@ -1,15 +1,16 @@
 //! Drift: a node that no longer matches its definition is replaced, one a command, oldest first.
 //!
 //! Prices do not matter here and neither does `consolidateAfter`. Answers to Karpenter's
-//! `disruption/drift.go`.
+//! `disruption/drift.go` and, for nodes that hold a slot of a full reservation, to its `terminatefirst.go`.
 
 use state::ledger::OutcomeId;
 
 use crate::candidate::Candidate;
-use crate::command::Proposal;
+use crate::command::{Manner, Proposal, TerminateFirst};
 use crate::consolidation::Obstacle;
 use crate::method::Method;
-use crate::simulation::{Purpose, Simulator};
+use crate::simulation::{Purpose, Simulated, Simulator};
+use crate::static_drift::reservation_of;
 
 /// Whether a candidate is for this method.
 pub fn is_eligible(candidate: &Candidate) -> bool {
@@ -17,7 +18,7 @@ pub fn is_eligible(candidate: &Candidate) -> bool {
 }
 
 /// Rows in the order in which they are tried: those without pods to move first, then by time of drift.
-pub fn order(candidates: &[Candidate]) -> Vec<usize> {
+pub fn order(candidates: &[Candidate], is_eligible: fn(&Candidate) -> bool) -> Vec<usize> {
     let mut rows: Vec<usize> = (0..candidates.len())
         .filter(|&row| candidates.get(row).is_some_and(is_eligible))
         .collect();
@@ -32,38 +33,78 @@ pub fn order(candidates: &[Candidate]) -> Vec<usize> {
     rows
 }
 
-/// Replaces one node, by as many as it takes.
-pub fn compute(
+/// The reservation whose slot the node would leave to its own pods, where that is allowed.
+pub fn slot_of(candidate: &Candidate, is_gate_open: bool) -> Option<&str> {
+    reservation_of(candidate).filter(|_| is_gate_open)
+}
+
+/// Replaces one node, by as many as it takes. Where its pods find no place and the node holds a slot of a
+/// reservation, `with_slot` simulates the cluster in which that slot is free, and the node goes first.
+pub fn renew<'a>(
     simulator: &Simulator<'_>,
-    candidates: &[Candidate],
-    row: usize,
+    candidate: &Candidate,
+    (method, purpose): (Method, Purpose),
+    with_slot: impl FnOnce() -> Option<Simulator<'a>>,
 ) -> Result<Proposal, Obstacle> {
-    let removed: Vec<&Candidate> = candidates.get(row).into_iter().collect();
-    let simulated = simulator.without(&removed, Purpose::Renewal);
+    let obstacle = match placed(simulator, candidate, purpose) {
+        Ok(simulated) => {
+            return Ok(proposal(candidate, method, Manner::ReplaceFirst, simulated));
+        }
+        Err(obstacle) => obstacle,
+    };
+    if obstacle.outcome != OutcomeId::NodePodsDoNotFit {
+        return Err(obstacle);
+    }
+    let Some(simulator) = with_slot() else {
+        return Err(obstacle);
+    };
+    match placed(&simulator, candidate, purpose) {
+        Ok(mut simulated) => {
+            // Provisioning makes up for the node once it is gone.
+            simulated.claims.clear();
+            let manner = Manner::TerminateFirst(TerminateFirst::NoReservedCapacity);
+            Ok(proposal(candidate, method, manner, simulated))
+        }
+        Err(_) => Err(obstacle),
+    }
+}
+
+fn placed(
+    simulator: &Simulator<'_>,
+    candidate: &Candidate,
+    purpose: Purpose,
+) -> Result<Simulated, Obstacle> {
+    let mut simulated = simulator.without(&[candidate], purpose);
     if simulated.is_interrupted {
         return Err(Obstacle::new(
             OutcomeId::NodeNotReached,
             "the simulation was cut off",
         ));
     }
-    let destinations = simulated.destinations();
-    let lost = simulated.stranded.or(simulated.uninitialized);
-    if let Some((pod, error)) = lost {
+    let lost = simulated.stranded.take();
+    if let Some((pod, error)) = lost.or_else(|| simulated.uninitialized.take()) {
         return Err(Obstacle::new(
             OutcomeId::NodePodsDoNotFit,
             format!("pod {pod}: {error}"),
         ));
     }
-    Ok(Proposal {
-        method: Method::Drift,
-        rows: vec![row],
-        cost_before_per_hour: removed.iter().map(|it| it.price_per_hour).sum(),
-        cost_after_per_hour: simulated
-            .claims
-            .iter()
-            .map(|it| it.best.price_per_hour)
-            .sum(),
+    Ok(simulated)
+}
+
+fn proposal(
+    candidate: &Candidate,
+    method: Method,
+    manner: Manner,
+    simulated: Simulated,
+) -> Proposal {
+    let prices = simulated.claims.iter().map(|it| it.best.price_per_hour);
+    Proposal {
+        method,
+        manner,
+        rows: Vec::new(),
+        destinations: simulated.destinations(),
+        cost_before_per_hour: candidate.price_per_hour,
+        cost_after_per_hour: prices.sum(),
         replacements: simulated.claims,
-        destinations,
-    })
+    }
 }

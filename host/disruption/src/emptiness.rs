@@ -6,7 +6,7 @@
 use state::ledger::OutcomeId;
 
 use crate::candidate::Candidate;
-use crate::command::Proposal;
+use crate::command::{Manner, Proposal};
 use crate::consolidation::Obstacle;
 use crate::method::Method;
 
@@ -34,6 +34,7 @@ pub fn eligibility(candidate: &Candidate) -> Result<bool, Obstacle> {
 /// The removal of one empty node, for the policy to judge.
 pub fn proposal(candidate: &Candidate, row: usize) -> Proposal {
     Proposal {
+        manner: Manner::default(),
         method: Method::Emptiness,
         rows: vec![row],
         replacements: Vec::new(),

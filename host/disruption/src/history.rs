@@ -29,6 +29,8 @@ pub struct History {
     finished: BTreeMap<String, VecDeque<Timestamp>>,
     reasons: BTreeMap<String, BudgetReason>,
     origins: BTreeMap<String, Origin>,
+    /// Reboots by UID of the claim.
+    reboots: BTreeMap<String, VecDeque<Timestamp>>,
 }
 
 /// What a claim came in place of.
@@ -104,6 +106,24 @@ impl History {
         {
             times.pop_front();
         }
+    }
+
+    /// The node of a claim was told to reboot.
+    pub fn rebooted(&mut self, claim_uid: &str, now: Timestamp) {
+        let is_recent = |at: &Timestamp| now.duration_since(*at).as_secs() < DAY_SECONDS;
+        self.reboots.retain(|_, times| {
+            times.retain(is_recent);
+            !times.is_empty()
+        });
+        let times = self.reboots.entry(claim_uid.to_owned()).or_default();
+        times.push_back(now);
+    }
+
+    /// Reboots of the claim's node in the last day.
+    pub fn reboots(&self, claim_uid: &str, now: Timestamp) -> usize {
+        let is_recent = |at: &&Timestamp| now.duration_since(**at).as_secs() < DAY_SECONDS;
+        let times = self.reboots.get(claim_uid).into_iter().flatten();
+        times.filter(is_recent).count()
     }
 
     /// Why a command about the claim is under way.

@@ -270,7 +270,7 @@ pub struct BudgetRound {
     pub pools: Vec<BudgetPool>,
 }
 
-/// The reasons a budget distinguishes, in the order of the WIT enum.
+/// The reasons a budget distinguishes: first those of the WIT enum, in its order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum BudgetReason {
     /// Consolidation.
@@ -279,10 +279,12 @@ pub enum BudgetReason {
     Empty,
     /// Drift.
     Drifted,
+    /// Repair. Policies are not asked about it: a sick node waits for no opinion.
+    Unhealthy,
 }
 
 impl BudgetReason {
-    /// All of them, in the order of the WIT enum.
+    /// Those that policies judge, in the order of the WIT enum.
     pub const ALL: [Self; 3] = [Self::Underutilized, Self::Empty, Self::Drifted];
 
     /// The word of the NodePool API.
@@ -291,6 +293,7 @@ impl BudgetReason {
             Self::Underutilized => "Underutilized",
             Self::Empty => "Empty",
             Self::Drifted => "Drifted",
+            Self::Unhealthy => "Unhealthy",
         }
     }
 
@@ -300,6 +303,7 @@ impl BudgetReason {
             Self::Underutilized => 0,
             Self::Empty => 1,
             Self::Drifted => 2,
+            Self::Unhealthy => 3,
         }
     }
 }
@@ -313,6 +317,8 @@ pub struct BudgetReasons {
     pub empty: bool,
     /// Applies to drift.
     pub drifted: bool,
+    /// Applies to repair.
+    pub unhealthy: bool,
 }
 
 impl BudgetReasons {
@@ -321,6 +327,7 @@ impl BudgetReasons {
         underutilized: true,
         empty: true,
         drifted: true,
+        unhealthy: true,
     };
 
     /// Whether the set holds the reason.
@@ -329,6 +336,7 @@ impl BudgetReasons {
             BudgetReason::Underutilized => self.underutilized,
             BudgetReason::Empty => self.empty,
             BudgetReason::Drifted => self.drifted,
+            BudgetReason::Unhealthy => self.unhealthy,
         }
     }
 }

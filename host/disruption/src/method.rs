@@ -10,8 +10,12 @@ use crate::hooks::BudgetReason;
 /// A way to find nodes to take away.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Method {
+    /// Nodes that are sick by what their conditions say.
+    Repair,
     /// Nodes that hold nothing worth moving.
     Emptiness,
+    /// Nodes of pools with replicas that no longer match their definition.
+    StaticDrift,
     /// Nodes that no longer match their definition.
     Drift,
     /// Several nodes at once, for nothing or for fewer or cheaper ones.
@@ -27,12 +31,16 @@ pub enum DisruptionClass {
     Graceful,
     /// They do not, if the claim bounds its drain.
     Eventual,
+    /// They do not, if the claim or the policy that found the node sick bounds its drain.
+    Repair,
 }
 
 impl Method {
     /// Every method, in order; the first that finds something ends the loop.
-    pub const ORDER: [Self; 4] = [
+    pub const ORDER: [Self; 6] = [
+        Self::Repair,
         Self::Emptiness,
+        Self::StaticDrift,
         Self::Drift,
         Self::MultiNodeConsolidation,
         Self::SingleNodeConsolidation,
@@ -41,8 +49,9 @@ impl Method {
     /// The reason written on nodes, budgets and metrics.
     pub fn reason(self) -> DisruptionReason {
         match self {
+            Self::Repair => DisruptionReason::Unhealthy,
             Self::Emptiness => DisruptionReason::Empty,
-            Self::Drift => DisruptionReason::Drifted,
+            Self::StaticDrift | Self::Drift => DisruptionReason::Drifted,
             Self::MultiNodeConsolidation | Self::SingleNodeConsolidation => {
                 DisruptionReason::Underutilized
             }
@@ -52,8 +61,9 @@ impl Method {
     /// The budget it draws on.
     pub fn budget_reason(self) -> BudgetReason {
         match self {
+            Self::Repair => BudgetReason::Unhealthy,
             Self::Emptiness => BudgetReason::Empty,
-            Self::Drift => BudgetReason::Drifted,
+            Self::StaticDrift | Self::Drift => BudgetReason::Drifted,
             Self::MultiNodeConsolidation | Self::SingleNodeConsolidation => {
                 BudgetReason::Underutilized
             }
@@ -63,7 +73,8 @@ impl Method {
     /// Whether pods that block disruption exclude their node.
     pub fn class(self) -> DisruptionClass {
         match self {
-            Self::Drift => DisruptionClass::Eventual,
+            Self::Repair => DisruptionClass::Repair,
+            Self::StaticDrift | Self::Drift => DisruptionClass::Eventual,
             Self::Emptiness | Self::MultiNodeConsolidation | Self::SingleNodeConsolidation => {
                 DisruptionClass::Graceful
             }
@@ -74,7 +85,7 @@ impl Method {
     pub fn is_consolidation(self) -> bool {
         match self {
             Self::MultiNodeConsolidation | Self::SingleNodeConsolidation => true,
-            Self::Emptiness | Self::Drift => false,
+            Self::Repair | Self::Emptiness | Self::StaticDrift | Self::Drift => false,
         }
     }
 
@@ -82,7 +93,7 @@ impl Method {
     pub fn consolidation_type(self) -> &'static str {
         match self {
             Self::Emptiness => "empty",
-            Self::Drift => "",
+            Self::Repair | Self::StaticDrift | Self::Drift => "",
             Self::MultiNodeConsolidation => "multi",
             Self::SingleNodeConsolidation => "single",
         }
@@ -92,7 +103,7 @@ impl Method {
     pub fn needs_validation(self) -> bool {
         match self {
             Self::Emptiness | Self::MultiNodeConsolidation | Self::SingleNodeConsolidation => true,
-            Self::Drift => false,
+            Self::Repair | Self::StaticDrift | Self::Drift => false,
         }
     }
 }

@@ -73,6 +73,7 @@ pub fn best<T>(moves: Vec<(Proposal, T)>) -> Option<(Proposal, T)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::command::Manner;
     use crate::method::Method;
 
     #[test]
@@ -82,6 +83,7 @@ mod tests {
         let found = search(&rows, |first| {
             tried.push(first.len());
             (first.len() <= 3).then(|| Proposal {
+                manner: Manner::default(),
                 method: Method::MultiNodeConsolidation,
                 rows: first.to_vec(),
                 replacements: Vec::new(),

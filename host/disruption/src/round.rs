@@ -98,7 +98,8 @@ impl Round {
         Move {
             kind: match (proposal.method, replacement) {
                 (Method::Emptiness, _) => MoveKind::Empty,
-                (Method::Drift, _) => MoveKind::Drift,
+                // Repair asks no policy; were it asked, a sick node would be one that is not as it should be.
+                (Method::Repair | Method::StaticDrift | Method::Drift, _) => MoveKind::Drift,
                 (Method::MultiNodeConsolidation | Method::SingleNodeConsolidation, None) => {
                     MoveKind::Delete
                 }

@@ -29,6 +29,7 @@ use crate::consolidation::Gates;
 use crate::decide::{Decision, Hooks, Input, Memory, decide};
 use crate::history::History;
 use crate::method::Method;
+use crate::repair::RepairPolicies;
 use crate::simulation::{Purpose, Simulator};
 
 /// How far the clock moves on between two loops.
@@ -47,6 +48,8 @@ pub struct Stage<'a> {
     pub options: &'a Options,
     /// Feature gates.
     pub gates: Gates,
+    /// What counts as sick; `None` while repair is switched off.
+    pub repair: Option<&'a RepairPolicies>,
     /// The policies.
     pub hooks: Hooks<'a>,
 }
@@ -85,6 +88,7 @@ pub fn look(
         memory: memory.0,
         options: stage.options,
         gates: stage.gates,
+        repair: stage.repair,
         tables: &tables,
     };
     decide(input, stage.hooks, interrupt)
@@ -229,7 +233,7 @@ fn placements(
     let ranking = (stage.hooks.rank, &tables);
     let simulator = Simulator::new(snapshot, stage.pools, options, ranking, &never);
     let purpose = match (command.method, command.replacements.len()) {
-        (Method::Drift, _) => Purpose::Renewal,
+        (Method::Repair | Method::StaticDrift | Method::Drift, _) => Purpose::Renewal,
         (_, 0 | 1) => Purpose::Consolidation,
         (_, _) => Purpose::Repacking,
     };

@@ -37,6 +37,8 @@ pub struct Simulator<'a> {
 pub enum Purpose {
     /// The nodes must go; what comes is bought as for pending pods.
     Renewal,
+    /// As before, and no pod is left out for being held: the node goes whatever holds its pods.
+    Repair,
     /// The nodes go if one new node at most is enough. Nodes that pods joined or left only just now are no
     /// destination.
     Consolidation,
@@ -75,7 +77,6 @@ impl<'a> Simulator<'a> {
         (rank, tables): (&dyn RankHook, &TableCache),
         interrupt: &'a Interrupt,
     ) -> Self {
-        let now = options.now;
         let options = match options.reserved {
             ReservedMode::Off => options,
             ReservedMode::Strict | ReservedMode::Fallback => Options {
@@ -83,6 +84,38 @@ impl<'a> Simulator<'a> {
                 ..options
             },
         };
+        Self::with(snapshot, pools, options, (rank, tables), interrupt)
+    }
+
+    /// As [`Self::new`], as if the reservation had one more slot, and as provisioning treats reservations: what
+    /// the node would leave is all its pods may count on.
+    pub fn with_slot(
+        snapshot: &'a Snapshot,
+        pools: &[PoolTypes],
+        options: Options,
+        (rank, reservation_id): (&dyn RankHook, &str),
+        interrupt: &'a Interrupt,
+    ) -> Self {
+        let pools: Vec<PoolTypes> = pools
+            .iter()
+            .map(|it| it.with_slot(reservation_id))
+            .collect();
+        let options = Options {
+            reserved: ReservedMode::Strict,
+            ..options
+        };
+        let tables = TableCache::default();
+        Self::with(snapshot, &pools, options, (rank, &tables), interrupt)
+    }
+
+    fn with(
+        snapshot: &'a Snapshot,
+        pools: &[PoolTypes],
+        options: Options,
+        (rank, tables): (&dyn RankHook, &TableCache),
+        interrupt: &'a Interrupt,
+    ) -> Self {
+        let now = options.now;
         // What waits now waits in every simulation too, so that no move takes room meant for it.
         let mut base =
             provisioning::problem_for_provisioning(snapshot, pools, options, now).problem;
@@ -177,17 +210,25 @@ impl<'a> Simulator<'a> {
                 pool.in_use.sub_assign(&candidate.node.capacity());
             }
         }
-        let pods: Vec<Arc<Pod>> = removed
-            .iter()
-            .flat_map(|it| provisioning::currently_reschedulable(self.snapshot, &it.node, self.now))
-            .collect();
+        let movable = |it: &&Candidate| {
+            provisioning::currently_reschedulable(self.snapshot, &it.node, self.now)
+        };
+        let pods: Vec<Arc<Pod>> = match purpose {
+            Purpose::Repair => removed
+                .iter()
+                .flat_map(|it| it.reschedulable.iter().cloned())
+                .collect(),
+            Purpose::Renewal | Purpose::Consolidation | Purpose::Repacking => {
+                removed.iter().flat_map(movable).collect()
+            }
+        };
         match purpose {
-            Purpose::Renewal => {}
+            Purpose::Renewal | Purpose::Repair => {}
             // One replacement is wanted, so the pods go on few large nodes.
             Purpose::Consolidation => problem.options.packing = Packing::Karpenter,
             Purpose::Repacking => problem.options.packing = Packing::Cost,
         }
-        if purpose != Purpose::Renewal {
+        if matches!(purpose, Purpose::Consolidation | Purpose::Repacking) {
             problem.candidates = pods
                 .iter()
                 .filter(|pod| !pod.is_pending())

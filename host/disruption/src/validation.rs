@@ -80,7 +80,11 @@ pub fn validate(
                 command.candidates.iter().map(|it| it.price_per_hour).sum();
             Ok(command)
         }
-        Method::MultiNodeConsolidation | Method::SingleNodeConsolidation | Method::Drift => {
+        Method::MultiNodeConsolidation
+        | Method::SingleNodeConsolidation
+        | Method::Repair
+        | Method::StaticDrift
+        | Method::Drift => {
             let removed: Vec<&Candidate> = rows
                 .iter()
                 .filter_map(|&row| found.candidates.get(row))
@@ -179,6 +183,8 @@ fn is_still_eligible(
                 emptiness::eligibility(candidate) == Ok(true)
                     && !buffer_nodes.contains(candidate.name())
             }
+            Method::Repair => true,
+            Method::StaticDrift => crate::static_drift::is_eligible(candidate),
             Method::Drift => crate::drift::is_eligible(candidate),
             Method::MultiNodeConsolidation | Method::SingleNodeConsolidation => {
                 !candidate.is_empty() && consolidation::eligibility(candidate).is_ok()

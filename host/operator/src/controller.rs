@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use anyhow::{Context as _, bail};
 use aws::sdk::SdkClients;
-use aws::{AwsOptions, AwsProvider};
-use cloudprovider::Clock;
+use aws::{AwsOptions, AwsProvider, SqsInterruptionQueue};
+use cloudprovider::{Clock, InterruptionQueue};
 use controllers::Settings;
 use k8s_openapi::api::networking::v1::ServiceCIDR;
 use kube::api::Api;
@@ -62,6 +62,7 @@ async fn control(arguments: &ControllerArguments) -> anyhow::Result<()> {
         provider: cloud.provider,
         clock: Arc::clone(&clock),
         settings: settings(options, cloud.cluster_name),
+        interruptions: cloud.interruptions,
     })?;
     let serving = http::serve(
         probes(&stack),
@@ -107,6 +108,7 @@ struct CloudParts {
     provider: Arc<AwsProvider>,
     cluster_name: String,
     nodes: Option<SimulatedNodes>,
+    interruptions: Option<Arc<dyn InterruptionQueue>>,
 }
 
 fn simulated_cloud(
@@ -130,6 +132,7 @@ fn simulated_cloud(
         provider,
         cluster_name,
         nodes: Some(nodes),
+        interruptions: None,
     }
 }
 
@@ -170,11 +173,18 @@ async fn aws_cloud(
         min_values_best_effort: options.min_values_policy == options::MinValuesPolicy::BestEffort,
         ..AwsOptions::new(&options.cluster_name, region)
     };
+    let sqs = Arc::new(clients.clone());
     let provider = stack::aws_provider(clients, aws_options, Arc::clone(clock));
+    let queue_name = &options.interruption_queue;
+    let interruptions = (!queue_name.is_empty()).then(|| {
+        let queue = SqsInterruptionQueue::new(sqs, queue_name, Arc::clone(&provider));
+        Arc::new(queue) as Arc<dyn InterruptionQueue>
+    });
     Ok(CloudParts {
         provider,
         cluster_name: options.cluster_name.clone(),
         nodes: None,
+        interruptions,
     })
 }
 
@@ -229,6 +239,10 @@ fn settings(options: &Options, cluster_name: String) -> Settings {
             node_overlay: options.feature_gates.node_overlay,
             static_capacity: options.feature_gates.static_capacity,
             capacity_buffer: options.feature_gates.capacity_buffer,
+            terminate_first_drift: options.feature_gates.terminate_first_drift,
+            terminate_first_repair: options.feature_gates.terminate_first_repair,
+            pod_deletion_cost_management: options.feature_gates.pod_deletion_cost_management,
+            legacy_node_repair: options.legacy_node_repair,
         },
         system_namespace: options.system_namespace.clone(),
         cluster_name,

@@ -242,6 +242,7 @@ fn start_controller(
             seed: arguments.seed,
             ..controllers::Settings::default()
         },
+        interruptions: None,
     })?;
     tokio::spawn(stack.run());
     Ok(stack)

@@ -49,6 +49,15 @@ pub(crate) struct Options {
     #[arg(long, env = "RESERVED_ENIS", default_value_t = 0)]
     pub(crate) reserved_enis: u32,
 
+    /// Name of the SQS queue with EC2's interruption notices; empty: do not listen
+    #[arg(
+        long,
+        env = "INTERRUPTION_QUEUE",
+        default_value = "",
+        hide_default_value = true
+    )]
+    pub(crate) interruption_queue: String,
+
     /// Longest time pods are gathered before they are scheduled together
     #[arg(long, env = "BATCH_MAX_DURATION", default_value = "10s", value_parser = parse_duration)]
     pub(crate) batch_max_duration: Duration,
@@ -69,9 +78,12 @@ pub(crate) struct Options {
     #[arg(long, env = "SCHEDULER_CONFIG", default_value = "", hide_default_value = true, value_parser = parse_scheduler_config)]
     pub(crate) scheduler_config: SchedulerConfig,
     /// Comma list of Name=bool: NodeRepair, ReservedCapacity, SpotToSpotConsolidation, NodeOverlay,
-    /// StaticCapacity, CapacityBuffer
+    /// StaticCapacity, CapacityBuffer, TerminateFirstDrift, TerminateFirstRepair, PodDeletionCostManagement
     #[arg(long, env = "FEATURE_GATES", default_value = "", hide_default_value = true, value_parser = parse_gates)]
     pub(crate) feature_gates: FeatureGates,
+    /// With the gate NodeRepair: repair as before it was a disruption method, without budgets
+    #[arg(long, env = "LEGACY_NODE_REPAIR", default_value_t = false, num_args = 0..=1, default_missing_value = "true", action = clap::ArgAction::Set)]
+    pub(crate) legacy_node_repair: bool,
 
     /// Port of /metrics; 0 turns it off
     #[arg(long, env = "METRICS_PORT", default_value_t = 8080)]
@@ -123,8 +135,6 @@ pub(crate) struct AcceptedOptions {
     karpenter_service: String,
     #[arg(long, env = "EKS_CONTROL_PLANE", default_value = "", hide = true, num_args = 0..=1)]
     eks_control_plane: String,
-    #[arg(long, env = "INTERRUPTION_QUEUE", default_value = "", hide = true)]
-    pub(crate) interruption_queue: String,
     #[arg(long, env = "DISABLE_DRY_RUN", default_value = "", hide = true, num_args = 0..=1)]
     disable_dry_run: String,
     #[arg(long, env = "ENABLE_ZONAL_SHIFT", default_value = "", hide = true, num_args = 0..=1)]
@@ -202,6 +212,9 @@ pub(crate) struct FeatureGates {
     pub(crate) node_overlay: bool,
     pub(crate) static_capacity: bool,
     pub(crate) capacity_buffer: bool,
+    pub(crate) terminate_first_drift: bool,
+    pub(crate) terminate_first_repair: bool,
+    pub(crate) pod_deletion_cost_management: bool,
 }
 
 impl Default for FeatureGates {
@@ -213,6 +226,9 @@ impl Default for FeatureGates {
             node_overlay: false,
             static_capacity: false,
             capacity_buffer: false,
+            terminate_first_drift: false,
+            terminate_first_repair: false,
+            pod_deletion_cost_management: false,
         }
     }
 }
@@ -243,6 +259,12 @@ pub(crate) fn parse_gates(text: &str) -> Result<FeatureGates, String> {
         node_overlay: gate("NodeOverlay", default.node_overlay),
         static_capacity: gate("StaticCapacity", default.static_capacity),
         capacity_buffer: gate("CapacityBuffer", default.capacity_buffer),
+        terminate_first_drift: gate("TerminateFirstDrift", default.terminate_first_drift),
+        terminate_first_repair: gate("TerminateFirstRepair", default.terminate_first_repair),
+        pod_deletion_cost_management: gate(
+            "PodDeletionCostManagement",
+            default.pod_deletion_cost_management,
+        ),
     })
 }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use aws::sdk::SdkClients;
 use aws::{AwsApis, AwsOptions, AwsProvider};
-use cloudprovider::Clock;
+use cloudprovider::{Clock, InterruptionQueue};
 use controllers::{Controllers, ControllersConfig, Hooks, Metrics, Settings};
 use policy::PolicyHost;
 use sim::ec2::SimulatedEc2;
@@ -29,6 +29,8 @@ pub(crate) struct StackConfig {
     pub(crate) provider: Arc<AwsProvider>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) settings: Settings,
+    /// Where the cloud says that it takes instances back.
+    pub(crate) interruptions: Option<Arc<dyn InterruptionQueue>>,
 }
 
 /// The controllers with the policies they ask, the provider they launch with and the metrics they count.
@@ -47,10 +49,11 @@ impl Stack {
             provider,
             clock,
             settings,
+            interruptions,
         } = config;
         let policies = PolicyHost::new(policy::Limits::default())?;
         let metrics = Arc::new(Metrics::default());
-        let controllers = Controllers::new(ControllersConfig {
+        let config = ControllersConfig {
             client,
             provider: Arc::clone(&provider) as _,
             hooks: Hooks {
@@ -63,7 +66,10 @@ impl Stack {
             ledger: Arc::new(Mutex::new(Ledger::default())),
             metrics: Arc::clone(&metrics),
             policies: Arc::new(PolicyBinder::new(policies.clone())),
-        });
+            interruptions,
+        };
+        config.check().map_err(anyhow::Error::msg)?;
+        let controllers = Controllers::new(config);
         Ok(Self {
             controllers,
             metrics,

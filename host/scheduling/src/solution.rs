@@ -13,7 +13,10 @@ use crate::pod::PodKey;
 use crate::ranking::PolicyUse;
 use crate::requirements::Requirements;
 
+mod bare;
 mod node_claim_template;
+
+pub use bare::admitted_by_template;
 
 /// The answer.
 #[derive(Debug, Clone, Default, PartialEq)]

@@ -44,6 +44,7 @@ mod unit_price;
 mod views;
 mod vocabulary;
 
+pub(crate) use admission::requirements_of_template;
 pub use prepared::{Prepared, TableCache};
 
 use claim::Claim;

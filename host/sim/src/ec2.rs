@@ -18,6 +18,7 @@ mod launch_templates;
 mod market;
 mod network;
 mod prices;
+mod queue;
 mod throttle;
 
 use std::collections::BTreeMap;
@@ -35,6 +36,7 @@ use crate::random::{Random, hash};
 pub use bootstrap::Bootstrap;
 pub use capacity::{CapacityReservationSpec, PlacementGroupSpec};
 pub use instance::{CapacityType, Instance, InstanceEvent, InstanceState, TerminationReason};
+pub use queue::SimulatedQueue;
 
 /// How long a terminated instance is still described.
 const TERMINATED_KEPT: SignedDuration = SignedDuration::from_hours(1);

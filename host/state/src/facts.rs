@@ -33,12 +33,27 @@ pub struct NodeFacts {
     pub allocatable: Resources,
     /// Condition Ready is True.
     pub is_ready: bool,
+    /// All conditions, in order of the object; for repair.
+    pub conditions: Vec<NodeConditionFacts>,
     /// Carries the termination finalizer.
     pub has_finalizer: bool,
     /// Creation.
     pub created_at: Option<Timestamp>,
     /// Deletion.
     pub deleted_at: Option<Timestamp>,
+}
+
+/// A condition of a Node. Heartbeats are left out, so that they change nothing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NodeConditionFacts {
+    /// Such as `Ready`.
+    pub kind: String,
+    /// `True`, `False` or `Unknown`.
+    pub status: String,
+    /// Why.
+    pub reason: String,
+    /// When the status came about.
+    pub since: Option<Timestamp>,
 }
 
 /// A NodeClaim.
@@ -101,6 +116,8 @@ pub struct ClaimConditions {
     pub disruption_reason_at: Option<Timestamp>,
     /// Rebooting.
     pub rebooting_at: Option<Timestamp>,
+    /// When the last reboot ended, well or not.
+    pub rebooted_at: Option<Timestamp>,
 }
 
 /// An EC2NodeClass.
@@ -140,6 +157,10 @@ impl NodeFacts {
                     all.iter()
                         .any(|it| it.type_ == "Ready" && it.status == "True")
                 }),
+            conditions: status
+                .and_then(|it| it.conditions.as_ref())
+                .map(|all| all.iter().map(NodeConditionFacts::parse).collect())
+                .unwrap_or_default(),
             has_finalizer: meta
                 .finalizers
                 .iter()
@@ -155,6 +176,17 @@ impl NodeFacts {
         self.labels
             .get(labels::NODEPOOL)
             .is_some_and(|it| !it.is_empty())
+    }
+}
+
+impl NodeConditionFacts {
+    fn parse(object: &v1::NodeCondition) -> Self {
+        Self {
+            kind: object.type_.clone(),
+            status: object.status.clone(),
+            reason: object.reason.clone().unwrap_or_default(),
+            since: object.last_transition_time.as_ref().map(|it| it.0),
+        }
     }
 }
 
@@ -210,6 +242,10 @@ impl ClaimConditions {
             instance_terminating_at: since("InstanceTerminating"),
             disruption_reason_at: since("DisruptionReason"),
             rebooting_at: since("Rebooting"),
+            rebooted_at: conditions
+                .iter()
+                .find(|it| it.type_ == "Rebooting" && it.status == "False")
+                .map(|it| it.last_transition_time.0),
         }
     }
 }

@@ -31,6 +31,30 @@ pub struct PoolTypes {
     pub instance_types: Arc<[Arc<InstanceType>]>,
 }
 
+impl PoolTypes {
+    /// The same with one more slot in a capacity reservation.
+    #[must_use]
+    pub fn with_slot(&self, reservation_id: &str) -> Self {
+        let is_of = |offering: &scheduling::instance_type::Offering| {
+            offering.reservation_id() == reservation_id
+        };
+        let with_slot = |it: &Arc<InstanceType>| {
+            if !it.offerings.iter().any(is_of) {
+                return Arc::clone(it);
+            }
+            let mut changed = (**it).clone();
+            for offering in changed.offerings.iter_mut().filter(|it| is_of(it)) {
+                offering.reservation_capacity += 1;
+            }
+            Arc::new(changed)
+        };
+        Self {
+            node_pool: Arc::clone(&self.node_pool),
+            instance_types: self.instance_types.iter().map(with_slot).collect(),
+        }
+    }
+}
+
 /// The problem, and the pods left out of it.
 #[derive(Debug, Clone)]
 pub struct ProvisioningInput {

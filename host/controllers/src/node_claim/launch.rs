@@ -14,7 +14,7 @@ use scheduling::ranking::RankedLaunch;
 use state::ledger::OutcomeId;
 use tracing::{error, info};
 
-use crate::error::{ReconcileError, ignore_not_found};
+use crate::error::{ErrorClass, ReconcileError, ignore_not_found};
 use crate::node_claim::lifecycle::LAUNCH_TIMEOUT;
 use crate::node_claim::{NodeClaimExt, disrupted, events, remaining};
 use crate::recorder::shorten;
@@ -23,6 +23,8 @@ use crate::shell::Shell;
 
 /// A condition message of a failed launch is cut here.
 const MESSAGE_BYTES_MAX: usize = 300;
+/// Times that a launched claim is written again after a conflict.
+const WRITES_MAX: usize = 3;
 
 /// The launching part of the lifecycle controller.
 pub(crate) struct Launcher {
@@ -116,6 +118,59 @@ impl Launcher {
         Ok((request, ranked))
     }
 
+    /// Writes what the instance turned out to be. A claim that was changed or deleted meanwhile must still learn of
+    /// its instance, or nobody would take it away before garbage collection does.
+    async fn persist(
+        &self,
+        claim: &NodeClaim,
+        launched: &Launched,
+    ) -> Result<NodeClaim, ReconcileError> {
+        let mut result = self.write(claim, launched).await;
+        for _ in 0..WRITES_MAX {
+            if !matches!(&result, Err(error) if error.class() == ErrorClass::Retry) {
+                break;
+            }
+            // Not what is at hand: that is what was out of date.
+            let claims = self.shell.cluster_api::<NodeClaim>();
+            let fresh = claims.get_opt(&claim.name_any()).await?;
+            let Some(fresh) = fresh.filter(|it| it.metadata.uid == claim.metadata.uid) else {
+                return self.abandon(claim, launched).await;
+            };
+            result = self.write(&fresh, launched).await;
+        }
+        match result {
+            Err(error) if error.class() == ErrorClass::Gone => self.abandon(claim, launched).await,
+            result => result,
+        }
+    }
+
+    async fn write(
+        &self,
+        claim: &NodeClaim,
+        launched: &Launched,
+    ) -> Result<NodeClaim, ReconcileError> {
+        let hydrated = with_metadata(claim, launched);
+        let written = self.shell.write_claim(claim, &hydrated).await?;
+        let after = with_status(&written, launched, self.shell.now());
+        self.shell.write_claim_status(&written, &after).await
+    }
+
+    /// The claim is gone, so its instance goes.
+    async fn abandon(
+        &self,
+        claim: &NodeClaim,
+        launched: &Launched,
+    ) -> Result<NodeClaim, ReconcileError> {
+        let name = claim.name_any();
+        info!(NodeClaim = %name, provider_id = %launched.provider_id, "the claim went while its instance was launched");
+        match self.provider.delete(&launched.provider_id).await {
+            Err(error) if !error.is_not_found() => Err(error.into()),
+            Ok(()) | Err(_) => Err(ReconcileError::Terminal(format!(
+                "nodeclaim {name} is gone"
+            ))),
+        }
+    }
+
     async fn apply(
         &self,
         claim: &NodeClaim,
@@ -124,10 +179,7 @@ impl Launcher {
     ) -> Result<Action, ReconcileError> {
         match verdict {
             Verdict::Launched(launched) => {
-                let hydrated = with_metadata(claim, &launched);
-                let written = self.shell.write_claim(claim, &hydrated).await?;
-                let after = with_status(&written, &launched, self.shell.now());
-                self.shell.write_claim_status(&written, &after).await?;
+                let after = self.persist(claim, &launched).await?;
                 info!(
                     NodeClaim = %claim.name_any(),
                     provider_id = %launched.provider_id,

@@ -29,7 +29,7 @@ impl Reconciler for Readiness {
             .shell
             .node_class(&pool.spec.template.spec.node_class_ref.name);
         let after = decide(&pool, class.as_deref(), self.shell.now());
-        if is_past_outdated(&pool) {
+        if is_past_outdated(&pool, class.as_deref()) {
             self.shell.registration_health().forget(&key.name);
         }
         self.shell.write_pool_status(&pool, &after).await?;
@@ -69,15 +69,28 @@ fn decide(pool: &NodePool, class: Option<&Ec2NodeClass>, now: Timestamp) -> Node
     };
     after.edit_conditions(now, |editor| {
         editor.set(conditions::NODE_CLASS_READY, told.0, &told.1, &told.2);
-        if is_past_outdated(pool) {
+        if is_past_outdated(pool, class) {
             editor.set_unknown(conditions::NODE_REGISTRATION_HEALTHY);
         }
     });
+    let generation = class.and_then(|it| it.metadata.generation);
+    if let (Some(generation), Some(status)) = (generation, after.status.as_mut()) {
+        status.node_class_observed_generation = Some(generation);
+    }
     after
 }
 
-/// Whether what is known of registrations is about an earlier version of the pool.
-fn is_past_outdated(pool: &NodePool) -> bool {
-    pool.condition(conditions::NODE_REGISTRATION_HEALTHY)
-        .is_some_and(|told| told.observed_generation != pool.metadata.generation)
+/// Whether what is known of registrations is about an earlier version of the pool or of its class.
+fn is_past_outdated(pool: &NodePool, class: Option<&Ec2NodeClass>) -> bool {
+    let observed = pool
+        .status
+        .as_ref()
+        .and_then(|it| it.node_class_observed_generation);
+    let now = class.and_then(|it| it.metadata.generation);
+    let is_other_class = match (observed, now) {
+        (Some(observed), Some(now)) => observed != now,
+        (Some(_) | None, _) => false,
+    };
+    let told = pool.condition(conditions::NODE_REGISTRATION_HEALTHY);
+    told.is_some_and(|told| is_other_class || told.observed_generation != pool.metadata.generation)
 }

@@ -27,6 +27,19 @@ impl RegistrationHealth {
         results.iter().filter(|success| !**success).count() < FAILURES_MIN
     }
 
+    /// A process that knows nothing takes the pool's condition for what it remembers: one success where it says
+    /// healthy, as many failures as make a pool unhealthy where it says the contrary.
+    pub(crate) fn seed(&mut self, pool: &str, healthy: Option<bool>) {
+        if let (Some(healthy), false) = (healthy, self.results.contains_key(pool)) {
+            let results = if healthy {
+                VecDeque::from([true])
+            } else {
+                VecDeque::from([false; FAILURES_MIN])
+            };
+            self.results.insert(pool.to_owned(), results);
+        }
+    }
+
     /// The pool or its class changed, so the past says nothing.
     pub(crate) fn forget(&mut self, pool: &str) {
         self.results.remove(pool);
@@ -53,5 +66,22 @@ mod tests {
                 .last();
             assert_eq!(last, Some(healthy), "{results:?}");
         }
+    }
+
+    #[test]
+    fn a_condition_stands_for_what_was_forgotten() {
+        for (told, result, healthy) in [
+            (Some(false), true, false),
+            (Some(true), false, true),
+            (None, false, true),
+        ] {
+            let mut health = RegistrationHealth::default();
+            health.seed("p", told);
+            assert_eq!(health.note("p", result), healthy, "{told:?} {result}");
+        }
+        let mut health = RegistrationHealth::default();
+        health.note("p", true);
+        health.seed("p", Some(false));
+        assert!(health.note("p", true), "what is remembered counts more");
     }
 }

@@ -79,30 +79,18 @@ impl Provisioner {
     }
 
     fn nominate(&self, observed: &Observed, solution: &scheduling::Solution) {
-        let window = self.shell.settings.nomination_window();
         for (name, pods) in &solution.existing {
             let pods = real(observed, pods);
             if pods.is_empty() {
                 continue;
             }
-            let until = self
-                .shell
-                .now()
-                .saturating_add(window)
-                .unwrap_or(jiff::Timestamp::MAX);
             tracing::debug!(Node = %name, pods = pods.len(), "nominated node");
-            for event in [
-                Event::Nominated {
-                    name: name.clone(),
-                    until,
-                },
-                Event::Placed {
-                    name: name.clone(),
-                    pods: pods.clone(),
-                },
-            ] {
-                self.shell.tell(event).ok();
-            }
+            self.shell.nominate(name);
+            let placed = Event::Placed {
+                name: name.clone(),
+                pods: pods.clone(),
+            };
+            self.shell.tell(placed).ok();
         }
     }
 

@@ -34,6 +34,14 @@ pub(super) fn blocked(node: Option<&str>, claim: Option<&str>, why: &str) -> Vec
         .collect()
 }
 
+/// Too much of a pool is sick for anything of it to be repaired.
+pub(crate) fn repair_blocked(node: &str, claim: &str, why: &str) -> [Notice; 2] {
+    [node_reference(node), claim_reference(claim)].map(|regarding| {
+        Notice::new(regarding, EventType::Warning, "NodeRepairBlocked", why)
+            .at_most_every(Duration::from_mins(15))
+    })
+}
+
 pub(super) fn pool_blocked(pool: &str, reason: &str) -> Notice {
     let message =
         format!("No allowed disruptions for disruption reason {reason} due to blocking budget");

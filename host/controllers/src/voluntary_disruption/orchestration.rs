@@ -8,22 +8,25 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use apis::conditions::{self, Status};
+use apis::duration::GoDuration;
 use apis::{NodeClaim, labels};
 use disruption::history::History;
 use disruption::method::DisruptionClass;
 use disruption::queue::{Progress, RunningCommand, progress};
-use disruption::{Command, CommandCandidate};
+use disruption::{Command, CommandCandidate, Manner, Sickness};
 use futures::future::join_all;
 use kube::ResourceExt;
 use kube::api::PostParams;
+use scheduling::solution::NewClaim;
 use state::Event;
 use state::ledger::{CommandStep, OutcomeId};
 use state::pod::PodLife;
 use tracing::{error, info, warn};
 
 use crate::error::{ReconcileError, ignore_not_found};
-use crate::node_claim::NodeClaimExt;
+use crate::node_claim::{NodeClaimExt, with_deadline};
 use crate::shell::Shell;
+use crate::static_capacity;
 use crate::voluntary_disruption::{events, report, stale};
 
 const POLL: Duration = Duration::from_secs(1);
@@ -65,6 +68,10 @@ impl Orchestration {
             .clone()
     }
 
+    fn remember(&self, note: impl FnOnce(&mut History)) {
+        note(&mut self.history.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+
     /// Looks after every command once a second.
     pub(super) async fn run(&self) {
         loop {
@@ -89,11 +96,20 @@ impl Orchestration {
         {
             return false;
         }
+        if command.manner == Manner::Reboot {
+            warn!(command = %command.id, "the provider cannot reboot nodes");
+            return false;
+        }
         report::announce(&self.shell, &command);
         let Some(command) = self.mark(command).await else {
             return false;
         };
-        let replacements = match self.create_replacements(&command).await {
+        let created = if command.replacements.iter().any(NewClaim::is_bare) {
+            self.create_static_replacements(&command).await
+        } else {
+            self.create_replacements(&command).await
+        };
+        let replacements = match created {
             Ok(replacements) => replacements,
             Err(error) => {
                 error!(command = %command.id, %error, "creating replacements, giving the command up");
@@ -115,33 +131,24 @@ impl Orchestration {
             .map(|it| it.claim.clone())
             .collect();
         self.shell.tell(Event::MarkedForDeletion(claims)).ok();
-        self.nominate(&command.destinations);
+        for name in &command.destinations {
+            self.shell.nominate(name);
+        }
         let names: Vec<String> = replacements.iter().map(ResourceExt::name_any).collect();
         report::started(&self.shell, &command, &replacements);
-        let mut history = self.history.lock().unwrap_or_else(PoisonError::into_inner);
-        for candidate in &command.candidates {
-            history.started(&candidate.claim, command.method.budget_reason());
-        }
         let started_at = self.shell.now();
-        history.replaced(&command, &names, started_at);
-        drop(history);
+        self.remember(|history| {
+            for candidate in &command.candidates {
+                history.started(&candidate.claim, command.method.budget_reason());
+            }
+            history.replaced(&command, &names, started_at);
+        });
         self.running().push(RunningCommand {
             command,
             replacements: names,
             started_at,
         });
         true
-    }
-
-    /// Keeps the nodes from being taken for empty while pods are on their way.
-    fn nominate(&self, names: &[String]) {
-        let window = self.shell.settings.nomination_window();
-        let now = self.shell.now();
-        let until = now.saturating_add(window).unwrap_or(jiff::Timestamp::MAX);
-        for name in names {
-            let name = name.clone();
-            self.shell.tell(Event::Nominated { name, until }).ok();
-        }
     }
 
     /// Taints the nodes and marks the claims. With replacements it is all or nothing; without, what could be marked
@@ -190,6 +197,24 @@ impl Orchestration {
         Ok(())
     }
 
+    /// A pool that keeps replicas must not take what comes for one node too many, nor get more than its limit.
+    async fn create_static_replacements(
+        &self,
+        command: &Command,
+    ) -> Result<Vec<NodeClaim>, ReconcileError> {
+        let mut pending = self.shell.static_capacity.pending().await;
+        for replacement in &command.replacements {
+            let standing = static_capacity::count(&self.shell, &replacement.pool, &pending).await?;
+            if standing.room() == 0 {
+                let reason = format!("nodepool \"{}\" is at its limit of nodes", replacement.pool);
+                return Err(ReconcileError::Terminal(reason));
+            }
+        }
+        let created = self.create_replacements(command).await?;
+        pending.extend(command.candidates.iter().map(|it| it.claim.clone()));
+        Ok(created)
+    }
+
     async fn create_replacements(
         &self,
         command: &Command,
@@ -214,7 +239,7 @@ impl Orchestration {
     async fn create_replacement(
         &self,
         command: &Command,
-        replacement: &scheduling::solution::NewClaim,
+        replacement: &NewClaim,
     ) -> Result<NodeClaim, ReconcileError> {
         let pool = self.shell.node_pool(&replacement.pool).ok_or_else(|| {
             ReconcileError::Terminal(format!("nodepool \"{}\" is gone", replacement.pool))
@@ -279,12 +304,14 @@ impl Orchestration {
             }
         }
         // Empty until the pods of those that go arrive.
-        self.nominate(&running.replacements);
-        let mut history = self.history.lock().unwrap_or_else(PoisonError::into_inner);
-        for candidate in &command.candidates {
-            history.finished(&candidate.claim, &candidate.pool, self.shell.now());
+        for name in &running.replacements {
+            self.shell.nominate(name);
         }
-        drop(history);
+        self.remember(|history| {
+            for candidate in &command.candidates {
+                history.finished(&candidate.claim, &candidate.pool, self.shell.now());
+            }
+        });
         let (step, outcome) = (CommandStep::Finished, OutcomeId::CommandSucceeded);
         report::step(
             &self.shell,
@@ -293,12 +320,13 @@ impl Orchestration {
             outcome,
             (&running.replacements, ""),
         );
-        self.forget(&command.id);
+        self.forget(command).await;
     }
 
     /// A person may have asked for protection since the decision; asked of the API, not of memory.
     async fn protection(&self, command: &Command) -> Result<Option<String>, ReconcileError> {
-        if command.method.class() == DisruptionClass::Eventual {
+        // A sick node is not worth protecting.
+        if command.method.class() == DisruptionClass::Repair {
             return Ok(None);
         }
         for candidate in &command.candidates {
@@ -311,6 +339,11 @@ impl Orchestration {
                     "{} is protected by do-not-disrupt now",
                     candidate.node
                 )));
+            }
+            let claim = self.shell.node_claim(&candidate.claim).await?;
+            let is_bounded = claim.is_some_and(|it| it.spec.termination_grace_period.is_some());
+            if is_bounded && command.method.class() == DisruptionClass::Eventual {
+                continue;
             }
             let now = self.shell.now();
             let pods = self.shell.pods_on(&candidate.node);
@@ -338,9 +371,32 @@ impl Orchestration {
         if claim.metadata.deletion_timestamp.is_some() {
             return Ok(());
         }
+        let claim = match &command.sickness {
+            Some(Sickness {
+                drain_bound: Some(bound),
+                ..
+            }) => self.bound_drain(&claim, *bound).await?,
+            Some(_) | None => claim,
+        };
         ignore_not_found(self.shell.delete(claim.as_ref()).await)?;
         report::deleted(&self.shell, command, candidate, &claim);
         Ok(())
+    }
+
+    /// Says by when the node must be gone, counted from now that its replacement is there; never later than what
+    /// somebody said already.
+    async fn bound_drain(
+        &self,
+        claim: &Arc<NodeClaim>,
+        bound: GoDuration,
+    ) -> Result<Arc<NodeClaim>, ReconcileError> {
+        let now = self.shell.now();
+        let at = now
+            .checked_add(bound.to_signed_duration())
+            .unwrap_or(jiff::Timestamp::MAX);
+        let deadline = claim.termination_deadline().map_or(at, |it| it.min(at));
+        let after = with_deadline(claim, deadline);
+        self.shell.write_claim(claim, &after).await.map(Arc::new)
     }
 
     async fn give_up(&self, running: &RunningCommand, why: &str) {
@@ -353,14 +409,13 @@ impl Orchestration {
             .map(|it| it.claim.clone())
             .collect();
         self.shell.tell(Event::UnmarkedForDeletion(claims)).ok();
-        {
-            let mut history = self.history.lock().unwrap_or_else(PoisonError::into_inner);
+        self.remember(|history| {
             for candidate in &command.candidates {
                 history.abandoned(&candidate.claim);
             }
-        }
+        });
         report::failed(&self.shell, command, &running.replacements, why);
-        self.forget(&command.id);
+        self.forget(command).await;
         self.return_replacements(&running.replacements).await;
     }
 
@@ -401,8 +456,13 @@ impl Orchestration {
         }
     }
 
-    fn forget(&self, id: &str) {
-        self.running().retain(|it| it.command.id != id);
+    /// The command is over: what was pending about static pools is not any more.
+    async fn forget(&self, command: &Command) {
+        self.running().retain(|it| it.command.id != command.id);
+        let mut pending = self.shell.static_capacity.pending().await;
+        for candidate in &command.candidates {
+            pending.remove(&candidate.claim);
+        }
     }
 
     fn running(&self) -> MutexGuard<'_, Vec<RunningCommand>> {

@@ -1,10 +1,12 @@
 //! The traces of disruption: metrics, events, decision lines and the ledger's records.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use apis::{NodeClaim, labels};
+use disruption::hooks::BudgetReason;
 use disruption::validation::Rejection;
-use disruption::{Command, CommandCandidate, Decision, Method};
+use disruption::{Command, CommandCandidate, Decision, Manner, Method};
 use jiff::Timestamp;
 use kube::ResourceExt;
 use state::ledger::{CommandRecord, CommandStep, OutcomeId, Record};
@@ -31,12 +33,22 @@ pub(super) fn measure(shell: &Shell, decision: &Decision, took: Duration) {
         .disruption_evaluation_seconds
         .get_or_create(&method_labels(last))
         .observe(took.as_secs_f64());
+    let mut eligible_by_reason = BTreeMap::<String, u32>::new();
     for (method, eligible) in &decision.eligible {
         let reason = method.reason().to_string().to_lowercase();
+        let known = eligible_by_reason.entry(reason).or_default();
+        // The two kinds of consolidation look at the same nodes, the two kinds of drift at different ones.
+        *known = if method.is_consolidation() {
+            (*known).max(*eligible)
+        } else {
+            *known + eligible
+        };
+    }
+    for (reason, eligible) in eligible_by_reason {
         metrics
             .disruption_eligible_nodes
             .get_or_create(&vec![("reason", reason)])
-            .set(f64::from(*eligible));
+            .set(f64::from(eligible));
     }
     if decision.is_interrupted {
         metrics
@@ -50,7 +62,7 @@ pub(super) fn measure(shell: &Shell, decision: &Decision, took: Duration) {
     for detail in &decision.budgets.details {
         let labels = vec![
             ("nodepool", detail.pool.clone()),
-            ("reason", detail.reason.as_str().to_owned()),
+            ("reason", detail.reason.as_str().to_lowercase()),
         ];
         metrics
             .allowed_disruptions
@@ -67,13 +79,24 @@ pub(super) fn publish(shell: &Shell, decision: &Decision) {
     for blocked in &decision.blocked {
         if let Some(message) = &blocked.message {
             let (node, claim) = (blocked.node.as_deref(), blocked.claim.as_deref());
+            if blocked.outcome == OutcomeId::NodeRepairBreaker
+                && let (Some(node), Some(claim)) = (node, claim)
+            {
+                for notice in events::repair_blocked(node, claim, message) {
+                    shell.events.publish(notice);
+                }
+                continue;
+            }
             for notice in events::blocked(node, claim, message) {
                 shell.events.publish(notice);
             }
         }
     }
     for detail in &decision.budgets.details {
-        if detail.allowed == 0 && detail.total > 0 {
+        // A budget for what nobody does is no news.
+        let is_asked =
+            detail.reason != BudgetReason::Unhealthy || shell.settings.feature_gates.node_repair;
+        if detail.allowed == 0 && detail.total > 0 && is_asked {
             shell
                 .events
                 .publish(events::pool_blocked(&detail.pool, detail.reason.as_str()));
@@ -206,6 +229,17 @@ pub(super) fn started(shell: &Shell, command: &Command, replacements: &[NodeClai
             .get_or_create(&labels)
             .inc();
     }
+    if let Manner::TerminateFirst(why) = command.manner {
+        for candidate in &command.candidates {
+            let labels = vec![
+                ("nodepool", candidate.pool.clone()),
+                ("reason", command.reason().to_string().to_lowercase()),
+                ("terminate_first_reason", why.as_str().to_owned()),
+            ];
+            let counter = &shell.metrics.terminate_first_decisions;
+            counter.get_or_create(&labels).inc();
+        }
+    }
     let names: Vec<String> = replacements.iter().map(ResourceExt::name_any).collect();
     step(
         shell,
@@ -230,7 +264,7 @@ pub(super) fn deleted(
     let policy = shell
         .node_pool(&candidate.pool)
         .map(|pool| snake_case(&pool.spec.disruption.consolidation_policy.to_string()))
-        .filter(|_| command.method != Method::Drift)
+        .filter(|_| command.method.is_consolidation() || command.method == Method::Emptiness)
         .unwrap_or_default();
     disrupted_with(&shell.metrics, claim, &reason.to_lowercase(), &policy);
     let initiated = vec![
@@ -259,7 +293,10 @@ pub(super) fn failed(shell: &Shell, command: &Command, replacements: &[String], 
     let labels = vec![
         ("decision", command.decision().to_owned()),
         ("reason", snake_case(&command.reason().to_string())),
-        ("consolidation_type", command.decision().to_owned()),
+        (
+            "consolidation_type",
+            command.method.consolidation_type().to_owned(),
+        ),
     ];
     shell
         .metrics

@@ -46,6 +46,7 @@ pub(crate) struct Queues {
     pub(crate) pod_trigger: Keys,
     pub(crate) node_trigger: Keys,
     pub(crate) policies: Keys,
+    pub(crate) static_pools: Keys,
 }
 
 impl Queues {
@@ -77,6 +78,7 @@ impl Queues {
             pod_trigger: default(),
             node_trigger: default(),
             policies: queue(500, 30),
+            static_pools: default(),
         }
     }
 }
@@ -131,6 +133,7 @@ impl Router {
             Object::Pod(pod) => self.pod(*pod),
             Object::Node(node) => self.node(*node),
             Object::NodeClaim(claim) => {
+                self.static_pool_touched(claim.labels().get(labels::NODEPOOL).map(String::as_str));
                 let seen = self.shell.claim_seen(*claim);
                 if let Err(error) = &seen {
                     warn!(%error, "object left out of cluster state");
@@ -239,6 +242,8 @@ impl Router {
             Kind::Node => self.node_gone(&name),
             Kind::NodeClaim => {
                 let nodes: Vec<String> = self.node_names_of_claim(&name);
+                let pool = self.pool_of_claim(&name);
+                self.static_pool_touched(pool.as_deref());
                 self.shell.claim_gone(name).ok();
                 for queue in [&self.queues.lifecycle, &self.queues.claim_disruption] {
                     queue.forget(key);
@@ -295,7 +300,15 @@ impl Router {
         }
     }
 
-    fn pod(&mut self, object: Pod) {
+    fn pod(&mut self, mut object: Pod) {
+        // What we write ourselves must not decide anything, nor make equal pods differ.
+        let gates = &self.shell.settings.feature_gates;
+        if let (true, Some(annotations)) = (
+            gates.pod_deletion_cost_management,
+            object.metadata.annotations.as_mut(),
+        ) {
+            annotations.remove(labels::POD_DELETION_COST_ANNOTATION);
+        }
         let key = PodKey {
             namespace: object.namespace().unwrap_or_default(),
             name: object.name_any(),
@@ -462,6 +475,20 @@ impl Router {
         node.map(str::to_owned).into_iter().collect()
     }
 
+    fn pool_of_claim(&self, claim: &str) -> Option<String> {
+        let snapshot = self.shell.snapshot();
+        let claim = snapshot.node_of_claim(claim)?.claim.as_ref()?;
+        claim.node_pool().map(str::to_owned)
+    }
+
+    fn static_pool_touched(&self, pool: Option<&str>) {
+        let pool = pool.and_then(|name| self.shell.node_pool(name));
+        if let Some(pool) = pool.filter(|it| it.is_static()) {
+            let key = ObjectKey::cluster(pool.name_any());
+            self.queues.static_pools.add(key);
+        }
+    }
+
     fn pool_touched(&self, key: &ObjectKey) {
         let Queues {
             pool_hash,
@@ -474,6 +501,7 @@ impl Router {
             queue.add(key.clone());
         }
         pool_counter.add_new(key.clone());
+        self.static_pool_touched(Some(&key.name));
         let snapshot = self.shell.snapshot();
         let claims = snapshot
             .nodes()

@@ -8,12 +8,15 @@ use apis::conditions::Conditioned;
 use apis::resources::Resources;
 use apis::{Ec2NodeClass, NodeClaim, NodePool, labels};
 use cloudprovider::{
-    CloudProvider, CloudProviderError, LaunchRequest, Launched, NodeClassStatus, RepairPolicy,
+    CloudProvider, CloudProviderError, Interruption, InterruptionKind, InterruptionQueue,
+    LaunchRequest, Launched, NodeClassStatus, RepairPolicy,
 };
 use kube::ResourceExt;
 use scheduling::instance_type::{InstanceType, Offering, Overhead};
 use scheduling::requirements::{Operator, Requirement, Requirements};
 use sim::SimulatedClock;
+
+use crate::process::Process;
 
 #[derive(Debug, Default)]
 pub(crate) struct State {
@@ -25,20 +28,32 @@ pub(crate) struct State {
     /// Launches hang.
     pub(crate) hangs: bool,
     pub(crate) released: usize,
+    /// Conditions that count as sick.
+    pub(crate) repair: Vec<RepairPolicy>,
+    /// Somebody else runs instances here.
+    pub(crate) orphans_are_expected: bool,
+    /// What the queue holds, and until when each is hidden.
+    queue: Vec<(Option<jiff::Timestamp>, Interruption)>,
+    /// Messages taken off the queue.
+    pub(crate) deleted: usize,
+    /// Offerings of which a notice was taken.
+    pub(crate) noted: Vec<InterruptionKind>,
     number: usize,
 }
 
 #[derive(Clone)]
 pub(crate) struct Cloud {
     pub(crate) state: Arc<Mutex<State>>,
-    clock: SimulatedClock,
+    pub(crate) clock: SimulatedClock,
+    process: Process,
 }
 
 impl Cloud {
-    pub(crate) fn new(clock: SimulatedClock) -> Self {
+    pub(crate) fn new(clock: SimulatedClock, process: Process) -> Self {
         Self {
             state: Arc::default(),
             clock,
+            process,
         }
     }
 
@@ -54,6 +69,84 @@ impl Cloud {
                 .filter(|it| !it.is_terminating)
                 .count()
         })
+    }
+}
+
+impl Cloud {
+    /// Ids of the running instances, as notices name them.
+    pub(crate) fn instance_ids(&self) -> Vec<String> {
+        self.with(|state| {
+            let running = state.instances.iter().filter(|(_, it)| !it.is_terminating);
+            let ids = running.filter_map(|(id, _)| id.rsplit('/').next());
+            ids.map(str::to_owned).collect()
+        })
+    }
+
+    /// Puts a notice on the queue.
+    pub(crate) fn send(&self, notice: Interruption) {
+        self.with(|state| state.queue.push((None, notice)));
+    }
+
+    pub(crate) fn queued(&self) -> usize {
+        self.with(|state| state.queue.len())
+    }
+}
+
+/// A notice about an instance.
+pub(crate) fn notice(
+    kind: InterruptionKind,
+    instance_id: &str,
+    happened_at: jiff::Timestamp,
+) -> Interruption {
+    static SERIAL: std::sync::atomic::AtomicUsize = std::sync::atomic::AtomicUsize::new(0);
+    let serial = SERIAL.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+    Interruption {
+        receipt: format!("receipt-{serial}"),
+        kind,
+        instance_ids: vec![instance_id.to_owned()],
+        happened_at: Some(happened_at),
+        fault: None,
+    }
+}
+
+#[async_trait::async_trait]
+impl InterruptionQueue for Cloud {
+    async fn receive(&self) -> Result<Vec<Interruption>, CloudProviderError> {
+        for _ in 0..20 {
+            let now = self.clock.now();
+            let received: Vec<Interruption> = self.with(|state| {
+                let open = state
+                    .queue
+                    .iter_mut()
+                    .filter(|(hidden, _)| hidden.is_none_or(|until| until <= now));
+                let hidden = now + jiff::SignedDuration::from_secs(20);
+                let take = |it: &mut (Option<jiff::Timestamp>, Interruption)| {
+                    it.0 = Some(hidden);
+                    it.1.clone()
+                };
+                open.take(10).map(take).collect()
+            });
+            if !received.is_empty() {
+                return Ok(received);
+            }
+            tokio::time::sleep(Duration::from_secs(1)).await;
+        }
+        Ok(Vec::new())
+    }
+
+    async fn delete(&self, receipt: &str) -> Result<(), CloudProviderError> {
+        let delete = async {
+            self.with(|state| {
+                state.queue.retain(|(_, it)| it.receipt != receipt);
+                state.deleted += 1;
+            });
+        };
+        self.process.write(delete).await;
+        Ok(())
+    }
+
+    fn note(&self, kind: InterruptionKind, _: &NodeClaim) {
+        self.with(|state| state.noted.push(kind));
     }
 }
 
@@ -128,65 +221,73 @@ impl CloudProvider for Cloud {
         }
         tokio::time::sleep(Duration::from_secs(2)).await;
         let now = self.clock.now();
-        self.with(|state| {
-            let uid = request.node_claim.uid().unwrap_or_default();
-            if let Some(known) = state
-                .by_uid
-                .get(&uid)
-                .and_then(|id| state.instances.get(id))
-            {
-                return Ok(known.clone());
-            }
-            let first = request
-                .offerings
-                .iter()
-                .find(|it| !state.dry.contains(&it.instance_type))
-                .ok_or_else(|| CloudProviderError::InsufficientCapacity("all dry".to_owned()))?;
-            state.number += 1;
-            state.launches += 1;
-            let (_, cpus) = CPUS
-                .iter()
-                .find(|(name, _)| *name == first.instance_type)
-                .unwrap();
-            let id = format!("fake:///{}/i-{:04}", first.zone, state.number);
-            let labels = [
-                (labels::INSTANCE_TYPE, first.instance_type.as_str()),
-                (labels::TOPOLOGY_ZONE, &first.zone),
-                (labels::CAPACITY_TYPE, &first.capacity_type),
-                (labels::ARCH, "amd64"),
-                (labels::OS, "linux"),
-            ];
-            let launched = Launched {
-                provider_id: id.clone(),
-                image_id: "image-1".to_owned(),
-                node_claim_name: Some(request.node_claim.name_any()),
-                node_pool_name: None,
-                labels: labels.map(|(k, v)| (k.to_owned(), v.to_owned())).into(),
-                annotations: BTreeMap::new(),
-                capacity: capacity(*cpus),
-                allocatable: capacity(*cpus),
-                launched_at: Some(now),
-                is_terminating: false,
-            };
-            state.by_uid.insert(uid, id.clone());
-            state.instances.insert(id, launched.clone());
-            Ok(launched)
-        })
+        let launch = async {
+            self.with(|state| {
+                let uid = request.node_claim.uid().unwrap_or_default();
+                if let Some(known) = state
+                    .by_uid
+                    .get(&uid)
+                    .and_then(|id| state.instances.get(id))
+                {
+                    return Ok(known.clone());
+                }
+                let first = request
+                    .offerings
+                    .iter()
+                    .find(|it| !state.dry.contains(&it.instance_type))
+                    .ok_or_else(|| {
+                        CloudProviderError::InsufficientCapacity("all dry".to_owned())
+                    })?;
+                state.number += 1;
+                state.launches += 1;
+                let (_, cpus) = CPUS
+                    .iter()
+                    .find(|(name, _)| *name == first.instance_type)
+                    .unwrap();
+                let id = format!("fake:///{}/i-{:04}", first.zone, state.number);
+                let labels = [
+                    (labels::INSTANCE_TYPE, first.instance_type.as_str()),
+                    (labels::TOPOLOGY_ZONE, &first.zone),
+                    (labels::CAPACITY_TYPE, &first.capacity_type),
+                    (labels::ARCH, "amd64"),
+                    (labels::OS, "linux"),
+                ];
+                let launched = Launched {
+                    provider_id: id.clone(),
+                    image_id: "image-1".to_owned(),
+                    node_claim_name: Some(request.node_claim.name_any()),
+                    node_pool_name: None,
+                    labels: labels.map(|(k, v)| (k.to_owned(), v.to_owned())).into(),
+                    annotations: BTreeMap::new(),
+                    capacity: capacity(*cpus),
+                    allocatable: capacity(*cpus),
+                    launched_at: Some(now),
+                    is_terminating: false,
+                };
+                state.by_uid.insert(uid, id.clone());
+                state.instances.insert(id, launched.clone());
+                Ok(launched)
+            })
+        };
+        self.process.write(launch).await
     }
 
     async fn delete(&self, provider_id: &str) -> Result<(), CloudProviderError> {
-        self.with(|state| match state.instances.get_mut(provider_id) {
-            None => Err(CloudProviderError::NotFound(provider_id.to_owned())),
-            // The first call starts it, the second finds it done.
-            Some(instance) if instance.is_terminating => {
-                state.instances.remove(provider_id);
-                Err(CloudProviderError::NotFound(provider_id.to_owned()))
-            }
-            Some(instance) => {
-                instance.is_terminating = true;
-                Ok(())
-            }
-        })
+        let delete = async {
+            self.with(|state| match state.instances.get_mut(provider_id) {
+                None => Err(CloudProviderError::NotFound(provider_id.to_owned())),
+                // The first call starts it, the second finds it done.
+                Some(instance) if instance.is_terminating => {
+                    state.instances.remove(provider_id);
+                    Err(CloudProviderError::NotFound(provider_id.to_owned()))
+                }
+                Some(instance) => {
+                    instance.is_terminating = true;
+                    Ok(())
+                }
+            })
+        };
+        self.process.write(delete).await
     }
 
     async fn get(&self, provider_id: &str) -> Result<Launched, CloudProviderError> {
@@ -248,7 +349,7 @@ impl CloudProvider for Cloud {
     }
 
     fn repair_policies(&self) -> Vec<RepairPolicy> {
-        Vec::new()
+        self.with(|state| state.repair.clone())
     }
 
     fn name(&self) -> &'static str {

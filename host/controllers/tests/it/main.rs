@@ -6,7 +6,13 @@
 )]
 
 mod cloud;
+mod ends_of_nodes;
 mod failures;
+mod interruption;
 mod life_of_a_node;
 mod policies;
+mod process;
+mod renewal;
+mod restarts;
+mod static_pools;
 mod world;

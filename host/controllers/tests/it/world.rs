@@ -17,9 +17,13 @@ use state::ledger::Ledger;
 use tokio::task::JoinHandle;
 
 use crate::cloud::Cloud;
+use crate::process::{Door, Process};
 
 const BOOT_SECONDS: i64 = 20;
 const READY_SECONDS: i64 = 30;
+
+/// How many pods are kept running, and what each asks for.
+type Kept = Arc<Mutex<(usize, String)>>;
 
 struct WallClock(SimulatedClock);
 
@@ -39,6 +43,11 @@ pub(crate) struct World {
     policies: Arc<dyn PolicyRegistry>,
     running: JoinHandle<()>,
     machines: JoinHandle<()>,
+    settings: Settings,
+    /// Pods that a ReplicaSet of a few lines keeps running, and what each asks for.
+    kept: Kept,
+    /// The process that the controllers run in.
+    pub(crate) process: Process,
     /// Whether instances come up as nodes.
     pub(crate) boots: Arc<Mutex<bool>>,
 }
@@ -49,7 +58,18 @@ impl World {
         Self::with_policies(Arc::new(controllers::NoPolicies))
     }
 
+    /// The same with other settings.
+    pub(crate) fn with_settings(change: impl FnOnce(&mut Settings)) -> Self {
+        let mut settings = settings();
+        change(&mut settings);
+        Self::with(Arc::new(controllers::NoPolicies), settings)
+    }
+
     pub(crate) fn with_policies(policies: Arc<dyn PolicyRegistry>) -> Self {
+        Self::with(policies, settings())
+    }
+
+    fn with(policies: Arc<dyn PolicyRegistry>, settings: Settings) -> Self {
         let clock = SimulatedClock::virtual_time();
         let api = ApiServer::new(7, Arc::new(move || clock.now()));
         for definition in apis::crd::all() {
@@ -59,16 +79,22 @@ impl World {
             .unwrap();
         api.create(&Resource::NODE_POOLS, "", node_pool(&json!({})))
             .unwrap();
-        let cloud = Cloud::new(clock);
+        let process = Process::default();
+        let cloud = Cloud::new(clock, process.clone());
+        let kept = Arc::new(Mutex::new((0, String::new())));
         let boots = Arc::new(Mutex::new(true));
         let machines = tokio::spawn(machines(
             api.clone(),
             cloud.clone(),
             clock,
-            Arc::clone(&boots),
+            (Arc::clone(&boots), Arc::clone(&kept)),
         ));
         let ledger: SharedLedger = Arc::new(Mutex::new(Ledger::default()));
-        let (controllers, running) = start(&api, &cloud, clock, &ledger, &policies);
+        let door = Door {
+            api: api.clone(),
+            process: process.clone(),
+        };
+        let (controllers, running) = start(&door, &cloud, &ledger, (&policies, &settings));
         Self {
             api,
             cloud,
@@ -78,6 +104,9 @@ impl World {
             policies,
             running,
             machines,
+            settings,
+            kept,
+            process,
             boots,
         }
     }
@@ -85,29 +114,101 @@ impl World {
     /// Kills the controllers and starts new ones that know nothing.
     pub(crate) fn restart(&mut self) {
         self.running.abort();
-        let (controllers, running) = start(
-            &self.api,
-            &self.cloud,
-            self.clock,
-            &self.ledger,
-            &self.policies,
-        );
+        self.process.restarts();
+        let door = Door {
+            api: self.api.clone(),
+            process: self.process.clone(),
+        };
+        let how = (&self.policies, &self.settings);
+        let (controllers, running) = start(&door, &self.cloud, &self.ledger, how);
         (self.controllers, self.running) = (controllers, running);
     }
 
-    pub(crate) fn create_pod(&self, name: &str, cpu: &str, extra: &Value) {
-        let mut pod = json!({
-            "apiVersion": "v1", "kind": "Pod",
-            "metadata": {
-                "name": name, "namespace": "default", "labels": {"app": "web"},
-                "ownerReferences": [{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "uid": "web", "controller": true}],
-            },
-            "spec": {
-                "containers": [{"name": "c", "image": "i", "resources": {"requests": {"cpu": cpu}}}],
-                "terminationGracePeriodSeconds": 2,
-            },
+    /// Keeps so many pods running, as a ReplicaSet would.
+    pub(crate) fn keep(&self, pods: usize, cpu: &str) {
+        *self.kept.lock().unwrap() = (pods, cpu.to_owned());
+    }
+
+    /// Lets time pass, starts the controllers again when they die, and checks on the way what must always hold.
+    pub(crate) async fn settle(&mut self, seconds: u64) {
+        for _ in 0..seconds {
+            self.pass(1).await;
+            if self.process.is_dead() {
+                self.restart();
+            }
+            self.check();
+        }
+    }
+
+    /// What holds at every moment, on the truth of API server and cloud: no claim has two instances, and the
+    /// finalizer of a claim stays while its instance runs.
+    pub(crate) fn check(&self) {
+        let claims = self.list(&Resource::NODE_CLAIMS);
+        let names: Vec<&str> = claims
+            .iter()
+            .filter_map(|it| it["metadata"]["name"].as_str())
+            .collect();
+        self.cloud.with(|state| {
+            let mut owners = std::collections::BTreeMap::<String, usize>::new();
+            for instance in state.instances.values().filter(|it| !it.is_terminating) {
+                let owner = instance.node_claim_name.clone().unwrap_or_default();
+                *owners.entry(owner).or_default() += 1;
+            }
+            for (owner, count) in owners {
+                assert!(count <= 1, "{owner} has {count} instances");
+                let was_known = names.contains(&owner.as_str());
+                assert!(
+                    was_known || owner.is_empty() || state.orphans_are_expected,
+                    "{owner} left its instance behind"
+                );
+            }
         });
-        merge(&mut pod, extra);
+    }
+
+    /// The condition's reason.
+    pub(crate) fn reason(&self, resource: &Resource, name: &str, kind: &str) -> Option<String> {
+        let object = self.api.get(resource, "", name).ok()?;
+        let conditions = object["status"]["conditions"].as_array()?.clone();
+        let found = conditions.iter().find(|it| it["type"] == kind)?;
+        found["reason"].as_str().map(str::to_owned)
+    }
+
+    /// Changes the pool.
+    pub(crate) fn change_pool(&self, change: Value) {
+        let pools = Resource::NODE_POOLS;
+        self.api.patch_merge(&pools, "", "default", change).unwrap();
+    }
+
+    /// Gives a node a condition that began so long ago.
+    pub(crate) fn be_sick(&self, node: &str, kind: &str, status: &str) {
+        let since = self.clock.now().to_string();
+        let key = ObjectKey::new("", node);
+        self.api
+            .modify_part(&Resource::NODES, &key, Part::Status, |node| {
+                let conditions = node["status"]["conditions"].as_array_mut().unwrap();
+                conditions.retain(|it| it["type"] != kind);
+                conditions.push(json!({"type": kind, "status": status, "reason": "Test", "lastTransitionTime": since}));
+            })
+            .unwrap();
+    }
+
+    /// Whether a node bears the taint.
+    pub(crate) fn is_tainted(&self, node: &str, key: &str) -> bool {
+        let Ok(node) = self.api.get(&Resource::NODES, "", node) else {
+            return false;
+        };
+        let taints = node["spec"]["taints"].as_array().cloned();
+        taints.unwrap_or_default().iter().any(|it| it["key"] == key)
+    }
+
+    pub(crate) fn delete(&self, resource: &Resource, name: &str) {
+        self.api
+            .delete(resource, "", name, &DeleteOptions::default())
+            .unwrap();
+    }
+
+    pub(crate) fn create_pod(&self, name: &str, cpu: &str, extra: &Value) {
+        let pod = pod(name, cpu, extra);
         self.api.create(&Resource::PODS, "default", pod).unwrap();
     }
 
@@ -197,32 +298,52 @@ impl Drop for World {
     }
 }
 
+fn settings() -> Settings {
+    Settings {
+        system_namespace: "kube-system".to_owned(),
+        ..Settings::default()
+    }
+}
+
 fn start(
-    api: &ApiServer,
+    door: &Door,
     cloud: &Cloud,
-    clock: SimulatedClock,
     ledger: &SharedLedger,
-    policies: &Arc<dyn PolicyRegistry>,
+    (policies, settings): (&Arc<dyn PolicyRegistry>, &Settings),
 ) -> (Controllers, JoinHandle<()>) {
     let controllers = Controllers::new(ControllersConfig {
-        client: kube::Client::new(api.clone(), "default"),
+        client: kube::Client::new(door.clone(), "default"),
         provider: Arc::new(cloud.clone()),
         hooks: Hooks {
             rank: Arc::new(PriceRank),
             consolidation: Arc::new(DefaultConsolidation),
             budgets: Arc::new(DeclaredBudgets),
         },
-        clock: Arc::new(WallClock(clock)),
-        settings: Settings {
-            system_namespace: "kube-system".to_owned(),
-            ..Settings::default()
-        },
+        clock: Arc::new(WallClock(cloud.clock)),
+        settings: settings.clone(),
         ledger: Arc::clone(ledger),
         metrics: Arc::new(Metrics::new()),
         policies: Arc::clone(policies),
+        interruptions: Some(Arc::new(cloud.clone())),
     });
     let task = controllers.clone();
     (controllers, tokio::spawn(async move { task.run().await }))
+}
+
+fn pod(name: &str, cpu: &str, extra: &Value) -> Value {
+    let mut pod = json!({
+        "apiVersion": "v1", "kind": "Pod",
+        "metadata": {
+            "name": name, "namespace": "default", "labels": {"app": "web"},
+            "ownerReferences": [{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "uid": "web", "controller": true}],
+        },
+        "spec": {
+            "containers": [{"name": "c", "image": "i", "resources": {"requests": {"cpu": cpu}}}],
+            "terminationGracePeriodSeconds": 2,
+        },
+    });
+    merge(&mut pod, extra);
+    pod
 }
 
 pub(crate) fn node_class() -> Value {
@@ -263,23 +384,51 @@ pub(crate) fn merge(into: &mut Value, from: &Value) {
 }
 
 /// Boots instances, takes terminating pods away, and binds pods to nodes, once a second.
-async fn machines(api: ApiServer, cloud: Cloud, clock: SimulatedClock, boots: Arc<Mutex<bool>>) {
+async fn machines(
+    api: ApiServer,
+    cloud: Cloud,
+    clock: SimulatedClock,
+    (boots, kept): (Arc<Mutex<bool>>, Kept),
+) {
+    let mut serial = 0;
     loop {
         tokio::time::sleep(Duration::from_secs(1)).await;
         if *boots.lock().unwrap() {
             boot(&api, &cloud, clock);
         }
         let everything = Selection::everything();
+        let (wanted, cpu) = kept.lock().unwrap().clone();
+        let is_alive = |pod: &Arc<Value>| {
+            !pod["metadata"]["deletionTimestamp"].is_string()
+                && pod["metadata"]["labels"]["app"] == "kept"
+        };
+        let alive = api.list(&Resource::PODS, &everything);
+        for _ in alive.iter().filter(|it| is_alive(it)).count()..wanted {
+            serial += 1;
+            let extra = json!({"metadata": {"labels": {"app": "kept"}}});
+            let pod = pod(&format!("kept-{serial}"), &cpu, &extra);
+            api.create(&Resource::PODS, "default", pod).unwrap();
+        }
         for pod in api.list(&Resource::PODS, &everything) {
             let name = pod["metadata"]["name"].as_str().unwrap();
             if pod["metadata"]["deletionTimestamp"].is_string() {
                 api.delete(&Resource::PODS, "default", name, &DeleteOptions::now())
                     .ok();
+            } else if is_lost(&api, &pod) {
+                // What the pod garbage collector does.
+                api.delete(&Resource::PODS, "default", name, &DeleteOptions::now())
+                    .ok();
             } else if !pod["spec"]["nodeName"].is_string() {
-                schedule(&api, &pod, name);
+                schedule(&api, clock, &pod, name);
             }
         }
     }
+}
+
+/// Bound to a node that is no more.
+fn is_lost(api: &ApiServer, pod: &Value) -> bool {
+    let node = pod["spec"]["nodeName"].as_str();
+    node.is_some_and(|it| api.get(&Resource::NODES, "", it).is_err())
 }
 
 fn boot(api: &ApiServer, cloud: &Cloud, clock: SimulatedClock) {
@@ -325,7 +474,7 @@ fn boot(api: &ApiServer, cloud: &Cloud, clock: SimulatedClock) {
     }
 }
 
-fn schedule(api: &ApiServer, pod: &Value, name: &str) {
+fn schedule(api: &ApiServer, clock: SimulatedClock, pod: &Value, name: &str) {
     let cpu = |pod: &Value| {
         let text = pod["spec"]["containers"][0]["resources"]["requests"]["cpu"]
             .as_str()
@@ -335,9 +484,15 @@ fn schedule(api: &ApiServer, pod: &Value, name: &str) {
     let pods = api.list(&Resource::PODS, &Selection::everything());
     for node in api.list(&Resource::NODES, &Selection::everything()) {
         let node_name = node["metadata"]["name"].as_str().unwrap();
+        let conditions = node["status"]["conditions"]
+            .as_array()
+            .cloned()
+            .unwrap_or_default();
         let is_open = node["spec"]["taints"].as_array().is_none_or(Vec::is_empty)
             && !node["metadata"]["deletionTimestamp"].is_string()
-            && node["status"]["conditions"][0]["status"] == "True";
+            && conditions
+                .iter()
+                .any(|it| it["type"] == "Ready" && it["status"] == "True");
         let used: i64 = pods
             .iter()
             .filter(|it| it["spec"]["nodeName"] == node_name)
@@ -346,7 +501,8 @@ fn schedule(api: &ApiServer, pod: &Value, name: &str) {
         let allocatable = node["status"]["allocatable"]["cpu"].as_str().unwrap_or("0");
         if is_open && used + cpu(pod) <= apis::quantity::parse_millis(allocatable).unwrap() {
             api.bind("default", name, node_name).unwrap();
-            let running = json!({"status": {"phase": "Running"}});
+            let started = clock.now().to_string();
+            let running = json!({"status": {"phase": "Running", "startTime": started}});
             api.patch_merge_status(&Resource::PODS, "default", name, running)
                 .unwrap();
             return;

@@ -10,7 +10,7 @@ use state::ledger::OutcomeId;
 
 use super::{Bench, Obstacle, pin_to_spot, sound};
 use crate::candidate::Candidate;
-use crate::command::Proposal;
+use crate::command::{Manner, Proposal};
 use crate::method::Method;
 use crate::simulation::Purpose;
 
@@ -87,6 +87,7 @@ pub(super) fn compute(
         types.settle(claim);
     }
     Ok(Proposal {
+        manner: Manner::default(),
         method,
         rows: rows.to_vec(),
         cost_after_per_hour: claims.iter().map(|it| it.best.price_per_hour).sum(),

@@ -3,6 +3,7 @@
 //! Each method leaves a finding on every row it looked at; the last one stands.
 
 mod policies;
+mod renewal;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,7 +21,7 @@ use crate::hooks::{Context, Verdict};
 use crate::method::Method;
 use crate::round::Round;
 use crate::simulation::Simulator;
-use crate::{drift, emptiness, multi_node_consolidation, single_node_consolidation};
+use crate::{emptiness, multi_node_consolidation, single_node_consolidation};
 
 /// How many times the savings of what can go by itself an exchange of nodes must save to go first.
 const EXCHANGE_AHEAD: f64 = 2.0;
@@ -112,39 +113,6 @@ impl<'a> Scan<'a> {
         let verdict = approved.first().map(|it| it.1.clone())?;
         let all = emptiness::merge(approved.into_iter().map(|it| it.0))?;
         Some(self.command(all, verdict))
-    }
-
-    /// One drifted node and what replaces it.
-    pub(super) fn drift(&mut self) -> Option<Command> {
-        let rows: Vec<usize> = drift::order(&self.candidates);
-        let command = self.first_drifted(rows.clone());
-        for row in rows {
-            if let Some(Some(finding)) = self.findings.get(row) {
-                self.drift_findings.insert(row, finding.clone());
-            }
-        }
-        command
-    }
-
-    fn first_drifted(&mut self, rows: Vec<usize>) -> Option<Command> {
-        let method = Method::Drift;
-        let rows = self.unblocked(rows, method);
-        self.count(method, rows.len());
-        let mut budgets = self.budgets.clone();
-        let (rows, _) = self.within(&rows, method, &mut budgets);
-        for row in rows {
-            self.prepare();
-            let simulator = self.simulator.as_ref()?;
-            match drift::compute(simulator, &self.candidates, row) {
-                Ok(proposal) => {
-                    if let Some((proposal, verdict)) = self.approved(vec![proposal]).pop() {
-                        return Some(self.command(proposal, verdict));
-                    }
-                }
-                Err(obstacle) => self.note(row, obstacle),
-            }
-        }
-        None
     }
 
     /// The longest run of nodes that can go together.
@@ -432,12 +400,7 @@ impl<'a> Scan<'a> {
     }
 
     fn command(&mut self, proposal: Proposal, verdict: Verdict) -> Command {
-        let outcome = match proposal.method {
-            Method::Emptiness => OutcomeId::NodeChosenEmpty,
-            Method::Drift => OutcomeId::NodeChosenDrifted,
-            Method::MultiNodeConsolidation => OutcomeId::NodeChosenMulti,
-            Method::SingleNodeConsolidation => OutcomeId::NodeChosenSingle,
-        };
+        let outcome = renewal::chosen(proposal.method);
         for row in proposal.rows.clone() {
             self.note(row, Obstacle::new(outcome, told(&verdict)));
         }
@@ -454,7 +417,7 @@ impl<'a> Scan<'a> {
         Command::new(id, proposal, &self.candidates, verdict)
     }
 
-    pub(super) fn finish(mut self, command: Option<Command>, blocked: Vec<Blocked>) -> Decision {
+    pub(super) fn finish(mut self, commands: Vec<Command>, blocked: Vec<Blocked>) -> Decision {
         let mut outcomes: Vec<NodeOutcome> = blocked
             .iter()
             .map(|it| NodeOutcome {
@@ -473,7 +436,7 @@ impl<'a> Scan<'a> {
             let finding = of_drift
                 .or(finding.as_ref())
                 .cloned()
-                .unwrap_or_else(|| unexamined(candidate, command.is_some()));
+                .unwrap_or_else(|| unexamined(candidate, !commands.is_empty()));
             self.memory.findings.insert(
                 candidate.claim().to_owned(),
                 (finding.outcome, finding.reason.clone()),
@@ -501,7 +464,7 @@ impl<'a> Scan<'a> {
         }
         outcomes.sort_by(|a, b| a.node.cmp(&b.node));
         Decision {
-            commands: command.into_iter().collect(),
+            commands,
             outcomes,
             blocked: events,
             next_look_seconds: look_again_seconds(self.budgets.valid_for_seconds),

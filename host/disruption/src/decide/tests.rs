@@ -1,5 +1,6 @@
 //! Loops told as a few lines of text: what the cluster is, what must come of it.
 
+mod deletion_costs;
 mod scenarios;
 mod settling;
 mod world;
@@ -8,6 +9,7 @@ use scheduling::ranking::PriceRank;
 use state::Event;
 
 use super::*;
+use crate::Manner;
 use crate::hooks::{
     AllowAnswer, BudgetRound, ConsolidationRound, DeclaredBudgets, DefaultConsolidation,
     JudgeAnswer, Move, OrderAnswer, Verdict, VerdictDecision,
@@ -36,13 +38,25 @@ fn told(decision: &Decision) -> String {
                 .map(|it| it.best.instance_type.as_str())
                 .collect();
             let kind = it.method.consolidation_type();
-            let kind = if kind.is_empty() { "drift" } else { kind };
+            let kind = match it.method {
+                Method::Repair => "repair",
+                Method::StaticDrift => "static drift",
+                Method::Drift => "drift",
+                Method::Emptiness
+                | Method::MultiNodeConsolidation
+                | Method::SingleNodeConsolidation => kind,
+            };
+            let first = match it.manner {
+                Manner::ReplaceFirst => "",
+                Manner::TerminateFirst(_) => " first",
+                Manner::Reboot => " reboots",
+            };
             let arrow = if comes.is_empty() {
                 String::new()
             } else {
                 format!(" -> {}", comes.join(" "))
             };
-            format!("{kind}: {}{arrow}", nodes.join(" "))
+            format!("{kind}: {}{first}{arrow}", nodes.join(" "))
         })
         .collect();
     commands.join("; ")

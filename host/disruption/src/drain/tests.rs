@@ -54,7 +54,7 @@ fn pod(name: &str, words: &str) -> Arc<Pod> {
         created_at: None,
         shape: Arc::new(shape),
         volume_claims: Vec::new(),
-            resource_claims: Vec::new(),
+        resource_claims: Vec::new(),
         node_name: Some("n1".into()),
         nominated_node_name: None,
         phase: if has("done") {

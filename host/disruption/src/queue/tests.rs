@@ -44,6 +44,8 @@ fn running(replacements: &[&str]) -> RunningCommand {
         command: Command {
             id: "c".into(),
             method: Method::SingleNodeConsolidation,
+            manner: crate::Manner::ReplaceFirst,
+            sickness: None,
             candidates: Vec::new(),
             replacements: Vec::new(),
             destinations: Vec::new(),

@@ -54,7 +54,10 @@ pub(super) fn simulate(
         options: &options,
         gates: Gates {
             spot_to_spot: arguments.feature_gates.spot_to_spot_consolidation,
+            terminate_first_drift: arguments.feature_gates.terminate_first_drift,
+            terminate_first_repair: arguments.feature_gates.terminate_first_repair,
         },
+        repair: None,
         hooks: Hooks {
             rank: policies,
             consolidation: policies,

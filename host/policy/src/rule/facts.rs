@@ -288,6 +288,7 @@ impl PoolFacts<'_> {
                     BudgetReason::Underutilized => budget.reasons.underutilized,
                     BudgetReason::Empty => budget.reasons.empty,
                     BudgetReason::Drifted => budget.reasons.drifted,
+                    BudgetReason::Unhealthy => budget.reasons.unhealthy,
                 }
         });
         budgets
@@ -314,6 +315,7 @@ impl Facts for PoolFacts<'_> {
                 BudgetReason::Underutilized => "Underutilized",
                 BudgetReason::Empty => "Empty",
                 BudgetReason::Drifted => "Drifted",
+                BudgetReason::Unhealthy => "Unhealthy",
             }),
             PoolVariable::Declared => Value::count(self.declared()),
             PoolVariable::Total => Value::count(pool.total),

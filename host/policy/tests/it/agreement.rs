@@ -178,6 +178,8 @@ fn budget_round(random: &mut Random) -> BudgetRound {
                         underutilized: flag(random),
                         empty: flag(random),
                         drifted: flag(random),
+                        // Policies are not asked about it.
+                        unhealthy: false,
                     },
                 }),
                 ..BudgetPool::default()

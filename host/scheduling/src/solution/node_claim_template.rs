@@ -13,7 +13,7 @@ use super::NewClaim;
 use crate::requirements::{Operator, Requirement, Requirements};
 
 impl NewClaim {
-    /// The NodeClaim of a dynamic pool. `seed` picks values for open custom requirements.
+    /// The NodeClaim. `seed` picks values for open custom requirements.
     pub fn to_node_claim(&self, node_pool: &NodePool, seed: u64) -> NodeClaim {
         let mut requirements = self.requirements.clone();
         for key in [labels::HOSTNAME, labels::REGISTERED, labels::INITIALIZED] {
@@ -25,20 +25,23 @@ impl NewClaim {
         let min_values = requirements
             .find(labels::INSTANCE_TYPE)
             .and_then(|r| r.min_values);
-        wire.retain(|r| r.key != labels::INSTANCE_TYPE && r.key != labels::CAPACITY_TYPE);
-        // The list keeps the order of cost, which a set of values would lose.
-        wire.push(apis::NodeSelectorRequirementWithMinValues {
-            key: labels::INSTANCE_TYPE.to_owned(),
-            operator: Operator::In,
-            values: self.instance_types.to_vec(),
-            min_values: min_values.map(i64::from),
-        });
-        let capacity_types = self.capacity_types.iter().map(String::as_str);
-        let mut capacity = Requirement::new(labels::CAPACITY_TYPE, Operator::In, capacity_types);
-        capacity.min_values = requirements
-            .find(labels::CAPACITY_TYPE)
-            .and_then(|r| r.min_values);
-        wire.extend(capacity.to_node_selector_requirements());
+        if !self.is_bare() {
+            wire.retain(|r| r.key != labels::INSTANCE_TYPE && r.key != labels::CAPACITY_TYPE);
+            // The list keeps the order of cost, which a set of values would lose.
+            wire.push(apis::NodeSelectorRequirementWithMinValues {
+                key: labels::INSTANCE_TYPE.to_owned(),
+                operator: Operator::In,
+                values: self.instance_types.to_vec(),
+                min_values: min_values.map(i64::from),
+            });
+            let capacity_types = self.capacity_types.iter().map(String::as_str);
+            let mut capacity =
+                Requirement::new(labels::CAPACITY_TYPE, Operator::In, capacity_types);
+            capacity.min_values = requirements
+                .find(labels::CAPACITY_TYPE)
+                .and_then(|r| r.min_values);
+            wire.extend(capacity.to_node_selector_requirements());
+        }
         wire.sort_by(|a, b| a.key.cmp(&b.key));
         let template = &node_pool.spec.template;
         let mut annotations = base_annotations(node_pool);

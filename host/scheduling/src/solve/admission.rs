@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use apis::NodePool;
 use apis::labels;
 
 use crate::instance_type::InstanceType;
@@ -63,12 +64,17 @@ impl Admission {
 
 /// The requirements of nodes of a pool: its own, its labels, and those every node gets.
 pub(super) fn template_requirements(pool: &Pool) -> Requirements {
-    let template = &pool.node_pool.spec.template;
+    requirements_of_template(&pool.node_pool)
+}
+
+/// The same of a pool that takes no part in a problem.
+pub(crate) fn requirements_of_template(node_pool: &NodePool) -> Requirements {
+    let template = &node_pool.spec.template;
     let class = &template.spec.node_class_ref;
     let mut requirements =
         Requirements::from_node_selector_requirements(&template.spec.requirements);
     requirements.extend_with(&Requirements::from_labels(&template.metadata.labels));
-    let name = pool.node_pool.metadata.name.as_deref().unwrap_or("");
+    let name = node_pool.metadata.name.as_deref().unwrap_or("");
     let class_key = labels::node_class_label(&class.group, &class.kind);
     for (key, value) in [
         (labels::NODEPOOL, name),

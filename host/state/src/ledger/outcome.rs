@@ -67,6 +67,9 @@ outcomes! {
     ClaimGarbageCollected = 3032, "claim-garbage-collected", "The instance of the claim is gone; the claim was deleted.";
     ClaimExpired = 3033, "claim-expired", "The claim reached its expiry and was deleted.";
     InstanceGarbageCollected = 3034, "instance-garbage-collected", "The instance belongs to no claim and was terminated.";
+    ClaimSurplus = 3035, "claim-surplus", "The NodePool has more nodes than replicas; the claim was deleted.";
+    ClaimInterrupted = 3036, "claim-interrupted", "The cloud is about to take the instance away, or has; the claim was deleted.";
+    ClaimRepaired = 3037, "claim-repaired", "The node was sick for too long; the claim was deleted at once.";
     NodeNotManaged = 4001, "node-not-managed", "The node has no NodeClaim.";
     NodeMissing = 4002, "node-missing", "The NodeClaim has no Node yet.";
     NodeNotInitialized = 4003, "node-not-initialized", "The node is not initialized.";
@@ -81,6 +84,8 @@ outcomes! {
     NodePodPdbBlocked = 4012, "node-pod-pdb-blocked", "A PodDisruptionBudget allows no eviction of a pod on the node.";
     NodeInQueue = 4013, "node-in-queue", "A command about the node is already under way.";
     NodeRebooting = 4014, "node-rebooting", "The node reboots in place.";
+    NodeDoNotRepair = 4015, "node-do-not-repair", "The node is sick and carries do-not-repair.";
+    NodeRepairUnbounded = 4016, "node-repair-unbounded", "The node is sick, a pod blocks its drain, and nothing bounds the drain.";
     NodeStaticPool = 4020, "node-static-pool", "The node's NodePool keeps a fixed number of nodes.";
     NodeConsolidationNever = 4021, "node-consolidation-never", "consolidateAfter is Never.";
     NodeNotConsolidatable = 4022, "node-not-consolidatable", "consolidateAfter has not passed since the last pod event.";
@@ -93,6 +98,10 @@ outcomes! {
     NodePolicySkipped = 4031, "node-policy-skipped", "The consolidation policy told to skip the node.";
     NodePolicyRejected = 4032, "node-policy-rejected", "The consolidation policy rejected the move.";
     NodePolicyHeld = 4033, "node-policy-held", "The consolidation policy put the move off.";
+    NodeRepairBreaker = 4034, "node-repair-breaker", "Too many nodes of the NodePool are sick at once, so none is repaired.";
+    NodeStaticAtLimit = 4035, "node-static-at-limit", "The NodePool keeps replicas and is at its limit of nodes, so no replacement can come first.";
+    NodeReservationsFull = 4036, "node-reservations-full", "The capacity reservations the node could move to are full.";
+    NodeStaticSurplus = 4037, "node-static-surplus", "The NodePool has more nodes than replicas, which is settled first.";
     NodePodsDoNotFit = 4040, "node-pods-do-not-fit", "Not every pod of the node would find a place.";
     NodeNeedsManyNodes = 4041, "node-needs-many-nodes", "The pods would need several new nodes, and those would not cost less.";
     NodeNoCheaperReplacement = 4042, "node-no-cheaper-replacement", "No replacement is cheaper.";
@@ -111,6 +120,8 @@ outcomes! {
     NodeInvalidatedBudget = 4056, "node-invalidated-budget", "The budget closed during validation.";
     NodeInvalidatedScheduling = 4057, "node-invalidated-scheduling", "The pods no longer fit when the move was validated.";
     NodeWithoutReason = 4058, "node-without-reason", "The node is neither empty, nor drifted, nor worth consolidating.";
+    NodeChosenUnhealthy = 4059, "node-chosen-unhealthy", "The node is sick and is replaced.";
+    NodeChosenReboot = 4060, "node-chosen-reboot", "The node is sick and reboots.";
     CommandStarted = 5001, "command-started", "Candidates are tainted and replacements created.";
     CommandWaiting = 5002, "command-waiting", "Replacements are not initialized yet.";
     CommandSucceeded = 5003, "command-succeeded", "Replacements are ready and the candidates were deleted.";
@@ -135,6 +146,8 @@ impl OutcomeId {
                 | Self::NodeChosenDrifted
                 | Self::NodeChosenMulti
                 | Self::NodeChosenSingle
+                | Self::NodeChosenUnhealthy
+                | Self::NodeChosenReboot
         )
     }
 

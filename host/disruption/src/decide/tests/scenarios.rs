@@ -21,6 +21,11 @@ struct Story {
     now: Option<String>,
     #[serde(default)]
     spot_to_spot: bool,
+    #[serde(default)]
+    terminate_first: bool,
+    /// Sick nodes are repaired, by the policies of [`world::repair_policies`].
+    #[serde(default)]
+    repair: bool,
     /// Commands as [`told`] words them.
     commands: String,
     /// Outcome id of nodes.
@@ -49,7 +54,12 @@ fn types() -> std::sync::Arc<[std::sync::Arc<InstanceType>]> {
 fn play(file: &str, story: &Story) {
     let about = format!("{file}: {}", story.story);
     let mut world = World::new(&story.cluster);
-    world.gates.spot_to_spot = story.spot_to_spot;
+    world.gates = Gates {
+        spot_to_spot: story.spot_to_spot,
+        terminate_first_drift: story.terminate_first,
+        terminate_first_repair: story.terminate_first,
+    };
+    world.repair = story.repair.then(world::repair_policies);
     if let Some(now) = &story.now {
         world.now = now.parse().unwrap();
     }
@@ -124,5 +134,5 @@ fn every_scenario_ends_as_it_should() {
         }
         played += stories.len();
     }
-    assert!(played >= 40, "{played}");
+    assert!(played >= 130, "{played}");
 }

@@ -67,6 +67,7 @@ fn a_settled_cluster_costs_no_more_than_five_percent_above_a_fresh_one() {
             pools: &pools,
             options: &options,
             gates: Gates::default(),
+            repair: None,
             hooks: natively(),
         };
         let pods = world.cluster.snapshot().pods().len();
@@ -103,6 +104,7 @@ fn what_was_replaced_does_not_come_back_within_the_hour() {
         claim.best.instance_type = instance_type.to_owned();
         Proposal {
             method: Method::SingleNodeConsolidation,
+            manner: Manner::ReplaceFirst,
             rows: vec![0],
             replacements: vec![claim],
             destinations: Vec::new(),

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use apis::NodePool;
+use apis::duration::GoDuration;
 use apis::resources::Resources;
 use jiff::Timestamp;
 use scheduling::Interrupt;
@@ -20,6 +21,7 @@ use crate::candidate::TypesByPool;
 use crate::consolidation::Gates;
 use crate::decide::{Decision, Hooks, Input, Memory, decide};
 use crate::history::History;
+use crate::repair::{RepairAction, RepairPolicies, RepairPolicy};
 
 const GIB_MILLIS: i64 = 1 << 30;
 /// Name, CPUs, USD an hour on demand; spot costs 0.4 of it.
@@ -84,7 +86,8 @@ pub(super) fn instance_type(name: &str, cpus: i64, price: f64) -> Arc<InstanceTy
 }
 
 /// A cluster told in lines: `pool NAME key=value..`, `node NAME TYPE CAPACITY-TYPE ZONE [POOL] flag..`,
-/// `pod NAME NODE CPU-MILLIS flag..`, `pdb NAME ALLOWED [APP]`. In values `_` stands for a blank.
+/// `pod NAME NODE CPU-MILLIS flag..`, `pdb NAME ALLOWED [APP]`,
+/// `reservation ID TYPE ZONE SLOTS`, `rebooted NODE TIME`. In values `_` stands for a blank.
 pub(super) struct World {
     pub(super) cluster: Cluster,
     pub(super) types: TypesByPool,
@@ -95,6 +98,9 @@ pub(super) struct World {
     pub(super) tables: TableCache,
     pub(super) now: Timestamp,
     pub(super) threads: usize,
+    pub(super) repair: Option<RepairPolicies>,
+    /// Reboots of nodes in the last day.
+    pub(super) history: History,
 }
 
 pub(super) fn catalogue() -> Arc<[Arc<InstanceType>]> {
@@ -120,7 +126,10 @@ impl World {
             tables: TableCache::default(),
             now: now(),
             threads: 1,
+            repair: None,
+            history: History::default(),
         };
+        let types = &with_reservations(text, types);
         let lines = || text.lines().map(str::trim).filter(|line| !line.is_empty());
         if !lines().any(|line| line.starts_with("pool ")) {
             world.pool("web", &[], types);
@@ -136,6 +145,10 @@ impl World {
         match words.as_slice() {
             ["pool", name, rest @ ..] => self.pool(name, rest, types),
             ["node", name, rest @ ..] => self.node(name, rest),
+            ["reservation", ..] => {}
+            ["rebooted", node, at] => self
+                .history
+                .rebooted(&format!("{node}-claim"), at.parse().unwrap()),
             ["pod", name, node, cpu, flags @ ..] => self.pod(name, node, cpu, flags),
             ["pdb", name, allowed] => self.pdb(name, allowed, "web"),
             ["pdb", name, allowed, app] => self.pdb(name, allowed, app),
@@ -179,6 +192,8 @@ impl World {
                     let budgets: Value = serde_json::from_str(&value.replace('_', " ")).unwrap();
                     spec["disruption"]["budgets"] = budgets;
                 }
+                "limit" => spec["limits"] = json!({"nodes": value}),
+                "ready" => object["status"]["conditions"][0]["status"] = json!(value),
                 "weight" => spec["weight"] = json!(value.parse::<i64>().unwrap()),
                 "replicas" => spec["replicas"] = json!(value.parse::<i64>().unwrap()),
                 "capacity" => {
@@ -221,11 +236,16 @@ impl World {
             "karpenter.sh/registered": "true",
             "karpenter.sh/initialized": if has("uninitialized") { "false" } else { "true" },
             "kubernetes.io/hostname": name, "kubernetes.io/arch": "amd64", "kubernetes.io/os": "linux"});
-        let annotations = if has("do-not-disrupt") {
-            json!({"karpenter.sh/do-not-disrupt": "true"})
-        } else {
-            json!({})
-        };
+        let mut labels = labels;
+        if let Some(id) = flags.iter().find_map(|it| it.strip_prefix("reservation=")) {
+            labels["karpenter.k8s.aws/capacity-reservation-id"] = json!(id);
+        }
+        let mut annotations = json!({});
+        for flag in ["do-not-disrupt", "do-not-repair"] {
+            if has(flag) {
+                annotations[format!("karpenter.sh/{flag}")] = json!("true");
+            }
+        }
         let mut object = json!({
             "apiVersion": "karpenter.sh/v1", "kind": "NodeClaim",
             "metadata": {"name": claim, "uid": claim, "labels": labels, "creationTimestamp": "2026-11-20T10:00:00Z"},
@@ -240,10 +260,13 @@ impl World {
             return;
         }
         let ready = if has("not-ready") { "False" } else { "True" };
-        let object = json!({
+        let mut object = json!({
             "metadata": {"name": name, "uid": name, "labels": labels, "annotations": annotations},
             "spec": {"providerID": provider_id},
             "status": {"capacity": list, "allocatable": list, "conditions": [{"type": "Ready", "status": ready}]}});
+        for sick in flags.iter().filter_map(|it| it.strip_prefix("sick=")) {
+            be_sick(&mut object, sick);
+        }
         self.apply(Event::NodeApplied(Arc::new(
             serde_json::from_value(object).unwrap(),
         )));
@@ -326,7 +349,7 @@ impl World {
             threads: self.threads,
             ..Options::default()
         };
-        let history = History::default();
+        let history = self.history.clone();
         let input = Input {
             snapshot: &snapshot,
             types: &self.types,
@@ -337,6 +360,7 @@ impl World {
             memory: &self.memory,
             options: &options,
             gates: self.gates,
+            repair: self.repair.as_ref(),
             tables: &self.tables,
         };
         f(input, hooks)
@@ -347,6 +371,75 @@ impl World {
             decide(input, hooks, &Interrupt::never())
         })
     }
+}
+
+/// `TYPE:STATUS:REASON:MINUTES`, since so many minutes.
+fn be_sick(node: &mut Value, words: &str) {
+    let words: Vec<&str> = words.split(':').collect();
+    let [kind, status, reason, minutes] = words[..] else {
+        panic!("{words:?}")
+    };
+    let since = now() - jiff::SignedDuration::from_mins(minutes.parse().unwrap());
+    let condition = json!({"type": kind, "status": status, "reason": reason, "lastTransitionTime": since.to_string()});
+    let conditions = node["status"]["conditions"].as_array_mut().unwrap();
+    conditions.retain(|it| it["type"] != kind);
+    conditions.push(condition);
+}
+
+/// Adds the offerings of lines `reservation ID TYPE ZONE SLOTS`.
+fn with_reservations(text: &str, types: &Arc<[Arc<InstanceType>]>) -> Arc<[Arc<InstanceType>]> {
+    let mut types: Vec<InstanceType> = types.iter().map(|it| (**it).clone()).collect();
+    for line in text.lines() {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let ["reservation", id, name, zone, slots] = words[..] else {
+            continue;
+        };
+        let single = |key: &str, value: &str| Requirement::new(key, Operator::In, [value]);
+        let of = types.iter_mut().find(|it| it.name == name).unwrap();
+        of.requirements.replace(Requirement::new(
+            "karpenter.sh/capacity-type",
+            Operator::In,
+            ["on-demand", "spot", "reserved"],
+        ));
+        of.offerings.push(Offering {
+            requirements: [
+                single("topology.kubernetes.io/zone", zone),
+                single("karpenter.sh/capacity-type", "reserved"),
+                single("karpenter.k8s.aws/capacity-reservation-id", id),
+            ]
+            .into_iter()
+            .collect(),
+            price_per_hour: 0.000_001,
+            reservation_capacity: slots.parse().unwrap(),
+            ..of.offerings[0].clone()
+        });
+    }
+    types.into_iter().map(Arc::new).collect()
+}
+
+/// What counts as sick in these tests: a node that is not ready for ten minutes, one whose disk fails for as long,
+/// and one whose devices hang, which a reboot helps against.
+pub(super) fn repair_policies() -> RepairPolicies {
+    let policy = |kind: &str, status: &str, reason: &str| RepairPolicy {
+        condition_type: kind.to_owned(),
+        condition_status: status.to_owned(),
+        reason_regex: reason.to_owned(),
+        toleration: GoDuration::from_seconds(600),
+        termination_grace_period: None,
+        priority: 0,
+        action: RepairAction::Replace,
+    };
+    let bounded = RepairPolicy {
+        termination_grace_period: Some(GoDuration::from_seconds(60)),
+        priority: 50,
+        ..policy("DiskFailed", "True", ".*")
+    };
+    let reboots = RepairPolicy {
+        action: RepairAction::Reboot,
+        ..policy("DevicesReady", "False", "^Hung")
+    };
+    let gone = policy("Ready", "Unknown", ".*");
+    RepairPolicies::new(vec![policy("Ready", "False", ""), gone, bounded, reboots]).unwrap()
 }
 
 fn limit_life(object: &mut Value, flags: &[&str]) {

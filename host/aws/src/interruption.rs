@@ -1,0 +1,364 @@
+//! Interruption notices: EventBridge's messages on an SQS queue, read and handed on.
+//!
+//! Trusts nothing in a message: what cannot be read is no notice, and what is of another region is not ours.
+//! Answers to `pkg/controllers/interruption/messages` and `pkg/providers/sqs`.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use apis::{NodeClaim, labels};
+use async_trait::async_trait;
+use cloudprovider::{CloudProviderError, Interruption, InterruptionKind, InterruptionQueue};
+use jiff::Timestamp;
+use serde::Deserialize;
+
+use crate::error::other;
+use crate::provider::AwsProvider;
+use crate::seam::{QueueMessage, SqsApi};
+use crate::unavailable_offerings::Offered;
+
+const VERSION: &str = "0";
+const SOURCE_EC2: &str = "aws.ec2";
+const SOURCE_HEALTH: &str = "aws.health";
+/// Longer bodies are not read: EventBridge sends at most 256 KiB.
+const BODY_BYTES_MAX: usize = 256 << 10;
+/// Longer lists of affected instances are cut off.
+const INSTANCES_MAX: usize = 1_000;
+
+/// The queue of one cluster.
+pub struct SqsInterruptionQueue {
+    sqs: Arc<dyn SqsApi>,
+    name: String,
+    /// Found with the first poll, and again after a failure: the queue may have been made anew.
+    url: Mutex<Option<String>>,
+    provider: Arc<AwsProvider>,
+}
+
+impl SqsInterruptionQueue {
+    /// The queue of that name; nothing is asked of AWS before the first poll.
+    pub fn new(sqs: Arc<dyn SqsApi>, name: &str, provider: Arc<AwsProvider>) -> Self {
+        Self {
+            sqs,
+            name: name.to_owned(),
+            url: Mutex::new(None),
+            provider,
+        }
+    }
+
+    async fn url(&self) -> Result<String, CloudProviderError> {
+        let known = self.remembered().clone();
+        if let Some(url) = known {
+            return Ok(url);
+        }
+        let found = self.sqs.queue_url(&self.name).await;
+        let url = found.map_err(|error| other("looking for the interruption queue", &error))?;
+        *self.remembered() = Some(url.clone());
+        Ok(url)
+    }
+
+    fn remembered(&self) -> std::sync::MutexGuard<'_, Option<String>> {
+        self.url.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[async_trait]
+impl InterruptionQueue for SqsInterruptionQueue {
+    async fn receive(&self) -> Result<Vec<Interruption>, CloudProviderError> {
+        let url = self.url().await?;
+        let region = &self.provider.options().region;
+        match self.sqs.receive(&url).await {
+            Ok(messages) => Ok(messages.iter().map(|it| read(it, region)).collect()),
+            Err(error) => {
+                *self.remembered() = None;
+                Err(other("receiving interruption notices", &error))
+            }
+        }
+    }
+
+    async fn delete(&self, receipt: &str) -> Result<(), CloudProviderError> {
+        let url = self.url().await?;
+        let deleted = self.sqs.delete(&url, receipt).await;
+        deleted.map_err(|error| other("deleting an interruption notice", &error))
+    }
+
+    fn note(&self, kind: InterruptionKind, node_claim: &NodeClaim) {
+        let label = |key: &str| {
+            let labels = node_claim.metadata.labels.as_ref();
+            labels.and_then(|it| it.get(key)).map_or("", String::as_str)
+        };
+        match kind {
+            InterruptionKind::SpotInterrupted => {
+                let offered = Offered {
+                    instance_type: label(labels::INSTANCE_TYPE),
+                    zone: label(labels::TOPOLOGY_ZONE),
+                    capacity_type: labels::CAPACITY_TYPE_SPOT,
+                };
+                self.provider.mark_unavailable(offered);
+            }
+            InterruptionKind::CapacityReservationInterrupted => {
+                let id = label(labels::CAPACITY_RESERVATION_ID);
+                if !id.is_empty() {
+                    self.provider.empty_reservation(id);
+                }
+            }
+            InterruptionKind::RebalanceRecommendation
+            | InterruptionKind::ScheduledChange
+            | InterruptionKind::InstanceStopped
+            | InterruptionKind::InstanceTerminated
+            | InterruptionKind::NoOp => {}
+        }
+    }
+}
+
+#[derive(Deserialize)]
+struct Envelope {
+    #[serde(default)]
+    version: String,
+    #[serde(default)]
+    source: String,
+    #[serde(default, rename = "detail-type")]
+    detail_type: String,
+    #[serde(default)]
+    region: String,
+    #[serde(default)]
+    time: Option<Timestamp>,
+    #[serde(default)]
+    detail: serde_json::Value,
+}
+
+#[derive(Default, Deserialize)]
+struct InstanceDetail {
+    #[serde(default, rename = "instance-id")]
+    instance_id: String,
+    #[serde(default)]
+    state: String,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct HealthDetail {
+    #[serde(default)]
+    service: String,
+    #[serde(default)]
+    event_type_category: String,
+    #[serde(default)]
+    affected_entities: Vec<AffectedEntity>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct AffectedEntity {
+    #[serde(default)]
+    entity_value: String,
+}
+
+fn read(message: &QueueMessage, region: &str) -> Interruption {
+    let nothing = |fault: Option<String>| Interruption {
+        receipt: message.receipt.clone(),
+        kind: InterruptionKind::NoOp,
+        instance_ids: Vec::new(),
+        happened_at: None,
+        fault,
+    };
+    if message.body.len() > BODY_BYTES_MAX {
+        return nothing(Some(format!("{} bytes are too long", message.body.len())));
+    }
+    let envelope: Envelope = match serde_json::from_str(&message.body) {
+        Ok(envelope) => envelope,
+        Err(error) => return nothing(Some(error.to_string())),
+    };
+    // A rule in another region cannot be about our instances.
+    if !envelope.region.is_empty() && envelope.region != region {
+        return nothing(None);
+    }
+    match told(&envelope) {
+        Ok((kind, mut instance_ids)) => {
+            instance_ids.retain(|it| it.starts_with("i-"));
+            instance_ids.truncate(INSTANCES_MAX);
+            Interruption {
+                kind,
+                instance_ids,
+                happened_at: envelope.time,
+                ..nothing(None)
+            }
+        }
+        Err(error) => nothing(Some(error.to_string())),
+    }
+}
+
+/// What an envelope says, by its version, source and type; anything else says nothing.
+fn told(envelope: &Envelope) -> Result<(InterruptionKind, Vec<String>), serde_json::Error> {
+    let kind = match (
+        envelope.version.as_str(),
+        envelope.source.as_str(),
+        envelope.detail_type.as_str(),
+    ) {
+        (VERSION, SOURCE_EC2, "EC2 Spot Instance Interruption Warning") => {
+            InterruptionKind::SpotInterrupted
+        }
+        (VERSION, SOURCE_EC2, "EC2 Instance Rebalance Recommendation") => {
+            InterruptionKind::RebalanceRecommendation
+        }
+        (VERSION, SOURCE_EC2, "EC2 Capacity Reservation Instance Interruption Warning") => {
+            InterruptionKind::CapacityReservationInterrupted
+        }
+        (VERSION, SOURCE_EC2, "EC2 Instance State-change Notification") => {
+            let detail = InstanceDetail::deserialize(&envelope.detail)?;
+            let kind = match detail.state.to_lowercase().as_str() {
+                "stopping" | "stopped" => InterruptionKind::InstanceStopped,
+                "shutting-down" | "terminated" => InterruptionKind::InstanceTerminated,
+                _ => return Ok((InterruptionKind::NoOp, Vec::new())),
+            };
+            return Ok((kind, vec![detail.instance_id]));
+        }
+        (VERSION, SOURCE_HEALTH, "AWS Health Event") => {
+            let detail = HealthDetail::deserialize(&envelope.detail)?;
+            if detail.service != "EC2" || detail.event_type_category != "scheduledChange" {
+                return Ok((InterruptionKind::NoOp, Vec::new()));
+            }
+            let affected = detail.affected_entities.into_iter();
+            let ids = affected.map(|it| it.entity_value).collect();
+            return Ok((InterruptionKind::ScheduledChange, ids));
+        }
+        _ => return Ok((InterruptionKind::NoOp, Vec::new())),
+    };
+    let detail = InstanceDetail::deserialize(&envelope.detail)?;
+    Ok((kind, vec![detail.instance_id]))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn read_body(body: &str) -> Interruption {
+        let message = QueueMessage {
+            receipt: "r".to_owned(),
+            body: body.to_owned(),
+        };
+        read(&message, "us-east-1")
+    }
+
+    fn event(source: &str, detail_type: &str, detail: &Value) -> String {
+        json!({"version": "0", "id": "1", "detail-type": detail_type, "source": source, "account": "1",
+            "region": "us-east-1", "time": "2026-11-20T12:00:00Z", "resources": [], "detail": detail})
+        .to_string()
+    }
+
+    #[test]
+    fn every_kind_of_notice_is_told_from_the_others() {
+        use InterruptionKind as Kind;
+        let instance = json!({"instance-id": "i-1"});
+        let state = |state: &str| json!({"instance-id": "i-1", "state": state});
+        let health = |service: &str, category: &str| {
+            json!({"service": service, "eventTypeCategory": category,
+                "affectedEntities": [{"entityValue": "i-1"}, {"entityValue": "vol-2"}]})
+        };
+        let spot = "EC2 Spot Instance Interruption Warning";
+        let change = "EC2 Instance State-change Notification";
+        let reservation = "EC2 Capacity Reservation Instance Interruption Warning";
+        for (source, detail_type, detail, expected) in [
+            ("aws.ec2", spot, instance.clone(), Kind::SpotInterrupted),
+            (
+                "aws.ec2",
+                "EC2 Instance Rebalance Recommendation",
+                instance.clone(),
+                Kind::RebalanceRecommendation,
+            ),
+            (
+                "aws.ec2",
+                reservation,
+                instance.clone(),
+                Kind::CapacityReservationInterrupted,
+            ),
+            ("aws.ec2", change, state("stopping"), Kind::InstanceStopped),
+            ("aws.ec2", change, state("stopped"), Kind::InstanceStopped),
+            (
+                "aws.ec2",
+                change,
+                state("shutting-down"),
+                Kind::InstanceTerminated,
+            ),
+            (
+                "aws.ec2",
+                change,
+                state("terminated"),
+                Kind::InstanceTerminated,
+            ),
+            ("aws.ec2", change, state("running"), Kind::NoOp),
+            ("aws.ec2", change, state("pending"), Kind::NoOp),
+            (
+                "aws.health",
+                "AWS Health Event",
+                health("EC2", "scheduledChange"),
+                Kind::ScheduledChange,
+            ),
+            (
+                "aws.health",
+                "AWS Health Event",
+                health("EC2", "issue"),
+                Kind::NoOp,
+            ),
+            (
+                "aws.health",
+                "AWS Health Event",
+                health("RDS", "scheduledChange"),
+                Kind::NoOp,
+            ),
+            ("aws.s3", spot, instance.clone(), Kind::NoOp),
+            ("aws.ec2", "Something New", instance, Kind::NoOp),
+        ] {
+            let read = read_body(&event(source, detail_type, &detail));
+            assert_eq!(read.kind, expected, "{source} {detail_type} {detail}");
+            assert_eq!(read.fault, None);
+            let ids: &[&str] = if expected == Kind::NoOp {
+                &[]
+            } else {
+                &["i-1"]
+            };
+            assert_eq!(read.instance_ids, ids, "{source} {detail_type} {detail}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_no_notice_and_says_why() {
+        let deep = format!("{}{}", "[".repeat(5_000), "]".repeat(5_000));
+        let wrong = event(
+            "aws.ec2",
+            "EC2 Spot Instance Interruption Warning",
+            &json!({"instance-id": 7}),
+        );
+        for body in [
+            "",
+            "{",
+            "null",
+            "\"text\"",
+            "[1]",
+            "{\"version\": 3}",
+            deep.as_str(),
+            &wrong,
+            &"x".repeat(1 << 20),
+        ] {
+            let read = read_body(body);
+            assert_eq!(read.kind, InterruptionKind::NoOp);
+            assert!(read.fault.is_some(), "{}", &body[..body.len().min(40)]);
+        }
+        assert_eq!(read_body("{}").fault, None, "an empty event says nothing");
+    }
+
+    #[test]
+    fn another_regions_events_and_other_versions_are_not_ours() {
+        let spot = event(
+            "aws.ec2",
+            "EC2 Spot Instance Interruption Warning",
+            &json!({"instance-id": "i-1"}),
+        );
+        for other in [
+            spot.replace("us-east-1", "eu-west-1"),
+            spot.replace("\"version\":\"0\"", "\"version\":\"1\""),
+        ] {
+            assert_eq!(read_body(&other).kind, InterruptionKind::NoOp, "{other}");
+        }
+        assert_eq!(read_body(&spot).kind, InterruptionKind::SpotInterrupted);
+    }
+}

@@ -1,0 +1,82 @@
+//! Notices of the cloud that it takes instances back, or has: what a queue of them must be able to do.
+//!
+//! The form of messages is the adapter's business; here they are kinds and instance ids.
+
+use apis::NodeClaim;
+use jiff::Timestamp;
+
+use crate::CloudProviderError;
+
+/// What a notice says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum InterruptionKind {
+    /// A spot instance will be taken back within minutes.
+    SpotInterrupted,
+    /// A spot instance is more likely than before to be taken back.
+    RebalanceRecommendation,
+    /// The cloud plans work on the instance's host.
+    ScheduledChange,
+    /// The instance stops or has stopped.
+    InstanceStopped,
+    /// The instance ends or has ended.
+    InstanceTerminated,
+    /// The reservation it runs in is taken back.
+    CapacityReservationInterrupted,
+    /// Nothing that matters here, or nothing that can be read.
+    NoOp,
+}
+
+impl InterruptionKind {
+    /// The word of metrics.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::SpotInterrupted => "spot_interrupted",
+            Self::RebalanceRecommendation => "rebalance_recommendation",
+            Self::ScheduledChange => "scheduled_change",
+            Self::InstanceStopped => "instance_stopped",
+            Self::InstanceTerminated => "instance_terminated",
+            Self::CapacityReservationInterrupted => "capacity_reservation_interrupted",
+            Self::NoOp => "no_op",
+        }
+    }
+
+    /// Whether the claims of its instances are to go.
+    pub fn ends_claims(self) -> bool {
+        match self {
+            Self::SpotInterrupted
+            | Self::ScheduledChange
+            | Self::InstanceStopped
+            | Self::InstanceTerminated
+            | Self::CapacityReservationInterrupted => true,
+            Self::RebalanceRecommendation | Self::NoOp => false,
+        }
+    }
+}
+
+/// A notice, read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Interruption {
+    /// With which it is taken off the queue.
+    pub receipt: String,
+    /// What it says.
+    pub kind: InterruptionKind,
+    /// Ids of the instances it is about, as the last part of a provider id.
+    pub instance_ids: Vec<String>,
+    /// When the cloud says it happened.
+    pub happened_at: Option<Timestamp>,
+    /// Why it could not be read, if it could not.
+    pub fault: Option<String>,
+}
+
+/// A queue of notices. What is received and not deleted comes again after a while.
+#[async_trait::async_trait]
+pub trait InterruptionQueue: Send + Sync {
+    /// Waits for some notices; none after a while without any.
+    async fn receive(&self) -> Result<Vec<Interruption>, CloudProviderError>;
+
+    /// Takes a notice off the queue.
+    async fn delete(&self, receipt: &str) -> Result<(), CloudProviderError>;
+
+    /// Notes what a notice about a claim's instance says about what can be had now.
+    fn note(&self, kind: InterruptionKind, node_claim: &NodeClaim);
+}

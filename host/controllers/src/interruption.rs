@@ -1,0 +1,269 @@
+//! Reacts to notices that the cloud takes instances back: the claim goes, its node drains, its pods are solved again.
+//!
+//! A notice only ever starts what could be started by hand, and only about a node of this cluster; one that says an
+//! instance has ended is believed once the cloud says so too. Answers to `pkg/controllers/interruption`.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use apis::NodeClaim;
+use cloudprovider::{CloudProvider, Interruption, InterruptionKind, InterruptionQueue};
+use futures::stream::{self, StreamExt};
+use jiff::SignedDuration;
+use k8s_openapi::api::core::v1::ObjectReference;
+use kube::{Resource, ResourceExt};
+use state::ledger::OutcomeId;
+use tracing::{debug, error, info};
+
+use crate::error::{ReconcileError, ignore_not_found};
+use crate::node::events::node_reference;
+use crate::node_claim::{NodeClaimExt, disrupted};
+use crate::recorder::{EventType, Notice};
+use crate::shell::Shell;
+
+/// Notices handled at one time.
+const AT_ONCE: usize = 10;
+/// Pause after a poll that failed, first and longest.
+const RETRY: (Duration, Duration) = (Duration::from_secs(1), Duration::from_mins(1));
+/// A notice that nobody can make sense of yet is put back until it is this old.
+const PATIENCE: SignedDuration = SignedDuration::from_mins(2);
+
+/// The controller.
+pub(crate) struct InterruptionController {
+    pub(crate) shell: Arc<Shell>,
+    pub(crate) provider: Arc<dyn CloudProvider>,
+    pub(crate) queue: Arc<dyn InterruptionQueue>,
+}
+
+/// What becomes of a notice.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Handled {
+    /// It is off the queue.
+    Done,
+    /// It stays on the queue and comes again.
+    Later,
+}
+
+impl InterruptionController {
+    pub(crate) async fn run(&self) {
+        let mut pause = RETRY.0;
+        loop {
+            // Before the nodes are known every notice would be about a stranger.
+            if !self.shell.progress().is_complete() {
+                tokio::time::sleep(RETRY.0).await;
+                continue;
+            }
+            match self.queue.receive().await {
+                Ok(notices) => {
+                    pause = RETRY.0;
+                    // A queue that answers at once without waiting must not keep the others from their work.
+                    tokio::task::yield_now().await;
+                    self.handle_all(&notices).await;
+                }
+                Err(error) => {
+                    error!(%error, "polling for interruption notices");
+                    tokio::time::sleep(pause).await;
+                    pause = (pause * 2).min(RETRY.1);
+                }
+            }
+        }
+    }
+
+    async fn handle_all(&self, notices: &[Interruption]) {
+        if notices.is_empty() {
+            return;
+        }
+        let claims = self.claims(notices);
+        let handling: Vec<_> = notices
+            .iter()
+            .map(|notice| self.handle(notice, &claims))
+            .collect();
+        stream::iter(handling)
+            .buffered(AT_ONCE)
+            .for_each(|()| async {})
+            .await;
+    }
+
+    /// Names of the claims that the notices are about, by instance id.
+    fn claims(&self, notices: &[Interruption]) -> BTreeMap<String, String> {
+        let wanted: std::collections::BTreeSet<&str> = notices
+            .iter()
+            .flat_map(|it| it.instance_ids.iter().map(String::as_str))
+            .collect();
+        let snapshot = self.shell.snapshot();
+        let nodes = snapshot.nodes().filter_map(|node| {
+            let id = node.provider_id().rsplit('/').next()?;
+            let claim = node.claim_name()?;
+            wanted
+                .contains(id)
+                .then(|| (id.to_owned(), claim.to_owned()))
+        });
+        nodes.collect()
+    }
+
+    async fn handle(&self, notice: &Interruption, claims: &BTreeMap<String, String>) {
+        let metrics = &self.shell.metrics;
+        let labels = vec![("message_type", notice.kind.as_str().to_owned())];
+        metrics.interruption_received.get_or_create(&labels).inc();
+        if let Some(at) = notice.happened_at {
+            let took = self.shell.now().duration_since(at).as_secs_f64();
+            metrics
+                .interruption_queue_seconds
+                .get_or_create(&vec![])
+                .observe(took.max(0.0));
+        }
+        if let Some(fault) = &notice.fault {
+            error!(error = %fault, "an interruption notice cannot be read and is dropped");
+        }
+        let mut handled = Handled::Done;
+        if notice.kind != InterruptionKind::NoOp {
+            for id in &notice.instance_ids {
+                match self.about(notice, id, claims.get(id)).await {
+                    Ok(Handled::Done) => {}
+                    Ok(Handled::Later) => handled = Handled::Later,
+                    Err(error) => {
+                        error!(%error, kind = notice.kind.as_str(), "handling an interruption notice");
+                        handled = Handled::Later;
+                    }
+                }
+            }
+        }
+        if handled == Handled::Later && self.may_wait(notice) {
+            return;
+        }
+        match self.queue.delete(&notice.receipt).await {
+            Ok(()) => {
+                metrics.interruption_deleted.get_or_create(&vec![]).inc();
+            }
+            // It comes again, and finds its work done.
+            Err(error) => error!(%error, "taking an interruption notice off the queue"),
+        }
+    }
+
+    fn may_wait(&self, notice: &Interruption) -> bool {
+        notice
+            .happened_at
+            .is_some_and(|at| self.shell.now().duration_since(at) < PATIENCE)
+    }
+
+    async fn about(
+        &self,
+        notice: &Interruption,
+        instance_id: &str,
+        claim: Option<&String>,
+    ) -> Result<Handled, ReconcileError> {
+        let Some(name) = claim else {
+            // It may be about an instance whose claim does not know it yet.
+            let is_launching = !self.shell.is_synced();
+            debug!(instance_id, kind = notice.kind.as_str(), "no claim of ours");
+            return Ok(if is_launching {
+                Handled::Later
+            } else {
+                Handled::Done
+            });
+        };
+        let Some(claim) = self.shell.node_claim(name).await? else {
+            return Ok(Handled::Done);
+        };
+        if claim
+            .provider_id()
+            .is_none_or(|id| !id.ends_with(&format!("/{instance_id}")))
+        {
+            return Ok(Handled::Done);
+        }
+        if claim.metadata.deletion_timestamp.is_some() {
+            return Ok(Handled::Done);
+        }
+        if notice.kind == InterruptionKind::InstanceTerminated && self.runs_on(&claim).await? {
+            info!(NodeClaim = %name, instance_id, "a notice says the instance has ended, the cloud that it runs");
+            return Ok(Handled::Later);
+        }
+        self.queue.note(notice.kind, &claim);
+        self.publish(&claim, told(notice.kind));
+        if notice.kind.ends_claims() {
+            self.delete(&claim, notice.kind).await?;
+        }
+        Ok(Handled::Done)
+    }
+
+    async fn runs_on(&self, claim: &NodeClaim) -> Result<bool, ReconcileError> {
+        let Some(id) = claim.provider_id() else {
+            return Ok(false);
+        };
+        match self.provider.get(id).await {
+            Ok(instance) => Ok(!instance.is_terminating),
+            Err(error) if error.is_not_found() => Ok(false),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    async fn delete(
+        &self,
+        claim: &NodeClaim,
+        kind: InterruptionKind,
+    ) -> Result<(), ReconcileError> {
+        ignore_not_found(self.shell.delete(claim).await)?;
+        let name = claim.name_any();
+        info!(NodeClaim = %name, reason = kind.as_str(), "deleted nodeclaim on an interruption notice");
+        let terminating = (
+            EventType::Warning,
+            "TerminatingOnInterruption",
+            "Interruption triggered termination for the",
+        );
+        self.publish(claim, terminating);
+        disrupted(&self.shell.metrics, claim, kind.as_str());
+        self.shell
+            .record_claim(claim, OutcomeId::ClaimInterrupted, kind.as_str());
+        self.shell
+            .say(format!("{name} goes: {}", kind.as_str().replace('_', " ")));
+        Ok(())
+    }
+
+    fn publish(&self, claim: &NodeClaim, (kind, reason, words): (EventType, &'static str, &str)) {
+        let publish = |regarding: ObjectReference, object: &str| {
+            let notice = Notice::new(regarding, kind, reason, format!("{words} {object}"));
+            self.shell.events.publish(notice);
+        };
+        publish(claim.object_ref(&()), "NodeClaim");
+        let node = claim.status.as_ref().and_then(|it| it.node_name.as_ref());
+        if let Some(node) = node {
+            publish(node_reference(node), "Node");
+        }
+    }
+}
+
+fn told(kind: InterruptionKind) -> (EventType, &'static str, &'static str) {
+    match kind {
+        InterruptionKind::SpotInterrupted => (
+            EventType::Warning,
+            "SpotInterrupted",
+            "A spot interruption warning was received for the",
+        ),
+        InterruptionKind::RebalanceRecommendation => (
+            EventType::Normal,
+            "SpotRebalanceRecommendation",
+            "A spot rebalance recommendation was received for the",
+        ),
+        InterruptionKind::ScheduledChange => (
+            EventType::Warning,
+            "InstanceUnhealthy",
+            "A health event was received for the instance of the",
+        ),
+        InterruptionKind::InstanceStopped => (
+            EventType::Warning,
+            "InstanceStopping",
+            "The instance is stopping for the",
+        ),
+        InterruptionKind::InstanceTerminated | InterruptionKind::NoOp => (
+            EventType::Warning,
+            "InstanceTerminating",
+            "The instance is terminating for the",
+        ),
+        InterruptionKind::CapacityReservationInterrupted => (
+            EventType::Warning,
+            "CapacityReservationInstanceInterrupted",
+            "A capacity reservation interruption warning was received for the",
+        ),
+    }
+}

@@ -1,0 +1,136 @@
+//! Node repair the way it was before it became a disruption method; behind `--legacy-node-repair`.
+//!
+//! Sick nodes are taken away by force, without budgets and whatever their pods ask, unless too many are sick at
+//! once. Answers to `pkg/controllers/node/health/controller.go`.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use cloudprovider::{CloudProvider, RepairPolicy};
+use jiff::{SignedDuration, Timestamp};
+use kube::ResourceExt;
+use regex::Regex;
+use state::ledger::OutcomeId;
+use state::{Snapshot, StateNode};
+use tracing::{error, info};
+
+use crate::error::{ReconcileError, ignore_not_found};
+use crate::node_claim::{NodeClaimExt, disrupted, with_deadline};
+use crate::shell::Shell;
+use crate::voluntary_disruption::repair_blocked;
+
+const PERIOD: Duration = Duration::from_secs(10);
+const BREAKER_PERCENT: usize = 20;
+
+/// The controller.
+pub(crate) struct Health {
+    pub(crate) shell: Arc<Shell>,
+    pub(crate) provider: Arc<dyn CloudProvider>,
+}
+
+/// A sick node whose time is up.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Sick {
+    node: String,
+    claim: String,
+    condition: String,
+    /// Too many of its pool are sick.
+    is_blocked: bool,
+}
+
+impl Health {
+    pub(crate) async fn run(&self) {
+        let policies = self.provider.repair_policies();
+        loop {
+            tokio::time::sleep(PERIOD).await;
+            if !self.shell.is_synced() {
+                continue;
+            }
+            let sick = sick(&self.shell.snapshot(), &policies, self.shell.now());
+            for it in sick {
+                if it.is_blocked {
+                    let why = "more than 20% of its nodepool is unhealthy";
+                    for notice in repair_blocked(&it.node, &it.claim, why) {
+                        self.shell.events.publish(notice);
+                    }
+                } else if let Err(error) = self.repair(&it).await {
+                    error!(NodeClaim = %it.claim, %error, "repairing a node");
+                }
+            }
+        }
+    }
+
+    async fn repair(&self, sick: &Sick) -> Result<(), ReconcileError> {
+        let Some(claim) = self.shell.node_claim(&sick.claim).await? else {
+            return Ok(());
+        };
+        if claim.metadata.deletion_timestamp.is_some() {
+            return Ok(());
+        }
+        let now = self.shell.now();
+        let deadline = claim.termination_deadline().map_or(now, |at| at.min(now));
+        let after = with_deadline(&claim, deadline);
+        let claim = self.shell.write_claim(&claim, &after).await?;
+        ignore_not_found(self.shell.delete(&claim).await)?;
+        info!(NodeClaim = %claim.name_any(), Node = %sick.node, condition = %sick.condition, "deleted unhealthy node");
+        disrupted(&self.shell.metrics, &claim, "unhealthy");
+        self.shell
+            .record_claim(&claim, OutcomeId::ClaimRepaired, &sick.condition);
+        Ok(())
+    }
+}
+
+/// Nodes that have been sick for longer than is tolerated.
+fn sick(snapshot: &Snapshot, policies: &[RepairPolicy], now: Timestamp) -> Vec<Sick> {
+    let mut pools: BTreeMap<Option<&str>, (usize, usize)> = BTreeMap::new();
+    for node in snapshot.nodes().filter(|it| it.node.is_some()) {
+        let count = pools.entry(node.node_pool()).or_default();
+        count.0 += 1;
+        count.1 += usize::from(matching(node, policies).next().is_some());
+    }
+    let is_blocked = |pool: Option<&str>| {
+        let (total, sick) = pools.get(&pool).copied().unwrap_or_default();
+        sick > (total * BREAKER_PERCENT).div_ceil(100)
+    };
+    let nodes = snapshot.nodes().filter(|it| !it.is_deleted());
+    nodes
+        .filter_map(|node| {
+            let (_, condition) = matching(node, policies)
+                .filter(|(at, _)| *at <= now)
+                .min_by_key(|(at, _)| *at)?;
+            Some(Sick {
+                node: node.node_name()?.to_owned(),
+                claim: node.claim_name()?.to_owned(),
+                condition: condition.to_owned(),
+                is_blocked: is_blocked(node.node_pool()),
+            })
+        })
+        .collect()
+}
+
+/// Sick conditions of a node, each with the moment at which its time is up.
+fn matching<'a>(
+    node: &'a StateNode,
+    policies: &'a [RepairPolicy],
+) -> impl Iterator<Item = (Timestamp, &'a str)> {
+    let conditions = node.node.iter().flat_map(|it| &it.conditions);
+    conditions.flat_map(move |condition| {
+        policies
+            .iter()
+            .filter(|it| {
+                it.condition_type == condition.kind
+                    && it.condition_status == condition.status
+                    && (it.reason_regex.is_empty()
+                        || Regex::new(&it.reason_regex)
+                            .is_ok_and(|reason| reason.is_match(&condition.reason)))
+            })
+            .filter_map(|it| {
+                let toleration = i64::try_from(it.toleration_seconds).unwrap_or(i64::MAX);
+                let until = condition
+                    .since?
+                    .checked_add(SignedDuration::from_secs(toleration));
+                Some((until.ok()?, condition.kind.as_str()))
+            })
+    })
+}

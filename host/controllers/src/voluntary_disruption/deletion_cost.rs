@@ -1,0 +1,165 @@
+//! Writes the order in which nodes would best lose their pods onto the pods, once a minute and only what changed.
+//!
+//! The ranking is not decided here. Answers to `pkg/controllers/pod/deletioncost`.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use apis::labels;
+use disruption::budgets::Budgets;
+use disruption::candidate::Candidates;
+use disruption::deletion_cost::{NodeCost, rank};
+use disruption::hooks::{Civil, Context, DeclaredBudgets};
+use k8s_openapi::api::core::v1::Pod;
+use kube::ResourceExt;
+use kube::api::{Api, Patch, PatchParams};
+use scheduling::pod::PodKey;
+use serde_json::json;
+use state::ConsolidationState;
+use tracing::warn;
+
+use super::VoluntaryDisruption;
+
+const PERIOD: Duration = Duration::from_mins(1);
+const UNSYNCED: Duration = Duration::from_secs(1);
+/// Nodes whose pods are written in one pass, those on their way out aside.
+const NODES_MAX: usize = 50;
+
+/// What was written, by pod, with the UID it was written to.
+#[derive(Debug, Default)]
+struct Written(BTreeMap<PodKey, (String, Option<i32>)>);
+
+impl VoluntaryDisruption {
+    /// For ever; nothing while the gate is closed.
+    pub(super) async fn rank_pods_for_ever(&self) {
+        if !self
+            .shell
+            .settings
+            .feature_gates
+            .pod_deletion_cost_management
+        {
+            return std::future::pending().await;
+        }
+        let mut written = Written::default();
+        let mut seen: Option<ConsolidationState> = None;
+        loop {
+            if !self.shell.is_synced() {
+                tokio::time::sleep(UNSYNCED).await;
+                continue;
+            }
+            let state = self.shell.snapshot().consolidation_state(self.shell.now());
+            if seen != Some(state) && self.rank_pods(&mut written).await {
+                seen = Some(state);
+            }
+            tokio::time::sleep(PERIOD).await;
+        }
+    }
+
+    /// One pass; whether everything that was to be written is.
+    async fn rank_pods(&self, written: &mut Written) -> bool {
+        let observed = self.observe().await;
+        let now = observed.options.now;
+        let context = Context {
+            now_seconds: u64::try_from(now.as_second()).unwrap_or_default(),
+            civil: vec![Civil::utc(now)],
+            cluster: observed.options.cluster.clone(),
+            decision_id: observed.options.decision_id.clone(),
+            seed: observed.options.seed,
+        };
+        let found = Candidates::find(&observed.snapshot, &observed.types, &observed.queued, now);
+        let budgets = Budgets::ask(
+            &observed.snapshot,
+            &observed.history,
+            context,
+            &DeclaredBudgets,
+            now,
+        );
+        let costs = rank(&observed.snapshot, &found, &budgets);
+        written
+            .0
+            .retain(|key, _| observed.snapshot.pod(key).is_some());
+        drop(observed);
+        let mut nodes = 0;
+        let mut is_done = true;
+        for cost in &costs {
+            let open: Vec<&PodKey> = cost
+                .pods
+                .iter()
+                .filter(|key| !self.has(written, key, cost))
+                .collect();
+            if open.is_empty() {
+                continue;
+            }
+            if !cost.is_going() {
+                nodes += 1;
+            }
+            if nodes > NODES_MAX {
+                return false;
+            }
+            for key in open {
+                is_done &= self.write_cost(written, key, cost.value).await;
+            }
+        }
+        is_done
+    }
+
+    fn has(&self, written: &Written, key: &PodKey, cost: &NodeCost) -> bool {
+        let pod = self.shell.pod(key);
+        pod.is_none_or(|pod| {
+            written
+                .0
+                .get(key)
+                .is_some_and(|(uid, value)| *uid == pod.uid && *value == cost.value)
+        })
+    }
+
+    async fn write_cost(&self, written: &mut Written, key: &PodKey, value: Option<i32>) -> bool {
+        let pods: Api<Pod> = Api::namespaced(self.shell.client.clone(), &key.namespace);
+        let pod = match pods.get_opt(&key.name).await {
+            Ok(Some(pod)) => pod,
+            Ok(None) => return self.count_cost("skipped_notfound", true),
+            Err(error) => {
+                warn!(Pod = %key, %error, "reading a pod to rank it");
+                return self.count_cost("error", false);
+            }
+        };
+        let known = pod.annotations().get(labels::POD_DELETION_COST_ANNOTATION);
+        let wanted = value.map(|it| it.to_string());
+        let uid = pod.uid().unwrap_or_default();
+        let outcome = if known == wanted.as_ref() {
+            Ok("skipped_unchanged")
+        } else {
+            let change = json!({"metadata": {
+                "resourceVersion": pod.resource_version(),
+                "annotations": {labels::POD_DELETION_COST_ANNOTATION: wanted},
+            }});
+            let params = PatchParams::default();
+            let patched = pods.patch(&key.name, &params, &Patch::Merge(&change)).await;
+            patched.map(|_| "updated")
+        };
+        match outcome {
+            Ok(result) => {
+                written.0.insert(key.clone(), (uid, value));
+                self.count_cost(result, true)
+            }
+            Err(kube::Error::Api(status)) if status.code == 404 => {
+                self.count_cost("skipped_notfound", true)
+            }
+            // Somebody else wrote; the next pass looks again.
+            Err(kube::Error::Api(status)) if status.code == 409 => {
+                self.count_cost("skipped_conflict", false)
+            }
+            Err(error) => {
+                warn!(Pod = %key, %error, "ranking a pod");
+                self.count_cost("error", false)
+            }
+        }
+    }
+
+    fn count_cost(&self, result: &str, is_done: bool) -> bool {
+        let labels = vec![("result", result.to_owned())];
+        let counter = &self.shell.metrics.deletion_cost_writes;
+        counter.get_or_create(&labels).inc();
+        is_done
+    }
+}

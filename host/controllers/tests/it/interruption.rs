@@ -1,0 +1,149 @@
+//! Notices of the cloud, and what the controllers make of them.
+
+use cloudprovider::InterruptionKind as Kind;
+use serde_json::json;
+use sim::api_server::Resource;
+
+use crate::cloud::notice;
+use crate::world::World;
+
+async fn with_a_node() -> (World, String) {
+    let mut world = World::new();
+    world.pass(5).await;
+    world.keep(2, "900m");
+    world.settle(90).await;
+    assert_eq!(world.bound_pods(), 2);
+    let instance = world.cloud.instance_ids()[0].clone();
+    (world, instance)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_spot_interruption_cordons_within_seconds_and_replaces_the_node() {
+    let (mut world, instance) = with_a_node().await;
+    let node = world.names(&Resource::NODES)[0].clone();
+    world
+        .cloud
+        .send(notice(Kind::SpotInterrupted, &instance, world.clock.now()));
+    world.settle(5).await;
+    assert!(
+        world.is_tainted(&node, "karpenter.sh/disrupted"),
+        "cordoned within five seconds"
+    );
+    world.settle(180).await;
+    assert_eq!(world.bound_pods(), 2);
+    assert_eq!(world.cloud.running(), 1);
+    assert_eq!(world.cloud.with(|it| it.launches), 2);
+    assert_eq!(world.cloud.queued(), 0);
+    assert_eq!(
+        world.cloud.with(|it| it.noted.clone()),
+        [Kind::SpotInterrupted]
+    );
+    for kind in ["NodeClaim", "Node"] {
+        let reasons = world.event_reasons(kind);
+        for reason in ["SpotInterrupted", "TerminatingOnInterruption"] {
+            assert!(reasons.contains(&reason.to_owned()), "{kind} {reason}");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_kind_that_ends_an_instance_ends_its_claim_and_no_other_does() {
+    for (kind, ends) in [
+        (Kind::ScheduledChange, true),
+        (Kind::InstanceStopped, true),
+        (Kind::CapacityReservationInterrupted, true),
+        (Kind::RebalanceRecommendation, false),
+        (Kind::NoOp, false),
+    ] {
+        let (mut world, instance) = with_a_node().await;
+        let claims = world.names(&Resource::NODE_CLAIMS);
+        world.cloud.send(notice(kind, &instance, world.clock.now()));
+        world.settle(150).await;
+        let stays = world.names(&Resource::NODE_CLAIMS) == claims;
+        assert_eq!(stays, !ends, "{kind:?}");
+        assert_eq!(world.cloud.queued(), 0, "{kind:?}");
+        assert_eq!(world.bound_pods(), 2, "{kind:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_same_notice_many_times_does_no_more_than_once() {
+    let (mut world, instance) = with_a_node().await;
+    for _ in 0..50 {
+        world
+            .cloud
+            .send(notice(Kind::SpotInterrupted, &instance, world.clock.now()));
+    }
+    world.settle(240).await;
+    assert_eq!(world.cloud.with(|it| it.launches), 2);
+    assert_eq!(world.cloud.queued(), 0);
+    assert_eq!(world.cloud.with(|it| it.deleted), 50);
+}
+
+#[tokio::test(start_paused = true)]
+async fn notices_about_strangers_and_unreadable_ones_leave_the_queue_and_nothing_else() {
+    let (mut world, _) = with_a_node().await;
+    let claims = world.names(&Resource::NODE_CLAIMS);
+    for number in 0..200 {
+        let mut foreign = notice(
+            Kind::SpotInterrupted,
+            &format!("i-9{number}"),
+            world.clock.now(),
+        );
+        if number % 2 == 0 {
+            (foreign.kind, foreign.fault) = (Kind::NoOp, Some("not JSON".to_owned()));
+        }
+        world.cloud.send(foreign);
+    }
+    world.settle(60).await;
+    assert_eq!(world.cloud.queued(), 0);
+    assert_eq!(world.names(&Resource::NODE_CLAIMS), claims);
+    assert_eq!(world.cloud.with(|it| it.launches), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_forged_end_of_a_running_instance_is_not_believed() {
+    let (mut world, instance) = with_a_node().await;
+    let claims = world.names(&Resource::NODE_CLAIMS);
+    world.cloud.send(notice(
+        Kind::InstanceTerminated,
+        &instance,
+        world.clock.now(),
+    ));
+    world.settle(200).await;
+    assert_eq!(world.names(&Resource::NODE_CLAIMS), claims);
+    assert_eq!(world.cloud.queued(), 0, "it is dropped after a while");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_instance_that_really_ended_is_replaced_at_once() {
+    let (mut world, instance) = with_a_node().await;
+    world.cloud.with(|state| state.instances.clear());
+    world.cloud.send(notice(
+        Kind::InstanceTerminated,
+        &instance,
+        world.clock.now(),
+    ));
+    let node = world.names(&Resource::NODES)[0].clone();
+    world.be_sick(&node, "Ready", "Unknown");
+    world.settle(120).await;
+    assert_eq!(world.cloud.with(|it| it.launches), 2);
+    assert_eq!(world.cloud.running(), 1);
+    assert_eq!(world.bound_pods(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_notice_that_comes_before_the_claim_knows_its_instance_waits_for_it() {
+    let mut world = World::new();
+    world.pass(5).await;
+    world.create_pod("a", "900m", &json!({}));
+    // The first instance will have this id; its launch takes two seconds.
+    world.pass(3).await;
+    world
+        .cloud
+        .send(notice(Kind::SpotInterrupted, "i-0001", world.clock.now()));
+    world.keep(1, "900m");
+    world.settle(240).await;
+    assert!(world.cloud.with(|it| it.launches) >= 2, "it was heard");
+    assert_eq!(world.cloud.queued(), 0);
+}

@@ -1,0 +1,103 @@
+//! The controllers as a process that may die: every write to the outside is counted, and the process dies at the one
+//! it is told to die at, after the write has happened and before it learns of it.
+
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll};
+
+use http::{Method, Request, Response};
+use kube::client::Body;
+use sim::api_server::{ApiServer, ResponseBody};
+use tower::Service;
+
+#[derive(Debug, Default)]
+struct State {
+    writes: usize,
+    dies_at: Option<usize>,
+    is_dead: bool,
+}
+
+/// Counts the writes of one process after another.
+#[derive(Clone, Default)]
+pub(crate) struct Process {
+    state: Arc<Mutex<State>>,
+}
+
+impl Process {
+    /// Counts from now on, and dies at the n-th write, if at all.
+    pub(crate) fn dies_at(&self, write: Option<usize>) {
+        let mut state = self.state.lock().unwrap();
+        (state.writes, state.dies_at) = (0, write);
+    }
+
+    pub(crate) fn writes(&self) -> usize {
+        self.state.lock().unwrap().writes
+    }
+
+    pub(crate) fn is_dead(&self) -> bool {
+        self.state.lock().unwrap().is_dead
+    }
+
+    /// Another process takes its place.
+    pub(crate) fn restarts(&self) {
+        let mut state = self.state.lock().unwrap();
+        (state.dies_at, state.is_dead) = (None, false);
+    }
+
+    /// Does a write and tells of it, unless the process dies of it or is dead already.
+    pub(crate) async fn write<T>(&self, work: impl Future<Output = T>) -> T {
+        self.read(async {}).await;
+        let done = work.await;
+        self.count();
+        self.read(async {}).await;
+        done
+    }
+
+    fn count(&self) {
+        let mut state = self.state.lock().unwrap();
+        state.writes += 1;
+        if state.dies_at == Some(state.writes) {
+            state.is_dead = true;
+        }
+    }
+
+    /// The dead learn nothing.
+    async fn read<T>(&self, work: impl Future<Output = T>) -> T {
+        if self.is_dead() {
+            std::future::pending::<()>().await;
+        }
+        work.await
+    }
+}
+
+/// The API server as the process reaches it.
+#[derive(Clone)]
+pub(crate) struct Door {
+    pub(crate) api: ApiServer,
+    pub(crate) process: Process,
+}
+
+impl Service<Request<Body>> for Door {
+    type Response = Response<ResponseBody>;
+    type Error = Infallible;
+    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Infallible>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<Body>) -> Self::Future {
+        let (mut api, process) = (self.api.clone(), self.process.clone());
+        // Events are told to people; nothing is decided by them.
+        let is_write = request.method() != Method::GET && !request.uri().path().contains("/events");
+        Box::pin(async move {
+            let work = api.call(request);
+            if is_write {
+                process.write(work).await
+            } else {
+                process.read(work).await
+            }
+        })
+    }
+}

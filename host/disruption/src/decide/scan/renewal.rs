@@ -1,0 +1,144 @@
+//! The methods that renew nodes whatever they cost: drift, of pools with replicas and of the others.
+//!
+//! Budgets and what blocks a node hold here too; prices and `consolidateAfter` do not count.
+
+use state::ledger::OutcomeId;
+
+use super::Scan;
+use crate::command::{Command, Proposal};
+use crate::consolidation::Obstacle;
+use crate::drift;
+use crate::method::Method;
+use crate::simulation::{Purpose, Simulator};
+use crate::static_drift::{self, Standing};
+
+/// Nodes of one static pool that are exchanged in one loop at most.
+const STATIC_AT_ONCE: usize = 100;
+
+impl Scan<'_> {
+    /// Drifted nodes of static pools, each with what comes in its place, as far as budgets and limits allow.
+    pub(in crate::decide) fn static_drift(&mut self) -> Vec<Command> {
+        let method = Method::StaticDrift;
+        let rows = drift::order(&self.candidates, static_drift::is_eligible);
+        let tried = rows.clone();
+        let rows = self.unblocked(rows, method);
+        self.count(method, rows.len());
+        let rows = self.of_settled_pools(rows);
+        let mut budgets = self.budgets.clone();
+        let (rows, _) = self.within(&rows, method, &mut budgets);
+        let mut standings = std::collections::BTreeMap::new();
+        let mut proposals = Vec::new();
+        for row in rows.into_iter().take(STATIC_AT_ONCE) {
+            let Some(candidate) = self.candidates.get(row) else {
+                continue;
+            };
+            let standing = standings
+                .entry(candidate.pool().to_owned())
+                .or_insert_with(|| Standing::of(self.input.snapshot, &candidate.node_pool));
+            let types = static_drift::types_of(self.input.types, candidate.pool());
+            let is_gate_open = self.input.gates.terminate_first_drift;
+            let how = (method, is_gate_open);
+            match static_drift::propose(candidate, types, standing, how) {
+                Ok(proposal) => {
+                    if !proposal.replacements.is_empty() {
+                        standing.take_room();
+                    }
+                    proposals.push(Proposal {
+                        rows: vec![row],
+                        ..proposal
+                    });
+                }
+                Err(obstacle) => self.note(row, obstacle),
+            }
+        }
+        let approved = self.approved(proposals);
+        let commands = approved
+            .into_iter()
+            .map(|(proposal, verdict)| self.command(proposal, verdict))
+            .collect();
+        self.keep_findings(tried);
+        commands
+    }
+
+    /// Leaves out nodes of pools that have more nodes than replicas.
+    fn of_settled_pools(&mut self, mut rows: Vec<usize>) -> Vec<usize> {
+        rows.retain(|&row| {
+            let Some(candidate) = self.candidates.get(row) else {
+                return false;
+            };
+            let standing = Standing::of(self.input.snapshot, &candidate.node_pool);
+            let surplus = standing.check_surplus().err();
+            if let Some(obstacle) = &surplus {
+                self.note(row, obstacle.clone());
+            }
+            surplus.is_none()
+        });
+        rows
+    }
+
+    /// One drifted node and what replaces it.
+    pub(in crate::decide) fn drift(&mut self) -> Option<Command> {
+        let rows = drift::order(&self.candidates, drift::is_eligible);
+        let command = self.first_drifted(rows.clone());
+        self.keep_findings(rows);
+        command
+    }
+
+    fn keep_findings(&mut self, rows: Vec<usize>) {
+        for row in rows {
+            if let Some(Some(finding)) = self.findings.get(row) {
+                self.drift_findings.insert(row, finding.clone());
+            }
+        }
+    }
+
+    fn first_drifted(&mut self, rows: Vec<usize>) -> Option<Command> {
+        let method = Method::Drift;
+        let rows = self.unblocked(rows, method);
+        self.count(method, rows.len());
+        let mut budgets = self.budgets.clone();
+        let (rows, _) = self.within(&rows, method, &mut budgets);
+        for row in rows {
+            self.prepare();
+            match self.renewed(row)? {
+                Ok(proposal) => {
+                    if let Some((proposal, verdict)) = self.approved(vec![proposal]).pop() {
+                        return Some(self.command(proposal, verdict));
+                    }
+                }
+                Err(obstacle) => self.note(row, obstacle),
+            }
+        }
+        None
+    }
+
+    fn renewed(&self, row: usize) -> Option<Result<Proposal, Obstacle>> {
+        let (simulator, candidate) = (self.simulator.as_ref()?, self.candidates.get(row)?);
+        let input = &self.input;
+        let with_slot = || {
+            let slot = drift::slot_of(candidate, input.gates.terminate_first_drift)?;
+            let options = input.options.clone();
+            let how = (self.hooks.rank, slot);
+            let simulator =
+                Simulator::with_slot(input.snapshot, input.pools, options, how, self.interrupt);
+            Some(simulator)
+        };
+        let how = (Method::Drift, Purpose::Renewal);
+        let renewed = drift::renew(simulator, candidate, how, with_slot);
+        Some(renewed.map(|it| Proposal {
+            rows: vec![row],
+            ..it
+        }))
+    }
+}
+
+/// What a chosen node is told to be.
+pub(super) fn chosen(method: Method) -> OutcomeId {
+    match method {
+        Method::Repair => OutcomeId::NodeChosenUnhealthy,
+        Method::Emptiness => OutcomeId::NodeChosenEmpty,
+        Method::StaticDrift | Method::Drift => OutcomeId::NodeChosenDrifted,
+        Method::MultiNodeConsolidation => OutcomeId::NodeChosenMulti,
+        Method::SingleNodeConsolidation => OutcomeId::NodeChosenSingle,
+    }
+}

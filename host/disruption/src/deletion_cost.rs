@@ -1,0 +1,121 @@
+//! In which order nodes would best lose their pods, told to ReplicaSets as `pod-deletion-cost`: a scale-down then
+//! empties the node that is wanted back first.
+//!
+//! Ranks only; the shell writes. Answers to Karpenter's `pkg/controllers/pod/deletioncost`.
+
+use apis::labels;
+use scheduling::pod::{Pod, PodKey};
+use state::pod::PodLife;
+use state::{Snapshot, StateNode};
+
+use crate::budgets::Budgets;
+use crate::candidate::{Candidate, Candidates};
+use crate::hooks::BudgetReason;
+
+/// Pods of nodes that go anyway are the first to lose.
+const GOING: i32 = i32::MIN;
+/// Pods in this namespace pin no node.
+const SYSTEM_NAMESPACE: &str = "kube-system";
+
+/// What the pods of a node are to carry.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NodeCost {
+    /// Name of the Node.
+    pub node: String,
+    /// The annotation's value; `None` for no annotation.
+    pub value: Option<i32>,
+    /// The pods that a ReplicaSet controls.
+    pub pods: Vec<PodKey>,
+}
+
+impl NodeCost {
+    /// Whether the node is on its way out, so that its pods cannot wait for the next pass.
+    pub fn is_going(&self) -> bool {
+        self.value == Some(GOING)
+    }
+}
+
+/// Every managed node, those that go first in front, those that are kept last.
+pub fn rank(snapshot: &Snapshot, found: &Candidates, budgets: &Budgets) -> Vec<NodeCost> {
+    let mut budgets = budgets.clone();
+    let mut all: Vec<&Candidate> = found.candidates.iter().collect();
+    all.sort_by(|a, b| {
+        let ratio = |it: &Candidate| it.price_per_hour / it.reschedule_cost;
+        ratio(b)
+            .total_cmp(&ratio(a))
+            .then_with(|| a.name().cmp(b.name()))
+    });
+    let is_wanted = |it: &&Candidate| is_rankable(snapshot, it);
+    let is_drifted = |it: &Candidate| it.drifted_at().is_some() && !it.node_pool.is_static();
+    let mut within = |it: &Candidate, reason| budgets.take(it.pool(), reason);
+    let drifted: Vec<&Candidate> = all
+        .iter()
+        .copied()
+        .filter(is_wanted)
+        .filter(|it| is_drifted(it) && within(it, BudgetReason::Drifted))
+        .collect();
+    let normal: Vec<&Candidate> = all
+        .iter()
+        .copied()
+        .filter(is_wanted)
+        .filter(|it| {
+            let after = &it.node_pool.spec.disruption.consolidate_after;
+            !is_drifted(it) && !after.is_never() && within(it, BudgetReason::Underutilized)
+        })
+        .collect();
+    let ranked: Vec<&Candidate> = drifted.into_iter().chain(normal).collect();
+    let count = i32::try_from(ranked.len()).unwrap_or(i32::MAX);
+    let value_of = |node: &StateNode| -> Option<i32> {
+        if is_going(node) {
+            return Some(GOING);
+        }
+        let at = ranked
+            .iter()
+            .position(|it| Some(it.name()) == node.node_name())?;
+        Some(i32::try_from(at).unwrap_or(0) - count)
+    };
+    let mut costs: Vec<NodeCost> = snapshot
+        .nodes()
+        .filter(|node| node.is_managed())
+        .filter_map(|node| {
+            Some(NodeCost {
+                node: node.node_name()?.to_owned(),
+                value: value_of(node),
+                pods: written_pods(snapshot, node),
+            })
+        })
+        .collect();
+    costs.sort_by_key(|it| (it.value.is_none(), it.value, it.node.clone()));
+    costs
+}
+
+fn is_going(node: &StateNode) -> bool {
+    let taints = node.node.iter().flat_map(|it| &it.taints);
+    node.is_marked_for_deletion()
+        || taints
+            .into_iter()
+            .any(|it| it.key == labels::DISRUPTED_TAINT_KEY)
+}
+
+fn is_rankable(snapshot: &Snapshot, candidate: &Candidate) -> bool {
+    let pins = |pod: &Pod| {
+        let owner = pod.shape.owner.as_ref().map(|it| it.kind.as_str());
+        pod.key.namespace != SYSTEM_NAMESPACE
+            && !matches!(owner, Some("ReplicaSet" | "Job" | "DaemonSet"))
+    };
+    let bound = snapshot.bound(&candidate.node);
+    !is_going(&candidate.node)
+        && candidate.pod_block.is_none()
+        && candidate.instance_type.is_some()
+        && !bound.pods().any(|pod| pod.is_active() && pins(pod))
+}
+
+fn written_pods(snapshot: &Snapshot, node: &StateNode) -> Vec<PodKey> {
+    let is_replicas = |pod: &Pod| {
+        let owner = pod.shape.owner.as_ref();
+        owner.is_some_and(|it| it.kind == "ReplicaSet" && it.api_version == "apps/v1")
+    };
+    let bound = snapshot.bound(node);
+    let pods = bound.pods().filter(|pod| is_replicas(pod));
+    pods.map(|pod| pod.key.clone()).collect()
+}

@@ -1,0 +1,316 @@
+//! What counts as sick: the provider's policies, checked once, and what they say of a node at a moment.
+//!
+//! Matching needs no clock; resolving takes the moment as an argument. Answers to the repair policies of Karpenter's
+//! `pkg/cloudprovider/types.go` and to `pkg/controllers/disruption/repair`.
+
+use std::collections::BTreeSet;
+
+use apis::duration::GoDuration;
+use jiff::{SignedDuration, Timestamp};
+use regex::Regex;
+use state::StateNode;
+
+const PRIORITY_MAX: u32 = 100;
+/// A node overtakes a rival of the next higher rank after so many minutes.
+const MINUTES_PER_RANK: f64 = 30.0;
+
+/// What is done about a sick node, least first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum RepairAction {
+    /// It reboots in place.
+    Reboot,
+    /// It is replaced.
+    Replace,
+}
+
+/// One way to be sick, as the provider tells it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RepairPolicy {
+    /// Condition of the Node.
+    pub condition_type: String,
+    /// The status that is sick.
+    pub condition_status: String,
+    /// Matches anywhere in the condition's reason; empty for the one fallback of all policies.
+    pub reason_regex: String,
+    /// How long the status must last.
+    pub toleration: GoDuration,
+    /// How long the drain may take; `None` as the claim says, zero by force.
+    pub termination_grace_period: Option<GoDuration>,
+    /// 0 to 100, greater first.
+    pub priority: u32,
+    /// What is done.
+    pub action: RepairAction,
+}
+
+/// What is wrong with a set of policies.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum PolicyFault {
+    /// There is none.
+    #[error("the provider names no repair policy")]
+    Empty,
+    /// No condition.
+    #[error("repair policy {0}: the condition type is empty")]
+    NoCondition(usize),
+    /// No such status.
+    #[error("repair policy {0}: status {1:?} is neither True, False nor Unknown")]
+    Status(usize, String),
+    /// The expression does not compile.
+    #[error("repair policy {0}: reason {1:?} is not a regular expression")]
+    Reason(usize, String),
+    /// Negative time.
+    #[error("repair policy {0}: durations may not be negative")]
+    Negative(usize),
+    /// Priority out of range.
+    #[error("repair policy {0}: priority {1} is above 100")]
+    Priority(usize, u32),
+    /// Not exactly one policy without a reason.
+    #[error("{0} repair policies have no reason; exactly one must be the fallback")]
+    Fallbacks(usize),
+    /// The fallback reboots.
+    #[error("the fallback repair policy must replace the node")]
+    FallbackReboots,
+}
+
+/// Policies that were found sound.
+#[derive(Debug, Clone)]
+pub struct RepairPolicies {
+    policies: Vec<Compiled>,
+    fallback: usize,
+}
+
+#[derive(Debug, Clone)]
+struct Compiled {
+    policy: RepairPolicy,
+    /// `None` for the fallback.
+    reason: Option<Regex>,
+    rank: u32,
+}
+
+/// A condition of a node that a policy is about.
+#[derive(Debug, Clone, Copy)]
+struct Match<'a> {
+    policy: &'a Compiled,
+    condition: &'a str,
+    /// When the status came about, or the node.
+    since: Timestamp,
+}
+
+/// What is to be done about a node now.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Diagnosis {
+    /// What.
+    pub action: RepairAction,
+    /// The condition that decided.
+    pub condition: String,
+    /// Its reason and status are the policy's; since when the policy applies.
+    pub eligible_at: Timestamp,
+    /// The shortest bound of all policies that apply.
+    pub bound: Option<GoDuration>,
+    /// Most urgent first.
+    pub score: f64,
+}
+
+impl RepairPolicies {
+    /// Checks the policies; all that is wrong with them otherwise.
+    pub fn new(policies: Vec<RepairPolicy>) -> Result<Self, Vec<PolicyFault>> {
+        let mut faults: Vec<PolicyFault> = (0..)
+            .zip(&policies)
+            .flat_map(|(at, it)| faults(at, it))
+            .collect();
+        if policies.is_empty() {
+            faults.push(PolicyFault::Empty);
+        }
+        let fallbacks: Vec<usize> = (0..)
+            .zip(&policies)
+            .filter(|(_, it)| it.reason_regex.is_empty())
+            .map(|(at, _)| at)
+            .collect();
+        if fallbacks.len() != 1 && !policies.is_empty() {
+            faults.push(PolicyFault::Fallbacks(fallbacks.len()));
+        }
+        let replaces = |at: &usize| {
+            policies
+                .get(*at)
+                .is_some_and(|it| it.action == RepairAction::Replace)
+        };
+        if fallbacks.len() == 1 && !fallbacks.iter().all(replaces) {
+            faults.push(PolicyFault::FallbackReboots);
+        }
+        let priorities: BTreeSet<u32> = policies.iter().map(|it| it.priority).collect();
+        let compile = |policy: RepairPolicy| Compiled {
+            reason: Some(&policy.reason_regex)
+                .filter(|it| !it.is_empty())
+                .and_then(|it| Regex::new(it).ok()),
+            rank: u32::try_from(priorities.range(..policy.priority).count()).unwrap_or(0),
+            policy,
+        };
+        match fallbacks.first() {
+            Some(&fallback) if faults.is_empty() => Ok(Self {
+                policies: policies.into_iter().map(compile).collect(),
+                fallback,
+            }),
+            Some(_) | None => Err(faults),
+        }
+    }
+
+    /// Whether a condition of the node is one that policies know, however long and for whatever reason.
+    pub fn is_unhealthy(&self, node: &StateNode) -> bool {
+        let conditions = node.node.iter().flat_map(|it| &it.conditions);
+        conditions
+            .into_iter()
+            .any(|it| self.knows(&it.kind, &it.status))
+    }
+
+    /// What to do about the node at a moment, if anything.
+    pub fn diagnose(&self, node: &StateNode, now: Timestamp) -> Option<Diagnosis> {
+        let conditions = node.claim.as_ref().map(|it| it.conditions);
+        let not_before = conditions.and_then(|it| it.rebooted_at);
+        let eligible: Vec<(Match<'_>, Timestamp)> = self
+            .matches(node)
+            .into_iter()
+            .filter_map(|it| {
+                let start = not_before.map_or(it.since, |at| at.max(it.since));
+                let toleration = it.policy.policy.toleration.to_signed_duration();
+                let at = start.checked_add(toleration).ok()?;
+                (at <= now).then_some((it, at))
+            })
+            .collect();
+        let action = eligible.iter().map(|it| it.0.policy.policy.action).max()?;
+        let driving = eligible
+            .iter()
+            .filter(|it| it.0.policy.policy.action == action)
+            .min_by(|a, b| {
+                let priority = |it: &(Match<'_>, Timestamp)| it.0.policy.policy.priority;
+                let by_priority = priority(b).cmp(&priority(a));
+                by_priority
+                    .then(a.1.cmp(&b.1))
+                    .then(a.0.condition.cmp(b.0.condition))
+            })?;
+        let bounds = eligible
+            .iter()
+            .filter_map(|it| it.0.policy.policy.termination_grace_period);
+        let urgency = |(it, at): &(Match<'_>, Timestamp)| {
+            let minutes = now.duration_since(*at).as_secs_f64() / 60.0;
+            f64::from(it.policy.rank) + minutes / MINUTES_PER_RANK
+        };
+        Some(Diagnosis {
+            action,
+            condition: driving.0.condition.to_owned(),
+            eligible_at: driving.1,
+            bound: bounds.min(),
+            score: eligible.iter().map(urgency).fold(0.0, f64::max),
+        })
+    }
+
+    /// Every policy of the condition's type and status whose reason matches; the fallback where none does.
+    fn matches<'a>(&'a self, node: &'a StateNode) -> Vec<Match<'a>> {
+        let Some(node) = &node.node else {
+            return Vec::new();
+        };
+        let mut matches = Vec::new();
+        for condition in &node.conditions {
+            if !self.knows(&condition.kind, &condition.status) {
+                continue;
+            }
+            let since = condition.since.max(node.created_at);
+            let of = |policy| Match {
+                policy,
+                condition: condition.kind.as_str(),
+                since: since.unwrap_or(Timestamp::UNIX_EPOCH),
+            };
+            let before = matches.len();
+            let specific = self.policies.iter().filter(|it| {
+                it.policy.condition_type == condition.kind
+                    && it.policy.condition_status == condition.status
+                    && it
+                        .reason
+                        .as_ref()
+                        .is_some_and(|reason| reason.is_match(&condition.reason))
+            });
+            matches.extend(specific.map(of));
+            if matches.len() == before {
+                matches.extend(self.policies.get(self.fallback).map(of));
+            }
+        }
+        matches
+    }
+
+    fn knows(&self, kind: &str, status: &str) -> bool {
+        self.policies
+            .iter()
+            .any(|it| it.policy.condition_type == kind && it.policy.condition_status == status)
+    }
+}
+
+fn faults(at: usize, policy: &RepairPolicy) -> Vec<PolicyFault> {
+    let mut faults = Vec::new();
+    if policy.condition_type.is_empty() {
+        faults.push(PolicyFault::NoCondition(at));
+    }
+    if !["True", "False", "Unknown"].contains(&policy.condition_status.as_str()) {
+        faults.push(PolicyFault::Status(at, policy.condition_status.clone()));
+    }
+    if Regex::new(&policy.reason_regex).is_err() {
+        faults.push(PolicyFault::Reason(at, policy.reason_regex.clone()));
+    }
+    let is_negative = |it: GoDuration| it.to_signed_duration() < SignedDuration::ZERO;
+    if is_negative(policy.toleration) || policy.termination_grace_period.is_some_and(is_negative) {
+        faults.push(PolicyFault::Negative(at));
+    }
+    if policy.priority > PRIORITY_MAX {
+        faults.push(PolicyFault::Priority(at, policy.priority));
+    }
+    faults
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn policy(reason: &str) -> RepairPolicy {
+        RepairPolicy {
+            condition_type: "Ready".to_owned(),
+            condition_status: "False".to_owned(),
+            reason_regex: reason.to_owned(),
+            toleration: GoDuration::from_seconds(60),
+            termination_grace_period: None,
+            priority: 0,
+            action: RepairAction::Replace,
+        }
+    }
+
+    #[test]
+    fn every_fault_of_a_set_is_told_at_once() {
+        let rebooting = RepairPolicy {
+            action: RepairAction::Reboot,
+            ..policy("")
+        };
+        let wrong = RepairPolicy {
+            condition_type: String::new(),
+            condition_status: "Maybe".to_owned(),
+            priority: 101,
+            ..policy("[")
+        };
+        let cases: [(Vec<RepairPolicy>, &[&str]); 5] = [
+            (vec![], &["names no repair policy"]),
+            (vec![policy("a")], &["0 repair policies have no reason"]),
+            (
+                vec![policy(""), policy("")],
+                &["2 repair policies have no reason"],
+            ),
+            (vec![rebooting], &["must replace the node"]),
+            (
+                vec![policy(""), wrong],
+                &["type is empty", "\"Maybe\"", "\"[\"", "priority 101"],
+            ),
+        ];
+        for (policies, expected) in cases {
+            let faults = RepairPolicies::new(policies).unwrap_err();
+            assert_eq!(faults.len(), expected.len(), "{faults:?}");
+            for (fault, words) in faults.iter().zip(expected) {
+                assert!(fault.to_string().contains(words), "{fault}");
+            }
+        }
+        assert!(RepairPolicies::new(vec![policy(""), policy(".*")]).is_ok());
+    }
+}

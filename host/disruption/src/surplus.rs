@@ -1,0 +1,62 @@
+//! Which nodes of a static pool go when it has more of them than replicas.
+//!
+//! No budget holds here and nothing is simulated: the user said how many there are to be. Answers to Karpenter's
+//! `pkg/controllers/static/deprovisioning`.
+
+use jiff::Timestamp;
+use state::Snapshot;
+use state::pod::PodLife;
+
+use crate::candidate::lifetime_remaining;
+
+/// How much it would hurt to lose a node, least first.
+#[derive(Debug, PartialEq, PartialOrd)]
+struct Pain {
+    /// It has an instance.
+    is_launched: bool,
+    /// It runs more than daemons.
+    is_used: bool,
+    /// It or a pod on it asks not to be disrupted.
+    is_protected: bool,
+    disruption_cost: f64,
+}
+
+/// So many of the claims as are to go, those first that hurt least.
+pub fn pick(snapshot: &Snapshot, claims: &[String], count: usize, now: Timestamp) -> Vec<String> {
+    let mut all: Vec<(Pain, &String)> = claims
+        .iter()
+        .map(|claim| (pain(snapshot, claim, now), claim))
+        .collect();
+    all.sort_by(|a, b| {
+        let by_pain = a.0.partial_cmp(&b.0).unwrap_or(std::cmp::Ordering::Equal);
+        by_pain.then_with(|| a.1.cmp(b.1))
+    });
+    let picked = all.into_iter().take(count);
+    picked.map(|(_, claim)| claim.clone()).collect()
+}
+
+fn pain(snapshot: &Snapshot, claim: &str, now: Timestamp) -> Pain {
+    let Some(node) = snapshot.node_of_claim(claim) else {
+        return Pain {
+            is_launched: false,
+            is_used: false,
+            is_protected: false,
+            disruption_cost: 0.0,
+        };
+    };
+    let bound = snapshot.bound(node);
+    let protected = bound
+        .pods()
+        .any(|pod| pod.is_active() && pod.is_protected(now));
+    let is_kept = node
+        .annotations()
+        .get(apis::labels::DO_NOT_DISRUPT_ANNOTATION)
+        .is_some_and(|it| it == "true");
+    let costs: f64 = bound.pods().map(|pod| pod.eviction_cost()).sum();
+    Pain {
+        is_launched: !node.provider_id().is_empty(),
+        is_used: protected || bound.pods().any(|pod| !pod.is_owned_by_daemon_set()),
+        is_protected: protected || is_kept,
+        disruption_cost: costs * lifetime_remaining(node, now),
+    }
+}
