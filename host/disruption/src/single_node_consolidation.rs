@@ -108,6 +108,7 @@ mod tests {
 
     fn removal(rows: &[usize]) -> Proposal {
         Proposal {
+            manner: crate::Manner::ReplaceFirst,
             method: Method::SingleNodeConsolidation,
             rows: rows.to_vec(),
             replacements: Vec::new(),
