@@ -7,5 +7,6 @@
 
 mod demo;
 mod kubectl;
+mod policy;
 mod simulate;
 mod tidy;

@@ -4,10 +4,13 @@
 //! It knows nothing of WebAssembly: the registry is a port that the operator implements. Karpenter has no such
 //! thing; the design is in `design/policies.md`.
 
+mod pace;
+
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::Resource;
 use kube::api::{Api, Patch, PatchParams};
@@ -16,6 +19,7 @@ use serde_json::json;
 use tracing::{info, warn};
 
 use crate::error::{ReconcileError, ignore_not_found};
+use crate::policy_binding::pace::SwapPace;
 use crate::recorder::{EventType, Notice};
 use crate::runtime::{Action, ObjectKey, Reconciler};
 use crate::shell::Shell;
@@ -24,6 +28,9 @@ use crate::shell::Shell;
 pub const POLICY_LABEL: &str = "mortise.dev/policy";
 /// Where the state of a binding is shown, as JSON.
 pub const STATUS_ANNOTATION: &str = "mortise.dev/status";
+
+/// How long a deleted policy goes on deciding: whoever replaces a ConfigMap deletes it for a moment.
+const GRACE: SignedDuration = SignedDuration::from_secs(60);
 
 /// A binding as its ConfigMap states it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -83,6 +90,11 @@ pub trait PolicyRegistry: Send + Sync {
     fn report(&self, _namespace: &str, _name: &str) -> Option<BindingReport> {
         None
     }
+
+    /// What went wrong while the binding was at work, since the last time: a sentence for each.
+    fn failures(&self, _namespace: &str, _name: &str) -> Vec<String> {
+        Vec::new()
+    }
 }
 
 /// A registry that refuses everything, for runs without policies.
@@ -117,7 +129,15 @@ struct StatusAnnotation {
 pub(crate) struct PolicyBinding {
     shell: Arc<Shell>,
     registry: Arc<dyn PolicyRegistry>,
-    applied: Mutex<BTreeMap<ObjectKey, BindingSource>>,
+    known: Mutex<BTreeMap<ObjectKey, Known>>,
+}
+
+/// What was applied of a binding, and when it may be swapped again.
+struct Known {
+    source: BindingSource,
+    pace: SwapPace,
+    /// When its ConfigMap was found gone.
+    gone_since: Option<Timestamp>,
 }
 
 struct Observed {
@@ -139,7 +159,7 @@ impl PolicyBinding {
         Self {
             shell,
             registry,
-            applied: Mutex::new(BTreeMap::new()),
+            known: Mutex::new(BTreeMap::new()),
         }
     }
 
@@ -158,17 +178,48 @@ impl PolicyBinding {
             return Ok(None);
         }
         let (source, shown) = source_of(&config_map);
-        let applied = self.applied.lock().unwrap_or_else(PoisonError::into_inner);
-        let unchanged = applied
-            .get(key)
-            .is_some_and(|known| same_binding(known, &source));
-        drop(applied);
+        let mut known = self.known();
+        let known = known.get_mut(key);
+        let unchanged = known.is_some_and(|known| {
+            known.gone_since = None;
+            same_binding(&known.source, &source)
+        });
         Ok(Some(Observed {
             source,
             shown,
             unchanged,
             config_map,
         }))
+    }
+
+    fn known(&self) -> MutexGuard<'_, BTreeMap<ObjectKey, Known>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Lets a deleted policy go, a while after it was deleted.
+    async fn let_go(&self, key: &ObjectKey) -> Action {
+        let now = self.shell.clock.now();
+        let left = {
+            let mut known = self.known();
+            let gone_since = known
+                .get_mut(key)
+                .map(|known| *known.gone_since.get_or_insert(now));
+            match gone_since {
+                Some(since) => GRACE - now.duration_since(since),
+                None => return Action::Await,
+            }
+        };
+        if left.is_positive() {
+            return Action::RequeueAfter(left.unsigned_abs());
+        }
+        self.registry.remove(&key.namespace, &key.name).await;
+        if self.known().remove(key).is_some() {
+            self.shell.say(format!(
+                "policy {} removed: what it replaced decides again",
+                key.name
+            ));
+        }
+        Action::Await
     }
 
     async fn apply(
@@ -225,15 +276,7 @@ impl Reconciler for PolicyBinding {
 
     async fn reconcile(&self, key: &ObjectKey) -> Result<Action, ReconcileError> {
         let Some(observed) = self.observe(key).await? else {
-            self.registry.remove(&key.namespace, &key.name).await;
-            let mut applied = self.applied.lock().unwrap_or_else(PoisonError::into_inner);
-            if applied.remove(key).is_some() {
-                self.shell.say(format!(
-                    "policy {} removed: what it replaced decides again",
-                    key.name
-                ));
-            }
-            return Ok(Action::Await);
+            return Ok(self.let_go(key).await);
         };
         let Observed {
             source,
@@ -244,14 +287,31 @@ impl Reconciler for PolicyBinding {
         let report = if unchanged {
             self.registry.report(&key.namespace, &key.name)
         } else {
+            let now = self.shell.clock.now();
+            let mut pace = SwapPace::first(now);
+            if let Some(known) = self.known().get_mut(key) {
+                if let Err(wait) = known.pace.swap(now) {
+                    return Ok(Action::RequeueAfter(wait));
+                }
+                pace = known.pace;
+            }
             let report = self.registry.apply(source.clone()).await;
-            let mut applied = self.applied.lock().unwrap_or_else(PoisonError::into_inner);
-            applied.insert(key.clone(), source);
+            let known = Known {
+                source,
+                pace,
+                gone_since: None,
+            };
+            self.known().insert(key.clone(), known);
             Some(report)
         };
         if let Some(report) = report {
             let decided = decide(report, shown.as_ref(), self.shell.clock.now());
             self.apply(key, &config_map, decided).await?;
+        }
+        for failure in self.registry.failures(&key.namespace, &key.name) {
+            let regarding = config_map.object_ref(&());
+            let notice = Notice::new(regarding, EventType::Warning, "PolicyFailed", failure);
+            self.shell.events.publish(notice);
         }
         // A policy can fall into quarantine by itself.
         Ok(Action::RequeueAfter(Duration::from_secs(10)))

@@ -8,6 +8,8 @@
 
 mod defaults;
 
+use serde::{Deserialize, Serialize};
+
 pub use defaults::{DeclaredBudgets, DefaultConsolidation};
 pub use scheduling::ranking::{ExtraColumn, ExtraValues, NEVER_SECONDS, NO_SYMBOL, PolicyUse};
 
@@ -33,7 +35,8 @@ pub trait BudgetsHook: Send + Sync {
 }
 
 /// What every call carries: the WIT record `context`.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Context {
     /// Seconds since 1970-01-01T00:00:00Z.
     pub now_seconds: u64,
@@ -48,7 +51,8 @@ pub struct Context {
 }
 
 /// Civil time in one zone.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Civil {
     /// IANA name of the zone.
     pub zone: String,
@@ -98,7 +102,8 @@ impl Civil {
 }
 
 /// Input of both methods of [`ConsolidationHook`].
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct ConsolidationRound {
     /// What every call carries.
     pub context: Context,
@@ -107,7 +112,8 @@ pub struct ConsolidationRound {
 }
 
 /// Columnar table of the candidates: the WIT record `nodes`.
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct NodeTable {
     /// Dictionary of the `sym` columns.
     pub symbols: Vec<String>,
@@ -174,7 +180,8 @@ impl NodeTable {
 }
 
 /// What a move is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub enum MoveKind {
     /// Remove nodes that hold nothing worth moving.
     Empty,
@@ -189,7 +196,8 @@ pub enum MoveKind {
 }
 
 /// A proposed, already simulated move.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Move {
     /// What it is.
     pub kind: MoveKind,
@@ -220,7 +228,8 @@ pub struct Move {
 }
 
 /// Answer of [`ConsolidationHook::order`].
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct OrderAnswer {
     /// One key per row, lower first; a negative key skips the node.
     pub keys: Vec<f64>,
@@ -229,7 +238,8 @@ pub struct OrderAnswer {
 }
 
 /// What a policy says of a move.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub enum VerdictDecision {
     /// Go.
     Approve,
@@ -240,7 +250,8 @@ pub enum VerdictDecision {
 }
 
 /// Verdict on one move.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Verdict {
     /// What the policy says.
     pub decision: VerdictDecision,
@@ -253,7 +264,8 @@ pub struct Verdict {
 }
 
 /// Answer of [`ConsolidationHook::judge`].
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct JudgeAnswer {
     /// One per move, in order.
     pub verdicts: Vec<Verdict>,
@@ -262,7 +274,8 @@ pub struct JudgeAnswer {
 }
 
 /// Input of [`BudgetsHook::allow`].
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct BudgetRound {
     /// What every call carries.
     pub context: Context,
@@ -271,7 +284,8 @@ pub struct BudgetRound {
 }
 
 /// The reasons a budget distinguishes: first those of the WIT enum, in its order.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub enum BudgetReason {
     /// Consolidation.
     Underutilized,
@@ -309,7 +323,8 @@ impl BudgetReason {
 }
 
 /// A set of [`BudgetReason`]: the WIT flags `reasons`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct BudgetReasons {
     /// Applies to consolidation.
     pub underutilized: bool,
@@ -342,7 +357,8 @@ impl BudgetReasons {
 }
 
 /// One declared budget of a pool, already resolved.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct DeclaredBudget {
     /// As written: `10%` or `5`.
     pub nodes: String,
@@ -357,7 +373,8 @@ pub struct DeclaredBudget {
 }
 
 /// A pool as budget policies see it: the WIT record `pool`.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct BudgetPool {
     /// Name of the NodePool.
     pub name: String,
@@ -394,7 +411,8 @@ impl BudgetPool {
 }
 
 /// How many nodes of one pool may be under disruption for one reason.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Allowance {
     /// Index into the pools of the call.
     pub pool: u32,
@@ -410,7 +428,8 @@ pub struct Allowance {
 }
 
 /// Answer of [`BudgetsHook::allow`].
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct AllowAnswer {
     /// At most one per pool and reason; a missing pair falls back to the declared budgets.
     pub items: Vec<Allowance>,

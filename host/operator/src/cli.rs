@@ -10,6 +10,7 @@ use crate::options::{
     FeatureGates, MinValuesPolicy, Options, Packing, PreferencePolicy, SchedulerConfig,
     parse_gates, parse_scheduler_config,
 };
+use crate::policy_command::PolicyArguments;
 
 /// A node autoscaler for Kubernetes on EC2: a drop-in replacement for Karpenter whose ranking,
 /// consolidation and budgets are sandboxed WebAssembly policies.
@@ -52,6 +53,9 @@ pub(crate) enum Subcommand {
     /// pods. Nothing is launched and no cluster is needed.
     #[command(after_help = SIMULATE_EXIT_CODES)]
     Simulate(Box<SimulateArguments>),
+
+    /// Write policies, try them, put them in charge and watch them
+    Policy(Box<PolicyArguments>),
 }
 
 const SIMULATE_EXIT_CODES: &str = "\
@@ -93,6 +97,10 @@ pub(crate) struct DemoArguments {
     #[arg(long, value_name = "FILE")]
     pub(crate) kubeconfig_out: Option<PathBuf>,
 
+    /// Write every call of a policy to this file, for `mortise policy replay` and `diff --records`
+    #[arg(long, value_name = "FILE")]
+    pub(crate) policy_records: Option<PathBuf>,
+
     /// Run the world alone; `mortise controller --kubeconfig FILE` in another process drives it
     #[arg(long)]
     pub(crate) no_controller: bool,
@@ -111,6 +119,10 @@ pub(crate) struct ControllerArguments {
     /// Seed of the simulated cloud
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) seed: u64,
+
+    /// Write every call of a policy to this file, for `mortise policy replay` and `diff --records`
+    #[arg(long, value_name = "FILE")]
+    pub(crate) policy_records: Option<PathBuf>,
 
     #[command(flatten)]
     pub(crate) options: Options,
@@ -169,9 +181,9 @@ pub(crate) struct SimulateArguments {
     #[arg(long, value_name = "FILE")]
     pub(crate) instance_types: Option<PathBuf>,
 
-    /// A policy to ask: a module (.wasm, .wasm.gz, .wasm.zst), a manifest of a ConfigMap, or the name of
-    /// a ConfigMap in the manifests (repeatable)
-    #[arg(long = "policy", value_name = "FILE|CONFIGMAP")]
+    /// A policy to ask: a module (.wasm, .wasm.gz, .wasm.zst), a manifest of a ConfigMap, a folder of
+    /// `mortise policy new`, builtin:NAME, or the name of a ConfigMap in the manifests (repeatable)
+    #[arg(long = "policy", value_name = "POLICY|CONFIGMAP")]
     pub(crate) policies: Vec<String>,
 
     /// Whether preferences of pods count

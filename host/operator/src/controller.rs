@@ -64,6 +64,9 @@ async fn control(arguments: &ControllerArguments) -> anyhow::Result<()> {
         settings: settings(options, cloud.cluster_name),
         interruptions: cloud.interruptions,
     })?;
+    if let Some(file) = &arguments.policy_records {
+        stack.record_policies(file)?;
+    }
     let serving = http::serve(
         probes(&stack),
         options.metrics_port,
@@ -203,7 +206,7 @@ async fn service_cidr(client: &kube::Client) -> Option<String> {
     }
 }
 
-async fn client(kubeconfig: Option<&Path>) -> anyhow::Result<kube::Client> {
+pub(crate) async fn client(kubeconfig: Option<&Path>) -> anyhow::Result<kube::Client> {
     let config = match kubeconfig {
         Some(file) => {
             let kubeconfig = Kubeconfig::read_from(file)
@@ -255,6 +258,7 @@ fn probes(stack: &Stack) -> Probes {
     let controllers = stack.controllers.clone();
     let mut registry = Registry::default();
     stack.metrics.register(&mut registry);
+    registry.register_collector(Box::new(stack.policy_metrics()));
     Probes {
         ledger: stack.controllers.ledger(),
         is_ready: Arc::new(move || controllers.is_started()),

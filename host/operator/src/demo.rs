@@ -244,6 +244,9 @@ fn start_controller(
         },
         interruptions: None,
     })?;
+    if let Some(file) = &arguments.policy_records {
+        stack.record_policies(file)?;
+    }
     tokio::spawn(stack.run());
     Ok(stack)
 }

@@ -10,6 +10,9 @@ mod leader_election;
 mod logging;
 mod manifests;
 mod options;
+mod policy_command;
+mod policy_metrics;
+mod policy_recorder;
 mod policy_registry;
 mod simulate;
 mod simulated_nodes;
@@ -34,6 +37,7 @@ fn main() -> ExitCode {
         Subcommand::Why(arguments) => why::run(&arguments),
         Subcommand::Crds(arguments) => crds::run(&arguments),
         Subcommand::Simulate(arguments) => Ok(simulate::run(&arguments)),
+        Subcommand::Policy(arguments) => policy_command::run(&arguments),
     };
     match outcome {
         Ok(code) => code,

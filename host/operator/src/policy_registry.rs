@@ -62,6 +62,25 @@ impl PolicyRegistry for PolicyBinder {
         };
         self.host.status(&key).map(report)
     }
+
+    fn failures(&self, namespace: &str, name: &str) -> Vec<String> {
+        for event in self.host.drain_events_of_defaults() {
+            tracing::error!(
+                kind = event.kind.as_str(),
+                reason = event.reason,
+                "{}",
+                event.message
+            );
+        }
+        let key = BindingKey {
+            namespace: namespace.to_owned(),
+            name: name.to_owned(),
+        };
+        let events = self.host.drain_events_of(&key).into_iter();
+        events
+            .map(|event| format!("{}: {}", event.reason, event.message))
+            .collect()
+    }
 }
 
 fn report(status: BindingStatus) -> BindingReport {

@@ -2,6 +2,7 @@
 //! only in what they hand in.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -14,6 +15,8 @@ use sim::ec2::SimulatedEc2;
 use state::ledger::{Ledger, Record};
 
 use crate::demo::PolicyLine;
+use crate::policy_metrics::PolicyMetrics;
+use crate::policy_recorder::FileRecorder;
 use crate::policy_registry::PolicyBinder;
 
 /// How often prices and types are read anew, as Karpenter does.
@@ -121,6 +124,20 @@ impl Stack {
                     .map(|pod| (pod.clone(), group.reason.clone()))
             })
             .collect()
+    }
+
+    /// Keeps every call of a policy in a file.
+    pub(crate) fn record_policies(&self, file: &Path) -> anyhow::Result<()> {
+        let recorder = FileRecorder::create(file)?;
+        self.policies.record_to(Arc::new(recorder));
+        Ok(())
+    }
+
+    /// What the policies were asked and what came of it, for who scrapes.
+    pub(crate) fn policy_metrics(&self) -> PolicyMetrics {
+        PolicyMetrics {
+            host: self.policies.clone(),
+        }
     }
 
     /// The policies that were asked, and how long they took.

@@ -1,5 +1,5 @@
 //! Putting a round's question to a policy, whatever answers it: a component in a fresh instance, or a
-//! rule. Nothing is noted here.
+//! rule. What may be known without asking is not asked; what somebody records is recorded.
 
 use std::time::Instant;
 
@@ -14,12 +14,40 @@ use crate::golden::{budgets_question, nodes_question};
 use crate::host::Inner;
 use crate::limits::{CallLimits, Kind};
 use crate::module::Module;
+use crate::recording::{Answer, Question};
 use crate::registry::{Bound, Program};
 use crate::rule::{Ran, Rule};
 
 impl Inner {
     /// The effective costs for some claims, starting from `prior`.
     pub(crate) fn ask_rank(
+        &self,
+        bound: &Bound,
+        round: &RankRound,
+        claims: &[&ClaimView],
+        prior: &[f64],
+    ) -> Called<Vec<Ranking>> {
+        let known = self.remembered.answer(bound, claims, prior);
+        let called = known.unwrap_or_else(|| {
+            let called = self.ask_rank_anew(bound, round, claims, prior);
+            self.remembered.keep(bound, claims, prior, &called);
+            called
+        });
+        let question = || {
+            let round = RankRound {
+                claims: claims.iter().map(|claim| (*claim).clone()).collect(),
+                ..round.clone()
+            };
+            let prior = prior.to_vec();
+            (round.decision_id.clone(), Question::Rank { round, prior })
+        };
+        let answer = |it: &Vec<Ranking>| Answer::Rank(it.clone());
+        self.recording.call(bound, &called, question, answer);
+        called
+    }
+
+    /// As [`ask_rank`](Self::ask_rank), whatever was answered before.
+    pub(crate) fn ask_rank_anew(
         &self,
         bound: &Bound,
         round: &RankRound,
@@ -44,6 +72,22 @@ impl Inner {
 
     /// The order in which to try nodes.
     pub(crate) fn ask_order(&self, bound: &Bound, round: &ConsolidationRound) -> Called<Vec<f64>> {
+        let called = self.ask_order_anew(bound, round);
+        let question = || {
+            let round = round.clone();
+            (round.context.decision_id.clone(), Question::Order { round })
+        };
+        let answer = |it: &Vec<f64>| Answer::Order(it.clone());
+        self.recording.call(bound, &called, question, answer);
+        called
+    }
+
+    /// As [`ask_order`](Self::ask_order), kept nowhere.
+    pub(crate) fn ask_order_anew(
+        &self,
+        bound: &Bound,
+        round: &ConsolidationRound,
+    ) -> Called<Vec<f64>> {
         let limits = self.limits_of(bound, Kind::Consolidation);
         match &bound.program {
             Program::Component(module) => self.ask_module((module, bound), limits, |session| {
@@ -60,6 +104,24 @@ impl Inner {
         round: &ConsolidationRound,
         moves: &[Move],
     ) -> Called<Vec<Verdict>> {
+        let called = self.ask_judge_anew(bound, round, moves);
+        let question = || {
+            let (round, moves) = (round.clone(), moves.to_vec());
+            let decision_id = round.context.decision_id.clone();
+            (decision_id, Question::Judge { round, moves })
+        };
+        let answer = |it: &Vec<Verdict>| Answer::Judge(it.clone());
+        self.recording.call(bound, &called, question, answer);
+        called
+    }
+
+    /// As [`ask_judge`](Self::ask_judge), kept nowhere.
+    pub(crate) fn ask_judge_anew(
+        &self,
+        bound: &Bound,
+        round: &ConsolidationRound,
+        moves: &[Move],
+    ) -> Called<Vec<Verdict>> {
         let limits = self.limits_of(bound, Kind::Consolidation);
         match &bound.program {
             Program::Component(module) => self.ask_module((module, bound), limits, |session| {
@@ -71,6 +133,21 @@ impl Inner {
 
     /// The allowances of pools.
     pub(crate) fn ask_allow(&self, bound: &Bound, round: &BudgetRound) -> Called<Allowed> {
+        let called = self.ask_allow_anew(bound, round);
+        let question = || {
+            let round = round.clone();
+            (round.context.decision_id.clone(), Question::Allow { round })
+        };
+        let answer = |it: &Allowed| Answer::Allow {
+            items: it.items.clone(),
+            valid_for_seconds: it.valid_for_seconds,
+        };
+        self.recording.call(bound, &called, question, answer);
+        called
+    }
+
+    /// As [`ask_allow`](Self::ask_allow), kept nowhere.
+    pub(crate) fn ask_allow_anew(&self, bound: &Bound, round: &BudgetRound) -> Called<Allowed> {
         let limits = self.limits_of(bound, Kind::Budgets);
         match &bound.program {
             Program::Component(module) => self.ask_module((module, bound), limits, |session| {

@@ -10,7 +10,7 @@ use crate::bindings::mortise::policy::host::Level;
 use crate::bindings::mortise::policy::types::PolicyError;
 use crate::engine::{Ticker, ticks};
 use crate::limits::{CallLimits, Limits};
-use crate::linker::{LogLine, State};
+use crate::linker::{LogLine, State, TABLE_ELEMENTS_MAX};
 use crate::module::Module;
 
 /// Why a call has no answer. Each leaves the default deciding.
@@ -25,6 +25,9 @@ pub enum CallFailure {
     /// Wanted more memory than it may have.
     #[error("wanted more than {0} bytes of memory: {1}")]
     OutOfMemory(usize, String),
+    /// Wanted a larger table than it may have.
+    #[error("wanted a table of more than {0} elements: {1}")]
+    TableTooLarge(usize, String),
     /// Crashed.
     #[error("trapped: {0}")]
     Trapped(String),
@@ -53,7 +56,7 @@ impl CallFailure {
         match self {
             Self::OutOfFuel(_) => "OutOfFuel",
             Self::Deadline(_) => "DeadlineExceeded",
-            Self::OutOfMemory(..) => "OutOfMemory",
+            Self::OutOfMemory(..) | Self::TableTooLarge(..) => "OutOfMemory",
             Self::Trapped(_) => "Trapped",
             Self::Refused { .. } => "Refused",
             Self::Configuration(_) => "InvalidConfig",
@@ -138,6 +141,11 @@ impl<'a> Session<'a> {
         }
     }
 
+    /// Linear memory that the guest holds.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        self.store.data().memory_bytes
+    }
+
     pub(crate) fn ask<T>(
         &mut self,
         question: impl FnOnce(&mut Store<State>, &Instance, &Module) -> GuestResult<T>,
@@ -217,6 +225,7 @@ fn failure(store: &Store<State>, grant: Grant<'_>, error: &wasmtime::Error) -> C
         _ if store.data().memory_denied => {
             CallFailure::OutOfMemory(grant.limits.memory_bytes_max, text)
         }
+        _ if store.data().table_denied => CallFailure::TableTooLarge(TABLE_ELEMENTS_MAX, text),
         _ => CallFailure::Trapped(text),
     }
 }

@@ -4,22 +4,35 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use wasmtime::{Config, Engine, InstanceAllocationStrategy, PoolingAllocationConfig, Result};
+use wasmtime::{
+    Config, Enabled, Engine, InstanceAllocationStrategy, PoolingAllocationConfig, Result,
+};
 
 use crate::limits::Limits;
 
 /// Instances alive at once; one round needs one at a time, so this bounds concurrent rounds.
 const INSTANCES_MAX: u32 = 16;
-/// Memory that a pooled instance keeps between rounds.
+/// Memory that a pooled instance keeps between rounds, where all of it must be wiped.
 const KEEP_RESIDENT_BYTES: usize = 64 << 10;
+/// The same where the kernel tells which pages were written: a guest has its stack, its data and its table of
+/// offerings in so much, and page faults are what costs most of a small call.
+const KEEP_RESIDENT_BYTES_SCANNED: usize = 1 << 20;
 const STACK_BYTES_MAX: usize = 512 << 10;
 const TICK: Duration = Duration::from_millis(1);
 
 /// An engine whose guests compute the same on every machine: canonical NaNs, no relaxed SIMD, and (by
 /// leaving out wasmtime's features) no threads.
 pub(crate) fn engine(limits: &Limits) -> Result<Engine> {
-    // Pooling reserves address space up front, which some sandboxes refuse.
-    Engine::new(config().allocation_strategy(pooling(limits))).or_else(|_| Engine::new(&config()))
+    let mut scanning = pooling(limits);
+    scanning
+        .pagemap_scan(Enabled::Yes)
+        .linear_memory_keep_resident(KEEP_RESIDENT_BYTES_SCANNED);
+    let pooled =
+        |pool| Engine::new(config().allocation_strategy(InstanceAllocationStrategy::Pooling(pool)));
+    // Scanning needs Linux 6.7. Pooling reserves address space up front, which some sandboxes refuse.
+    pooled(scanning)
+        .or_else(|_| pooled(pooling(limits)))
+        .or_else(|_| Engine::new(&config()))
 }
 
 fn config() -> Config {
@@ -34,7 +47,7 @@ fn config() -> Config {
     config
 }
 
-fn pooling(limits: &Limits) -> InstanceAllocationStrategy {
+fn pooling(limits: &Limits) -> PoolingAllocationConfig {
     let mut pool = PoolingAllocationConfig::default();
     pool.total_component_instances(INSTANCES_MAX)
         .total_core_instances(INSTANCES_MAX * 4)
@@ -42,7 +55,7 @@ fn pooling(limits: &Limits) -> InstanceAllocationStrategy {
         .total_tables(INSTANCES_MAX * 4)
         .max_memory_size(limits.memory_bytes_max)
         .linear_memory_keep_resident(KEEP_RESIDENT_BYTES);
-    InstanceAllocationStrategy::Pooling(pool)
+    pool
 }
 
 /// Ticks for a deadline: one more, because the first may come at once.

@@ -17,7 +17,7 @@ use crate::rule::Rule;
 /// Rows of the larger tables: more than a usual round has.
 const ROWS_MANY: u32 = 1200;
 /// Noon UTC of 2026-01-05.
-const NOW_SECONDS: u64 = 1_767_614_400;
+pub(crate) const NOW_SECONDS: u64 = 1_767_614_400;
 
 /// Tries a module on the sample questions of a kind.
 pub(crate) fn try_out(
@@ -227,6 +227,21 @@ pub(crate) fn rank_round(rows: u32) -> RankRound {
         table,
         claims: vec![claim(Vec::new()), claim((0..rows).step_by(3).collect())],
     }
+}
+
+/// A table of so many offerings and one claim for all of them, as a solve asks for one pool.
+pub(crate) fn pool_round(rows: u32) -> RankRound {
+    let mut round = rank_round(rows);
+    round.claims.truncate(1);
+    round
+}
+
+/// The pools of [`budget_round`], over and over.
+pub(crate) fn many_pools(pools: u32) -> native::BudgetRound {
+    let mut round = budget_round();
+    let count = usize::try_from(pools).unwrap_or_default();
+    round.pools = round.pools.into_iter().cycle().take(count).collect();
+    round
 }
 
 /// A table of so many nodes in three pools, one for each consolidation policy, and moves of every kind.

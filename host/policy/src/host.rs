@@ -11,13 +11,16 @@ use crate::binding::{
 };
 use crate::builtin;
 use crate::call::{CallFailure, Called, Grant};
+use crate::compiler::Compilers;
 use crate::engine::{Ticker, engine};
 use crate::golden;
 use crate::limits::{CallLimits, Kind, Limits};
 use crate::linker::{State, linker};
 use crate::module::{LoadError, Module, digest};
+use crate::recording::Recording;
 use crate::records::{CallRecord, PolicyEvent, PolicyStatistics, Records, ShadowDifference};
-use crate::registry::{Active, BindingStatus, Bound, Program, Registry, bound};
+use crate::registry::{Active, BindingStatus, Bound, Program, Registry, Swaps, bound};
+use crate::remembered::Remembered;
 use crate::rule::Rule;
 
 /// How much longer a call may take while a module is tried: nobody waits for it, and a busy machine must
@@ -39,6 +42,9 @@ pub(crate) struct Inner {
     pub(crate) limits: Limits,
     linker: Linker<State>,
     ticker: Ticker,
+    compilers: Compilers,
+    pub(crate) remembered: Remembered,
+    pub(crate) recording: Recording,
     registry: Mutex<Registry>,
     active: RwLock<Arc<Active>>,
     records: Mutex<Records>,
@@ -57,25 +63,34 @@ impl PolicyHost {
     /// Starts the engine and begins to compile the defaults, each on a thread of its own; the first
     /// round of a kind waits for its default.
     pub fn new(limits: Limits) -> Result<Self, StartError> {
-        let started = |error: wasmtime::Error| StartError(format!("{error:#}"));
-        let engine = engine(&limits).map_err(started)?;
-        let inner = Arc::new(Inner {
-            limits,
-            linker: linker(&engine).map_err(started)?,
-            ticker: Ticker::new(),
-            registry: Mutex::default(),
-            active: RwLock::default(),
-            records: Mutex::default(),
-            defaults: [const { OnceLock::new() }; 3],
-        });
+        let host = Self::on_demand(limits)?;
         for kind in Kind::ALL {
-            let inner = Arc::clone(&inner);
+            let inner = Arc::clone(&host.inner);
             // Where no thread can be had, the first round compiles.
             let spawned = thread::Builder::new()
                 .name(format!("policy-{}", kind.as_str()))
                 .spawn(move || drop(inner.default_of(kind)));
             drop(spawned);
         }
+        Ok(host)
+    }
+
+    /// Starts the engine; a default is compiled when it is first asked. For tools, which may never ask it.
+    pub fn on_demand(limits: Limits) -> Result<Self, StartError> {
+        let started = |error: wasmtime::Error| StartError(format!("{error:#}"));
+        let engine = engine(&limits).map_err(started)?;
+        let inner = Arc::new(Inner {
+            limits,
+            linker: linker(&engine).map_err(started)?,
+            ticker: Ticker::new(),
+            compilers: Compilers::default(),
+            remembered: Remembered::default(),
+            recording: Recording::default(),
+            registry: Mutex::default(),
+            active: RwLock::default(),
+            records: Mutex::default(),
+            defaults: [const { OnceLock::new() }; 3],
+        });
         Ok(Self { inner })
     }
 
@@ -131,6 +146,11 @@ impl PolicyHost {
             .find(|status| status.key == *key)
     }
 
+    /// Bindings put in charge and refused since the start.
+    pub fn swaps(&self) -> Swaps {
+        self.inner.registry().swaps
+    }
+
     /// Counters of every policy that was asked, by kind and name.
     pub fn statistics(&self) -> Vec<PolicyStatistics> {
         self.inner.records().statistics()
@@ -179,6 +199,11 @@ impl Inner {
         *self.active.write().unwrap_or_else(PoisonError::into_inner) = active;
     }
 
+    /// What decides under a binding.
+    pub(crate) fn bound(&self, key: &BindingKey) -> Option<Arc<Bound>> {
+        self.registry().bound(key)
+    }
+
     /// The policies of one round.
     pub(crate) fn active(&self) -> Arc<Active> {
         Arc::clone(&self.active.read().unwrap_or_else(PoisonError::into_inner))
@@ -218,11 +243,8 @@ impl Inner {
         .clone()
     }
 
-    fn module(&self, bytes: &[u8], is_trusted: bool) -> Result<Arc<Module>, LoadError> {
-        let Limits {
-            component_bytes_max: bytes_max,
-            ..
-        } = self.limits;
+    pub(crate) fn module(&self, bytes: &[u8], is_trusted: bool) -> Result<Arc<Module>, LoadError> {
+        let bytes_max = self.limits.component_bytes_max;
         if bytes.len() > bytes_max {
             return Err(LoadError::TooLarge {
                 bytes: bytes.len(),
@@ -234,7 +256,13 @@ impl Inner {
         if let Some(module) = known.filter(|module| module.is_trusted == is_trusted) {
             return Ok(module);
         }
-        let module = Arc::new(Module::compile(&self.linker, bytes, is_trusted)?);
+        let module = if is_trusted {
+            Module::compile(&self.linker, bytes, true)?
+        } else {
+            self.compilers
+                .compile(&self.linker, bytes, self.limits.compile)?
+        };
+        let module = Arc::new(module);
         self.registry().keep_module(&module);
         Ok(module)
     }

@@ -11,16 +11,23 @@ mod binding;
 mod bindings;
 mod builtin;
 mod call;
+mod cases;
+mod compare;
+mod compiler;
+mod conformance;
 mod convert;
 mod engine;
 mod golden;
 mod hooks;
 mod host;
+mod inspect;
 mod limits;
 mod linker;
 mod module;
+mod recording;
 mod records;
 mod registry;
+mod remembered;
 mod rule;
 
 pub use binding::{
@@ -28,9 +35,16 @@ pub use binding::{
 };
 pub use builtin::{BUILTINS, Builtin};
 pub use call::CallFailure;
+pub use cases::{CaseError, CaseOutcome, Cases};
+pub use compare::{CannotCompare, Difference};
+pub use conformance::{Conformance, ConformanceFault, NotConformant};
 pub use host::{PolicyHost, StartError};
+pub use inspect::{Inspection, Measured};
 pub use limits::{CallLimits, Kind, Limits};
 pub use module::{Descriptor, LoadError};
+pub use recording::{
+    Answer, Question, RecordedCall, RecordedLine, RecordedPolicy, Recorder, Replayed,
+};
 pub use records::{CallRecord, PolicyEvent, PolicyStatistics, ShadowDifference};
-pub use registry::{BindingState, BindingStatus};
+pub use registry::{BindingState, BindingStatus, Swaps};
 pub use rule::{RuleError, RuleSource, RuleVariable, rule_variables};

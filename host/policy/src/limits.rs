@@ -59,6 +59,8 @@ pub struct Limits {
     pub budgets: CallLimits,
     /// Of `describe`, `validate` and `configure` when a module is loaded.
     pub load: CallLimits,
+    /// Wall time that compiling a component may take; off the decision path.
+    pub compile: Duration,
     /// Size of an uncompressed component.
     pub component_bytes_max: usize,
     /// Linear memory of an instance.
@@ -82,6 +84,7 @@ impl Default for Limits {
             consolidation: call(400, 100),
             budgets: call(40, 10),
             load: call(200, 1000),
+            compile: Duration::from_secs(30),
             component_bytes_max: 16 << 20,
             memory_bytes_max: 64 << 20,
             answer_bytes_max: 32 << 20,

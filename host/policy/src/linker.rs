@@ -10,7 +10,8 @@ use crate::bindings::mortise::policy::{host, types};
 const LOG_LINES_MAX: usize = 64;
 /// Bytes kept of one call.
 const LOG_BYTES_MAX: usize = 16 << 10;
-const TABLE_ELEMENTS_MAX: usize = 20_000;
+/// Elements of a table.
+pub(crate) const TABLE_ELEMENTS_MAX: usize = 20_000;
 
 /// A line that a policy wrote.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,8 +27,12 @@ pub(crate) struct State {
     pub(crate) lines_dropped: u32,
     bytes_logged: usize,
     memory_bytes_max: usize,
+    /// What the largest memory has grown to.
+    pub(crate) memory_bytes: usize,
     /// Set when the guest asked for more memory than it may have.
     pub(crate) memory_denied: bool,
+    /// Set when it asked for a larger table than it may have.
+    pub(crate) table_denied: bool,
 }
 
 impl State {
@@ -37,7 +42,9 @@ impl State {
             lines_dropped: 0,
             bytes_logged: 0,
             memory_bytes_max,
+            memory_bytes: 0,
             memory_denied: false,
+            table_denied: false,
         }
     }
 }
@@ -80,6 +87,9 @@ impl ResourceLimiter for State {
     ) -> Result<bool> {
         let granted = desired <= self.memory_bytes_max;
         self.memory_denied |= !granted;
+        if granted {
+            self.memory_bytes = self.memory_bytes.max(desired);
+        }
         Ok(granted)
     }
 
@@ -89,6 +99,8 @@ impl ResourceLimiter for State {
         desired: usize,
         _maximum: Option<usize>,
     ) -> Result<bool> {
-        Ok(desired <= TABLE_ELEMENTS_MAX)
+        let granted = desired <= TABLE_ELEMENTS_MAX;
+        self.table_denied |= !granted;
+        Ok(granted)
     }
 }

@@ -4,6 +4,7 @@
 //! `golden.rs`.
 
 use std::fmt::Write as _;
+use std::time::Duration;
 
 use sha2::{Digest, Sha256};
 use wasmtime::Engine;
@@ -52,6 +53,12 @@ pub enum LoadError {
     /// Not a valid component.
     #[error("not a valid component: {0}")]
     Invalid(String),
+    /// Not compiled in time.
+    #[error("was not compiled within {0:?}; it is too large or made to be slow to compile")]
+    CompileTimeout(Duration),
+    /// Other components are being compiled, and none of them gets done.
+    #[error("other components are being compiled; apply it again")]
+    CompilersBusy,
     /// Wants more than it may have.
     #[error("imports {0}, and a policy is granted only mortise:policy/host@0.1")]
     Import(String),
@@ -89,6 +96,8 @@ impl LoadError {
             Self::Digest { .. } => "DigestMismatch",
             Self::TooLarge { .. } => "TooLarge",
             Self::Invalid(_) => "InvalidComponent",
+            Self::CompileTimeout(_) => "CompileTimeout",
+            Self::CompilersBusy => "CompilersBusy",
             Self::Import(_) => "ForbiddenImport",
             Self::World { .. } => "WrongWorld",
             Self::Tried { failure, .. } => failure.reason(),
@@ -169,6 +178,22 @@ impl Module {
             missing: kind.as_str(),
             found: exports(component.engine(), component),
         })
+    }
+
+    /// Names of what it imports.
+    pub(crate) fn imports(&self) -> Vec<String> {
+        let component = self.pre.component();
+        let of_type = component.component_type();
+        let imports = of_type.imports(component.engine());
+        imports.map(|(name, _)| name.to_owned()).collect()
+    }
+
+    /// Names of what it exports.
+    pub(crate) fn exports(&self) -> Vec<String> {
+        let component = self.pre.component();
+        let of_type = component.component_type();
+        let exports = of_type.exports(component.engine());
+        exports.map(|(name, _)| name.to_owned()).collect()
     }
 
     /// Asks who it is.

@@ -130,10 +130,21 @@ struct Entry {
     is_quarantined: bool,
 }
 
+/// How many bindings were put in charge, and how many were not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Swaps {
+    /// Put in charge.
+    pub accepted: u64,
+    /// Refused.
+    pub refused: u64,
+}
+
 /// All bindings.
 #[derive(Default)]
 pub(crate) struct Registry {
     entries: BTreeMap<BindingKey, Entry>,
+    /// Bindings put in charge and refused since the start.
+    pub(crate) swaps: Swaps,
     /// The same bytes are compiled once while anybody uses them.
     modules: BTreeMap<String, Weak<Module>>,
 }
@@ -170,6 +181,7 @@ impl Registry {
                 return entry.status.clone();
             }
         }
+        self.swaps.accepted += 1;
         let status = BindingStatus {
             key: key.clone(),
             state: BindingState::Ready,
@@ -200,6 +212,7 @@ impl Registry {
         reason: &str,
         message: &str,
     ) -> BindingStatus {
+        self.swaps.refused += 1;
         let entry = self.entries.entry(key.clone()).or_insert_with(|| Entry {
             bound: None,
             status: BindingStatus {
@@ -278,6 +291,11 @@ impl Registry {
             chain.sort_by(|a, b| (a.order, &a.key).cmp(&(b.order, &b.key)));
         }
         Active { by_kind }
+    }
+
+    /// What decides under a binding.
+    pub(crate) fn bound(&self, key: &BindingKey) -> Option<Arc<Bound>> {
+        self.entries.get(key)?.bound.clone()
     }
 
     pub(crate) fn statuses(&self) -> Vec<BindingStatus> {

@@ -31,7 +31,7 @@ use facts::{
 const OPERATIONS_A_STEP: u64 = 40;
 
 /// The expressions of a binding, as written.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
 pub struct RuleSource {
     /// `data.rule`: cost, approval or allowance; empty when there is none.
     pub rule: String,
@@ -91,6 +91,7 @@ pub fn rule_variables(kind: Kind) -> Vec<RuleVariable> {
 pub(crate) struct Rule {
     pub(crate) digest: String,
     pub(crate) kind: Kind,
+    pub(crate) source: RuleSource,
     text: String,
     judgement: Judgement,
 }
@@ -170,6 +171,7 @@ impl Rule {
         Ok(Self {
             digest: digest(whole.as_bytes()),
             kind: *kind,
+            source: source.clone(),
             text: one_line(if rule.is_empty() { exclude } else { rule }),
             judgement,
         })

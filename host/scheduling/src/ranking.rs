@@ -6,6 +6,8 @@
 mod launch;
 mod table;
 
+use serde::{Deserialize, Serialize};
+
 pub use launch::{LaunchRanking, RankedLaunch, RankedOffering, rank_for_launch};
 pub(crate) use table::gpus;
 pub use table::{ExtraColumn, ExtraValues, NO_SYMBOL, OfferingTable, Symbols, TableRow};
@@ -14,7 +16,8 @@ pub use table::{ExtraColumn, ExtraValues, NO_SYMBOL, OfferingTable, Symbols, Tab
 pub const NEVER_SECONDS: u32 = u32::MAX;
 
 /// One call of a ranking policy.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct RankRound {
     /// Seconds since 1970.
     pub now_seconds: u64,
@@ -31,7 +34,8 @@ pub struct RankRound {
 }
 
 /// A claim, or a pool's future claims, as the policy sees it.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct ClaimView {
     /// Symbol of the pool's name.
     pub nodepool: u32,
@@ -48,7 +52,8 @@ pub struct ClaimView {
 }
 
 /// Operator of a requirement as policies know it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub enum ClaimOperator {
     /// One of the values.
     InSet,
@@ -65,7 +70,8 @@ pub enum ClaimOperator {
 }
 
 /// A requirement of a claim.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct ClaimRequirement {
     /// Symbol of the key.
     pub key: u32,
@@ -78,7 +84,8 @@ pub struct ClaimRequirement {
 }
 
 /// The pods in a few numbers.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct PodsSummary {
     /// How many.
     pub count: u32,
@@ -99,7 +106,8 @@ pub struct PodsSummary {
 }
 
 /// The policy's answer for one claim.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Ranking {
     /// Effective cost an hour of each candidate, in the order given; finite and not negative.
     pub scores: Vec<f64>,
@@ -110,7 +118,8 @@ pub struct Ranking {
 }
 
 /// A policy that was asked, and how it went.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct PolicyUse {
     /// Such as `rank`.
     pub kind: String,
@@ -123,7 +132,8 @@ pub struct PolicyUse {
 }
 
 /// Answers for all claims of the round, in order.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct RankAnswer {
     /// One entry a claim.
     pub rankings: Vec<Ranking>,

@@ -225,7 +225,8 @@ fn rows(claim: &ClaimView, table_rows: usize) -> Box<dyn Iterator<Item = u32> + 
     }
 }
 
-fn first_choice(round: &RankRound, claim: &ClaimView, ranking: &Ranking) -> Option<u32> {
+/// The row that a ranking would launch.
+pub(crate) fn first_choice(round: &RankRound, claim: &ClaimView, ranking: &Ranking) -> Option<u32> {
     (0_u32..)
         .zip(rows(claim, round.table.price.len()).zip(&ranking.scores))
         .filter(|(position, _)| !ranking.excluded.iter().any(|(out, _)| out == position))

@@ -3,117 +3,13 @@
 
 use policy::{BindingState, CallLimits, Limits, PolicyHost};
 use scheduling::ranking::RankHook;
-use wit_component::{ComponentEncoder, StringEncoding, embed_component_metadata};
-use wit_parser::Resolve;
 
+use crate::guests::{
+    ALWAYS, AMPLIFIER, AT_WORK, COUNTING, ENDLESS_START, INFINITE, INVALID_UTF8, LOG_FLOOD, LOOP,
+    MEMORY_BOMB, NAN, NEGATIVE, OUT_OF_BOUNDS, REFUSAL, SHORT, STACK_OVERFLOW, TABLE_BOMB, TRAP,
+    TRAPPING_START, UNKNOWN_ROW, component,
+};
 use crate::support::{annotated, host, key, module, round};
-
-/// A rank policy around a body that may do anything. `$args` points to the flattened arguments; what it
-/// leaves is a pointer to the result. `$echo` answers properly, with the prices as scores.
-const GUEST: &str = r#"(module
-  (memory (export "memory") 160)
-  (global $top (mut i32) (i32.const 1048576))
-  (global $calls (mut i32) (i32.const 0))
-  (func (export "cabi_realloc") (param i32 i32 i32 i32) (result i32)
-    (global.set $top (i32.and (i32.add (global.get $top) (i32.const 7)) (i32.const -8)))
-    (global.get $top)
-    (global.set $top (i32.add (global.get $top) (local.get 3))))
-  (func (export "mortise:policy/lifecycle@0.1.0#describe") (result i32) (i32.const 1024))
-  (func (export "mortise:policy/lifecycle@0.1.0#validate") (param i32 i32) (result i32) (i32.const 1024))
-  (func (export "mortise:policy/lifecycle@0.1.0#configure") (param i32 i32) (result i32) (i32.const 1024))
-  ;; One ranking of 44 bytes a claim of 64, from $scores; a claim without candidates is for all rows.
-  (func $answer (param $args i32) (param $scores i32) (result i32)
-    (local $claim i32) (local $left i32) (local $out i32) (local $count i32)
-    (local.set $claim (i32.load (i32.add (local.get $args) (i32.const 192))))
-    (local.set $left (i32.load (i32.add (local.get $args) (i32.const 196))))
-    (i32.store (i32.const 2048) (i32.const 0))
-    (i32.store (i32.const 2052) (i32.const 4096))
-    (i32.store (i32.const 2056) (local.get $left))
-    (local.set $out (i32.const 4096))
-    (block $done (loop $next
-      (br_if $done (i32.eqz (local.get $left)))
-      (local.set $count (i32.load (i32.add (local.get $claim) (i32.const 12))))
-      (if (i32.eqz (local.get $count))
-        (then (local.set $count (i32.load (i32.add (local.get $args) (i32.const 92))))))
-      (i32.store (local.get $out) (local.get $scores))
-      (i32.store (i32.add (local.get $out) (i32.const 4)) (local.get $count))
-      (local.set $claim (i32.add (local.get $claim) (i32.const 64)))
-      (local.set $out (i32.add (local.get $out) (i32.const 44)))
-      (local.set $left (i32.sub (local.get $left) (i32.const 1)))
-      (br $next)))
-    (i32.const 2048))
-  (func $echo (param $args i32) (result i32)
-    (call $answer (local.get $args) (i32.load (i32.add (local.get $args) (i32.const 88)))))
-  (func $rows (param $args i32) (result i32)
-    (i32.load (i32.add (local.get $args) (i32.const 92))))
-  (func $bad (param $args i32) (result i32) (local $at i32)
-    BODY)
-  (func (export "mortise:policy/rank@0.1.0#rank") (param $args i32) (result i32)
-    (if (result i32) WHEN
-      (then (call $bad (local.get $args)))
-      (else (call $echo (local.get $args)))))
-  START)"#;
-
-const ALWAYS: &str = "(i32.const 1)";
-/// The sample questions of loading have six rows and more, the tests' round has two.
-const AT_WORK: &str = "(i32.eq (call $rows (local.get $args)) (i32.const 2))";
-
-const TRAP: &str = "unreachable";
-const LOOP: &str = "(loop $for_ever (br $for_ever)) (i32.const 0)";
-const NAN: &str = "(memory.fill (i32.const 524288) (i32.const 255) (i32.const 65536)) \
-    (call $answer (local.get $args) (i32.const 524288))";
-const NEGATIVE: &str = "(i64.store (i32.const 524288) (i64.const 0xbff0000000000000)) \
-    (call $answer (local.get $args) (i32.const 524288))";
-const SHORT: &str = "(i32.const 1024)";
-const OUT_OF_BOUNDS: &str = "(i32.store (i32.const 2052) (i32.const 4096)) \
-    (i32.store (i32.const 2056) (i32.const 0x7ffffff)) (i32.const 2048)";
-const REFUSAL: &str = "(i32.store8 (i32.const 2048) (i32.const 1)) (i32.const 2048)";
-const MEMORY_BOMB: &str = "(drop (memory.grow (i32.const 4000))) unreachable";
-/// 4,096 reasons that are all the same megabyte.
-const AMPLIFIER: &str = "(drop (call $echo (local.get $args))) \
-    (i32.store (i32.const 4120) (i32.const 524288)) (i32.store (i32.const 4124) (i32.const 4096)) \
-    (loop $next \
-      (i32.store (i32.add (i32.const 524292) (local.get $at)) (i32.const 1048576)) \
-      (local.set $at (i32.add (local.get $at) (i32.const 8))) \
-      (br_if $next (i32.lt_u (local.get $at) (i32.const 32768)))) \
-    (i32.const 2048)";
-const INFINITE: &str = "(i64.store (i32.const 524288) (i64.const 0x7ff0000000000000)) \
-    (call $answer (local.get $args) (i32.const 524288))";
-const STACK_OVERFLOW: &str = "(call $bad (local.get $args))";
-/// A note whose bytes are no text.
-const INVALID_UTF8: &str = "(drop (call $echo (local.get $args))) \
-    (memory.fill (i32.const 524288) (i32.const 255) (i32.const 16)) \
-    (i32.store8 (i32.const 4128) (i32.const 1)) (i32.store (i32.const 4132) (i32.const 524288)) \
-    (i32.store (i32.const 4136) (i32.const 4)) (i32.const 2048)";
-/// Candidate 9,999 excluded for a reason that is there.
-const UNKNOWN_ROW: &str = "(drop (call $echo (local.get $args))) \
-    (i32.store (i32.const 524288) (i32.const 9999)) \
-    (i32.store (i32.const 4104) (i32.const 524288)) (i32.store (i32.const 4108) (i32.const 1)) \
-    (i32.store (i32.const 4112) (i32.const 524296)) (i32.store (i32.const 4116) (i32.const 1)) \
-    (i32.store (i32.const 4120) (i32.const 524304)) (i32.store (i32.const 4124) (i32.const 1)) \
-    (i32.const 2048)";
-const COUNTING: &str = "(global.set $calls (i32.add (global.get $calls) (i32.const 1))) \
-    (i32.store (i32.const 524288) (global.get $calls)) (call $answer (local.get $args) (i32.const 524288))";
-
-fn component(body: &str, when: &str, start: &str) -> Vec<u8> {
-    let text = GUEST
-        .replace("BODY", body)
-        .replace("WHEN", when)
-        .replace("START", start);
-    let mut module = wat::parse_str(text).unwrap();
-    let mut resolve = Resolve::default();
-    let (package, _) = resolve.push_dir("../../wit").unwrap();
-    let world = resolve
-        .select_world(&[package], Some("rank-policy"))
-        .unwrap();
-    embed_component_metadata(&mut module, &resolve, world, StringEncoding::UTF8).unwrap();
-    ComponentEncoder::default()
-        .validate(true)
-        .module(&module)
-        .unwrap()
-        .encode()
-        .unwrap()
-}
 
 fn check_default_decides(host: &PolicyHost, what: &str) {
     let answer = host.rank(&round());
@@ -180,6 +76,11 @@ fn what_misbehaves_on_sample_questions_is_not_let_in() {
             MEMORY_BOMB,
             &["OutOfMemory"],
             "wanted more than 67108864 bytes of memory",
+        ),
+        (
+            TABLE_BOMB,
+            &["OutOfMemory"],
+            "wanted a table of more than 20000 elements",
         ),
         (AMPLIFIER, &["Trapped"], "trapped"),
         (
@@ -299,11 +200,8 @@ fn three_failures_within_five_minutes_put_a_policy_into_quarantine_until_it_chan
 fn start_code_runs_within_limits() {
     let host = host();
     for (start, reasons) in [
-        (
-            "(func $init (loop $for_ever (br $for_ever))) (start $init)",
-            &["DeadlineExceeded", "OutOfFuel"][..],
-        ),
-        ("(func $init unreachable) (start $init)", &["NotStarted"]),
+        (ENDLESS_START, &["DeadlineExceeded", "OutOfFuel"][..]),
+        (TRAPPING_START, &["NotStarted"]),
     ] {
         let status = host.apply(&module("bad", "rank", component(TRAP, AT_WORK, start)));
         assert!(reasons.contains(&status.reason.as_str()), "{status:?}");
@@ -354,10 +252,52 @@ fn what_is_no_policy_component_is_named() {
 }
 
 #[test]
-fn truncated_and_flipped_bytes_never_stop_the_host() {
+fn a_flood_of_lines_is_cut_and_the_answer_counts() {
     let host = host();
+    let status = host.apply(&module("flood", "rank", component(LOG_FLOOD, AT_WORK, "")));
+    assert_eq!(status.state, BindingState::Ready, "{status:?}");
+    host.drain_records();
+    let answer = host.rank(&round());
+    assert_eq!(answer.uses[0].outcome, "ok", "{:?}", answer.uses);
+    let record = host.drain_records().remove(0);
+    let bytes: usize = record.log.iter().map(String::len).sum();
+    assert!(bytes < 20_000, "{bytes} bytes were kept");
+    assert!(
+        record.log.last().unwrap().contains("more lines dropped"),
+        "{:?}",
+        record.log.last()
+    );
+}
+
+#[test]
+fn a_module_that_takes_long_to_compile_is_given_up() {
+    let host = PolicyHost::new(Limits {
+        compile: std::time::Duration::from_millis(1),
+        ..Limits::default()
+    })
+    .unwrap();
+    let started = std::time::Instant::now();
+    let status = host.apply(&module("bomb", "rank", crate::guests::compile_bomb()));
+    assert_eq!(status.reason, "CompileTimeout", "{status:?}");
+    assert!(started.elapsed() < std::time::Duration::from_secs(5));
+    check_default_decides(&host, "compile bomb");
+}
+
+#[test]
+fn truncated_and_flipped_bytes_never_stop_the_host() {
+    // What a flip sets going must not go on for long.
+    let brief = CallLimits {
+        fuel: 5_000_000,
+        ..Limits::default().load
+    };
+    let host = PolicyHost::new(Limits {
+        rank: brief,
+        load: brief,
+        ..Limits::default()
+    })
+    .unwrap();
     let good = component(TRAP, "(i32.const 0)", "");
-    for it in 0..60_usize {
+    for it in 0..10_000_usize {
         let mut bytes = good.clone();
         let at = it * 7919 % bytes.len();
         if it % 2 == 0 {
@@ -367,6 +307,8 @@ fn truncated_and_flipped_bytes_never_stop_the_host() {
         }
         // Some flips are harmless, most are not; all leave a round decided.
         host.apply(&module("flipped", "rank", bytes));
-        assert_eq!(host.rank(&round()).rankings.len(), 2);
+        if it % 97 == 0 {
+            assert_eq!(host.rank(&round()).rankings.len(), 2);
+        }
     }
 }

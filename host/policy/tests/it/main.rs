@@ -6,6 +6,7 @@ mod agreement;
 mod bad_modules;
 mod bindings;
 mod freshness;
+mod guests;
 mod rules;
 mod shelf;
 mod support;

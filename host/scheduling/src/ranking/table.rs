@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use apis::labels;
 use apis::resources::Resources;
+use serde::{Deserialize, Serialize};
 
 use super::{ClaimOperator, ClaimRequirement, NEVER_SECONDS};
 use crate::instance_type::InstanceType;
@@ -16,7 +17,8 @@ pub const NO_SYMBOL: u32 = u32::MAX;
 const MIB_MILLIS: i64 = 1024 * 1024 * 1000;
 
 /// All purchasable offerings of a round, one row each; columns have equal length.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct OfferingTable {
     /// The words.
     pub symbols: Vec<String>,
@@ -59,7 +61,8 @@ pub struct OfferingTable {
 }
 
 /// A named column.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct ExtraColumn {
     /// Name.
     pub name: String,
@@ -68,7 +71,8 @@ pub struct ExtraColumn {
 }
 
 /// Values of a named column.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub enum ExtraValues {
     /// Numbers.
     Floats(Vec<f64>),

@@ -1,0 +1,164 @@
+//! `mortise policy check`: bound as a cluster binds it, then asked rounds made up at random.
+
+use std::fmt::Write as _;
+use std::process::ExitCode;
+
+use policy::{BindingSource, BindingState, Conformance, PolicyHost};
+use serde_json::{Value, json};
+
+use super::arguments::CheckArguments;
+use super::{exit_code, patient_host, say, target};
+use crate::cli::Output;
+
+pub(super) fn run(arguments: &CheckArguments) -> anyhow::Result<ExitCode> {
+    let host = patient_host()?;
+    let mut checked = Vec::new();
+    for argument in &arguments.policies {
+        for source in target::sources(&host, argument, arguments.kind.map(Into::into))? {
+            checked.push(check(&host, &source, arguments.rounds));
+        }
+    }
+    let is_good = checked.iter().all(Checked::is_good);
+    match arguments.output {
+        Output::Text => checked.iter().for_each(|it| say(&it.text())),
+        Output::Json => {
+            let all: Vec<Value> = checked.iter().map(Checked::json).collect();
+            say(&serde_json::to_string_pretty(&all)?);
+        }
+    }
+    Ok(exit_code(is_good))
+}
+
+/// What a check found out; `refusal` is a word and a sentence.
+struct Checked {
+    name: String,
+    kind: String,
+    digest: Option<String>,
+    size: Option<Size>,
+    exports: Vec<String>,
+    imports: Vec<String>,
+    message: String,
+    conformance: Vec<Conformance>,
+    refusal: Option<(String, String)>,
+}
+
+struct Size {
+    bytes: usize,
+    packed_bytes: usize,
+}
+
+fn check(host: &PolicyHost, source: &BindingSource, rounds: u32) -> Checked {
+    let component = target::unpacked(source);
+    let inspection = component
+        .as_ref()
+        .and_then(|bytes| host.inspect(bytes).ok());
+    let status = host.apply(source);
+    let mut checked = Checked {
+        name: source.name.clone(),
+        kind: source
+            .labels
+            .get(target::LABEL_KIND)
+            .cloned()
+            .unwrap_or_default(),
+        digest: status.digest.clone(),
+        size: component.map(|bytes| Size {
+            bytes: bytes.len(),
+            packed_bytes: zstd::encode_all(&bytes[..], super::pack::LEVEL).map_or(0, |it| it.len()),
+        }),
+        exports: inspection
+            .as_ref()
+            .map_or_else(Vec::new, |it| it.exports.clone()),
+        imports: inspection.map_or_else(Vec::new, |it| it.imports),
+        message: status.message.clone(),
+        conformance: Vec::new(),
+        refusal: None,
+    };
+    if status.state == BindingState::Ready {
+        match host.conformance(&source.key(), rounds) {
+            Ok(found) => checked.conformance = found,
+            Err(error) => checked.refusal = Some(("NotConformant".to_owned(), error.to_string())),
+        }
+    } else {
+        checked.refusal = Some((status.reason, status.message));
+    }
+    host.remove_binding(&source.key());
+    checked
+}
+
+impl Checked {
+    fn is_good(&self) -> bool {
+        self.refusal.is_none()
+    }
+
+    fn text(&self) -> String {
+        let mut text = String::new();
+        let mut line = |key: &str, value: &str| {
+            // Writing to a String cannot fail.
+            let _ = writeln!(text, "  {key:<12} {value}");
+        };
+        if let Some(digest) = &self.digest {
+            line("digest", digest);
+        }
+        if let Some(size) = &self.size {
+            line(
+                "size",
+                &format!("{} bytes, {} packed", size.bytes, size.packed_bytes),
+            );
+        }
+        if !self.exports.is_empty() {
+            line("exports", &self.exports.join(", "));
+            line("imports", &self.imports.join(", "));
+        }
+        if self.is_good() {
+            line("says", &self.message);
+            line("samples", "asked twice and in a fresh instance, it agrees");
+        }
+        for it in &self.conformance {
+            let share = it.fuel_most as f64 / it.fuel_limit as f64 * 100.0;
+            line(
+                it.kind.as_str(),
+                &format!(
+                    "{} made-up rounds answered, at most {share:.1} % of the fuel",
+                    it.rounds
+                ),
+            );
+            for note in &it.notes {
+                line("note", note);
+            }
+        }
+        let verdict = match &self.refusal {
+            None => "passes".to_owned(),
+            Some((reason, message)) => format!("refused, {reason}: {message}"),
+        };
+        format!("{} ({}): {verdict}\n{text}", self.name, self.kind)
+    }
+
+    fn json(&self) -> Value {
+        let conformance: Vec<Value> = self
+            .conformance
+            .iter()
+            .map(|it| {
+                json!({
+                    "kind": it.kind.as_str(),
+                    "rounds": it.rounds,
+                    "fuelMost": it.fuel_most,
+                    "fuelLimit": it.fuel_limit,
+                    "notes": it.notes,
+                })
+            })
+            .collect();
+        json!({
+            "name": self.name,
+            "kind": self.kind,
+            "passes": self.is_good(),
+            "reason": self.refusal.as_ref().map(|(reason, _)| reason),
+            "message": self.refusal.as_ref().map_or(&self.message, |(_, message)| message),
+            "digest": self.digest,
+            "bytes": self.size.as_ref().map(|size| size.bytes),
+            "packedBytes": self.size.as_ref().map(|size| size.packed_bytes),
+            "exports": self.exports,
+            "imports": self.imports,
+            "conformance": conformance,
+        })
+    }
+}

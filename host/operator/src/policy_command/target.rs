@@ -1,0 +1,206 @@
+//! What the command line means by a policy: a folder, a manifest, a component, or one of the shelf.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, bail};
+use k8s_openapi::api::core::v1::ConfigMap;
+use policy::{BUILTINS, BindingSource, Kind, PolicyHost};
+
+use crate::manifests::{Document, Manifests};
+
+pub(super) const LABEL_KIND: &str = "mortise.dev/policy";
+/// Manifest of a folder.
+pub(super) const MANIFEST: &str = "policy.yaml";
+/// Component of a folder.
+pub(super) const COMPONENT: &str = "policy.wasm";
+/// Cases of a folder.
+pub(super) const CASES: &str = "cases.yaml";
+const BUILTIN: &str = "builtin:";
+const COMPONENT_KEYS: [(&str, &str); 3] = [
+    (".wasm", "policy.wasm"),
+    (".wasm.gz", "policy.wasm.gz"),
+    (".wasm.zst", "policy.wasm.zst"),
+];
+
+/// The one policy that an argument names.
+pub(super) fn source(
+    host: &PolicyHost,
+    argument: &str,
+    kind: Option<Kind>,
+) -> anyhow::Result<BindingSource> {
+    let mut found = sources(host, argument, kind)?;
+    match (found.pop(), found.len()) {
+        (Some(source), 0) => Ok(source),
+        (_, more) => bail!(
+            "{argument} holds {} policies; keep the one that is meant in a file of its own",
+            more + 1
+        ),
+    }
+}
+
+/// The policies that an argument names; at least one.
+pub(crate) fn sources(
+    host: &PolicyHost,
+    argument: &str,
+    kind: Option<Kind>,
+) -> anyhow::Result<Vec<BindingSource>> {
+    if let Some(name) = argument.strip_prefix(BUILTIN) {
+        return of_builtin(name, kind).map(|source| vec![source]);
+    }
+    let path = Path::new(argument);
+    if !path.exists() {
+        bail!("there is no {argument}");
+    }
+    if path.is_dir() {
+        let manifest = path.join(MANIFEST);
+        if manifest.exists() {
+            return of_manifests(&manifest);
+        }
+        bail!("{argument} has no {MANIFEST}; `mortise policy new` makes a folder that has one");
+    }
+    let key = COMPONENT_KEYS
+        .iter()
+        .find(|(ending, _)| argument.ends_with(ending));
+    match key {
+        Some((ending, key)) => of_component(host, path, (ending, key), kind).map(|it| vec![it]),
+        None => of_manifests(path),
+    }
+}
+
+/// The cases beside a policy.
+pub(super) fn cases_beside(argument: &str) -> PathBuf {
+    let path = Path::new(argument);
+    if path.is_dir() {
+        path.join(CASES)
+    } else {
+        path.with_file_name(CASES)
+    }
+}
+
+fn of_builtin(name: &str, kind: Option<Kind>) -> anyhow::Result<BindingSource> {
+    let Some(builtin) = BUILTINS.iter().find(|it| it.name == name) else {
+        let names: Vec<&str> = BUILTINS.iter().map(|it| it.name).collect();
+        bail!(
+            "no built-in policy is called {name}; there are {}",
+            names.join(", ")
+        );
+    };
+    let mut source = named(name, kind.unwrap_or(builtin.kind).as_str());
+    source.data.insert("builtin".to_owned(), name.to_owned());
+    Ok(source)
+}
+
+fn named(name: &str, label: &str) -> BindingSource {
+    BindingSource {
+        namespace: crate::demo::SYSTEM_NAMESPACE.to_owned(),
+        name: name.to_owned(),
+        labels: [(LABEL_KIND.to_owned(), label.to_owned())].into(),
+        ..BindingSource::default()
+    }
+}
+
+/// A component by itself: what it exports says what it judges. One that does not load is taken for a
+/// ranking policy, and refused with the reason when it is bound.
+fn of_component(
+    host: &PolicyHost,
+    path: &Path,
+    (ending, key): (&str, &str),
+    kind: Option<Kind>,
+) -> anyhow::Result<BindingSource> {
+    let bytes = fs::read(path).with_context(|| path.display().to_string())?;
+    let file = path.file_name().and_then(|it| it.to_str());
+    let name = file.unwrap_or("policy").trim_end_matches(ending);
+    let mut source = named(name, kind.unwrap_or(Kind::Rank).as_str());
+    source.binary_data = [(key.to_owned(), bytes)].into();
+    if kind.is_none() {
+        let label = unpacked(&source)
+            .and_then(|component| host.inspect(&component).ok())
+            .map_or("rank", |found| label_of(&found.kinds));
+        source
+            .labels
+            .insert(LABEL_KIND.to_owned(), label.to_owned());
+    }
+    Ok(source)
+}
+
+fn label_of(kinds: &[Kind]) -> &'static str {
+    match kinds {
+        [] => "rank",
+        [kind] => kind.as_str(),
+        _ if kinds.len() == Kind::ALL.len() => "full",
+        [kind, ..] => kind.as_str(),
+    }
+}
+
+/// The component that a binding carries, if it carries one that unpacks.
+pub(super) fn unpacked(source: &BindingSource) -> Option<Vec<u8>> {
+    let bytes_max = policy::Limits::default().component_bytes_max;
+    match policy::Binding::parse(source, bytes_max).ok()?.source {
+        policy::PolicySource::Module(bytes) => Some(bytes),
+        policy::PolicySource::Builtin(name) => {
+            let builtin = BUILTINS.iter().find(|it| it.name == name)?;
+            Some(builtin.component().to_vec())
+        }
+        policy::PolicySource::Rule(_) => None,
+    }
+}
+
+fn of_manifests(path: &Path) -> anyhow::Result<Vec<BindingSource>> {
+    let manifests = Manifests::read(&[path.to_owned()], &BTreeMap::new());
+    if let Some(fault) = manifests.faults.first() {
+        bail!("{fault}");
+    }
+    let mut sources = Vec::new();
+    for document in &manifests.documents {
+        if document.object["kind"] == "ConfigMap" {
+            sources.push(with_component_beside(of_config_map(document)?, path)?);
+        }
+    }
+    if sources.is_empty() {
+        bail!("{} holds no ConfigMap", path.display());
+    }
+    Ok(sources)
+}
+
+/// The manifest of a folder leaves the component out: it is the file beside it.
+fn with_component_beside(mut source: BindingSource, path: &Path) -> anyhow::Result<BindingSource> {
+    let names_one = ["rule", "exclude", "builtin", "module"]
+        .iter()
+        .any(|key| source.data.contains_key(*key))
+        || !source.binary_data.is_empty();
+    let component = path.with_file_name(COMPONENT);
+    if !names_one {
+        if !component.exists() {
+            bail!(
+                "{} is not there yet; `mortise policy build {}` makes it",
+                component.display(),
+                path.parent().unwrap_or(Path::new(".")).display()
+            );
+        }
+        let bytes = fs::read(&component).with_context(|| component.display().to_string())?;
+        source.binary_data.insert(COMPONENT.to_owned(), bytes);
+    }
+    Ok(source)
+}
+
+pub(crate) fn of_config_map(document: &Document) -> anyhow::Result<BindingSource> {
+    let object = serde_json::from_value::<ConfigMap>(document.object.clone())
+        .with_context(|| document.place.to_string())?;
+    let metadata = object.metadata;
+    let binary = object.binary_data.unwrap_or_default();
+    Ok(BindingSource {
+        namespace: metadata
+            .namespace
+            .unwrap_or_else(|| crate::demo::SYSTEM_NAMESPACE.to_owned()),
+        name: metadata.name.unwrap_or_default(),
+        labels: metadata.labels.unwrap_or_default(),
+        annotations: metadata.annotations.unwrap_or_default(),
+        data: object.data.unwrap_or_default(),
+        binary_data: binary
+            .into_iter()
+            .map(|(key, bytes)| (key, bytes.0))
+            .collect(),
+    })
+}

@@ -1,0 +1,277 @@
+//! Cases for `mortise policy test`: small tables written as rows, and what the policy should make of them.
+//!
+//! Names follow the columns of the interface in camelCase. A case asks the policy as a cluster would:
+//! bound by its ConfigMap, through the hooks, with the settings of the case.
+
+mod budgets;
+mod consolidation;
+mod rank;
+
+use std::collections::BTreeMap;
+
+use disruption::hooks::{Civil, Context, PolicyUse};
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::binding::{BindingKey, BindingSource};
+use crate::host::PolicyHost;
+use crate::registry::BindingState;
+
+/// Noon UTC of Monday 2026-01-05, where a case names no moment.
+const NOON_SECONDS: i64 = 1_767_614_400;
+
+/// Why a text holds no cases.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum CaseError {
+    /// Neither a list of cases nor JSON of one.
+    #[error("not a list of cases: {0}")]
+    Syntax(String),
+    /// A list without an entry would pass whatever the policy does.
+    #[error("holds no case")]
+    Empty,
+    /// A case that asks nothing, or of several kinds.
+    #[error(
+        "case {0:?}: give it `offerings` (rank), `nodes` (consolidation) or `pools` (budgets), one of them"
+    )]
+    Question(String),
+    /// A case that expects nothing.
+    #[error("case {0:?}: `expect` holds nothing that a policy of this kind answers")]
+    Expectation(String),
+}
+
+/// A list of cases.
+#[derive(Debug, Clone)]
+pub struct Cases(Vec<Case>);
+
+/// What became of one case.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CaseOutcome {
+    /// Its name.
+    pub name: String,
+    /// Where the answer differs from what was expected; none means that it passed.
+    pub faults: Vec<String>,
+    /// Lines that the policy logged.
+    pub log: Vec<String>,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct Case {
+    name: String,
+    /// Takes the place of the binding's settings.
+    #[serde(default)]
+    config: Option<Value>,
+    #[serde(default)]
+    now: Option<jiff::Timestamp>,
+    #[serde(default)]
+    cluster: Option<String>,
+    #[serde(default)]
+    seed: u64,
+    #[serde(default)]
+    offerings: Vec<rank::OfferingRow>,
+    #[serde(default)]
+    claim: rank::ClaimRow,
+    #[serde(default)]
+    nodes: Vec<consolidation::NodeRow>,
+    #[serde(default)]
+    moves: Vec<consolidation::MoveRow>,
+    #[serde(default)]
+    pools: Vec<budgets::PoolRow>,
+    expect: Expect,
+}
+
+/// What the policy should answer; what is left out may be anything.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct Expect {
+    /// Words of the reason for which the settings are refused.
+    #[serde(default)]
+    refused: Option<String>,
+    /// Words of the failure at work.
+    #[serde(default)]
+    fails: Option<String>,
+    /// Rank: the first choice.
+    #[serde(default)]
+    cheapest: Option<String>,
+    /// Rank: the offerings that may be launched, best first. Consolidation: the nodes, first to go first.
+    #[serde(default)]
+    order: Option<Vec<String>>,
+    /// Rank: effective USD an hour.
+    #[serde(default)]
+    costs: BTreeMap<String, f64>,
+    /// Rank: offerings never to be launched, with words of the reason.
+    #[serde(default)]
+    excluded: Option<BTreeMap<String, String>>,
+    /// Consolidation: one for each move.
+    #[serde(default)]
+    verdicts: Option<Vec<consolidation::Expected>>,
+    /// Consolidation: nodes that are not tried.
+    #[serde(default)]
+    skipped: Option<Vec<String>>,
+    /// Budgets: nodes by pool and reason.
+    #[serde(default)]
+    allowed: BTreeMap<String, BTreeMap<budgets::ReasonName, u32>>,
+}
+
+impl Cases {
+    /// Reads a list of cases in YAML or JSON.
+    pub fn parse(text: &str) -> Result<Self, CaseError> {
+        let cases: Vec<Case> = serde_saphyr::from_str(text)
+            .map_err(|error| CaseError::Syntax(error.to_string().trim().to_owned()))?;
+        if cases.is_empty() {
+            return Err(CaseError::Empty);
+        }
+        for case in &cases {
+            case.check()?;
+        }
+        Ok(Self(cases))
+    }
+
+    /// Puts every case to a policy, bound to this host for as long as it takes.
+    pub fn run(&self, host: &PolicyHost, source: &BindingSource) -> Vec<CaseOutcome> {
+        let outcomes = self.0.iter().map(|case| case.run(host, source)).collect();
+        host.remove_binding(&source.key());
+        outcomes
+    }
+}
+
+impl Case {
+    fn check(&self) -> Result<(), CaseError> {
+        let Expect {
+            refused,
+            fails,
+            cheapest,
+            order,
+            costs,
+            excluded,
+            verdicts,
+            skipped,
+            allowed,
+        } = &self.expect;
+        let asks = [
+            !self.offerings.is_empty(),
+            !self.nodes.is_empty(),
+            !self.pools.is_empty(),
+        ];
+        let expects = match asks {
+            [true, false, false] => {
+                cheapest.is_some() || order.is_some() || !costs.is_empty() || excluded.is_some()
+            }
+            [false, true, false] => order.is_some() || verdicts.is_some() || skipped.is_some(),
+            [false, false, true] => !allowed.is_empty(),
+            [false, false, false] if refused.is_some() => true,
+            _ => return Err(CaseError::Question(self.name.clone())),
+        };
+        if expects || refused.is_some() || fails.is_some() {
+            Ok(())
+        } else {
+            Err(CaseError::Expectation(self.name.clone()))
+        }
+    }
+
+    fn run(&self, host: &PolicyHost, source: &BindingSource) -> CaseOutcome {
+        let mut faults = Faults(Vec::new());
+        let mut source = source.clone();
+        if let Some(config) = &self.config {
+            source.data.insert("config".to_owned(), config.to_string());
+        }
+        let status = host.apply(&source);
+        let is_ready = status.state == BindingState::Ready;
+        match (&self.expect.refused, is_ready) {
+            (Some(words), false) => {
+                if !status.message.contains(words.as_str()) {
+                    faults.add(format!(
+                        "refused for another reason: {}: {}",
+                        status.reason, status.message
+                    ));
+                }
+            }
+            (Some(_), true) => faults.add("was let in, and should have been refused".to_owned()),
+            (None, false) => faults.add(format!("refused: {}: {}", status.reason, status.message)),
+            (None, true) => self.ask(host, &source.key(), &mut faults),
+        }
+        let log = host.drain_records().into_iter().flat_map(|it| it.log);
+        CaseOutcome {
+            name: self.name.clone(),
+            log: log.collect(),
+            faults: faults.0,
+        }
+    }
+
+    fn ask(&self, host: &PolicyHost, key: &BindingKey, faults: &mut Faults) {
+        host.drain_records();
+        let uses = if !self.offerings.is_empty() {
+            self.ask_rank(host, faults)
+        } else if !self.nodes.is_empty() {
+            self.ask_consolidation(host, faults)
+        } else {
+            self.ask_budgets(host, faults)
+        };
+        let failure = match uses.iter().find(|it| it.name == key.name) {
+            Some(it) if it.outcome == "ok" => None,
+            Some(it) => Some(it.outcome.clone()),
+            None => Some("the policy was not asked: is it of another kind, or off?".to_owned()),
+        };
+        match (&self.expect.fails, failure) {
+            (Some(words), Some(failure)) if failure.contains(words.as_str()) => faults.0.clear(),
+            (_, Some(failure)) => faults.0 = vec![failure],
+            (Some(words), None) => {
+                faults.add(format!("answers, and should fail with {words:?}"));
+            }
+            (None, None) => {}
+        }
+    }
+
+    fn context(&self) -> Context {
+        let now = self
+            .now
+            .or_else(|| jiff::Timestamp::from_second(NOON_SECONDS).ok())
+            .unwrap_or_default();
+        Context {
+            now_seconds: u64::try_from(now.as_second()).unwrap_or_default(),
+            civil: vec![Civil::utc(now)],
+            cluster: self.cluster.clone().unwrap_or_else(|| "test".to_owned()),
+            decision_id: "test-1".to_owned(),
+            seed: self.seed,
+        }
+    }
+}
+
+/// Where an answer differs.
+struct Faults(Vec<String>);
+
+impl Faults {
+    fn add(&mut self, fault: String) {
+        self.0.push(fault);
+    }
+
+    fn equal<T: PartialEq + std::fmt::Debug>(&mut self, what: &str, expected: &T, found: &T) {
+        if expected != found {
+            self.add(format!("{what}: expected {expected:?}, got {found:?}"));
+        }
+    }
+}
+
+/// The policy asked and those that stood in for it.
+type Uses = Vec<PolicyUse>;
+
+const NEVER: u32 = scheduling::ranking::NEVER_SECONDS;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum CapacityTypeName {
+    #[default]
+    OnDemand,
+    Spot,
+    Reserved,
+}
+
+impl CapacityTypeName {
+    fn code(self) -> u8 {
+        match self {
+            Self::OnDemand => 0,
+            Self::Spot => 1,
+            Self::Reserved => 2,
+        }
+    }
+}

@@ -1,0 +1,294 @@
+//! Cases for ranking policies.
+
+use std::collections::BTreeMap;
+
+use scheduling::ranking::{
+    ClaimOperator, ClaimRequirement, ClaimView, ExtraColumn, ExtraValues, NO_SYMBOL, OfferingTable,
+    PodsSummary, RankHook, RankRound, Ranking, Symbols,
+};
+use serde::Deserialize;
+
+use super::{CapacityTypeName, Case, Faults, NEVER, Uses};
+use crate::host::PolicyHost;
+
+/// Costs closer than this are equal: people write few digits.
+const TOLERANCE: f64 = 1e-6;
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub(super) struct OfferingRow {
+    /// By which `expect` names it; its type when left out.
+    id: Option<String>,
+    instance_type: String,
+    zone: String,
+    arch: String,
+    capacity_type: CapacityTypeName,
+    price: f64,
+    on_demand_price: Option<f64>,
+    cpu_milli: u32,
+    memory_mib: u32,
+    gpus: u32,
+    max_pods: u32,
+    reservation_slots: u32,
+    ice_count: u32,
+    ice_age: u32,
+    interruption_rate: f64,
+    in_use: u32,
+    prior: Option<f64>,
+    extra: BTreeMap<String, ExtraValue>,
+}
+
+impl Default for OfferingRow {
+    fn default() -> Self {
+        Self {
+            id: None,
+            instance_type: "m7i.large".to_owned(),
+            zone: "us-east-1a".to_owned(),
+            arch: "amd64".to_owned(),
+            capacity_type: CapacityTypeName::OnDemand,
+            price: 0.1,
+            on_demand_price: None,
+            cpu_milli: 2000,
+            memory_mib: 8192,
+            gpus: 0,
+            max_pods: 29,
+            reservation_slots: 0,
+            ice_count: 0,
+            ice_age: NEVER,
+            interruption_rate: -1.0,
+            in_use: 0,
+            prior: None,
+            extra: BTreeMap::new(),
+        }
+    }
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(untagged)]
+enum ExtraValue {
+    Number(f64),
+    Word(String),
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub(super) struct ClaimRow {
+    nodepool: Option<String>,
+    weight: u32,
+    labels: BTreeMap<String, String>,
+    requirements: Vec<RequirementRow>,
+    pods: PodsRow,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct RequirementRow {
+    key: String,
+    operator: ClaimOperator,
+    #[serde(default)]
+    values: Vec<String>,
+    #[serde(default)]
+    min_values: u32,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+struct PodsRow {
+    count: u32,
+    cpu_milli: u32,
+    memory_mib: u32,
+    gpus: u32,
+    max_priority: i32,
+    do_not_disrupt: u32,
+    replicated: u32,
+    expected_runtime: u32,
+}
+
+impl OfferingRow {
+    fn id(&self) -> String {
+        self.id
+            .clone()
+            .unwrap_or_else(|| self.instance_type.clone())
+    }
+
+    fn on_demand_price(&self) -> f64 {
+        let known = self.capacity_type == CapacityTypeName::OnDemand;
+        self.on_demand_price
+            .unwrap_or(if known { self.price } else { 0.0 })
+    }
+}
+
+impl Case {
+    pub(super) fn ask_rank(&self, host: &PolicyHost, faults: &mut Faults) -> Uses {
+        let ids: Vec<String> = self.offerings.iter().map(OfferingRow::id).collect();
+        for (position, id) in ids.iter().enumerate() {
+            if ids.get(..position).is_some_and(|seen| seen.contains(id)) {
+                faults.add(format!("two offerings are called {id}: give them an `id`"));
+            }
+        }
+        let answer = host.rank(&self.rank_round());
+        if let Some(ranking) = answer.rankings.first() {
+            self.compare_ranking(&ids, ranking, faults);
+        }
+        answer.uses
+    }
+
+    fn compare_ranking(&self, ids: &[String], ranking: &Ranking, faults: &mut Faults) {
+        let expect = &self.expect;
+        let excluded: BTreeMap<String, String> = ranking
+            .excluded
+            .iter()
+            .filter_map(|(row, reason)| {
+                let id = ids.get(usize::try_from(*row).ok()?)?;
+                Some((id.clone(), reason.clone()))
+            })
+            .collect();
+        let mut ranked: Vec<(&String, f64)> = ids
+            .iter()
+            .zip(ranking.scores.iter().copied())
+            .filter(|(id, _)| !excluded.contains_key(*id))
+            .collect();
+        ranked.sort_by(|(_, left), (_, right)| left.total_cmp(right));
+        let order: Vec<String> = ranked.iter().map(|(id, _)| (*id).clone()).collect();
+        if let Some(cheapest) = &expect.cheapest {
+            let found = order.first().cloned().unwrap_or_default();
+            faults.equal("cheapest", cheapest, &found);
+        }
+        if let Some(expected) = &expect.order {
+            faults.equal("order", expected, &order);
+        }
+        for (id, cost) in &expect.costs {
+            let found = ids.iter().position(|it| it == id);
+            match found.and_then(|row| ranking.scores.get(row)) {
+                Some(found) if (found - cost).abs() <= TOLERANCE => {}
+                Some(found) => {
+                    faults.add(format!("cost of {id}: expected {cost}, got {found}"));
+                }
+                None => faults.add(format!("no offering is called {id}")),
+            }
+        }
+        if let Some(expected) = &expect.excluded {
+            let names = |of: &BTreeMap<String, String>| of.keys().cloned().collect::<Vec<_>>();
+            faults.equal("excluded", &names(expected), &names(&excluded));
+            for (id, words) in expected {
+                if let Some(reason) = excluded.get(id).filter(|it| !it.contains(words.as_str())) {
+                    faults.add(format!("{id} is excluded for another reason: {reason:?}"));
+                }
+            }
+        }
+    }
+
+    fn rank_round(&self) -> RankRound {
+        let context = self.context();
+        let mut symbols = Symbols::default();
+        let mut table = OfferingTable::default();
+        for row in &self.offerings {
+            push_row(&mut table, &mut symbols, row);
+        }
+        table.extra = extra_columns(&self.offerings, &mut symbols);
+        let claim = self.claim_view(&mut symbols);
+        table.symbols = symbols.into_words();
+        RankRound {
+            now_seconds: context.now_seconds,
+            cluster: context.cluster,
+            decision_id: context.decision_id,
+            seed: context.seed,
+            table,
+            claims: vec![claim],
+        }
+    }
+
+    fn claim_view(&self, symbols: &mut Symbols) -> ClaimView {
+        let ClaimRow {
+            nodepool,
+            weight,
+            labels,
+            requirements,
+            pods,
+        } = &self.claim;
+        let labels = labels
+            .iter()
+            .map(|(key, value)| (symbols.intern(key), symbols.intern(value)))
+            .collect();
+        let requirements = requirements
+            .iter()
+            .map(|it| ClaimRequirement {
+                key: symbols.intern(&it.key),
+                operator: it.operator,
+                values: it.values.iter().map(|it| symbols.intern(it)).collect(),
+                min_values: it.min_values,
+            })
+            .collect();
+        ClaimView {
+            nodepool: symbols.intern(nodepool.as_deref().unwrap_or("default")),
+            weight: *weight,
+            candidates: Vec::new(),
+            requirements,
+            pods: PodsSummary {
+                count: pods.count,
+                cpu_milli: pods.cpu_milli,
+                memory_mib: pods.memory_mib,
+                gpus: pods.gpus,
+                max_priority: pods.max_priority,
+                do_not_disrupt: pods.do_not_disrupt,
+                replicated: pods.replicated,
+                expected_runtime_seconds: pods.expected_runtime,
+            },
+            labels,
+        }
+    }
+}
+
+fn push_row(table: &mut OfferingTable, symbols: &mut Symbols, row: &OfferingRow) {
+    let family = row.instance_type.split('.').next().unwrap_or_default();
+    table.instance_type.push(symbols.intern(&row.instance_type));
+    table.family.push(symbols.intern(family));
+    table.zone.push(symbols.intern(&row.zone));
+    table.arch.push(symbols.intern(&row.arch));
+    table.capacity_type.push(row.capacity_type.code());
+    table.price.push(row.price);
+    table.on_demand_price.push(row.on_demand_price());
+    table.cpu_milli.push(row.cpu_milli);
+    table.memory_mib.push(row.memory_mib);
+    table.gpus.push(row.gpus);
+    table.max_pods.push(row.max_pods);
+    table.reservation_slots.push(row.reservation_slots);
+    table.ice_count.push(row.ice_count);
+    table.ice_age.push(row.ice_age);
+    table.interruption_rate.push(row.interruption_rate);
+    table.in_use.push(row.in_use);
+    table.prior.push(row.prior.unwrap_or(row.price));
+}
+
+/// A column for each name that a row gives: numbers, or words where one of them is a word.
+fn extra_columns(rows: &[OfferingRow], symbols: &mut Symbols) -> Vec<ExtraColumn> {
+    let mut names: Vec<&String> = rows.iter().flat_map(|row| row.extra.keys()).collect();
+    names.sort_unstable();
+    names.dedup();
+    let mut columns = Vec::new();
+    for name in names {
+        let values = rows.iter().map(|row| row.extra.get(name));
+        let is_words = values
+            .clone()
+            .any(|value| matches!(value, Some(ExtraValue::Word(_))));
+        let values = if is_words {
+            let words = values.map(|value| match value {
+                Some(ExtraValue::Word(word)) => symbols.intern(word),
+                Some(ExtraValue::Number(number)) => symbols.intern(&number.to_string()),
+                None => NO_SYMBOL,
+            });
+            ExtraValues::Syms(words.collect())
+        } else {
+            let numbers = values.map(|value| match value {
+                Some(ExtraValue::Number(number)) => *number,
+                Some(ExtraValue::Word(_)) | None => 0.0,
+            });
+            ExtraValues::Floats(numbers.collect())
+        };
+        columns.push(ExtraColumn {
+            name: name.clone(),
+            values,
+        });
+    }
+    columns
+}

@@ -1,0 +1,209 @@
+//! What tools want to know of a policy beside its answers: what a component is, and what calls of it cost.
+//!
+//! Nothing here is on the way of a decision.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use scheduling::ranking::ClaimView;
+
+use crate::answer;
+use crate::binding::BindingKey;
+use crate::call::{CallFailure, Grant, Session, call};
+use crate::golden;
+use crate::host::PolicyHost;
+use crate::limits::{CallLimits, Kind};
+use crate::module::{Descriptor, LoadError, Module};
+use crate::registry::{Bound, Program};
+
+/// Calls that a figure is the median of.
+const CALLS: usize = 101;
+
+/// What a component is.
+pub struct Inspection {
+    /// `sha256:` and hexadecimal digits.
+    pub digest: String,
+    /// Its size.
+    pub bytes: usize,
+    /// Names of its imports.
+    pub imports: Vec<String>,
+    /// Names of its exports.
+    pub exports: Vec<String>,
+    /// What it can judge.
+    pub kinds: Vec<Kind>,
+    /// Who it says it is.
+    pub descriptor: Descriptor,
+    /// While somebody looks at it, binding it compiles nothing again.
+    _module: Arc<Module>,
+}
+
+/// What calls with so many rows cost, as medians.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Measured {
+    /// What was asked.
+    pub kind: Kind,
+    /// Rows of the table, or pools.
+    pub rows: u32,
+    /// A further call in an instance that has answered before; what a rule takes.
+    pub warm: Duration,
+    /// As a round makes it: fresh instance, configuration, conversion, call, check of the answer.
+    pub fresh: Duration,
+    /// Fuel of a fresh call.
+    pub fuel: u64,
+    /// Linear memory after a call; nothing for a rule.
+    pub memory_bytes: usize,
+}
+
+impl PolicyHost {
+    /// Looks at a component without putting it in charge.
+    pub fn inspect(&self, component: &[u8]) -> Result<Inspection, LoadError> {
+        let module = self.inner.module(component, false)?;
+        let kinds = Kind::ALL.into_iter();
+        let descriptor = module.describe(self.inner.grant(self.inner.limits.load))?;
+        Ok(Inspection {
+            digest: module.digest.clone(),
+            bytes: component.len(),
+            imports: module.imports(),
+            exports: module.exports(),
+            kinds: kinds
+                .filter(|kind| module.check_kind(*kind).is_ok())
+                .collect(),
+            descriptor,
+            _module: module,
+        })
+    }
+
+    /// What calls of a bound policy cost; `None` when there is no such binding in charge.
+    pub fn measure(
+        &self,
+        key: &BindingKey,
+        kind: Kind,
+        rows: u32,
+    ) -> Option<Result<Measured, CallFailure>> {
+        let bound = self.inner.bound(key)?;
+        Some(self.measure_bound(&bound, kind, rows))
+    }
+
+    /// What calls of a built-in default cost.
+    pub fn measure_default(&self, kind: Kind, rows: u32) -> Option<Result<Measured, CallFailure>> {
+        let bound = self.inner.default_of(kind)?;
+        Some(self.measure_bound(&bound, kind, rows))
+    }
+
+    fn measure_bound(&self, bound: &Bound, kind: Kind, rows: u32) -> Result<Measured, CallFailure> {
+        let (fresh, fuel) = self.fresh(bound, kind, rows)?;
+        let (warm, memory_bytes) = match &bound.program {
+            Program::Rule(_) => (fresh, 0),
+            Program::Component(module) => self.warm(module, &bound.config, kind, rows)?,
+        };
+        Ok(Measured {
+            kind,
+            rows,
+            warm,
+            fresh,
+            fuel,
+            memory_bytes,
+        })
+    }
+
+    fn fresh(&self, bound: &Bound, kind: Kind, rows: u32) -> Result<(Duration, u64), CallFailure> {
+        let inner = &self.inner;
+        match kind {
+            Kind::Rank => {
+                let round = golden::pool_round(rows);
+                let claims: Vec<&ClaimView> = round.claims.iter().collect();
+                timed(|| {
+                    let called = inner.ask_rank_anew(bound, &round, &claims, &round.table.prior);
+                    called.result.map(|_| called.fuel)
+                })
+            }
+            Kind::Consolidation => {
+                let (round, moves) = golden::consolidation_round(rows);
+                timed(|| {
+                    let called = inner.ask_judge_anew(bound, &round, &moves);
+                    called.result.map(|_| called.fuel)
+                })
+            }
+            Kind::Budgets => {
+                let round = golden::many_pools(rows);
+                timed(|| {
+                    let called = inner.ask_allow_anew(bound, &round);
+                    called.result.map(|_| called.fuel)
+                })
+            }
+        }
+    }
+
+    fn warm(
+        &self,
+        module: &Module,
+        config: &str,
+        kind: Kind,
+        rows: u32,
+    ) -> Result<(Duration, usize), CallFailure> {
+        let unbound = Grant {
+            call: CallLimits {
+                fuel: u64::MAX / 4,
+                deadline: Duration::from_mins(1),
+            },
+            ..self.inner.grant(self.inner.limits.load)
+        };
+        let called = call(module, unbound, |session| {
+            session.configure(config)?;
+            let time = match kind {
+                Kind::Rank => {
+                    let question = golden::rank_question(&golden::pool_round(rows));
+                    repeated(session, |session| {
+                        answer::rank(session, &question).map(drop)
+                    })
+                }
+                Kind::Consolidation => {
+                    let (round, moves) = golden::consolidation_round(rows);
+                    let question = golden::nodes_question(&round, &moves);
+                    repeated(session, |session| {
+                        answer::judge(session, &question).map(drop)
+                    })
+                }
+                Kind::Budgets => {
+                    let question = golden::budgets_question(&golden::many_pools(rows));
+                    repeated(session, |session| {
+                        answer::allow(session, &question).map(drop)
+                    })
+                }
+            }?;
+            Ok((time, session.memory_bytes()))
+        });
+        called.result
+    }
+}
+
+fn timed(
+    mut ask: impl FnMut() -> Result<u64, CallFailure>,
+) -> Result<(Duration, u64), CallFailure> {
+    let mut fuel = 0;
+    let mut times = Vec::with_capacity(CALLS);
+    for _ in 0..CALLS {
+        let started = Instant::now();
+        fuel = ask()?;
+        times.push(started.elapsed());
+    }
+    Ok((median(times), fuel))
+}
+
+fn repeated<'a>(
+    session: &mut Session<'a>,
+    ask: impl Fn(&mut Session<'a>) -> Result<(), CallFailure>,
+) -> Result<Duration, CallFailure> {
+    let mut times = Vec::with_capacity(CALLS);
+    for _ in 0..CALLS {
+        let started = Instant::now();
+        ask(session)?;
+        times.push(started.elapsed());
+    }
+    Ok(median(times))
+}
+
+fn median(mut times: Vec<Duration>) -> Duration {
+    times.sort_unstable();
+    times.get(times.len() / 2).copied().unwrap_or_default()
+}

@@ -1,0 +1,353 @@
+//! Calls as they were asked and answered, and asking them again: the same input must give the same bytes.
+//!
+//! A recording is a list of lines: who a policy is comes before its first call. Modules are known by digest,
+//! and whoever replays brings those that are not built in.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use disruption::hooks::{Allowance, BudgetRound, ConsolidationRound, Move, Verdict};
+use scheduling::ranking::{ClaimView, RankRound, Ranking};
+use serde::{Deserialize, Serialize};
+
+use crate::binding::{Authority, BindingKey, Mode, OnFailure};
+use crate::builtin::BUILTINS;
+use crate::call::{CallFailure, Called};
+use crate::host::{Inner, PolicyHost};
+use crate::limits::Kind;
+use crate::module::{LoadError, digest};
+use crate::registry::{Bound, Program};
+use crate::rule::{Rule, RuleSource};
+
+/// Where lines go. Called on the decision path, so it should be quick.
+pub trait Recorder: Send + Sync {
+    /// Keeps a line.
+    fn record(&self, line: &RecordedLine);
+}
+
+/// One line of a recording.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum RecordedLine {
+    /// A policy that the calls after it name.
+    Policy(RecordedPolicy),
+    /// A call.
+    Call(Box<RecordedCall>),
+}
+
+/// Who was asked.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RecordedPolicy {
+    /// Name of the binding, or of the default.
+    pub name: String,
+    /// Digest of the component or rule.
+    pub digest: String,
+    /// Digest of the settings.
+    pub config_digest: String,
+    /// The settings.
+    pub config: String,
+    /// The expressions, when it is a rule.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rule: Option<RuleSource>,
+}
+
+/// A call: the question, the answer, and what it took.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RecordedCall {
+    /// Id of the decision.
+    pub decision_id: String,
+    /// Name of the binding, or of the default.
+    pub name: String,
+    /// Digest of the component or rule.
+    pub digest: String,
+    /// Digest of the settings.
+    pub config_digest: String,
+    /// Whether it only watched.
+    pub is_shadow: bool,
+    /// Fuel spent.
+    pub fuel: u64,
+    /// What was asked.
+    pub question: Question,
+    /// What it answered, or why it did not.
+    pub answer: Result<Answer, String>,
+}
+
+/// The input of a call.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", rename_all_fields = "camelCase")]
+pub enum Question {
+    /// Of a ranking policy; the claims of the round are those that it was asked about.
+    Rank {
+        /// The round.
+        round: RankRound,
+        /// Where the chain had come to.
+        prior: Vec<f64>,
+    },
+    /// In which order to try nodes.
+    Order {
+        /// The round.
+        round: ConsolidationRound,
+    },
+    /// What to make of moves.
+    Judge {
+        /// The round.
+        round: ConsolidationRound,
+        /// The moves.
+        moves: Vec<Move>,
+    },
+    /// How many nodes may be disrupted.
+    Allow {
+        /// The round.
+        round: BudgetRound,
+    },
+}
+
+impl Question {
+    /// What kind of policy it is for.
+    pub fn kind(&self) -> Kind {
+        match self {
+            Self::Rank { .. } => Kind::Rank,
+            Self::Order { .. } | Self::Judge { .. } => Kind::Consolidation,
+            Self::Allow { .. } => Kind::Budgets,
+        }
+    }
+}
+
+/// The output of a call.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", rename_all_fields = "camelCase")]
+pub enum Answer {
+    /// One for each claim.
+    Rank(Vec<Ranking>),
+    /// One for each node.
+    Order(Vec<f64>),
+    /// One for each move.
+    Judge(Vec<Verdict>),
+    /// Some for each pool.
+    Allow {
+        /// Nodes by pool and reason.
+        items: Vec<Allowance>,
+        /// For how long.
+        valid_for_seconds: u32,
+    },
+}
+
+/// What came of asking again.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Replayed {
+    /// Calls that gave the same bytes.
+    pub equal: u64,
+    /// Calls that ran into a deadline then: time is not recorded.
+    pub untimely: u64,
+    /// Calls of modules that are not at hand, by digest.
+    pub missing: BTreeMap<String, u64>,
+    /// A sentence for each call that gave something else.
+    pub different: Vec<String>,
+}
+
+/// Who is written to, and who of the policies was introduced.
+#[derive(Default)]
+pub(crate) struct Recording {
+    to: Mutex<Option<Arc<dyn Recorder>>>,
+    introduced: Mutex<BTreeSet<(String, String)>>,
+}
+
+impl Recording {
+    pub(crate) fn start(&self, recorder: Arc<dyn Recorder>) {
+        *self.to.lock().unwrap_or_else(PoisonError::into_inner) = Some(recorder);
+    }
+
+    /// Keeps a call, if anybody wants it.
+    pub(crate) fn call<T>(
+        &self,
+        bound: &Bound,
+        called: &Called<T>,
+        question: impl FnOnce() -> (String, Question),
+        answer: impl FnOnce(&T) -> Answer,
+    ) {
+        let to = self
+            .to
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone();
+        let Some(to) = to else { return };
+        let digest = bound.program.digest().to_owned();
+        let identity = (digest.clone(), bound.config_digest.clone());
+        let mut introduced = self
+            .introduced
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        if introduced.insert(identity) {
+            to.record(&RecordedLine::Policy(RecordedPolicy {
+                name: bound.name.clone(),
+                digest: digest.clone(),
+                config_digest: bound.config_digest.clone(),
+                config: bound.config.clone(),
+                rule: match &bound.program {
+                    Program::Rule(rule) => Some(rule.source.clone()),
+                    Program::Component(_) => None,
+                },
+            }));
+        }
+        drop(introduced);
+        let (decision_id, question) = question();
+        to.record(&RecordedLine::Call(Box::new(RecordedCall {
+            decision_id,
+            name: bound.name.clone(),
+            digest,
+            config_digest: bound.config_digest.clone(),
+            is_shadow: bound.mode == Mode::Shadow,
+            fuel: called.fuel,
+            question,
+            answer: called.result.as_ref().map(answer).map_err(outcome),
+        })));
+    }
+}
+
+fn outcome(failure: &CallFailure) -> String {
+    format!("{}: {failure}", failure.reason())
+}
+
+impl PolicyHost {
+    /// Keeps every call from now on.
+    pub fn record_to(&self, recorder: Arc<dyn Recorder>) {
+        self.inner.recording.start(recorder);
+    }
+
+    /// Asks the calls of a recording again. `modules` are components that are not built in.
+    pub fn replay(
+        &self,
+        lines: impl IntoIterator<Item = RecordedLine>,
+        modules: &[Vec<u8>],
+    ) -> Result<Replayed, LoadError> {
+        let mut replay = Replay {
+            host: &self.inner,
+            modules: modules.iter().map(|it| (digest(it), &it[..])).collect(),
+            policies: BTreeMap::new(),
+            found: Replayed::default(),
+        };
+        for builtin in BUILTINS {
+            let component = builtin.component();
+            replay.modules.insert(digest(component), component);
+        }
+        for line in lines {
+            match line {
+                RecordedLine::Policy(policy) => {
+                    let identity = (policy.digest.clone(), policy.config_digest.clone());
+                    replay.policies.insert(identity, policy);
+                }
+                RecordedLine::Call(call) => replay.call(&call)?,
+            }
+        }
+        Ok(replay.found)
+    }
+}
+
+struct Replay<'a> {
+    host: &'a Inner,
+    modules: BTreeMap<String, &'a [u8]>,
+    policies: BTreeMap<(String, String), RecordedPolicy>,
+    found: Replayed,
+}
+
+impl Replay<'_> {
+    fn call(&mut self, call: &RecordedCall) -> Result<(), LoadError> {
+        let timed_out = |answer: &Result<Answer, String>| matches!(answer, Err(outcome) if outcome.starts_with("DeadlineExceeded"));
+        let Some(bound) = self.bound(call)? else {
+            let missing = self.found.missing.entry(call.digest.clone());
+            *missing.or_default() += 1;
+            return Ok(());
+        };
+        if timed_out(&call.answer) {
+            self.found.untimely += 1;
+            return Ok(());
+        }
+        let (answer, fuel) = self.host.ask_again(&bound, &call.question);
+        let bytes = |answer: &Result<Answer, String>| serde_json::to_string(answer).ok();
+        let what = if bytes(&answer) != bytes(&call.answer) {
+            "another answer"
+        } else if fuel != call.fuel {
+            "the same answer with other fuel"
+        } else {
+            self.found.equal += 1;
+            return Ok(());
+        };
+        self.found.different.push(format!(
+            "{} {} by {} ({}): {what}",
+            call.question.kind().as_str(),
+            call.decision_id,
+            call.name,
+            call.digest
+        ));
+        Ok(())
+    }
+
+    /// Who was asked then; nothing when its module is not at hand.
+    fn bound(&self, call: &RecordedCall) -> Result<Option<Bound>, LoadError> {
+        let identity = (call.digest.clone(), call.config_digest.clone());
+        let Some(policy) = self.policies.get(&identity) else {
+            return Ok(None);
+        };
+        let kind = call.question.kind();
+        let program = match (&policy.rule, self.modules.get(&policy.digest)) {
+            (Some(rule), _) => {
+                Program::Rule(Arc::new(Rule::compile(rule, &[kind], &policy.config)?))
+            }
+            (None, Some(bytes)) => Program::Component(self.host.module(bytes, true)?),
+            (None, None) => return Ok(None),
+        };
+        Ok(Some(Bound {
+            key: Some(BindingKey {
+                namespace: String::new(),
+                name: policy.name.clone(),
+            }),
+            name: policy.name.clone(),
+            kinds: vec![kind],
+            mode: if call.is_shadow {
+                Mode::Shadow
+            } else {
+                Mode::Enforce
+            },
+            node_pools: Vec::new(),
+            order: 0,
+            on_failure: OnFailure::Default,
+            authority: Authority::Lower,
+            program,
+            config: policy.config.clone(),
+            config_digest: policy.config_digest.clone(),
+        }))
+    }
+}
+
+impl Inner {
+    fn ask_again(&self, bound: &Bound, question: &Question) -> (Result<Answer, String>, u64) {
+        fn told<T>(
+            called: Called<T>,
+            answer: impl FnOnce(T) -> Answer,
+        ) -> (Result<Answer, String>, u64) {
+            let Called { result, fuel, .. } = called;
+            (result.map(answer).map_err(|it| outcome(&it)), fuel)
+        }
+        match question {
+            Question::Rank { round, prior } => {
+                let claims: Vec<&ClaimView> = round.claims.iter().collect();
+                told(
+                    self.ask_rank_anew(bound, round, &claims, prior),
+                    Answer::Rank,
+                )
+            }
+            Question::Order { round } => told(self.ask_order_anew(bound, round), Answer::Order),
+            Question::Judge { round, moves } => {
+                told(self.ask_judge_anew(bound, round, moves), Answer::Judge)
+            }
+            Question::Allow { round } => {
+                told(self.ask_allow_anew(bound, round), |allowed| Answer::Allow {
+                    items: allowed.items,
+                    valid_for_seconds: allowed.valid_for_seconds,
+                })
+            }
+        }
+    }
+}
