@@ -204,7 +204,7 @@ fn same_replacement(decided: &[NewClaim], now: &[NewClaim]) -> Result<(), Reject
         }
         (_, _) => {}
     }
-    let options: Vec<BTreeSet<&String>> = now
+    let options: Vec<BTreeSet<&str>> = now
         .iter()
         .map(|it| it.instance_types.iter().collect())
         .collect();

@@ -109,21 +109,35 @@ impl Offering {
 impl InstanceType {
     /// What pods (daemons included) may use. Huge pages come out of memory.
     pub fn allocatable(&self) -> Resources {
-        let mut allocatable = self.capacity.clone().saturating_sub(&self.overhead.total());
-        let huge_pages: i64 = self
-            .capacity
-            .iter()
-            .filter(|(name, _)| name.starts_with("hugepages-"))
-            .map(|(_, amount)| amount)
-            .sum();
-        if huge_pages > 0 {
-            let memory = allocatable
-                .get(labels::RESOURCE_MEMORY)
-                .saturating_sub(huge_pages)
-                .max(0);
-            allocatable.set(labels::RESOURCE_MEMORY, memory);
+        let names = self.capacity.iter().map(|(name, _)| name);
+        names
+            .map(|name| (name.to_owned(), self.allocatable_of(name)))
+            .collect()
+    }
+
+    /// What pods (daemons included) may use of one resource.
+    pub fn allocatable_of(&self, resource: &str) -> i64 {
+        let Overhead {
+            kube_reserved,
+            system_reserved,
+            eviction_threshold,
+        } = &self.overhead;
+        let withheld = [kube_reserved, system_reserved, eviction_threshold]
+            .map(|list| list.get(resource))
+            .into_iter()
+            .fold(0_i64, i64::saturating_add);
+        let left = self.capacity.get(resource).saturating_sub(withheld).max(0);
+        if resource != labels::RESOURCE_MEMORY {
+            return left;
         }
-        allocatable
+        let huge_pages = self.capacity.iter();
+        let huge_pages = huge_pages.filter(|(name, _)| name.starts_with("hugepages-"));
+        let huge_pages = huge_pages.fold(0_i64, |sum, (_, amount)| sum.saturating_add(amount));
+        if huge_pages > 0 {
+            left.saturating_sub(huge_pages).max(0)
+        } else {
+            left
+        }
     }
 
     /// The offering of a zone and capacity type, reserved ones aside.

@@ -8,6 +8,7 @@ pub mod device;
 pub mod error;
 pub mod instance_type;
 pub mod interrupt;
+mod market;
 pub mod node_overlay;
 pub mod pod;
 pub mod problem;

@@ -189,8 +189,10 @@ pub struct Options {
     pub ignores_devices: bool,
     /// Spread constraints, without selectors, of pods that declare none.
     pub default_spread: Arc<[TopologySpread]>,
-    /// How many plans are made and compared where packing goes for the bill; time grows with it.
+    /// Most plans that are made and compared where packing goes for the bill; fewer where one takes long.
     pub plans_max: usize,
+    /// How much dearer than the cheapest plan found one of fewer nodes may be, as a share of the bill.
+    pub nodes_tolerance: f64,
 }
 
 impl Default for Options {
@@ -208,7 +210,8 @@ impl Default for Options {
             instance_types_max: 600,
             ignores_devices: true,
             default_spread: Arc::default(),
-            plans_max: 2,
+            plans_max: 8,
+            nodes_tolerance: 0.005,
         }
     }
 }

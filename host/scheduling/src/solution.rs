@@ -3,7 +3,6 @@
 //! Values only. Answers to Karpenter's `scheduling.Results`.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
 use apis::resources::Resources;
@@ -75,48 +74,90 @@ pub struct BestOffering {
     pub runner_up: Option<(String, f64)>,
 }
 
-/// Names of instance types, shared by the claims that may become the same ones until someone changes them.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct TypeNames(Arc<Vec<String>>);
+/// Names of instance types in an order, as positions in a list that all claims of a pool share.
+#[derive(Clone, Default)]
+pub struct TypeNames {
+    known: Arc<[String]>,
+    picks: Arc<Vec<u32>>,
+}
 
-impl Deref for TypeNames {
-    type Target = Vec<String>;
+impl TypeNames {
+    /// Some of the names, by position.
+    pub(crate) fn new(known: &Arc<[String]>, picks: Vec<u32>) -> Self {
+        Self {
+            known: Arc::clone(known),
+            picks: Arc::new(picks),
+        }
+    }
 
-    fn deref(&self) -> &Vec<String> {
-        &self.0
+    /// The names in order.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = &str> {
+        self.picks
+            .iter()
+            .map(|at| self.known[*at as usize].as_str())
+    }
+
+    /// The first one.
+    pub fn first(&self) -> Option<&str> {
+        self.iter().next()
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.picks.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.picks.is_empty()
+    }
+
+    /// Whether the name is among them.
+    pub fn contains(&self, name: &str) -> bool {
+        self.iter().any(|own| own == name)
+    }
+
+    /// Keeps the first so many.
+    pub fn truncate(&mut self, len: usize) {
+        if len < self.len() {
+            Arc::make_mut(&mut self.picks).truncate(len);
+        }
+    }
+
+    /// Keeps those that the judge likes.
+    pub fn retain(&mut self, mut is_kept: impl FnMut(&str) -> bool) {
+        let known = &self.known;
+        Arc::make_mut(&mut self.picks).retain(|at| is_kept(&known[*at as usize]));
     }
 }
 
-impl DerefMut for TypeNames {
-    fn deref_mut(&mut self) -> &mut Vec<String> {
-        Arc::make_mut(&mut self.0)
+impl PartialEq for TypeNames {
+    fn eq(&self, other: &Self) -> bool {
+        let is_same_list = Arc::ptr_eq(&self.known, &other.known);
+        (is_same_list && self.picks == other.picks)
+            || (!is_same_list && self.iter().eq(other.iter()))
     }
 }
 
-impl From<Vec<String>> for TypeNames {
-    fn from(names: Vec<String>) -> Self {
-        Self(Arc::new(names))
+impl Eq for TypeNames {}
+
+impl std::fmt::Debug for TypeNames {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_list().entries(self.iter()).finish()
     }
 }
 
 impl FromIterator<String> for TypeNames {
     fn from_iter<I: IntoIterator<Item = String>>(names: I) -> Self {
-        Self(Arc::new(names.into_iter().collect()))
-    }
-}
-
-impl<'a> IntoIterator for &'a TypeNames {
-    type Item = &'a String;
-    type IntoIter = std::slice::Iter<'a, String>;
-
-    fn into_iter(self) -> Self::IntoIter {
-        self.0.iter()
+        let known: Arc<[String]> = names.into_iter().collect();
+        let picks = (0_u32..).zip(known.iter()).map(|(at, _)| at).collect();
+        Self::new(&known, picks)
     }
 }
 
 impl<const N: usize> PartialEq<[&str; N]> for TypeNames {
     fn eq(&self, other: &[&str; N]) -> bool {
-        *self.0 == *other
+        self.iter().eq(other.iter().copied())
     }
 }
 

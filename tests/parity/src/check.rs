@@ -526,7 +526,7 @@ impl<'a> View<'a> {
 }
 
 fn types_of(wanted: &ClaimExpect, claim: &NewClaim, faults: &mut Vec<String>) {
-    let got: BTreeSet<&str> = claim.instance_types.iter().map(String::as_str).collect();
+    let got: BTreeSet<&str> = claim.instance_types.iter().collect();
     if let Some(wanted) = &wanted.types {
         let wanted: BTreeSet<&str> = wanted.iter().map(String::as_str).collect();
         if wanted != got {

@@ -8,10 +8,10 @@ use scheduling::instance_type::InstanceType;
 use scheduling::problem::{MinValuesPolicy, Pool};
 use scheduling::requirements::Requirement;
 
-use crate::amounts::{Amounts, allocatable};
+use crate::amounts::Amounts;
 use crate::layout::{ClaimPlace, Place};
-use crate::places::{daemons_of_type, share_a_port};
-use crate::sets::{Set, conjunction, do_not_clash, sets_of};
+use crate::places::share_a_port;
+use crate::sets::{Set, conjunction, do_not_clash};
 use crate::{Faults, Rule};
 
 pub(crate) fn check(problem: &Problem, place: &Place<'_>, faults: &mut Faults) {
@@ -23,8 +23,7 @@ pub(crate) fn check(problem: &Problem, place: &Place<'_>, faults: &mut Faults) {
     types(problem, place, claim, faults);
     summary(name, claim, faults);
     min_values(problem, name, claim, faults);
-    let template = template(claim.pool);
-    if !do_not_clash(&template, &claim.required) {
+    if !do_not_clash(&claim.facts.template, &claim.required) {
         let what = format!("{name} leaves what its pool allows");
         faults.add(Rule::InstanceTypes, what);
     }
@@ -59,7 +58,7 @@ pub(crate) fn template(pool: &Pool) -> BTreeMap<String, Set> {
 
 fn types(problem: &Problem, place: &Place<'_>, claim: &ClaimPlace<'_>, faults: &mut Faults) {
     let name = &place.name;
-    let listed: BTreeSet<&String> = claim.claim.instance_types.iter().collect();
+    let listed: BTreeSet<&str> = claim.claim.instance_types.iter().collect();
     let count = claim.claim.instance_types.len();
     if listed.len() != count || count == 0 || count > problem.options.instance_types_max {
         let what = format!(
@@ -68,26 +67,24 @@ fn types(problem: &Problem, place: &Place<'_>, claim: &ClaimPlace<'_>, faults: &
         );
         faults.add(Rule::InstanceTypes, what);
     }
-    let template = template(claim.pool);
-    let taints = &claim.pool.node_pool.spec.template.spec.taints;
+    let sold: BTreeSet<&str> = claim.sales.iter().map(|(t, _)| &*t.name).collect();
     let mut wanted = Amounts::default();
     for pod in place.new_guests() {
         wanted = wanted.plus(&pod.shape.requests);
     }
     let mut least: Option<Amounts> = None;
     for of_type in &claim.types {
-        let own = sets_of(&of_type.requirements);
-        let is_sold = claim.sales.iter().any(|(t, _)| t.name == of_type.name);
-        if !is_sold || !do_not_clash(&template, &own) {
+        let Some(facts) = claim.facts.types.get(&*of_type.name) else {
+            continue;
+        };
+        if !sold.contains(&*of_type.name) || !facts.is_allowed {
             let what = format!(
                 "{name} lists {}, which cannot be bought for it",
                 of_type.name
             );
             faults.add(Rule::InstanceTypes, what);
         }
-        let (daemons, ports) = daemons_of_type(problem, &template, taints, &own);
-        let left = allocatable(of_type).minus(&daemons);
-        if let Some((resource, short)) = wanted.shortage(&left) {
+        if let Some((resource, short)) = wanted.shortage(&facts.left) {
             let type_name = &of_type.name;
             let what =
                 format!("{name} as {type_name} is short of {short} thousandths of {resource}");
@@ -95,15 +92,15 @@ fn types(problem: &Problem, place: &Place<'_>, claim: &ClaimPlace<'_>, faults: &
         }
         if let Some(pod) = place
             .new_guests()
-            .find(|p| share_a_port(&p.shape.host_ports, &ports))
+            .find(|p| share_a_port(&p.shape.host_ports, &facts.daemon_ports))
         {
             let what = format!("{} wants a port of {name} that a daemon holds", pod.key);
             faults.add(Rule::HostPorts, what);
         }
         attachments(problem, place, of_type, faults);
         least = Some(match least {
-            None => daemons,
-            Some(known) => smaller(&known, &daemons),
+            None => facts.daemons.clone(),
+            Some(known) => smaller(&known, &facts.daemons),
         });
     }
     requests(name, claim, &wanted, &least.unwrap_or_default(), faults);
@@ -180,12 +177,15 @@ fn summary(name: &str, claim: &ClaimPlace<'_>, faults: &mut Faults) {
         let what = format!("{name} is said to cost {said}, it costs {cheapest}");
         faults.add(Rule::Summary, what);
     }
-    let cheapest_of = |of_type: &InstanceType| {
-        let own = claim.sales.iter().filter(|(t, _)| t.name == of_type.name);
-        own.map(|(_, o)| o.price_per_hour)
-            .fold(f64::INFINITY, f64::min)
-    };
-    let order: Vec<f64> = claim.types.iter().map(|t| cheapest_of(t)).collect();
+    let mut cheapest_of: BTreeMap<&str, f64> = BTreeMap::new();
+    for (of_type, offering) in &claim.sales {
+        let known = cheapest_of.entry(&of_type.name).or_insert(f64::INFINITY);
+        *known = known.min(offering.price_per_hour);
+    }
+    let order = claim.types.iter().map(|t| cheapest_of.get(&*t.name));
+    let order: Vec<f64> = order
+        .map(|price| price.copied().unwrap_or(f64::INFINITY))
+        .collect();
     if !order.is_sorted() {
         faults.add(
             Rule::Summary,

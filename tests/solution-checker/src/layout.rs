@@ -7,19 +7,27 @@ use std::rc::Rc;
 use apis::labels;
 use k8s_openapi::api::core::v1::Taint;
 use scheduling::instance_type::{InstanceType, Offering};
-use scheduling::pod::{Pod, PodKey, Toleration};
+use scheduling::pod::{HostPort, Pod, PodKey, Toleration};
 use scheduling::problem::{ExistingNode, Pool};
-use scheduling::requirements::{Operator, Requirement};
+use scheduling::requirements::{Operator, Requirement, Requirements};
 use scheduling::solution::NewClaim;
 use scheduling::{Problem, Solution};
 
+use crate::amounts::{Amounts, allocatable};
+use crate::claims::template;
+use crate::places::daemons_of_type;
 use crate::sets::{Label, Set, conjunction, do_not_clash, sets_of};
 use crate::{Faults, Rule};
+
+/// Values of a label.
+type Domains = Rc<BTreeSet<String>>;
 
 /// Everything at the end state.
 pub(crate) struct Layout<'a> {
     pub(crate) problem: &'a Problem,
     pub(crate) places: Vec<Place<'a>>,
+    /// By position of the pool and label.
+    domains: RefCell<BTreeMap<(usize, String), Domains>>,
 }
 
 /// A node at the end state.
@@ -40,8 +48,9 @@ pub(crate) enum Kind<'a> {
 pub(crate) struct ClaimPlace<'a> {
     pub(crate) claim: &'a NewClaim,
     pub(crate) pool: &'a Pool,
+    pub(crate) facts: Rc<PoolFacts<'a>>,
     pub(crate) types: Vec<&'a InstanceType>,
-    /// The ways to buy it under its requirements.
+    /// The ways to buy it under its requirements, those of a type side by side and types in the claim's order.
     pub(crate) sales: Vec<(&'a InstanceType, &'a Offering)>,
     pub(crate) required: BTreeMap<String, Set>,
 }
@@ -71,6 +80,7 @@ impl<'a> Layout<'a> {
             known.map(|pod| Guest { pod, is_new: true }).collect()
         };
         let mut places = Vec::new();
+        let mut facts: BTreeMap<&str, Rc<PoolFacts<'a>>> = BTreeMap::new();
         for node in &problem.nodes {
             let stays = |pod: &&'a Pod| !pod.is_terminal() && !pods.contains_key(&pod.key);
             let bound = node.pods.iter().map(|pod| &**pod).filter(stays);
@@ -88,7 +98,7 @@ impl<'a> Layout<'a> {
         }
         for (index, claim) in solution.claims.iter().enumerate() {
             let name = format!("claim {index} of {}", claim.pool);
-            match ClaimPlace::new(problem, claim) {
+            match ClaimPlace::new(problem, claim, &mut facts) {
                 Ok(found) => {
                     let guests = new_guests(&claim.pods);
                     places.push(Place::new(name, Kind::Claim(found), guests));
@@ -96,26 +106,121 @@ impl<'a> Layout<'a> {
                 Err(what) => faults.add(Rule::InstanceTypes, format!("{name}: {what}")),
             }
         }
-        Self { problem, places }
+        Self {
+            problem,
+            places,
+            domains: RefCell::default(),
+        }
+    }
+
+    /// Every value of a label that nodes of a pool could have, available now or not.
+    pub(crate) fn domains_of_pool(&self, pool: usize, key: &str) -> Domains {
+        let asked = (pool, key.to_owned());
+        if let Some(known) = self.domains.borrow().get(&asked) {
+            return Rc::clone(known);
+        }
+        let found = Rc::new(domains_of_pool(&self.problem.pools[pool], key));
+        self.domains.borrow_mut().insert(asked, Rc::clone(&found));
+        found
+    }
+}
+
+fn domains_of_pool(pool: &Pool, key: &str) -> BTreeSet<String> {
+    let template = template(pool);
+    let mut values: BTreeSet<String> = BTreeSet::new();
+    for of_type in pool.instance_types.iter() {
+        let offered = of_type.offerings.iter().map(|o| &o.requirements);
+        let own = std::iter::once(&of_type.requirements);
+        for requirement in own.chain(offered).filter_map(|r| r.find(key)) {
+            values.extend(Set::of(requirement).members().unwrap_or_default());
+        }
+    }
+    if let Some(of_template) = template.get(key) {
+        values.retain(|value| of_template.has(value));
+        if values.is_empty() {
+            values = of_template.members().unwrap_or_default();
+        }
+    }
+    values
+}
+
+/// What is the same for all claims of a pool.
+pub(crate) struct PoolFacts<'a> {
+    pub(crate) template: BTreeMap<String, Set>,
+    pub(crate) types: BTreeMap<&'a str, TypeFacts<'a>>,
+    /// The different requirements of its offerings.
+    markets: Vec<BTreeMap<String, Set>>,
+}
+
+/// What is the same for all claims of a pool that may become a type.
+pub(crate) struct TypeFacts<'a> {
+    of_type: &'a InstanceType,
+    own: BTreeMap<String, Set>,
+    /// With the position of their market.
+    offerings: Vec<(usize, &'a Offering)>,
+    /// Whether the pool allows the type.
+    pub(crate) is_allowed: bool,
+    pub(crate) daemons: Amounts,
+    pub(crate) daemon_ports: Vec<HostPort>,
+    /// What pods may have of it.
+    pub(crate) left: Amounts,
+}
+
+impl<'a> PoolFacts<'a> {
+    fn new(problem: &'a Problem, pool: &'a Pool) -> Self {
+        let template = template(pool);
+        let taints = &pool.node_pool.spec.template.spec.taints;
+        let mut markets = Vec::new();
+        let mut numbers: BTreeMap<&Requirements, usize> = BTreeMap::new();
+        let mut facts = |of_type: &'a InstanceType| {
+            let own = sets_of(&of_type.requirements);
+            let (daemons, daemon_ports) = daemons_of_type(problem, &template, taints, &own);
+            let launchable = of_type.offerings.iter().filter(|o| is_launchable(o));
+            TypeFacts {
+                of_type,
+                offerings: launchable
+                    .map(|offering| {
+                        let number = numbers.entry(&offering.requirements).or_insert_with(|| {
+                            markets.push(sets_of(&offering.requirements));
+                            markets.len() - 1
+                        });
+                        (*number, offering)
+                    })
+                    .collect(),
+                is_allowed: do_not_clash(&template, &own),
+                left: allocatable(of_type).minus(&daemons),
+                daemons,
+                daemon_ports,
+                own,
+            }
+        };
+        let types = pool.instance_types.iter().map(|t| (&*t.name, facts(t)));
+        Self {
+            types: types.collect(),
+            markets,
+            template,
+        }
     }
 }
 
 impl<'a> ClaimPlace<'a> {
-    fn new(problem: &'a Problem, claim: &'a NewClaim) -> Result<Self, String> {
+    fn new(
+        problem: &'a Problem,
+        claim: &'a NewClaim,
+        facts: &mut BTreeMap<&'a str, Rc<PoolFacts<'a>>>,
+    ) -> Result<Self, String> {
         let pool = problem
             .pools
             .iter()
             .find(|p| p.node_pool.metadata.name.as_deref().unwrap_or("") == claim.pool)
             .ok_or("there is no such pool")?;
-        let by_name: BTreeMap<&str, &InstanceType> = pool
-            .instance_types
-            .iter()
-            .map(|t| (&*t.name, &**t))
-            .collect();
+        let facts = facts.entry(&claim.pool);
+        let facts = facts.or_insert_with(|| Rc::new(PoolFacts::new(problem, pool)));
+        let facts = Rc::clone(facts);
         let mut types = Vec::new();
-        for name in &claim.instance_types {
-            let found = by_name.get(name.as_str());
-            types.push(*found.ok_or_else(|| format!("the pool has no type {name}"))?);
+        for name in claim.instance_types.iter() {
+            let found = facts.types.get(name);
+            types.push(found.ok_or_else(|| format!("the pool has no type {name}"))?);
         }
         let capacity_types = claim.capacity_types.iter().map(String::as_str);
         let sold = Requirement::new(labels::CAPACITY_TYPE, Operator::In, capacity_types);
@@ -124,16 +229,24 @@ impl<'a> ClaimPlace<'a> {
         // The object names the capacity types that are left, as it names the types.
         let sold = asked.map_or_else(|| Set::of(&sold), |asked| asked.and(&Set::of(&sold)));
         required.insert(labels::CAPACITY_TYPE.to_owned(), sold);
+        let markets = facts.markets.iter();
+        let is_open: Vec<bool> = markets.map(|m| do_not_clash(&required, m)).collect();
         let sales = types
             .iter()
-            .filter(|t| do_not_clash(&required, &sets_of(&t.requirements)))
-            .flat_map(|t| t.offerings.iter().map(|o| (*t, o)))
-            .filter(|(_, o)| is_launchable(o) && do_not_clash(&required, &sets_of(&o.requirements)))
+            .filter(|t| do_not_clash(&required, &t.own))
+            .flat_map(|t| {
+                t.offerings
+                    .iter()
+                    .map(|(market, o)| (*market, t.of_type, *o))
+            })
+            .filter(|(market, ..)| is_open[*market])
+            .map(|(_, of_type, offering)| (of_type, offering))
             .collect();
         Ok(Self {
             claim,
             pool,
-            types,
+            types: types.iter().map(|t| t.of_type).collect(),
+            facts: Rc::clone(&facts),
             sales,
             required,
         })

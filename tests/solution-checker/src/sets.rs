@@ -98,8 +98,17 @@ impl Set {
 
     /// Whether some value is in both. Sets without end always share one, unless their bounds say otherwise.
     pub(crate) fn meets(&self, other: &Self) -> bool {
-        let both = self.and(other);
-        both.is_complement || !both.listed.is_empty()
+        let crossed = match (self.lowest.max(other.lowest), self.highest, other.highest) {
+            (None, ..) | (_, None, None) => false,
+            (Some(low), a, b) => [a, b].into_iter().flatten().any(|high| low > high),
+        };
+        let (some, others) = match (self.is_complement, other.is_complement) {
+            _ if crossed => return false,
+            (true, true) => return true,
+            (true, false) => (other, self),
+            (false, _) => (self, other),
+        };
+        some.listed.iter().any(|v| some.has(v) && others.has(v))
     }
 
     pub(crate) fn is_within(&self, other: &Self) -> bool {

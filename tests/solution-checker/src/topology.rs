@@ -9,9 +9,7 @@ use apis::labels;
 use scheduling::Problem;
 use scheduling::pod::{AffinityTerm, LabelSelector, Pod, PodShape, SelectorOperator};
 
-use crate::claims::template;
 use crate::layout::{Domain, Layout, Place};
-use crate::sets::Set;
 use crate::{Faults, Rule};
 
 pub(crate) fn check(layout: &Layout<'_>, faults: &mut Faults) {
@@ -133,31 +131,12 @@ fn anti_affinity(layout: &Layout<'_>, faults: &mut Faults) {
 /// Every domain that there is or that a pool could open, available now or not.
 fn universe(layout: &Layout<'_>, key: &str, has: impl Fn(&Place<'_>) -> bool) -> BTreeSet<String> {
     let mut values = BTreeSet::new();
-    for pool in &layout.problem.pools {
-        values.extend(domains_of_pool(pool, key));
+    for pool in 0..layout.problem.pools.len() {
+        values.extend(layout.domains_of_pool(pool, key).iter().cloned());
     }
     for place in layout.places.iter().filter(|p| has(p)) {
         if let Domain::One(value) = place.domain(key) {
             values.insert(value);
-        }
-    }
-    values
-}
-
-fn domains_of_pool(pool: &scheduling::problem::Pool, key: &str) -> BTreeSet<String> {
-    let template = template(pool);
-    let mut values: BTreeSet<String> = BTreeSet::new();
-    for of_type in pool.instance_types.iter() {
-        let offered = of_type.offerings.iter().map(|o| &o.requirements);
-        let own = std::iter::once(&of_type.requirements);
-        for requirement in own.chain(offered).filter_map(|r| r.find(key)) {
-            values.extend(Set::of(requirement).members().unwrap_or_default());
-        }
-    }
-    if let Some(of_template) = template.get(key) {
-        values.retain(|value| of_template.has(value));
-        if values.is_empty() {
-            values = of_template.members().unwrap_or_default();
         }
     }
     values

@@ -243,7 +243,7 @@ fn claim_outcome(solution: &Solution, creation: &Creation<'_>) -> ClaimOutcome {
             .instance_types
             .iter()
             .take(TYPES_NAMED_MAX)
-            .cloned()
+            .map(str::to_owned)
             .collect(),
         instance_types_total: u32::try_from(new.instance_types.len()).unwrap_or(u32::MAX),
         pods: u32::try_from(new.pods.len()).unwrap_or(u32::MAX),

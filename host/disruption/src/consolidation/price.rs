@@ -234,7 +234,7 @@ impl<'a> Types<'a> {
             return Some(0);
         }
         let mut seen: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
-        for (count, name) in (1..).zip(&claim.instance_types) {
+        for (count, name) in (1..).zip(claim.instance_types.iter()) {
             for &(key, _) in &wanted {
                 seen.entry(key)
                     .or_default()
@@ -271,7 +271,7 @@ impl<'a> Types<'a> {
     /// Brings the claim's summary in line with the types that are left.
     pub(crate) fn settle(&self, claim: &mut NewClaim) {
         claim.capacity_types = self.capacity_types(claim);
-        let first = claim.instance_types.first().cloned().unwrap_or_default();
+        let first = claim.instance_types.first().unwrap_or_default().to_owned();
         let Some(offering) = self.under(&claim.requirements).cheapest(&first) else {
             return;
         };

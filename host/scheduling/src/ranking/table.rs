@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{ClaimOperator, ClaimRequirement, NEVER_SECONDS};
 use crate::instance_type::InstanceType;
+use crate::market::{CapacityType, Markets};
 use crate::problem::OfferingKey;
 use crate::requirements::{Operator, Requirements};
 
@@ -167,27 +168,24 @@ impl OfferingTable {
         in_use: &BTreeMap<OfferingKey, u32>,
         symbols: &mut Symbols,
     ) -> (Self, Vec<TableRow>) {
-        let mut table = Self::default();
-        let mut rows = Vec::new();
-        // There are few zones and many offerings.
-        let mut zones: Vec<(&str, u32)> = Vec::new();
+        let offerings = types.iter().map(|t| t.offerings.len()).sum();
+        let mut table = Self::with_capacity(offerings);
+        let mut rows = Vec::with_capacity(offerings);
+        let mut markets = Markets::default();
+        let mut zones: Vec<u32> = Vec::new();
         for (type_index, instance_type) in types.iter().enumerate() {
-            let of_type = TypeColumns::read(instance_type, symbols);
+            let of_type = TypeColumns::read(instance_type, symbols, &mut markets);
             for (offering_index, offering) in instance_type.offerings.iter().enumerate() {
                 if !offering.available {
                     continue;
                 }
                 table.push_type(&of_type);
-                let zone = offering.zone();
-                let known = zones.iter().find(|(known, _)| *known == zone);
-                let symbol = known.map_or_else(|| symbols.intern(zone), |(_, symbol)| *symbol);
-                if known.is_none() {
-                    zones.push((zone, symbol));
-                }
-                table.zone.push(symbol);
-                table
-                    .capacity_type
-                    .push(capacity_type_code(offering.capacity_type()));
+                let number = markets.number(offering);
+                let unseen = markets.iter().skip(zones.len());
+                zones.extend(unseen.map(|market| symbols.intern(&market.zone)));
+                table.zone.push(zones[number]);
+                let capacity_type = markets.get(number).capacity_type;
+                table.capacity_type.push(capacity_type_code(capacity_type));
                 table.price.push(offering.price_per_hour);
                 table.prior.push(offering.price_per_hour);
                 let on_demand = offering
@@ -211,6 +209,30 @@ impl OfferingTable {
             }
         }
         (table, rows)
+    }
+
+    fn with_capacity(rows: usize) -> Self {
+        Self {
+            symbols: Vec::new(),
+            instance_type: Vec::with_capacity(rows),
+            family: Vec::with_capacity(rows),
+            zone: Vec::with_capacity(rows),
+            arch: Vec::with_capacity(rows),
+            capacity_type: Vec::with_capacity(rows),
+            price: Vec::with_capacity(rows),
+            on_demand_price: Vec::with_capacity(rows),
+            cpu_milli: Vec::with_capacity(rows),
+            memory_mib: Vec::with_capacity(rows),
+            gpus: Vec::with_capacity(rows),
+            max_pods: Vec::with_capacity(rows),
+            reservation_slots: Vec::with_capacity(rows),
+            ice_count: Vec::with_capacity(rows),
+            ice_age: Vec::with_capacity(rows),
+            interruption_rate: Vec::with_capacity(rows),
+            in_use: Vec::with_capacity(rows),
+            prior: Vec::with_capacity(rows),
+            extra: Vec::new(),
+        }
     }
 
     /// Number of rows.
@@ -246,7 +268,7 @@ struct TypeColumns {
 }
 
 impl TypeColumns {
-    fn read(instance_type: &InstanceType, symbols: &mut Symbols) -> Self {
+    fn read(instance_type: &InstanceType, symbols: &mut Symbols, markets: &mut Markets) -> Self {
         let label = |key: &str| {
             instance_type
                 .requirements
@@ -269,7 +291,10 @@ impl TypeColumns {
             on_demand_price: instance_type
                 .offerings
                 .iter()
-                .find(|o| o.capacity_type() == labels::CAPACITY_TYPE_ON_DEMAND)
+                .find(|o| {
+                    let number = markets.number(o);
+                    markets.get(number).is_on_demand
+                })
                 .map(|o| o.price_per_hour),
         }
     }
@@ -292,11 +317,11 @@ pub(crate) fn memory_mib(resources: &Resources) -> u32 {
     saturate(resources.get(labels::RESOURCE_MEMORY) / MIB_MILLIS)
 }
 
-fn capacity_type_code(capacity_type: &str) -> u8 {
+const fn capacity_type_code(capacity_type: CapacityType) -> u8 {
     match capacity_type {
-        labels::CAPACITY_TYPE_SPOT => 1,
-        labels::CAPACITY_TYPE_RESERVED => 2,
-        _ => 0,
+        CapacityType::OnDemand => 0,
+        CapacityType::Spot => 1,
+        CapacityType::Reserved => 2,
     }
 }
 

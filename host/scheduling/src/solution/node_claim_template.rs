@@ -31,7 +31,7 @@ impl NewClaim {
             wire.push(apis::NodeSelectorRequirementWithMinValues {
                 key: labels::INSTANCE_TYPE.to_owned(),
                 operator: Operator::In,
-                values: self.instance_types.to_vec(),
+                values: self.instance_types.iter().map(str::to_owned).collect(),
                 min_values: min_values.map(i64::from),
             });
             let capacity_types = self.capacity_types.iter().map(String::as_str);

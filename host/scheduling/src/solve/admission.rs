@@ -10,6 +10,7 @@ use apis::NodePool;
 use apis::labels;
 
 use crate::instance_type::InstanceType;
+use crate::market::{CapacityType, Markets};
 use crate::problem::{Pool, ReservedMode};
 use crate::requirements::{Operator, Requirement, Requirements};
 
@@ -19,21 +20,34 @@ pub(super) struct Admission {
     pub(super) template: Requirements,
     pub(super) instance_types: Arc<[Arc<InstanceType>]>,
     has_reserved: bool,
-    /// Positions of the type and of the offering.
-    pub(super) rows: Vec<(usize, usize)>,
+    /// By type, then offering.
+    pub(super) rows: Vec<AdmittedRow>,
+    pub(super) markets: Markets,
     /// What could ever be bought of a label, by key.
     domains: Mutex<BTreeMap<String, Arc<BTreeSet<String>>>>,
+}
+
+/// An offering that the pool may buy.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct AdmittedRow {
+    /// Position of the type in the pool.
+    pub(super) type_index: usize,
+    /// Position in the type's offerings.
+    pub(super) offering: usize,
+    /// Number of the market.
+    pub(super) market: usize,
 }
 
 impl Admission {
     pub(super) fn new(pool: &Pool, template: Requirements, reserved: ReservedMode) -> Self {
         let instance_types = Arc::clone(&pool.instance_types);
-        let rows = admitted(&instance_types, &template, reserved);
+        let (rows, markets) = admitted(&instance_types, &template, reserved);
         Self {
             template,
             instance_types,
             has_reserved: reserved != ReservedMode::Off,
             rows,
+            markets,
             domains: Mutex::default(),
         }
     }
@@ -92,54 +106,34 @@ fn admitted(
     instance_types: &[Arc<InstanceType>],
     template: &Requirements,
     reserved: ReservedMode,
-) -> Vec<(usize, usize)> {
+) -> (Vec<AdmittedRow>, Markets) {
     let mut rows = Vec::new();
-    let mut judged = Judged::default();
+    let mut markets = Markets::default();
+    // By market; how many slots a reservation has left is the offering's own matter.
+    let mut verdicts: Vec<bool> = Vec::new();
     for (type_index, instance_type) in instance_types.iter().enumerate() {
         if !template.meets(&instance_type.requirements) {
             continue;
         }
-        for (offering_index, offering) in instance_type.offerings.iter().enumerate() {
-            let is_off = reserved == ReservedMode::Off && offering.is_reserved();
-            if offering.is_launchable() && !is_off && judged.meets(template, &offering.requirements)
-            {
-                rows.push((type_index, offering_index));
+        for (offering, sold) in instance_type.offerings.iter().enumerate() {
+            let number = markets.number(sold);
+            let market = markets.get(number);
+            let is_reserved = market.capacity_type == CapacityType::Reserved;
+            if number == verdicts.len() {
+                let is_off = reserved == ReservedMode::Off && is_reserved;
+                verdicts.push(!is_off && template.meets(&sold.requirements));
+            }
+            let has_slots = !is_reserved || sold.reservation_capacity > 0;
+            if sold.available && has_slots && verdicts[number] {
+                rows.push(AdmittedRow {
+                    type_index,
+                    offering,
+                    market: number,
+                });
             }
         }
     }
-    rows
-}
-
-/// Verdicts on requirements of offerings. Types share few distinct ones (zone by capacity type) and list them in the
-/// same order, so the next is most often the one after the last.
-#[derive(Default)]
-struct Judged<'a> {
-    verdicts: Vec<(&'a Requirements, bool)>,
-    next: usize,
-}
-
-impl<'a> Judged<'a> {
-    fn meets(&mut self, template: &Requirements, offered: &'a Requirements) -> bool {
-        const VERDICTS_MAX: usize = 64;
-        let is_next = |(known, _): &&(&Requirements, bool)| *known == offered;
-        let at = match self.verdicts.get(self.next).filter(is_next) {
-            Some(_) => Some(self.next),
-            None => self
-                .verdicts
-                .iter()
-                .position(|(known, _)| *known == offered),
-        };
-        if let Some(at) = at {
-            self.next = (at + 1) % self.verdicts.len();
-            return self.verdicts[at].1;
-        }
-        let verdict = template.meets(offered);
-        if self.verdicts.len() < VERDICTS_MAX {
-            self.verdicts.push((offered, verdict));
-            self.next = 0;
-        }
-        verdict
-    }
+    (rows, markets)
 }
 
 fn domains(

@@ -87,7 +87,7 @@ impl Solver<'_> {
         let plan_part = |part: &Vec<usize>| {
             let board = Board::new(items, part.clone());
             let mut left = board.left(items);
-            Planner::new(&ground, &board).best_plan(&mut left, options.plans_max, interrupt)
+            Planner::new(&ground, &board).best_plan(&mut left, options, interrupt)
         };
         let parts = parts(&items.items);
         // Parts know nothing of each other and are joined in order, so threads only change the time it takes.

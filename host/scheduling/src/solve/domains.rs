@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use super::pod_groups::shares_one_host;
 use super::topology::{DomainId, GroupId, HOSTNAME_KEY, KeyId, Membership, Owned, Rule};
 use super::vocabulary::{Amounts, SetId};
 use super::{Batch, Pending, Solver};
@@ -112,6 +113,9 @@ impl Solver<'_> {
         };
         if owns(|rule| matches!(rule, Rule::Affinity)) {
             1
+        } else if shares_one_host(&self.topology, membership) {
+            // The first of them opens the host that all others must find, so they come before any friends.
+            0
         } else if owns(|rule| matches!(rule, Rule::Spread { .. } | Rule::AntiAffinity { .. }))
             || self.is_shunned(membership)
         {

@@ -9,9 +9,9 @@ use apis::labels;
 use super::Solver;
 use super::bitset::BitSet;
 use super::claim::Claim;
-use super::pool_rows::CapacityType;
 use super::vocabulary::{Amounts, add_times};
 use crate::error::{PodError, PoolCause, PoolFailure};
+use crate::market::CapacityType;
 use crate::problem::MinValuesPolicy;
 use crate::requirements::{Operator, Requirement, Requirements};
 use crate::solution::{BestOffering, NewClaim, Solution, TypeNames};
@@ -145,10 +145,10 @@ impl Solver<'_> {
             let capacity_type = table.rows[row].capacity_type;
             sold[capacity_type as usize] = Some(capacity_type);
         }
-        let name = |of_type: &usize| table.types[*of_type].instance_type.name.clone();
+        let picks = types.iter().filter_map(|at| u32::try_from(*at).ok());
         let sold = sold.into_iter().flatten();
         Outcome {
-            names: types.iter().map(name).collect(),
+            names: TypeNames::new(&table.names, picks.collect()),
             capacity_types: sold.map(|c| c.as_str().to_owned()).collect(),
             overhead: self.least_overhead(pool, &types),
             rows,

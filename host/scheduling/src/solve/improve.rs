@@ -3,32 +3,42 @@
 //! A change is kept only if it serves the goal: the least bill, and about that the fewest nodes. Effort is counted in
 //! plans, never by a clock, so everything is deterministic.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use super::bitset::BitSet;
 use super::board::Left;
 use super::fill::{Filling, holds};
-use super::plan::{Choice, Manner, Planner};
+use super::plan::{Choice, Ground, Manner, Planner};
 use super::vocabulary::{Amounts, add_times};
 use crate::interrupt::Interrupt;
+use crate::problem::Options;
 
 /// The manner of a first plan: what a node costs beyond its price is told in cores.
 const FIRST: (f64, f64) = (0.1, 2.0);
 /// The manner of a further plan: what a node costs beyond its price, as a share of the first plan's average node, and
 /// the weight of size.
-const FURTHER: [(f64, f64); 4] = [(0.03, 4.0), (0.03, 0.75), (0.1, 4.0), (0.1, 0.75)];
-/// How much dearer than the cheapest plan one of fewer nodes may be.
-const NODES_TOLERANCE: f64 = 1.008;
+const FURTHER: [(f64, f64); 7] = [
+    (0.03, 0.75),
+    (0.1, 8.0),
+    (0.03, 4.0),
+    (0.8, 8.0),
+    (0.1, 4.0),
+    (0.4, 8.0),
+    (0.1, 0.75),
+];
+/// Work for each pod, in looks at a kind for a node, after which no further plan is made. It stands for time, which must
+/// not decide.
+const EFFORT_PER_POD: usize = 150;
 /// How many nodes, worst first, are offered for joining with another.
 const MERGED_MAX: usize = 64;
 
 impl Planner<'_> {
-    /// A plan for everything left on the board: of so many plans, the one with the fewest nodes among those that cost
+    /// A plan for everything left on the board: of several plans, the one with the fewest nodes among those that cost
     /// about as little as the cheapest.
     pub(super) fn best_plan(
         &mut self,
         left: &mut Left,
-        plans_max: usize,
+        options: &Options,
         interrupt: &Interrupt,
     ) -> Vec<Choice> {
         let all = left.clone();
@@ -36,9 +46,10 @@ impl Planner<'_> {
         let mut plans = vec![self.plan(left, manner, interrupt)];
         let unplaced = left.remaining.clone();
         let average = self.bill(&plans[0]) / plans[0].len().max(1) as f64;
-        let others = FURTHER.iter().take(plans_max.saturating_sub(1));
+        let others = FURTHER.iter().take(options.plans_max.saturating_sub(1));
         for (share, size_weight) in others {
-            if interrupt.is_tripped() || plans[0].len() < 2 {
+            let is_enough = plans.len() > 1 && self.has_tried_enough();
+            if interrupt.is_tripped() || plans[0].len() < 2 || is_enough {
                 break;
             }
             left.clone_from(&all);
@@ -52,9 +63,12 @@ impl Planner<'_> {
                 plans.push(plan);
             }
         }
+        for plan in &mut plans {
+            self.settle_for_least(plan);
+        }
         let bills: Vec<f64> = plans.iter().map(|plan| self.bill(plan)).collect();
         let least = bills.iter().copied().fold(f64::INFINITY, f64::min);
-        let within = least * NODES_TOLERANCE + 1e-9;
+        let within = least * (1.0 + options.nodes_tolerance) + 1e-9;
         let best = (0..plans.len())
             .filter(|at| bills[*at] <= within)
             .min_by(|a, b| {
@@ -65,6 +79,42 @@ impl Planner<'_> {
             })
             .unwrap_or(0);
         self.merge_pairs(plans.swap_remove(best), within - bills[best])
+    }
+
+    /// Whether the board has had its share of work.
+    fn has_tried_enough(&self) -> bool {
+        let items = self.board.items.iter();
+        let pods: usize = items.map(|at| self.ground.items[*at].count).sum();
+        self.effort > pods * EFFORT_PER_POD
+    }
+
+    /// Makes each node the cheapest that holds its pods and leaves enough choice.
+    fn settle_for_least(&self, plan: &mut [Choice]) {
+        let ground = self.ground;
+        let mut last: Option<(Choice, usize)> = None;
+        for choice in plan {
+            let is_same = |known: &Choice| {
+                (known.pool, known.row) == (choice.pool, choice.row)
+                    && known.filling.picks == choice.filling.picks
+            };
+            if let Some((_, row)) = last.as_ref().filter(|(known, _)| is_same(known)) {
+                choice.row = *row;
+                continue;
+            }
+            let planned = choice.clone();
+            let picks = &choice.filling.picks;
+            let (mut rows, _) = ground.rows_left(choice.pool, picks);
+            if let Some(buyable) = &ground.buyable[choice.pool] {
+                rows.intersect(buyable);
+            }
+            if let Some(first) = rows.first()
+                && first < choice.row
+                && ground.is_flexible((choice.pool, first), picks, &rows)
+            {
+                choice.row = first;
+            }
+            last = Some((planned, choice.row));
+        }
     }
 
     /// The manner of a first plan, and of nodes chosen one by one.
@@ -85,87 +135,90 @@ impl Planner<'_> {
 
     /// Joins nodes in pairs where one node costs no more than the two and what is to spare.
     fn merge_pairs(&mut self, plan: Vec<Choice>, mut slack: f64) -> Vec<Choice> {
-        let mut nodes: Vec<Option<Choice>> = plan.into_iter().map(Some).collect();
         let ground = self.ground;
-        let mut rows: Vec<BitSet> = nodes
-            .iter()
-            .flatten()
-            .map(|c| ground.rows_left(c.pool, &c.filling.picks))
+        let patterns = patterns(&plan);
+        let mut nodes: Vec<Option<Node>> = plan
+            .into_iter()
+            .map(|choice| Some(Node::new(ground, choice)))
             .collect();
-        let ratio = |at: usize| nodes[at].as_ref().map_or(0.0, |c| c.ratio);
+        let ratio = |at: usize| nodes[at].as_ref().map_or(0.0, |node| node.choice.ratio);
         let mut worst: Vec<usize> = (0..nodes.len()).collect();
         worst.sort_by(|a, b| ratio(*b).total_cmp(&ratio(*a)).then(a.cmp(b)));
         worst.truncate(MERGED_MAX);
-        let patterns = patterns(&nodes);
         // Pairs of the same patterns need no second look.
-        let mut hopeless: BTreeSet<(usize, usize)> = BTreeSet::new();
+        let mut hopeless: BTreeMap<usize, BitSet> = BTreeMap::new();
         let mut is_joined = vec![false; nodes.len()];
         for at in worst {
+            let Some(node) = nodes[at].take() else {
+                continue;
+            };
+            let hopeless = hopeless
+                .entry(patterns[at])
+                .or_insert_with(|| BitSet::empty(nodes.len()));
             let mut best: Option<(usize, Choice, f64)> = None;
             for other in 0..nodes.len() {
-                let (Some(a), Some(b)) = (&nodes[at], &nodes[other]) else {
+                let Some(partner) = &nodes[other] else {
                     continue;
                 };
-                let pair = (patterns[at], patterns[other]);
                 let is_new = is_joined[at] || is_joined[other];
-                if at == other || a.pool != b.pool || (!is_new && hopeless.contains(&pair)) {
+                if !is_new && hopeless.contains(patterns[other]) {
                     continue;
                 }
                 let least = best.as_ref().map_or(-slack, |(.., gain)| gain + 1e-9);
-                let found = if rows[at].intersects(&rows[other]) {
-                    self.joined(a, b, [&rows[at], &rows[other]], least)
-                } else {
-                    None
-                };
-                match found {
+                match self.joined(&node, partner, least) {
                     Some((joined, gain)) => best = Some((other, joined, gain)),
-                    None if !is_new => {
-                        hopeless.insert(pair);
-                    }
+                    None if !is_new => hopeless.insert(patterns[other]),
                     None => {}
                 }
             }
-            if let Some((other, joined, gain)) = best {
-                slack += gain;
-                rows[at] = self.ground.rows_left(joined.pool, &joined.filling.picks);
-                nodes[at] = Some(joined);
-                nodes[other] = None;
-                is_joined[at] = true;
-            }
+            nodes[at] = Some(match best {
+                Some((other, joined, gain)) => {
+                    slack += gain;
+                    nodes[other] = None;
+                    is_joined[at] = true;
+                    Node::new(ground, joined)
+                }
+                None => node,
+            });
         }
-        nodes.into_iter().flatten().collect()
+        nodes
+            .into_iter()
+            .flatten()
+            .map(|node| node.choice)
+            .collect()
     }
 
     /// The cheapest node for the pods of both, and what it saves; `None` if that is less than wanted.
-    fn joined(
-        &mut self,
-        a: &Choice,
-        b: &Choice,
-        [rows_a, rows_b]: [&BitSet; 2],
-        least: f64,
-    ) -> Option<(Choice, f64)> {
-        let pool = a.pool;
+    fn joined(&mut self, a: &Node, b: &Node, least: f64) -> Option<(Choice, f64)> {
+        let pool = a.choice.pool;
         let ground = self.ground;
         let table = &ground.pools[pool];
-        let mut rows = rows_a.clone();
-        rows.intersect(rows_b);
-        let mut requests: Amounts = smallvec::SmallVec::from_elem(0, ground.dimensions);
-        for (index, count) in a.filling.picks.iter().chain(&b.filling.picks) {
-            let count = i64::try_from(*count).unwrap_or(0);
-            add_times(&mut requests, &ground.items[*index].requests, count);
+        if pool != b.choice.pool {
+            return None;
         }
+        let mut requests = a.requests.clone();
+        add_times(&mut requests, &b.requests, 1);
+        let before = a.cost + b.cost;
+        // Most pairs are ruled out by the rows that come too early to hold both.
+        let not_before = table.not_before(&requests)?.max(a.first).max(b.first);
+        if before - table.rows[not_before].cost < least - 1e-9 {
+            return None;
+        }
+        let mut rows = a.rows.clone();
+        rows.intersect(&b.rows);
         table.retain_fitting(&mut rows, &requests);
         if let Some(buyable) = &ground.buyable[pool] {
             rows.intersect(buyable);
         }
         let row = rows.first()?;
         let cost = table.rows[row].cost;
-        let gain = ground.cost(a) + ground.cost(b) - cost;
+        let gain = before - cost;
         if gain < least - 1e-9 {
             return None;
         }
+        let (of_a, of_b) = (&a.choice.filling, &b.choice.filling);
         let mut picks: BTreeMap<usize, usize> = BTreeMap::new();
-        for (index, count) in a.filling.picks.iter().chain(&b.filling.picks) {
+        for (index, count) in of_a.picks.iter().chain(&of_b.picks) {
             *picks.entry(*index).or_insert(0) += count;
         }
         let picks: Vec<(usize, usize)> = picks.into_iter().collect();
@@ -174,17 +227,16 @@ impl Planner<'_> {
         {
             return None;
         }
-        let worth = a.filling.worth + b.filling.worth;
+        let worth = of_a.worth + of_b.worth;
         let ratio = cost.max(1e-9) / worth.max(1e-12);
-        Some((
-            Choice {
-                pool,
-                row,
-                filling: Filling { picks, worth },
-                ratio,
-            },
-            gain,
-        ))
+        let filling = Filling { picks, worth };
+        let choice = Choice {
+            pool,
+            row,
+            filling,
+            ratio,
+        };
+        Some((choice, gain))
     }
 
     fn bill(&self, plan: &[Choice]) -> f64 {
@@ -192,13 +244,35 @@ impl Planner<'_> {
     }
 }
 
+/// A planned node, and what is asked of it again and again.
+struct Node {
+    choice: Choice,
+    cost: f64,
+    requests: Amounts,
+    /// The rows that hold its pods.
+    rows: BitSet,
+    /// The cheapest of them.
+    first: usize,
+}
+
+impl Node {
+    fn new(ground: &Ground<'_>, choice: Choice) -> Self {
+        let (rows, requests) = ground.rows_left(choice.pool, &choice.filling.picks);
+        Self {
+            cost: ground.cost(&choice),
+            first: rows.first().unwrap_or(0),
+            requests,
+            rows,
+            choice,
+        }
+    }
+}
+
 /// The number of each node's pattern; nodes of one pattern hold the same pods.
-fn patterns(nodes: &[Option<Choice>]) -> Vec<usize> {
+fn patterns(plan: &[Choice]) -> Vec<usize> {
     let mut known = BTreeMap::new();
-    nodes
-        .iter()
+    plan.iter()
         .map(|node| {
-            let Some(node) = node else { return usize::MAX };
             let next = known.len();
             let pattern = (node.pool, node.row, node.filling.picks.as_slice());
             *known.entry(pattern).or_insert(next)

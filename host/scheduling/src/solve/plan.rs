@@ -12,10 +12,10 @@ use super::bitset::BitSet;
 use super::board::{Board, Left};
 use super::fill::{Filling, Target, fill};
 use super::items::{Class, Item, Items};
-use super::pool_rows::CapacityType;
 use super::pool_table::PoolTable;
 use super::vocabulary::{Amounts, EMPTY_SET, SetId, Vocabulary, add_times};
 use crate::interrupt::Interrupt;
+use crate::market::CapacityType;
 use crate::requirements::Requirements;
 
 /// Offerings tried for one node, at most.
@@ -30,6 +30,8 @@ const SHORTLIST_TOLERANCE: f64 = 1.01;
 const SHARES: [f64; 5] = [1.0, 0.75, 0.5, 0.25, 0.1];
 /// Other ways to fill a chosen node.
 const OTHER_SIZE_WEIGHTS: [f64; 4] = [0.0, 0.75, 2.0, 12.0];
+/// What trying a node costs at least, in looks at a kind.
+const LOOKS_MIN: usize = 64;
 /// Fewest types that a Spot claim is left with, where its pods allow as many.
 const SPOT_TYPES_MIN: usize = 15;
 
@@ -142,8 +144,8 @@ impl<'a> Ground<'a> {
         self.pools[choice.pool].rows[choice.row].cost
     }
 
-    /// The rows on which a whole filling fits.
-    pub(super) fn rows_left(&self, pool: usize, picks: &[(usize, usize)]) -> BitSet {
+    /// The rows on which a whole filling fits, and what it asks for.
+    pub(super) fn rows_left(&self, pool: usize, picks: &[(usize, usize)]) -> (BitSet, Amounts) {
         let mut rows = BitSet::full(self.pools[pool].rows.len());
         let mut requests: Amounts = SmallVec::from_elem(0, self.dimensions);
         let mut classes: SmallVec<[usize; 8]> = SmallVec::new();
@@ -159,7 +161,7 @@ impl<'a> Ground<'a> {
             add_times(&mut requests, &item.requests, count);
         }
         self.pools[pool].retain_fitting(&mut rows, &requests);
-        rows
+        (rows, requests)
     }
 
     /// Whether the types left satisfy `minValues`, and for Spot are enough to choose from.
@@ -223,6 +225,8 @@ pub(super) struct Planner<'a> {
     pub(super) ground: &'a Ground<'a>,
     pub(super) board: &'a Board,
     sets: OpenSets,
+    /// Work done so far, in looks at a kind for a node.
+    pub(super) effort: usize,
     /// Rows that full nodes of leave too little choice.
     rigid: BTreeSet<(usize, usize)>,
     /// The worth that a row's node can have at most, by pool and row; negative when not known yet.
@@ -235,6 +239,7 @@ impl<'a> Planner<'a> {
             ground,
             board,
             sets: OpenSets::default(),
+            effort: 0,
             rigid: BTreeSet::new(),
             most_worth: ground
                 .pools
@@ -351,7 +356,7 @@ impl<'a> Planner<'a> {
                     .map(|choice| (choice, Vec::new()));
             };
             let choice = self.refilled(left, seed, choice);
-            let rows_left = self.ground.rows_left(pool, &choice.filling.picks);
+            let (rows_left, _) = self.ground.rows_left(pool, &choice.filling.picks);
             if !self.is_flexible(&choice, &rows_left) {
                 self.rigid.insert((pool, choice.row));
                 continue;
@@ -398,7 +403,7 @@ impl<'a> Planner<'a> {
             let Some(choice) = self.evaluate(left, seed, (pool, row), share) else {
                 break;
             };
-            let rows = self.ground.rows_left(pool, &choice.filling.picks);
+            let (rows, _) = self.ground.rows_left(pool, &choice.filling.picks);
             if self.is_flexible(&choice, &rows) {
                 return Some(choice);
             }
@@ -461,6 +466,7 @@ impl<'a> Planner<'a> {
             size_weight: manner.size_weight,
             is_careful: manner.is_careful,
         };
+        self.effort += LOOKS_MIN + self.board.kinds.len();
         let filling = fill(self.ground, self.board, left, target, &mut self.sets)?;
         let cost = self.ground.pools[pool].rows[row].cost + manner.charge;
         let ratio = cost.max(1e-9) / filling.worth.max(1e-12);

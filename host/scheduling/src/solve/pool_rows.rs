@@ -7,13 +7,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use apis::labels;
-use apis::resources::Resources;
-
 use super::admission::Admission;
 use super::bitset::BitSet;
 use super::vocabulary::{Amounts, Dimensions, add_times};
 use crate::instance_type::{InstanceType, Offering};
+use crate::market::{CapacityType, Markets};
 use crate::pod::HostPort;
 use crate::requirements::{Requirement, is_negative};
 
@@ -30,37 +28,12 @@ pub(super) struct Row {
     pub(super) cost: f64,
     pub(super) price: f64,
     pub(super) capacity_type: CapacityType,
+    market: usize,
 }
 
 impl Row {
     pub(super) fn is_reserved(&self) -> bool {
         self.capacity_type == CapacityType::Reserved
-    }
-}
-
-/// How an offering is sold.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum CapacityType {
-    OnDemand,
-    Spot,
-    Reserved,
-}
-
-impl CapacityType {
-    fn of(offering: &Offering) -> Self {
-        match offering.capacity_type() {
-            labels::CAPACITY_TYPE_SPOT => Self::Spot,
-            labels::CAPACITY_TYPE_RESERVED => Self::Reserved,
-            _ => Self::OnDemand,
-        }
-    }
-
-    pub(super) const fn as_str(self) -> &'static str {
-        match self {
-            Self::OnDemand => labels::CAPACITY_TYPE_ON_DEMAND,
-            Self::Spot => labels::CAPACITY_TYPE_SPOT,
-            Self::Reserved => labels::CAPACITY_TYPE_RESERVED,
-        }
     }
 }
 
@@ -88,6 +61,8 @@ pub(super) struct RowValue {
 struct FitColumn {
     amounts: Vec<i64>,
     at_least: Vec<BitSet>,
+    /// The first row of each of these sets.
+    first: Vec<usize>,
 }
 
 /// Rows by what they offer for one label.
@@ -113,19 +88,18 @@ struct Answers {
 #[derive(Debug)]
 pub(super) struct PoolRows {
     pub(super) types: Vec<TypeRow>,
+    /// Their names.
+    pub(super) names: Arc<[String]>,
     pub(super) rows: Vec<Row>,
     /// Offerings that the policy ruled out.
     pub(super) excluded: usize,
-    /// The greatest capacity of each resource among the types.
-    pub(super) greatest: Resources,
     /// Free slots of reservations, by id.
     pub(super) reservations: BTreeMap<String, u32>,
     fit: Vec<FitColumn>,
     values: Vec<RowValue>,
-    /// Rows by type and offering.
-    by_type: Vec<u32>,
     /// Rows that are not reserved, those with most CPU for their cost first.
     by_cpu: Vec<u32>,
+    markets: Markets,
     answers: Mutex<Answers>,
 }
 
@@ -143,52 +117,38 @@ pub(super) struct RowParts<'a> {
 impl PoolRows {
     pub(super) fn new(parts: &RowParts<'_>, dims: &Dimensions) -> Self {
         let mut types: Vec<TypeRow> = Vec::new();
-        let mut position: BTreeMap<usize, usize> = BTreeMap::new();
         let mut rows = Vec::with_capacity(parts.admission.rows.len());
-        let mut greatest = Resources::new();
+        let mut last = usize::MAX;
         let priced = parts.admission.rows.iter().zip(parts.costs).enumerate();
-        for (at, (&(type_index, offering), &cost)) in priced {
-            if parts.excluded.contains(&at) {
+        for (at, (admitted, &cost)) in priced {
+            if !parts.excluded.is_empty() && parts.excluded.contains(&at) {
                 continue;
             }
-            let instance_type = &parts.admission.instance_types[type_index];
-            let at = *position.entry(type_index).or_insert_with(|| {
-                let (overhead, ports) = parts
-                    .daemons
-                    .get(type_index)
-                    .cloned()
-                    .unwrap_or_else(|| (dims.zero(), Arc::from([])));
-                let mut allocatable = dims.amounts(&instance_type.allocatable());
-                add_times(&mut allocatable, &overhead, -1);
-                greatest = std::mem::take(&mut greatest).max(&instance_type.capacity);
-                types.push(TypeRow {
-                    instance_type: Arc::clone(instance_type),
-                    allocatable,
-                    daemon_overhead: overhead,
-                    daemon_ports: ports,
-                });
-                types.len() - 1
-            });
-            let sold = &instance_type.offerings[offering];
+            let instance_type = &parts.admission.instance_types[admitted.type_index];
+            if admitted.type_index != last {
+                last = admitted.type_index;
+                types.push(type_row(instance_type, parts.daemons.get(last), dims));
+            }
             rows.push(Row {
-                type_index: at,
-                offering,
+                type_index: types.len() - 1,
+                offering: admitted.offering,
                 cost,
-                price: sold.price_per_hour,
-                capacity_type: CapacityType::of(sold),
+                price: instance_type.offerings[admitted.offering].price_per_hour,
+                capacity_type: parts.admission.markets.get(admitted.market).capacity_type,
+                market: admitted.market,
             });
         }
         sort_rows(&mut rows, &types);
         let mut made = Self {
+            names: types.iter().map(|t| t.instance_type.name.clone()).collect(),
             types,
             rows,
             excluded: parts.excluded.len(),
-            greatest,
             reservations: BTreeMap::new(),
             fit: Vec::new(),
             values: Vec::new(),
             by_cpu: Vec::new(),
-            by_type: Vec::new(),
+            markets: parts.admission.markets.clone(),
             answers: Mutex::default(),
         };
         made.value_rows();
@@ -211,12 +171,6 @@ impl PoolRows {
             }
         };
         self.values = self.rows.iter().map(value).collect();
-        let mut by_type: Vec<(usize, usize, u32)> = (0_u32..)
-            .zip(&self.rows)
-            .map(|(index, row)| (row.type_index, row.offering, index))
-            .collect();
-        by_type.sort_unstable();
-        self.by_type = by_type.into_iter().map(|(.., row)| row).collect();
         let mut order: Vec<(f64, u32)> = (0_u32..)
             .zip(self.rows.iter().zip(&self.values))
             .filter(|(_, (row, _))| !row.is_reserved())
@@ -266,21 +220,47 @@ impl PoolRows {
     }
 
     fn fit_column(&self, dimension: usize) -> FitColumn {
-        let amount = |row: &Row| self.types[row.type_index].allocatable[dimension];
-        let mut amounts: Vec<i64> = self.rows.iter().map(amount).collect();
+        let amount = |of_type: &TypeRow| of_type.allocatable[dimension];
+        let mut amounts: Vec<i64> = self.types.iter().map(amount).collect();
         amounts.sort_unstable();
         amounts.dedup();
+        let rank = |of_type: &TypeRow| amounts.binary_search(&amount(of_type)).unwrap_or(0);
+        let ranks: Vec<usize> = self.types.iter().map(rank).collect();
         let mut at_least = vec![BitSet::empty(self.rows.len()); amounts.len()];
         for (index, row) in self.rows.iter().enumerate() {
-            if let Ok(rank) = amounts.binary_search(&amount(row)) {
-                at_least[rank].insert(index);
-            }
+            at_least[ranks[row.type_index]].insert(index);
         }
         for rank in (0..at_least.len().saturating_sub(1)).rev() {
             let (low, high) = at_least.split_at_mut(rank + 1);
             low[rank].unite(&high[0]);
         }
-        FitColumn { amounts, at_least }
+        FitColumn {
+            first: at_least
+                .iter()
+                .map(|set| set.first().unwrap_or(0))
+                .collect(),
+            amounts,
+            at_least,
+        }
+    }
+
+    /// A row that none on which the requests fit comes before; `None` if they fit on none.
+    pub(super) fn not_before(&self, requests: &[i64]) -> Option<usize> {
+        let mut least = 0;
+        for (column, request) in self.fit.iter().zip(requests) {
+            let rank = column.amounts.partition_point(|amount| amount < request);
+            least = least.max(*column.first.get(rank)?);
+        }
+        Some(least)
+    }
+
+    /// The greatest capacity of a resource among the types.
+    pub(super) fn greatest(&self, name: &str) -> i64 {
+        let capacities = self
+            .types
+            .iter()
+            .map(|t| t.instance_type.capacity.get(name));
+        capacities.max().unwrap_or(0)
     }
 
     pub(super) fn offering(&self, row: &Row) -> &Offering {
@@ -343,15 +323,7 @@ impl PoolRows {
         if let Some(known) = answers.columns.get(key) {
             return Arc::clone(known);
         }
-        let mut offered: BTreeMap<Option<&Requirement>, BitSet> = BTreeMap::new();
-        for (requirement, rows) in self.offered_by_rows(key) {
-            match offered.get_mut(&requirement) {
-                Some(known) => known.unite(&rows),
-                None => {
-                    offered.insert(requirement, rows);
-                }
-            }
-        }
+        let offered = self.offered_by_rows(key);
         let is_known = offered.keys().any(Option::is_some);
         let is_single = |r: &Requirement| !r.is_complement() && r.values().len() <= 1;
         let column = Arc::new(KeyColumn {
@@ -369,42 +341,36 @@ impl PoolRows {
         column
     }
 
-    /// What rows offer for a label, not all of them different: types list their offerings in the same order, so a
-    /// look at the one after the last found is most often enough.
-    fn offered_by_rows(&self, key: &str) -> Vec<(Option<&Requirement>, BitSet)> {
-        const NEAR: usize = 16;
-        let mut found: Vec<(Option<&Requirement>, BitSet)> = Vec::new();
-        let of_type: Vec<Option<&Requirement>> = self
-            .types
-            .iter()
-            .map(|t| t.instance_type.requirements.find(key))
-            .collect();
-        let mut last = 0;
-        for index in &self.by_type {
-            let index = *index as usize;
-            let row = &self.rows[index];
-            let own = self.offering(row).requirements.find(key);
-            let offered = own.or(of_type[row.type_index]);
-            let near = (0..found.len().min(NEAR)).map(|step| (last + step) % found.len());
-            let at = near.clone().find(|at| match (found[*at].0, offered) {
-                (None, None) => true,
-                (Some(a), Some(b)) => std::ptr::eq(a, b) || a == b,
-                _ => false,
-            });
-            let at = at.unwrap_or_else(|| {
-                found.push((offered, BitSet::empty(self.rows.len())));
-                found.len() - 1
-            });
-            found[at].1.insert(index);
-            last = at;
+    /// What rows offer for a label: what their market says, else what their type says.
+    fn offered_by_rows(&self, key: &str) -> BTreeMap<Option<&Requirement>, BitSet> {
+        let mut known: BTreeMap<Option<&Requirement>, usize> = BTreeMap::new();
+        let mut number = |offered| {
+            let next = known.len();
+            *known.entry(offered).or_insert(next)
+        };
+        let of_market = self.markets.iter().map(|m| m.requirements.find(key));
+        let of_market: Vec<Option<usize>> = of_market.map(|r| Some(number(Some(r?)))).collect();
+        let of_type = self.types.iter();
+        let of_type = of_type.map(|t| number(t.instance_type.requirements.find(key)));
+        let of_type: Vec<usize> = of_type.collect();
+        let mut rows = vec![BitSet::default(); known.len()];
+        for (index, row) in self.rows.iter().enumerate() {
+            let at = of_market[row.market].unwrap_or(of_type[row.type_index]);
+            if rows[at] == BitSet::default() {
+                rows[at] = BitSet::empty(self.rows.len());
+            }
+            rows[at].insert(index);
         }
-        found
+        let sets = known.into_iter();
+        sets.filter(|(_, at)| rows[*at] != BitSet::default())
+            .map(|(offered, at)| (offered, rows[at].clone()))
+            .collect()
     }
 
     fn offered(&self, row: usize, key: &str) -> Option<&Requirement> {
         let row = &self.rows[row];
         let of_type = &self.types[row.type_index].instance_type;
-        let own = self.offering(row).requirements.find(key);
+        let own = self.markets.get(row.market).requirements.find(key);
         own.or_else(|| of_type.requirements.find(key))
     }
 
@@ -460,6 +426,26 @@ impl PoolRows {
             domains.retain(|value, _| template.has(value));
         }
         domains
+    }
+}
+
+fn type_row(
+    instance_type: &Arc<InstanceType>,
+    daemons: Option<&(Amounts, Arc<[HostPort]>)>,
+    dims: &Dimensions,
+) -> TypeRow {
+    let (daemon_overhead, daemon_ports) = daemons
+        .cloned()
+        .unwrap_or_else(|| (dims.zero(), Arc::from([])));
+    let mut allocatable: Amounts = (0..dims.len())
+        .map(|dimension| instance_type.allocatable_of(dims.name(dimension)))
+        .collect();
+    add_times(&mut allocatable, &daemon_overhead, -1);
+    TypeRow {
+        instance_type: Arc::clone(instance_type),
+        allocatable,
+        daemon_overhead,
+        daemon_ports,
     }
 }
 

@@ -157,7 +157,7 @@ impl PoolTable {
             let greatest = if name == labels::RESOURCE_NODES {
                 ONE_NODE_MILLIS
             } else {
-                self.greatest.get(name)
+                self.greatest(name)
             };
             greatest.saturating_mul(nodes_max) > left
         });

@@ -25,8 +25,6 @@ pub(super) struct Catalogue {
     symbols: Symbols,
     /// The rows that each pool may buy.
     candidates: Vec<Vec<u32>>,
-    /// Positions of the types with a name, of which pools may have several versions.
-    by_name: BTreeMap<String, Vec<usize>>,
     /// The first table row of each type, and the end.
     first_row: Vec<usize>,
 }
@@ -36,19 +34,16 @@ impl Catalogue {
         let mut types: Vec<Arc<InstanceType>> = Vec::new();
         // Pools of one class share their types; identity only saves work, the order of first sight decides.
         let mut known: BTreeMap<*const InstanceType, usize> = BTreeMap::new();
-        let mut by_name: BTreeMap<String, Vec<usize>> = BTreeMap::new();
         for admission in &admissions {
             let mut last = usize::MAX;
-            for (type_index, _) in &admission.rows {
-                if *type_index == last {
+            for row in &admission.rows {
+                if row.type_index == last {
                     continue;
                 }
-                last = *type_index;
-                let instance_type = &admission.instance_types[*type_index];
+                last = row.type_index;
+                let instance_type = &admission.instance_types[last];
                 known.entry(Arc::as_ptr(instance_type)).or_insert_with(|| {
                     types.push(Arc::clone(instance_type));
-                    let positions = by_name.entry(instance_type.name.clone()).or_default();
-                    positions.push(types.len() - 1);
                     types.len() - 1
                 });
             }
@@ -61,14 +56,7 @@ impl Catalogue {
         }
         let candidates = admissions
             .iter()
-            .map(|admission| {
-                let row_of = |(type_index, offering): &(usize, usize)| {
-                    let instance_type = &admission.instance_types[*type_index];
-                    let at = known.get(&Arc::as_ptr(instance_type)).copied().unwrap_or(0);
-                    row_of(first_row[at], instance_type, *offering)
-                };
-                admission.rows.iter().map(row_of).collect()
-            })
+            .map(|admission| candidates(admission, &known, &first_row))
             .collect();
         Self {
             admissions,
@@ -77,7 +65,6 @@ impl Catalogue {
             rows,
             symbols,
             candidates,
-            by_name,
             first_row,
         }
     }
@@ -98,8 +85,20 @@ impl Catalogue {
     /// The table with the nodes that run now; its dictionary comes later.
     fn table(&self, in_use: &BTreeMap<OfferingKey, u32>) -> OfferingTable {
         let mut table = self.table.clone();
+        if in_use.is_empty() {
+            return table;
+        }
+        // Pools may have several versions of a type.
+        let mut by_name: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
+        for (at, of_type) in self.types.iter().enumerate() {
+            by_name.entry(&of_type.name).or_default().push(at);
+        }
         for (key, count) in in_use {
-            for at in self.by_name.get(&key.instance_type).into_iter().flatten() {
+            for at in by_name
+                .get(key.instance_type.as_str())
+                .into_iter()
+                .flatten()
+            {
                 for row in self.rows_of(*at) {
                     let offering = &self.types[*at].offerings[self.rows[row].offering];
                     if offering.zone() == key.zone && offering.capacity_type() == key.capacity_type
@@ -119,12 +118,26 @@ impl Catalogue {
     }
 }
 
-fn row_of(first: usize, instance_type: &InstanceType, offering: usize) -> u32 {
-    let before = instance_type.offerings[..offering]
-        .iter()
-        .filter(|o| o.available)
-        .count();
-    u32::try_from(first + before).unwrap_or(u32::MAX)
+/// The table rows of an admission's rows.
+fn candidates(
+    admission: &Admission,
+    known: &BTreeMap<*const InstanceType, usize>,
+    first_row: &[usize],
+) -> Vec<u32> {
+    let mut candidates = Vec::with_capacity(admission.rows.len());
+    for of_type in admission.rows.chunk_by(|a, b| a.type_index == b.type_index) {
+        let instance_type = &admission.instance_types[of_type[0].type_index];
+        let at = known.get(&Arc::as_ptr(instance_type)).copied().unwrap_or(0);
+        let mut table_row = first_row[at];
+        let mut next = 0;
+        for row in of_type {
+            let before = &instance_type.offerings[next..row.offering];
+            table_row += before.iter().filter(|o| o.available).count();
+            next = row.offering;
+            candidates.push(u32::try_from(table_row).unwrap_or(u32::MAX));
+        }
+    }
+    candidates
 }
 
 /// One call for all pools. Answers the effective cost of each admitted row, by pool.

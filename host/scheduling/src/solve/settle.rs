@@ -139,7 +139,21 @@ impl Solver<'_> {
                     })
                 }
                 Rule::Affinity => {
-                    domains.any(|d| now.owners[d] > was.owners[d] && now.selected[d] == 0)
+                    let strict = self.view_of(pending.group, pending.view).strict;
+                    let allowed = self.allowed_domains(strict, owned.group);
+                    let came = |d: &usize| now.owners[*d] > was.owners[*d];
+                    let is_opened = |d: &usize| {
+                        allowed[*d] && was.selected[*d] == 0 && now.selected[*d] <= now.owners[*d]
+                    };
+                    let has_others =
+                        |d: usize| was.selected[d] > 0 || now.selected[d] > now.owners[d];
+                    // Pods that look for their own kind may open one domain, and that only if there are none of it
+                    // elsewhere; otherwise the friends that drew them to a domain did not come.
+                    let opened = domains.clone().filter(came).filter(is_opened).count();
+                    let opened_max =
+                        usize::from(!domains.clone().any(|d| allowed[d] && has_others(d)));
+                    (owned.is_self_selecting && opened > opened_max)
+                        || domains.filter(came).any(|d| now.selected[d] == 0)
                 }
                 Rule::AntiAffinity { .. } => false,
             }

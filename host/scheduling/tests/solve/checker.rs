@@ -82,7 +82,7 @@ fn verify_claim<'a>(
         }
     }
     assert!(claim.instance_types.len() <= problem.options.instance_types_max);
-    for name in &claim.instance_types {
+    for name in claim.instance_types.iter() {
         let found = pool
             .instance_types
             .iter()

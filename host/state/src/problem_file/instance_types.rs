@@ -11,7 +11,8 @@ use apis::{NodePool, NodeSelectorRequirementWithMinValues, labels};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use scheduling::instance_type::{InstanceType, Offering, Overhead};
 use scheduling::requirements::{Operator, Requirement, Requirements};
-use serde::Deserialize;
+use serde::de::{SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer as _};
 use serde_json::Value;
 
 use super::fault::{Fault, Faults, FileError};
@@ -69,8 +70,12 @@ struct WireRequirement {
 impl InstanceTypes {
     /// Reads a file of instance types.
     pub fn read(text: &str) -> Result<Self, FileError> {
-        if let Ok(wire) = serde_json::from_str::<Vec<WireType>>(text) {
-            return Ok(Self::collect(wire.into_iter().map(Ok)));
+        // A type at a time, so that a large catalogue costs little more than its text.
+        let mut json = serde_json::Deserializer::from_str(text);
+        if let Ok(gathering) = json.deserialize_seq(TypesVisitor)
+            && json.end().is_ok()
+        {
+            return Ok(gathering.finish());
         }
         let value = serde_json::from_str(text);
         Self::from_value(value.map_err(|it| FileError::Syntax(it.to_string()))?)
@@ -85,58 +90,16 @@ impl InstanceTypes {
                 found: excerpt(&value),
             });
         };
-        Ok(Self::collect(list.into_iter().map(|value| {
-            let name = value["name"].as_str().unwrap_or_default().to_owned();
-            parse::<WireType>(&value)
-                .map(|it| *it)
-                .map_err(|fault| (name, fault))
-        })))
-    }
-
-    fn collect(wire: impl Iterator<Item = Result<WireType, (String, Misread)>>) -> Self {
-        let mut types = Vec::new();
-        let mut names = BTreeSet::new();
-        let mut all = Self::default();
-        for (index, wire) in wire.enumerate() {
-            let mut faults = Faults::default();
-            let name = match wire {
-                Ok(wire) => {
-                    let name = wire.name.clone();
-                    if !names.insert(name.clone()) {
-                        faults.push("name", format!("{name:?}: is the name of an earlier type"));
-                    }
-                    let parsed = instance_type(wire, &mut faults);
-                    if faults.0.is_empty() {
-                        types.push(Arc::new(parsed));
-                    }
-                    name
+        let mut gathering = Gathering::default();
+        for value in list {
+            match parse::<WireType>(&value) {
+                Ok(wire) => gathering.add(*wire),
+                Err(misread) => {
+                    gathering.misread(value["name"].as_str().unwrap_or_default(), misread);
                 }
-                Err((name, Misread { field, message })) => {
-                    faults.push(field, message);
-                    name
-                }
-            };
-            for (field, message) in faults.0 {
-                all.faults.push(Fault {
-                    place: format!("instanceTypes[{index}]"),
-                    object: name.clone(),
-                    field,
-                    message,
-                });
             }
         }
-        let of_type = |it: &Arc<InstanceType>| {
-            let keys: Vec<String> = it
-                .requirements
-                .iter()
-                .map(|it| it.key().to_owned())
-                .collect();
-            keys
-        };
-        let keys = types.iter().flat_map(of_type);
-        all.keys = keys.filter(|key| !labels::is_well_known(key)).collect();
-        all.types = types.into();
-        all
+        Ok(gathering.finish())
     }
 
     /// Labels of the types count as known: pods may ask for them of any pool that buys these types.
@@ -164,7 +127,83 @@ impl InstanceTypes {
     }
 }
 
-fn instance_type(wire: WireType, faults: &mut Faults) -> InstanceType {
+/// Takes types in, one by one.
+#[derive(Default)]
+struct Gathering {
+    index: usize,
+    types: Vec<Arc<InstanceType>>,
+    names: BTreeSet<String>,
+    faults: Vec<Fault>,
+    /// Thousands of offerings are sold in a handful of markets, which they share.
+    markets: BTreeSet<Requirements>,
+}
+
+impl Gathering {
+    fn add(&mut self, wire: WireType) {
+        let mut faults = Faults::default();
+        let name = wire.name.clone();
+        if !self.names.insert(name.clone()) {
+            faults.push("name", format!("{name:?}: is the name of an earlier type"));
+        }
+        let parsed = instance_type(wire, &mut faults, &mut self.markets);
+        if faults.0.is_empty() {
+            self.types.push(Arc::new(parsed));
+        }
+        self.blame(&name, faults);
+    }
+
+    fn misread(&mut self, name: &str, Misread { field, message }: Misread) {
+        let mut faults = Faults::default();
+        faults.push(field, message);
+        self.blame(name, faults);
+    }
+
+    fn blame(&mut self, name: &str, faults: Faults) {
+        let place = format!("instanceTypes[{}]", self.index);
+        self.index += 1;
+        let faults = faults.0.into_iter();
+        self.faults.extend(faults.map(|(field, message)| Fault {
+            place: place.clone(),
+            object: name.to_owned(),
+            field,
+            message,
+        }));
+    }
+
+    fn finish(self) -> InstanceTypes {
+        let keys = self.types.iter().flat_map(|it| it.requirements.keys());
+        let keys = keys.filter(|key| !labels::is_well_known(key));
+        InstanceTypes {
+            keys: keys.map(str::to_owned).collect(),
+            types: self.types.into(),
+            faults: self.faults,
+        }
+    }
+}
+
+struct TypesVisitor;
+
+impl<'de> Visitor<'de> for TypesVisitor {
+    type Value = Gathering;
+
+    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("a list of instance types")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut sequence: A) -> Result<Gathering, A::Error> {
+        let mut gathering = Gathering::default();
+        while let Some(wire) = sequence.next_element::<WireType>()? {
+            gathering.add(wire);
+        }
+        Ok(gathering)
+    }
+}
+
+fn instance_type(
+    wire: WireType,
+    faults: &mut Faults,
+    markets: &mut BTreeSet<Requirements>,
+) -> InstanceType {
     let WireType {
         name,
         architecture,
@@ -198,7 +237,16 @@ fn instance_type(wire: WireType, faults: &mut Faults) -> InstanceType {
         faults.push("offerings", "is empty: the type cannot be bought");
     }
     let offerings = (offerings.into_iter().enumerate())
-        .map(|(index, it)| offering(&format!("offerings[{index}]"), it, faults))
+        .map(|(index, it)| {
+            let mut offering = offering(&format!("offerings[{index}]"), it, faults);
+            match markets.get(&offering.requirements) {
+                Some(known) => offering.requirements.clone_from(known),
+                None => {
+                    markets.insert(offering.requirements.clone());
+                }
+            }
+            offering
+        })
         .collect();
     InstanceType {
         name,

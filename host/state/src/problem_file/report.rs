@@ -214,7 +214,7 @@ fn claim_report(claim: &NewClaim, problem: &Problem) -> ClaimReport {
     wire.push(NodeSelectorRequirementWithMinValues::new(
         labels::INSTANCE_TYPE,
         Operator::In,
-        claim.instance_types.iter().cloned(),
+        claim.instance_types.iter().map(str::to_owned),
     ));
     wire.sort_by(|a, b| a.key.cmp(&b.key));
     let (instance_type, zone, capacity_type, price_per_hour) = match cheapest {
@@ -253,7 +253,7 @@ fn cheapest<'a>(
         .iter()
         .find(|it| it.node_pool.metadata.name.as_deref() == Some(&claim.pool))?;
     let names: BTreeMap<&str, usize> = (claim.instance_types.iter().enumerate())
-        .map(|(index, name)| (name.as_str(), index))
+        .map(|(index, name)| (name, index))
         .collect();
     let best = &claim.best;
     let mut found: Option<(&InstanceType, &Offering)> = None;

@@ -16,6 +16,8 @@ struct Party<'a> {
     has_arrived: bool,
     /// It ran before, or opened its domain: whoever opens another after it saw it. Others may have come later.
     was_there_first: bool,
+    /// How many domains it could have chosen from.
+    width: usize,
 }
 
 pub(super) fn check(layout: &Layout<'_>, faults: &mut Faults) {
@@ -38,7 +40,7 @@ pub(super) fn check(layout: &Layout<'_>, faults: &mut Faults) {
         // Who may go to most domains is least likely to be first by right of being alone in its own.
         let first = (0..parties.len())
             .filter(|i| !parties[*i].has_arrived && may_be_first(layout, &parties, *i))
-            .max_by_key(|i| (widest(layout, &parties[*i]), std::cmp::Reverse(*i)));
+            .max_by_key(|i| (parties[*i].width, std::cmp::Reverse(*i)));
         let Some(first) = first else { break };
         parties[first].has_arrived = true;
         parties[first].was_there_first = true;
@@ -62,6 +64,7 @@ fn parties<'a>(layout: &'a Layout<'a>) -> Vec<Party<'a>> {
                     pod: guest.pod,
                     has_arrived: is_met,
                     was_there_first: !guest.is_new,
+                    width: if is_met { 0 } else { widest(layout, guest.pod) },
                 });
             }
         }
@@ -83,8 +86,8 @@ fn has_friend(
     let own = &parties[index];
     parties.iter().any(|other| {
         other.has_arrived
-            && is_near(own.place, other.place, &term.topology_key)
             && selects(layout.problem, term, &own.pod.shape, &other.pod.shape)
+            && is_near(own.place, other.place, &term.topology_key)
     })
 }
 
@@ -127,8 +130,8 @@ fn may_be_first(layout: &Layout<'_>, parties: &[Party<'_>], index: usize) -> boo
     })
 }
 
-/// How many domains a party could have chosen from.
-fn widest(layout: &Layout<'_>, party: &Party<'_>) -> usize {
+/// How many domains a pod could have chosen from.
+fn widest(layout: &Layout<'_>, pod: &Pod) -> usize {
     let count = |term: &AffinityTerm| {
         let key = &term.topology_key;
         let all = universe(layout, key, |place| place.claim().is_none());
@@ -136,12 +139,8 @@ fn widest(layout: &Layout<'_>, party: &Party<'_>) -> usize {
             let is_allowed = |value: &&String| asked.get(key).is_none_or(|set| set.has(value));
             all.iter().filter(is_allowed).count()
         };
-        alternatives(party.pod)
-            .iter()
-            .map(allowed)
-            .max()
-            .unwrap_or(0)
+        alternatives(pod).iter().map(allowed).max().unwrap_or(0)
     };
-    let terms = party.pod.shape.pod_affinity.iter();
+    let terms = pod.shape.pod_affinity.iter();
     terms.map(count).min().unwrap_or(0)
 }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use apis::labels;
 use scheduling::pod::{Pod, TopologySpread};
 
-use super::{domains_of_pool, is_counted, matches, universe};
+use super::{is_counted, matches, universe};
 use crate::layout::{Domain, Guest, Layout, Place, alternatives, repelling};
 use crate::sets::Set;
 use crate::{Faults, Rule};
@@ -69,7 +69,7 @@ fn skew(
         counted.filter(|g| counts_itself || !g.is_new).count() as i64
     };
     if key == labels::HOSTNAME {
-        let count = if filter(place, pod, constraint) {
+        let count = if filter(place, pod, constraint, &alternatives(pod)) {
             least_of(place)
         } else {
             0
@@ -86,11 +86,12 @@ fn skew(
     let Domain::One(own_domain) = place.domain(key) else {
         return;
     };
+    let asked: Vec<_> = alternatives(pod);
     let mut counts: BTreeMap<String, Count> = BTreeMap::new();
     for other in &layout.places {
         let most = other.guests.iter().filter(|g| is_selected(g)).count() as i64;
         match other.domain(key) {
-            Domain::One(value) if filter(other, pod, constraint) => {
+            Domain::One(value) if filter(other, pod, constraint, &asked) => {
                 let count = counts.entry(value).or_default();
                 count.least += least_of(other);
                 count.most += most;
@@ -104,7 +105,6 @@ fn skew(
             Domain::None | Domain::Open => {}
         }
     }
-    let asked: Vec<_> = alternatives(pod);
     // Equal pods that stand by different terms look at different domains, so none of them can be blamed.
     if asked.iter().any(|a| a.get(key) != asked[0].get(key)) {
         return;
@@ -113,7 +113,7 @@ fn skew(
     let emptiest = asked
         .iter()
         .filter(|asked| place.satisfies(asked))
-        .map(|asked| emptiest(layout, pod, constraint, asked.get(key), &counts))
+        .map(|one| emptiest(layout, (pod, constraint), (&asked, one.get(key)), &counts))
         .max()
         .unwrap_or(0);
     if full - emptiest > max_skew {
@@ -126,21 +126,20 @@ fn skew(
 /// The most that the emptiest domain the pod may use can hold.
 fn emptiest(
     layout: &Layout<'_>,
-    pod: &Pod,
-    constraint: &TopologySpread,
-    asked: Option<&Set>,
+    (pod, constraint): (&Pod, &TopologySpread),
+    (all_asked, asked): (&[BTreeMap<String, Set>], Option<&Set>),
     counts: &BTreeMap<String, Count>,
 ) -> i64 {
     let key = constraint.topology_key.as_str();
     let mut domains = universe(layout, key, |place| {
-        place.claim().is_none() && filter(place, pod, constraint)
+        place.claim().is_none() && filter(place, pod, constraint, all_asked)
     });
     if constraint.honors_node_taints {
         let mut open = BTreeSet::new();
-        for pool in &layout.problem.pools {
+        for (index, pool) in layout.problem.pools.iter().enumerate() {
             let taints = &pool.node_pool.spec.template.spec.taints;
             if repelling(taints, &pod.shape.tolerations).is_none() {
-                open.extend(domains_of_pool(pool, key));
+                open.extend(layout.domains_of_pool(index, key).iter().cloned());
             }
         }
         for place in layout.places.iter().filter(|p| p.claim().is_none()) {
@@ -164,10 +163,14 @@ fn emptiest(
     }
 }
 
-/// Whether the constraint counts pods on the place.
-fn filter(place: &Place<'_>, pod: &Pod, constraint: &TopologySpread) -> bool {
-    let is_asked_for =
-        !constraint.honors_node_affinity || alternatives(pod).iter().any(|a| place.satisfies(a));
+/// Whether the constraint counts pods on the place; `asked` are the pod's alternatives.
+fn filter(
+    place: &Place<'_>,
+    pod: &Pod,
+    constraint: &TopologySpread,
+    asked: &[BTreeMap<String, Set>],
+) -> bool {
+    let is_asked_for = !constraint.honors_node_affinity || asked.iter().any(|a| place.satisfies(a));
     let is_open = !constraint.honors_node_taints
         || repelling(place.taints(), &pod.shape.tolerations).is_none();
     is_asked_for && is_open

@@ -14,7 +14,7 @@ use crate::properties::solve_by;
 use crate::service::Service;
 use crate::world::{World, plain_pool, plain_types};
 
-const PLAIN: Service = Service {
+pub(crate) const PLAIN: Service = Service {
     replicas: 6,
     size: (7, 3),
     app: 0,
@@ -92,12 +92,18 @@ fn a_type_that_is_too_small_or_unknown_or_listed_twice() {
     });
     let small = problem.pools[0].instance_types[0].name.clone();
     let mut broken = solution.clone();
-    broken.claims[0].instance_types.insert(0, small);
+    let others = solution.claims[0].instance_types.iter().map(str::to_owned);
+    broken.claims[0].instance_types = [small].into_iter().chain(others).collect();
     assert_found(&problem, &broken, Rule::Resources);
-    let twice = solution.claims[0].instance_types[0].clone();
+    let twice = solution.claims[0]
+        .instance_types
+        .first()
+        .unwrap()
+        .to_owned();
     for name in ["unheard.of".to_owned(), twice] {
         let mut broken = solution.clone();
-        broken.claims[0].instance_types.push(name);
+        let others = solution.claims[0].instance_types.iter().map(str::to_owned);
+        broken.claims[0].instance_types = others.chain([name]).collect();
         assert_found(&problem, &broken, Rule::InstanceTypes);
     }
 }
@@ -128,7 +134,7 @@ fn a_node_of_the_wrong_kind() {
         let arch = t.requirements.find(labels::ARCH);
         arch.is_some_and(|r| r.values().any(|v| v == "amd64"))
     });
-    solution.claims[0].instance_types = vec![amd.unwrap().name.clone()].into();
+    solution.claims[0].instance_types = [amd.unwrap().name.clone()].into_iter().collect();
     assert_found(&problem, &solution, Rule::NodeAffinity);
 }
 
@@ -287,6 +293,8 @@ fn a_price_that_is_not_the_cheapest_and_types_out_of_order() {
     dear.claims[0].best.price_per_hour *= 2.0;
     assert_found(&problem, &dear, Rule::Summary);
     let mut turned = solution;
-    turned.claims[0].instance_types.reverse();
+    let names: Vec<&str> = turned.claims[0].instance_types.iter().collect();
+    let names = names.into_iter().rev().map(str::to_owned).collect();
+    turned.claims[0].instance_types = names;
     assert_found(&problem, &turned, Rule::Summary);
 }

@@ -8,6 +8,8 @@
 mod data_problems;
 mod faults_are_found;
 mod hostile;
+mod mended_worlds;
+mod mutated_files;
 mod properties;
 mod same_answer;
 mod service;

@@ -4,6 +4,7 @@ use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 use scheduling::problem::Packing;
 use scheduling::ranking::PriceRank;
+use scheduling::solution::NewClaim;
 use scheduling::{Interrupt, Problem, Solution, solve};
 use solution_checker::{check, effective_requests};
 
@@ -37,6 +38,22 @@ pub(crate) fn solve_by(problem: &Problem, packing: Packing) -> Solution {
     solve(&problem, &PriceRank, &Interrupt::never())
 }
 
+/// Who is where, in a line a claim.
+fn told(solution: &Solution) -> Vec<String> {
+    let claims = solution.claims.iter().enumerate();
+    let line = |(index, claim): (usize, &NewClaim)| {
+        let pods: Vec<String> = claim.pods.iter().map(ToString::to_string).collect();
+        let asked = &claim.requirements;
+        format!(
+            "claim {index} of {}: {} under {asked}",
+            claim.pool,
+            pods.join(" ")
+        )
+    };
+    let nodes = solution.existing.iter().map(|it| format!("{it:?}"));
+    claims.map(line).chain(nodes).collect()
+}
+
 proptest! {
     #![proptest_config(config(100))]
 
@@ -47,7 +64,7 @@ proptest! {
             let solution = solve_by(&built.problem, packing);
             let faults: Vec<String> =
                 check(&built.problem, &solution).iter().map(ToString::to_string).collect();
-            prop_assert!(faults.is_empty(), "{packing:?}: {faults:#?}");
+            prop_assert!(faults.is_empty(), "{packing:?}: {faults:#?} in {:#?}", told(&solution));
         }
     }
 

@@ -284,6 +284,19 @@ impl World {
 }
 
 impl TypeSpec {
+    /// Powers of two of CPUs, memory by CPU, architecture, zones left out, how it is sold, special cases, price.
+    pub(crate) fn of([cpu, memory, arm, zones, sold, special, price]: [u8; 7]) -> Self {
+        Self {
+            cpu,
+            memory,
+            arm,
+            zones,
+            sold,
+            special,
+            price,
+        }
+    }
+
     /// The same, also sold out of reservations with free slots.
     pub(crate) fn reserved(self) -> Self {
         Self { special: 5, ..self }

@@ -1,0 +1,105 @@
+//! Markets: the distinct requirements under which offerings are sold.
+//!
+//! A catalogue has thousands of offerings in a handful of markets (zone by capacity type, and one a reservation), so
+//! what only depends on the market is asked once a market. Numbers are in the order of first sight.
+
+use std::collections::BTreeMap;
+
+use apis::labels;
+
+use crate::instance_type::Offering;
+use crate::requirements::Requirements;
+
+/// Markets looked at one by one before the search by words.
+const NEAR_MAX: usize = 32;
+
+/// How an offering is sold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum CapacityType {
+    OnDemand,
+    Spot,
+    Reserved,
+}
+
+impl CapacityType {
+    /// Unknown words count as on-demand.
+    pub(crate) fn parse(word: &str) -> Self {
+        match word {
+            labels::CAPACITY_TYPE_SPOT => Self::Spot,
+            labels::CAPACITY_TYPE_RESERVED => Self::Reserved,
+            _ => Self::OnDemand,
+        }
+    }
+
+    pub(crate) const fn as_str(self) -> &'static str {
+        match self {
+            Self::OnDemand => labels::CAPACITY_TYPE_ON_DEMAND,
+            Self::Spot => labels::CAPACITY_TYPE_SPOT,
+            Self::Reserved => labels::CAPACITY_TYPE_RESERVED,
+        }
+    }
+}
+
+/// What offerings of equal requirements have in common.
+#[derive(Debug, Clone)]
+pub(crate) struct Market {
+    pub(crate) requirements: Requirements,
+    pub(crate) zone: String,
+    pub(crate) capacity_type: CapacityType,
+    /// Whether the capacity type is the word of the code, and not just one that nobody knows.
+    pub(crate) is_on_demand: bool,
+}
+
+/// Numbers the markets of offerings.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Markets {
+    list: Vec<Market>,
+    by_requirements: BTreeMap<Requirements, usize>,
+    /// Types list their offerings in the same order, so this is most often the one asked for.
+    next: usize,
+}
+
+impl Markets {
+    /// The number of an offering's market.
+    pub(crate) fn number(&mut self, offering: &Offering) -> usize {
+        let offered = &offering.requirements;
+        let is_it = |market: &Market| market.requirements == *offered;
+        let at = if self.list.get(self.next).is_some_and(is_it) {
+            self.next
+        } else {
+            let mut near = self.list.iter().take(NEAR_MAX);
+            near.position(is_it)
+                .or_else(|| self.by_requirements.get(offered).copied())
+                .unwrap_or_else(|| self.add(offering))
+        };
+        self.next = at + 1;
+        if self.next >= self.list.len() {
+            self.next = 0;
+        }
+        at
+    }
+
+    fn add(&mut self, offering: &Offering) -> usize {
+        let capacity_type = offering.capacity_type();
+        self.list.push(Market {
+            requirements: offering.requirements.clone(),
+            zone: offering.zone().to_owned(),
+            capacity_type: CapacityType::parse(capacity_type),
+            is_on_demand: capacity_type == labels::CAPACITY_TYPE_ON_DEMAND,
+        });
+        let at = self.list.len() - 1;
+        self.by_requirements
+            .insert(offering.requirements.clone(), at);
+        at
+    }
+
+    /// The market of a number.
+    pub(crate) fn get(&self, number: usize) -> &Market {
+        &self.list[number]
+    }
+
+    /// All of them, by number.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Market> {
+        self.list.iter()
+    }
+}
