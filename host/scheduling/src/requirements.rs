@@ -192,9 +192,8 @@ impl Requirements {
     fn missing_key<'a>(&self, incoming: &'a Self, allow: AllowUndefined) -> Option<&'a str> {
         let missing = incoming.iter().find(|requirement| {
             let key = requirement.key();
-            !self.has(key)
-                && !is_negative(requirement.operator())
-                && !(allow == AllowUndefined::WellKnown && labels::is_well_known(key))
+            let may_be_undefined = allow == AllowUndefined::WellKnown && labels::is_well_known(key);
+            !may_be_undefined && !self.has(key) && !is_negative(requirement.operator())
         });
         missing.map(Requirement::key)
     }
