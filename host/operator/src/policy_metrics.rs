@@ -14,12 +14,13 @@ pub(crate) struct PolicyMetrics {
     pub(crate) host: PolicyHost,
 }
 
+type Count = fn(&PolicyStatistics) -> u64;
 type Labels<'a> = Vec<(&'static str, &'a str)>;
 
 impl Collector for PolicyMetrics {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), std::fmt::Error> {
         let statistics = self.host.statistics();
-        let counters: [(&str, &str, fn(&PolicyStatistics) -> u64); 3] = [
+        let counters: [(&str, &str, Count); 3] = [
             ("mortise_policy_calls", "Calls of a policy.", |it| it.calls),
             ("mortise_policy_fuel", "Fuel that a policy spent.", |it| {
                 it.fuel

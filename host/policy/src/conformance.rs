@@ -212,7 +212,7 @@ impl Asked<'_> {
         (round, moves): &(ConsolidationRound, Vec<Move>),
     ) -> Result<(), ConformanceFault> {
         let mut again = round.clone();
-        again.context.decision_id = "again".to_owned();
+        "again".clone_into(&mut again.context.decision_id);
         let (host, bound) = (self.host, self.bound);
         self.equal(
             host.ask_order_anew(bound, round),
@@ -240,7 +240,7 @@ impl Asked<'_> {
 
     fn budgets(mut self, round: &BudgetRound) -> Result<(), ConformanceFault> {
         let mut again = round.clone();
-        again.context.decision_id = "again".to_owned();
+        "again".clone_into(&mut again.context.decision_id);
         let (host, bound) = (self.host, self.bound);
         self.equal(
             host.ask_allow_anew(bound, round),

@@ -2,6 +2,7 @@
 //! digest beside it.
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::fs;
 use std::process::ExitCode;
 
@@ -92,8 +93,10 @@ fn pack(source: &mut BindingSource) -> anyhow::Result<()> {
             packed.len()
         );
     }
-    let digest = Sha256::digest(&component);
-    let digits = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+    let mut digits = String::new();
+    for byte in Sha256::digest(&component) {
+        write!(digits, "{byte:02x}")?;
+    }
     source.data.insert("sha256".to_owned(), digits);
     source.binary_data = BTreeMap::from([(KEY.to_owned(), packed)]);
     Ok(())

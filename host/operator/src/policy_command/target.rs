@@ -176,7 +176,7 @@ fn with_component_beside(mut source: BindingSource, path: &Path) -> anyhow::Resu
             bail!(
                 "{} is not there yet; `mortise policy build {}` makes it",
                 component.display(),
-                path.parent().unwrap_or(Path::new(".")).display()
+                path.parent().unwrap_or_else(|| Path::new(".")).display()
             );
         }
         let bytes = fs::read(&component).with_context(|| component.display().to_string())?;

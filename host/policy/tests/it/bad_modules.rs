@@ -32,12 +32,9 @@ fn a_proper_guest_of_this_kind_is_let_in() {
 #[test]
 fn what_misbehaves_on_sample_questions_is_not_let_in() {
     let host = host();
+    let trap = "trapped: wasm `unreachable` instruction executed";
     for (body, reasons, words) in [
-        (
-            TRAP,
-            &["Trapped"][..],
-            "trapped: wasm `unreachable` instruction executed",
-        ),
+        (TRAP, &["Trapped"][..], trap),
         (
             LOOP,
             &["DeadlineExceeded", "OutOfFuel"],

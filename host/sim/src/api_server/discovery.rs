@@ -38,7 +38,7 @@ pub(super) fn answer(server: &ApiServer, path: &str, accept: &str) -> Option<Ans
     let steps: Vec<&str> = path.split('/').filter(|s| !s.is_empty()).collect();
     if !matches!(
         steps.as_slice(),
-        ["api" | "apis"] | ["api", _] | ["apis", _] | ["apis", _, _]
+        ["api" | "apis"] | ["api" | "apis", _] | ["apis", _, _]
     ) {
         return None;
     }

@@ -67,18 +67,23 @@ pub struct Gate {
 }
 
 /// Codes of the outcomes that stop a node at each stage, first and last.
-const GATES: [(&str, u16, u16); 9] = [
+const GATES: [(&str, u16, u16); 10] = [
     ("is a ready node of ours", 4001, 4003),
     ("is not going or expected to take pods already", 4004, 4006),
     ("belongs to a NodePool with known types", 4007, 4009),
     (
         "has no pod that must stay, and no command is about it",
         4010,
-        4014,
+        4016,
     ),
     ("is eligible: empty, drifted, or consolidatable", 4020, 4029),
     ("is within the budgets", 4030, 4030),
     ("is wanted by the policy", 4031, 4033),
+    (
+        "is within the bounds of repair and of static pools",
+        4034,
+        4037,
+    ),
     ("its pods find a better place", 4040, 4048),
     ("was still so when it was looked at again", 4055, 4057),
 ];
