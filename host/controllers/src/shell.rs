@@ -364,7 +364,7 @@ impl Shell {
         Ok(written)
     }
 
-    /// Takes a version of a claim in; false where a newer one is known.
+    /// Takes a version of a claim in; false where a newer one is known or the claim is gone.
     pub(crate) fn claim_seen(&self, mut claim: NodeClaim) -> Result<bool, StateError> {
         claim.metadata.managed_fields = None;
         let claim = Arc::new(claim);
@@ -377,7 +377,11 @@ impl Shell {
 
     /// A claim is gone.
     pub(crate) fn claim_gone(&self, name: String) -> Result<(), StateError> {
-        self.objects().recent_claims.forget(&name);
+        let snapshot = self.snapshot();
+        let node = snapshot.node_of_claim(&name);
+        let uid = node.and_then(|it| Some(it.claim.as_ref()?.uid.clone()));
+        drop(snapshot);
+        self.objects().recent_claims.gone(&name, uid);
         self.tell(Event::NodeClaimDeleted(name))
     }
 

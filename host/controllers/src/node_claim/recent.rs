@@ -3,13 +3,13 @@
 //! A change of a claim wakes half a dozen controllers, and each would read it from the API server. Claims at rest
 //! are not kept: they are large (up to 600 names of instance types), and asked for seldom.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use apis::NodeClaim;
 use kube::ResourceExt;
 
-/// How many claims are kept.
+/// How many claims are kept, and how many UIDs of those that are gone.
 const KEPT_MAX: usize = 256;
 
 /// Copies of claims, the newest version known of each.
@@ -19,6 +19,8 @@ pub(crate) struct RecentClaims {
     /// Names by when they were kept last.
     ages: BTreeMap<u64, String>,
     next: u64,
+    /// UIDs of claims that are gone: the answer to a write may come after the word of the deletion.
+    gone: VecDeque<String>,
 }
 
 #[derive(Debug)]
@@ -32,9 +34,13 @@ impl RecentClaims {
         self.kept.get(name).map(|it| Arc::clone(&it.claim))
     }
 
-    /// Takes a copy in; false, and nothing done, where a newer one is known.
+    /// Takes a copy in; false, and nothing done, where a newer one is known or the claim is gone.
     pub(crate) fn keep(&mut self, claim: &Arc<NodeClaim>) -> bool {
         let name = claim.name_any();
+        let uid = claim.metadata.uid.as_deref().unwrap_or_default();
+        if self.gone.iter().any(|gone| gone == uid) {
+            return false;
+        }
         if let Some(known) = self.kept.get(&name) {
             if version(claim) < version(&known.claim) {
                 return false;
@@ -54,7 +60,16 @@ impl RecentClaims {
         true
     }
 
-    /// The claim is gone, or a write showed that the copy is old.
+    /// The claim with this name and UID is gone for good.
+    pub(crate) fn gone(&mut self, name: &str, uid: Option<String>) {
+        self.forget(name);
+        self.gone.extend(uid.filter(|it| !it.is_empty()));
+        if self.gone.len() > KEPT_MAX {
+            self.gone.pop_front();
+        }
+    }
+
+    /// A write showed that the copy is old.
     pub(crate) fn forget(&mut self, name: &str) {
         if let Some(known) = self.kept.remove(name) {
             self.ages.remove(&known.at);
@@ -94,6 +109,20 @@ mod tests {
         recent.forget("a");
         assert!(recent.get("a").is_none());
         assert!(recent.keep(&claim("a", "9")));
+    }
+
+    #[test]
+    fn the_answer_to_a_write_does_not_bring_a_claim_back_that_is_gone() {
+        let with_uid = |uid: &str| {
+            let mut claim = (*claim("a", "10")).clone();
+            claim.metadata.uid = Some(uid.to_owned());
+            Arc::new(claim)
+        };
+        let mut recent = RecentClaims::default();
+        assert!(recent.keep(&with_uid("first")));
+        recent.gone("a", Some("first".to_owned()));
+        assert!(!recent.keep(&with_uid("first")) && recent.get("a").is_none());
+        assert!(recent.keep(&with_uid("second")), "another of the same name");
     }
 
     #[test]
