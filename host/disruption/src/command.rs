@@ -108,7 +108,7 @@ pub struct Command {
 }
 
 /// A node that goes.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct CommandCandidate {
     /// Name of the Node.
     pub node: String,

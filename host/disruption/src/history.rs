@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
 use crate::command::{Command, Proposal};
 use crate::hooks::BudgetReason;
@@ -12,6 +12,8 @@ use crate::hooks::BudgetReason;
 /// For this long a replacement is not traded for what it replaced.
 const GUARD_SECONDS: i64 = 3_600;
 const HOUR_SECONDS: i64 = 3_600;
+/// So long a node rests after its replacement did not come, twice as long after the next time, an hour at most.
+const REST_SECONDS: i64 = 300;
 const DAY_SECONDS: i64 = 86_400;
 
 /// Moves finished in the last hour and the last day.
@@ -31,6 +33,22 @@ pub struct History {
     origins: BTreeMap<String, Origin>,
     /// Reboots by UID of the claim.
     reboots: BTreeMap<String, VecDeque<Timestamp>>,
+    failures: BTreeMap<String, Failures>,
+}
+
+/// Consolidations of a claim in a row whose replacements did not come.
+#[derive(Debug, Clone, Copy)]
+struct Failures {
+    times: u32,
+    last: Timestamp,
+}
+
+impl Failures {
+    fn rests_until(self) -> Timestamp {
+        let doubled = REST_SECONDS << (self.times.saturating_sub(1)).min(4);
+        let rest = SignedDuration::from_secs(doubled.min(HOUR_SECONDS));
+        self.last.saturating_add(rest).unwrap_or(Timestamp::MAX)
+    }
 }
 
 /// What a claim came in place of.
@@ -95,9 +113,33 @@ impl History {
         self.reasons.remove(claim);
     }
 
+    /// What was to come in place of the command's nodes did not: no capacity, or never ready. To try again at once
+    /// would taint and launch in vain for as long as the shortage lasts.
+    pub fn failed(&mut self, command: &Command, now: Timestamp) {
+        let is_recent = |it: &Failures| now.duration_since(it.last).as_secs() <= DAY_SECONDS;
+        self.failures.retain(|_, it| is_recent(it));
+        if !command.method.is_consolidation() {
+            return;
+        }
+        for it in &command.candidates {
+            let before = self.failures.get(&it.claim).map_or(0, |it| it.times);
+            let (times, last) = (before.saturating_add(1), now);
+            self.failures
+                .insert(it.claim.clone(), Failures { times, last });
+        }
+    }
+
+    /// Until when consolidation leaves the claim alone, and how often its replacement did not come.
+    pub fn rests(&self, claim: &str, now: Timestamp) -> Option<(Timestamp, u32)> {
+        let it = self.failures.get(claim)?;
+        let until = it.rests_until();
+        (until > now).then_some((until, it.times))
+    }
+
     /// The claim was deleted by its command.
     pub fn finished(&mut self, claim: &str, pool: &str, now: Timestamp) {
         self.reasons.remove(claim);
+        self.failures.remove(claim);
         let times = self.finished.entry(pool.to_owned()).or_default();
         times.push_back(now);
         while times

@@ -283,7 +283,11 @@ impl Orchestration {
                 }
             }
             Progress::Delete => self.finish(running).await,
-            Progress::GiveUp { reason } => self.give_up(&running, &reason).await,
+            Progress::GiveUp { reason } => {
+                let now = self.shell.now();
+                self.remember(|history| history.failed(&running.command, now));
+                self.give_up(&running, &reason).await;
+            }
         }
     }
 

@@ -284,7 +284,19 @@ impl<'a> Scan<'a> {
                 self.note(row, obstacle);
                 continue;
             }
-            match consolidation::eligibility(candidate) {
+            let rests = self
+                .input
+                .history
+                .rests(candidate.claim(), self.input.options.now);
+            let eligible = consolidation::eligibility(candidate).and_then(|()| match rests {
+                None => Ok(()),
+                Some((until, times)) => {
+                    let outcome = OutcomeId::NodeReplacementFailed;
+                    let told = format!("{times} in a row, next try {until}");
+                    Err(Obstacle::new(outcome, told))
+                }
+            });
+            match eligible {
                 Ok(()) => rows.push(row),
                 Err(obstacle) => self.note(row, obstacle),
             }

@@ -1,6 +1,7 @@
 //! Loops told as a few lines of text: what the cluster is, what must come of it.
 
 mod deletion_costs;
+mod invariants;
 mod scenarios;
 mod settling;
 mod world;
@@ -215,6 +216,7 @@ fn a_loop_decides_what_it_should() {
             "{story}: {:#?}",
             decision.outcomes
         );
+        scenarios::hold_invariants(story, (world, &|| World::new(world)), &decision);
     }
 }
 

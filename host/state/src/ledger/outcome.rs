@@ -111,6 +111,7 @@ outcomes! {
     NodeUninitializedDestination = 4046, "node-uninitialized-destination", "The pods would go to a node that is not initialized.";
     NodeLoopGuard = 4047, "node-loop-guard", "The replacement would bring back what an earlier move took away.";
     NodeNotReached = 4048, "node-not-reached", "The scan was cut off before the node was tried.";
+    NodeReplacementFailed = 4049, "node-replacement-failed", "The last replacement did not come, so the node rests.";
     NodeChosenEmpty = 4050, "node-chosen-empty", "The node is empty and goes.";
     NodeChosenDrifted = 4051, "node-chosen-drifted", "The node is drifted and is replaced.";
     NodeChosenMulti = 4052, "node-chosen-multi", "The node goes together with others.";

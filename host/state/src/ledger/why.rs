@@ -84,7 +84,7 @@ const GATES: [(&str, u16, u16); 10] = [
         4034,
         4037,
     ),
-    ("its pods find a better place", 4040, 4048),
+    ("its pods find a better place", 4040, 4049),
     ("was still so when it was looked at again", 4055, 4057),
 ];
 

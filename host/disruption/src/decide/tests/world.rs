@@ -25,7 +25,7 @@ use crate::repair::{RepairAction, RepairPolicies, RepairPolicy};
 
 const GIB_MILLIS: i64 = 1 << 30;
 /// Name, CPUs, USD an hour on demand; spot costs 0.4 of it.
-const TYPES: [(&str, i64, f64); 4] = [
+pub(super) const TYPES: [(&str, i64, f64); 4] = [
     ("nano", 1, 0.05),
     ("small", 2, 0.1),
     ("medium", 4, 0.2),
@@ -87,7 +87,7 @@ pub(super) fn instance_type(name: &str, cpus: i64, price: f64) -> Arc<InstanceTy
 
 /// A cluster told in lines: `pool NAME key=value..`, `node NAME TYPE CAPACITY-TYPE ZONE [POOL] flag..`,
 /// `pod NAME NODE CPU-MILLIS flag..`, `pdb NAME ALLOWED [APP]`,
-/// `reservation ID TYPE ZONE SLOTS`, `rebooted NODE TIME`. In values `_` stands for a blank.
+/// `reservation ID TYPE ZONE SLOTS`, `rebooted NODE TIME`, `failed NODE TIME` (its replacement did not come). In values `_` stands for a blank.
 pub(super) struct World {
     pub(super) cluster: Cluster,
     pub(super) types: TypesByPool,
@@ -149,6 +149,7 @@ impl World {
             ["rebooted", node, at] => self
                 .history
                 .rebooted(&format!("{node}-claim"), at.parse().unwrap()),
+            ["failed", node, at] => self.fail(node, at.parse().unwrap()),
             ["pod", name, node, cpu, flags @ ..] => self.pod(name, node, cpu, flags),
             ["pdb", name, allowed] => self.pdb(name, allowed, "web"),
             ["pdb", name, allowed, app] => self.pdb(name, allowed, app),
@@ -164,6 +165,37 @@ impl World {
             }
             other => panic!("{other:?}"),
         }
+    }
+
+    /// A consolidation of the node was given up.
+    fn fail(&mut self, node: &str, at: Timestamp) {
+        let it = crate::command::CommandCandidate {
+            node: node.to_owned(),
+            claim: format!("{node}-claim"),
+            ..Default::default()
+        };
+        let command = crate::Command {
+            method: crate::method::Method::SingleNodeConsolidation,
+            candidates: vec![it],
+            ..World::new("node x large on-demand a")
+                .decide()
+                .commands
+                .remove(0)
+        };
+        self.history.failed(&command, at);
+    }
+
+    /// A volume that is in one zone, and the claim of a pod for it.
+    fn volume(&mut self, pod: &str, zone: &str) {
+        let claim = json!({"metadata": {"namespace": "default", "name": pod, "annotations": {"pv.kubernetes.io/bind-completed": "yes"}}, "spec": {"volumeName": pod}});
+        let term = json!({"matchExpressions": [{"key": "topology.kubernetes.io/zone", "operator": "In", "values": [zone]}]});
+        let volume = json!({"metadata": {"name": pod}, "spec": {
+            "nodeAffinity": {"required": {"nodeSelectorTerms": [term]}},
+            "csi": {"driver": "ebs.csi.aws.com", "volumeHandle": pod}}});
+        let claim = Arc::new(serde_json::from_value(claim).unwrap());
+        self.apply(Event::VolumeClaimApplied(claim));
+        let volume = Arc::new(serde_json::from_value(volume).unwrap());
+        self.apply(Event::VolumeApplied(volume));
     }
 
     pub(super) fn apply(&mut self, event: Event) {
@@ -301,6 +333,11 @@ impl World {
                 }
                 "app" => app = value,
                 "zone" => spec["nodeSelector"] = json!({"topology.kubernetes.io/zone": value}),
+                "volume" => {
+                    self.volume(name, value);
+                    spec["volumes"] =
+                        json!([{"name": "v", "persistentVolumeClaim": {"claimName": name}}]);
+                }
                 "priority" => spec["priority"] = json!(value.parse::<i64>().unwrap()),
                 other => panic!("{other}"),
             }
