@@ -4,6 +4,7 @@
 //! condition constants of Karpenter's `pkg/apis/v1/*_status.go` and the AWS provider's `ec2nodeclass_status.go`.
 
 use jiff::Timestamp;
+use k8s_openapi::api::core::v1::Node;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta, Time};
 use kube_core::Resource;
 
@@ -392,6 +393,16 @@ pub trait Conditioned: Resource<DynamicType = ()> {
         *self.conditions_mut() = conditions;
         changed
     }
+}
+
+/// Whether the kubelet says that a Node is Ready (core/v1 `NodeCondition`).
+pub fn is_node_ready(node: &Node) -> bool {
+    let conditions = node
+        .status
+        .iter()
+        .flat_map(|it| it.conditions.iter().flatten());
+    let mut conditions = conditions.filter(|it| it.type_ == READY);
+    conditions.any(|it| it.status == "True")
 }
 
 macro_rules! conditioned {

@@ -11,7 +11,7 @@ use apis::{Ec2NodeClass, NodeClaim, NodePool, labels};
 use cloudprovider::Clock;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Node;
-use kube::api::{Api, DeleteParams, Preconditions};
+use kube::api::{Api, DeleteParams, PostParams, Preconditions};
 use kube::{Client, Resource, ResourceExt};
 use scheduling::instance_type::InstanceType;
 use scheduling::pod::{Pod, PodKey};
@@ -19,6 +19,7 @@ use scheduling::ranking::{LaunchRanking, PolicyUse, RankHook, RankedLaunch, rank
 use state::ledger::{LaunchRecord, Ledger, OutcomeId, PolicyUseRecord, Record};
 use state::pod::PodLife;
 use state::{Cluster, Event, Snapshot, StateError};
+use tracing::info;
 
 use crate::capacity_buffer::BufferNodes;
 use crate::error::ReconcileError;
@@ -362,6 +363,36 @@ impl Shell {
             self.claim_seen(written.clone()).ok();
         }
         Ok(written)
+    }
+
+    /// Creates a claim; the model learns of it at once, as the watch may tell only after the next pass.
+    pub(crate) async fn create_claim(
+        &self,
+        claim: &NodeClaim,
+        reason: &str,
+    ) -> Result<NodeClaim, kube::Error> {
+        let params = PostParams::default();
+        let created: NodeClaim = self.cluster_api().create(&params, claim).await?;
+        self.claim_seen(created.clone()).ok();
+        let pool = created.labels().get(labels::NODEPOOL);
+        let pool = pool.cloned().unwrap_or_default();
+        info!(NodePool = %pool, NodeClaim = %created.name_any(), reason, "created nodeclaim");
+        let relaxed = created
+            .annotations()
+            .get(labels::NODECLAIM_MIN_VALUES_RELAXED_ANNOTATION);
+        let labels = vec![
+            ("reason", reason.to_owned()),
+            ("nodepool", pool),
+            (
+                "min_values_relaxed",
+                relaxed.map_or_else(|| "false".to_owned(), Clone::clone),
+            ),
+        ];
+        self.metrics
+            .node_claims_created
+            .get_or_create(&labels)
+            .inc();
+        Ok(created)
     }
 
     /// Takes a version of a claim in; false where a newer one is known or the claim is gone.

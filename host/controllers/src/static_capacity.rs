@@ -12,7 +12,7 @@ use apis::conditions::Conditioned;
 use apis::{NodeClaim, NodePool, conditions, labels};
 use disruption::{static_drift, surplus};
 use kube::ResourceExt;
-use kube::api::{ListParams, PostParams};
+use kube::api::ListParams;
 use scheduling::solution::NewClaim;
 use state::ledger::OutcomeId;
 use tokio::sync::{Mutex, MutexGuard};
@@ -145,22 +145,9 @@ impl StaticPools {
     async fn create(&self, pool: &NodePool) -> Result<(), ReconcileError> {
         let name = pool.name_any();
         let object = NewClaim::bare(pool, &[]).to_node_claim(pool, self.shell.seed_for(&name));
-        let created: NodeClaim = self
-            .shell
-            .cluster_api()
-            .create(&PostParams::default(), &object)
-            .await?;
-        self.shell.claim_seen(created.clone()).ok();
-        info!(NodePool = %name, NodeClaim = %created.name_any(), "created nodeclaim for replicas");
+        let created = self.shell.create_claim(&object, "provisioned").await?;
         self.shell
             .record_claim(&created, OutcomeId::ClaimCreated, "replicas");
-        let labels = vec![
-            ("reason", "provisioned".to_owned()),
-            ("nodepool", name),
-            ("min_values_relaxed", "false".to_owned()),
-        ];
-        let counter = &self.shell.metrics.node_claims_created;
-        counter.get_or_create(&labels).inc();
         Ok(())
     }
 

@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use apis::conditions::is_node_ready;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Node;
 use kube::ResourceExt as _;
@@ -159,7 +160,7 @@ fn decide(observed: &Observed) -> Vec<Step> {
                 None if instance.registers_at <= *now => {
                     Some(Step::Register(Box::new(fake_node(instance, region, None))))
                 }
-                Some(node) if instance.ready_at <= *now && !is_ready(node) => {
+                Some(node) if instance.ready_at <= *now && !is_node_ready(node) => {
                     let mut ready = fake_node(instance, region, Some(*now));
                     keep_foreign_taints(node, &mut ready);
                     Some(Step::BecomeReady(Box::new(ready)))
@@ -176,16 +177,6 @@ fn fake_node(instance: &Instance, region: &str, ready: Option<Timestamp>) -> Nod
     node.annotations_mut()
         .insert(key.to_owned(), value.to_owned());
     node
-}
-
-fn is_ready(node: &Node) -> bool {
-    let conditions = node
-        .status
-        .iter()
-        .flat_map(|status| status.conditions.iter().flatten());
-    conditions
-        .into_iter()
-        .any(|condition| condition.type_ == "Ready" && condition.status == "True")
 }
 
 /// Readiness takes away the kubelet's own taint; what others put on or took off meanwhile stays so.

@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 
+use apis::conditions::is_node_ready;
 use apis::duration::GoDuration;
 use apis::labels;
 use apis::resources::Resources;
@@ -151,12 +152,7 @@ impl NodeFacts {
             taints: spec.and_then(|it| it.taints.clone()).unwrap_or_default(),
             capacity: list(status.and_then(|it| it.capacity.as_ref())),
             allocatable: list(status.and_then(|it| it.allocatable.as_ref())),
-            is_ready: status
-                .and_then(|it| it.conditions.as_ref())
-                .is_some_and(|all| {
-                    all.iter()
-                        .any(|it| it.type_ == "Ready" && it.status == "True")
-                }),
+            is_ready: is_node_ready(object),
             conditions: status
                 .and_then(|it| it.conditions.as_ref())
                 .map(|all| all.iter().map(NodeConditionFacts::parse).collect())

@@ -1,7 +1,7 @@
 //! A disruption budget: how many nodes of a pool may be disrupted at once, when, and for which reasons.
 //!
 //! Whether a budget is in force at a moment is for the disruption crate. Answers to Karpenter's
-//! `pkg/apis/v1/nodepool.go` (Budget) .
+//! `pkg/apis/v1/nodepool.go` (Budget).
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use apis::conditions::{self, Conditioned, Status, reason};
+use apis::conditions::{self, Conditioned, Status, is_node_ready, reason};
 use apis::{NodeClaim, labels};
 use cloudprovider::{CloudProvider, CloudProviderError};
 use disruption::drain::{DrainInput, DrainStep, drain_step};
@@ -21,7 +21,7 @@ use crate::error::{ReconcileError, ignore_not_found};
 use crate::node::events;
 use crate::node::eviction::EvictionKey;
 use crate::node_claim::NodeClaimExt;
-use crate::node_claim::initialization::{is_ready, taints};
+use crate::node_claim::initialization::taints;
 use crate::runtime::{Action, ObjectKey, Reconciler};
 use crate::shell::Shell;
 use crate::work_queue::WorkQueue;
@@ -92,7 +92,7 @@ impl Termination {
             Some(name) => self.shell.node_claim(&name).await?,
             None => None,
         };
-        let is_instance_gone = !is_ready(&node) && self.is_instance_gone(&node).await?;
+        let is_instance_gone = !is_node_ready(&node) && self.is_instance_gone(&node).await?;
         let pods = self.shell.pods_on(&key.name);
         let attachments = self.shell.attachments_to_await(&key.name, &pods);
         Ok(Some(Observed {

@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use apis::conditions::is_node_ready;
 use apis::{NodeClaim, conditions};
 use cloudprovider::{CloudProvider, CloudProviderError, Launched};
 use futures::stream::{self, StreamExt};
@@ -18,7 +19,6 @@ use state::ledger::{LaunchRecord, OutcomeId, Record};
 use tracing::{error, info, warn};
 
 use crate::error::{ReconcileError, ignore_not_found};
-use crate::node_claim::initialization::is_ready;
 use crate::node_claim::{NodeClaimExt, disrupted, remaining};
 use crate::shell::Shell;
 
@@ -74,7 +74,7 @@ impl GarbageCollection {
         let ready = nodes
             .items
             .iter()
-            .filter(|node| is_ready(node))
+            .filter(|node| is_node_ready(node))
             .filter_map(|node| node.spec.as_ref()?.provider_id.clone())
             .collect();
         Ok(Observed {

@@ -3,6 +3,7 @@
 //! Pure. Answers to `pkg/controllers/nodeclaim/lifecycle/initialization.go`.
 
 use apis::NodeClaim;
+use apis::conditions::is_node_ready;
 use apis::labels;
 use apis::resources::Resources;
 use k8s_openapi::api::core::v1::{Node, Taint};
@@ -17,7 +18,7 @@ pub(crate) struct Lack {
 /// The first thing the node lacks, if it lacks anything.
 pub(crate) fn lack(claim: &NodeClaim, node: &Node) -> Option<Lack> {
     let lack = |reason, message: String| Some(Lack { reason, message });
-    if !is_ready(node) {
+    if !is_node_ready(node) {
         return lack("NodeNotReady", "Node status is NotReady".to_owned());
     }
     let taints = taints(node);
@@ -56,17 +57,6 @@ pub(crate) fn lack(claim: &NodeClaim, node: &Node) -> Option<Lack> {
             format!("Resource \"{name}\" was requested but not registered"),
         )
     })
-}
-
-/// Whether the node's condition Ready is True.
-pub(crate) fn is_ready(node: &Node) -> bool {
-    let conditions = node
-        .status
-        .iter()
-        .flat_map(|status| status.conditions.iter().flatten());
-    conditions
-        .into_iter()
-        .any(|condition| condition.type_ == "Ready" && condition.status == "True")
 }
 
 /// The node's taints.

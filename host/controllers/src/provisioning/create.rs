@@ -3,10 +3,9 @@
 use std::time::Duration;
 
 use apis::resources::Resources;
-use apis::{NodeClaim, NodePool, labels};
+use apis::{NodeClaim, NodePool};
 use futures::stream::{self, StreamExt};
 use kube::ResourceExt;
-use kube::api::PostParams;
 use scheduling::pod::PodKey;
 use scheduling::solution::NewClaim;
 use state::Event;
@@ -111,10 +110,7 @@ impl Provisioner {
         let seed = self.shell.seed_for(&observed.decision_id);
         let mut object = new.to_node_claim(&node_pool, seed);
         self.shell.overlays.mark(&mut object, &new.pool);
-        let params = PostParams::default();
-        let created: NodeClaim = self.shell.cluster_api().create(&params, &object).await?;
-        // The watch would tell as well, but maybe not before the next pass.
-        self.shell.claim_seen(created.clone()).ok();
+        let created = self.shell.create_claim(&object, "provisioned").await?;
         self.shell
             .tell(Event::Placed {
                 name: created.name_any(),
@@ -124,25 +120,6 @@ impl Provisioner {
         self.shell
             .pod_ledger()
             .claim_for(&created.name_any(), real(observed, &new.pods));
-        info!(
-            NodePool = %new.pool,
-            NodeClaim = %created.name_any(),
-            pods = new.pods.len(),
-            "created nodeclaim"
-        );
-        let relaxed = created
-            .annotations()
-            .get(labels::NODECLAIM_MIN_VALUES_RELAXED_ANNOTATION)
-            .map_or_else(|| "false".to_owned(), Clone::clone);
-        self.shell
-            .metrics
-            .node_claims_created
-            .get_or_create(&vec![
-                ("reason", "provisioned".to_owned()),
-                ("nodepool", new.pool.clone()),
-                ("min_values_relaxed", relaxed),
-            ])
-            .inc();
         Ok(created)
     }
 

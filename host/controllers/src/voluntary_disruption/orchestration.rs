@@ -16,7 +16,6 @@ use disruption::queue::{Progress, RunningCommand, progress};
 use disruption::{Command, CommandCandidate, Manner, Sickness};
 use futures::future::join_all;
 use kube::ResourceExt;
-use kube::api::PostParams;
 use scheduling::solution::NewClaim;
 use state::Event;
 use state::ledger::{CommandStep, OutcomeId};
@@ -246,30 +245,11 @@ impl Orchestration {
         })?;
         let mut object = replacement.to_node_claim(&pool, self.shell.seed_for(&command.id));
         self.shell.overlays.mark(&mut object, &replacement.pool);
-        let created: NodeClaim = self
-            .shell
-            .cluster_api()
-            .create(&PostParams::default(), &object)
-            .await?;
-        self.shell.claim_seen(created.clone()).ok();
+        let reason = command.reason().to_string().to_lowercase();
+        let created = self.shell.create_claim(&object, &reason).await?;
         self.shell
             .pod_ledger()
             .claim_for(&created.name_any(), replacement.pods.clone());
-        let reason = command.reason().to_string().to_lowercase();
-        info!(NodePool = %replacement.pool, NodeClaim = %created.name_any(), reason, "created nodeclaim");
-        let labels = vec![
-            ("reason", reason),
-            ("nodepool", replacement.pool.clone()),
-            (
-                "min_values_relaxed",
-                replacement.are_min_values_relaxed.to_string(),
-            ),
-        ];
-        self.shell
-            .metrics
-            .node_claims_created
-            .get_or_create(&labels)
-            .inc();
         Ok(created)
     }
 

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
-use apis::conditions::Conditioned as _;
+use apis::conditions::{Conditioned as _, is_node_ready};
 use apis::labels;
 use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::ResourceExt;
@@ -16,7 +16,7 @@ use state::cluster::Event;
 use tracing::warn;
 
 use super::{Kind, Object};
-use crate::node_claim::initialization::{is_ready, taints};
+use crate::node_claim::initialization::taints;
 use crate::runtime::ObjectKey;
 use crate::shell::Shell;
 use crate::work_queue::{BackOff, WorkQueue};
@@ -571,7 +571,7 @@ fn digest(node: &Node) -> u64 {
     for taint in taints(node) {
         (&taint.key, &taint.value, &taint.effect).hash(&mut hasher);
     }
-    is_ready(node).hash(&mut hasher);
+    is_node_ready(node).hash(&mut hasher);
     let spec = node.spec.as_ref();
     spec.and_then(|spec| spec.provider_id.as_ref())
         .hash(&mut hasher);
