@@ -50,7 +50,7 @@ pub use prepared::{Prepared, TableCache};
 use claim::Claim;
 use counts::Counted;
 use existing::Nodes;
-use pod_groups::{GroupView, PodGroup, pod_order};
+use pod_groups::{GroupView, PodGroup, sort_pods};
 use pool_table::PoolTable;
 use topology::{DomainId, KeyId, Topology};
 use vocabulary::{Dimensions, SetId, Vocabulary};
@@ -238,7 +238,7 @@ fn merge_pending(problem: &Problem, pending: Vec<Pending>) -> Vec<Pending> {
     merged
         .into_iter()
         .map(|((group, view), mut members)| {
-            members.sort_by(|a, b| pod_order(&problem.pods[*a]).cmp(&pod_order(&problem.pods[*b])));
+            sort_pods(&problem.pods, &mut members);
             Pending {
                 group,
                 view,

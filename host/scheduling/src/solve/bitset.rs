@@ -87,6 +87,31 @@ impl BitSet {
             .map(|at| at * 64 + self.words[at].trailing_zeros() as usize)
     }
 
+    /// The least common member from `from` on, if it is one of those that are wanted; all before it are wanted too.
+    pub(super) fn first_of_all(
+        sets: &[&Self],
+        from: usize,
+        is_wanted: impl Fn(usize) -> bool,
+    ) -> Option<usize> {
+        let (first, others) = sets.split_first()?;
+        let start = from / 64;
+        let mut mask = u64::MAX << (from % 64);
+        for at in start..first.words.len() {
+            let common = others
+                .iter()
+                .fold(first.words[at] & mask, |word, set| word & set.words[at]);
+            mask = u64::MAX;
+            if common != 0 {
+                return Some(at * 64 + common.trailing_zeros() as usize)
+                    .filter(|it| is_wanted(*it));
+            }
+            if !is_wanted(at * 64) {
+                return None;
+            }
+        }
+        None
+    }
+
     /// Members in ascending order.
     pub(super) fn iter(&self) -> impl Iterator<Item = usize> + '_ {
         self.words.iter().enumerate().flat_map(|(at, word)| {

@@ -145,8 +145,9 @@ impl Planner<'_> {
         let mut worst: Vec<usize> = (0..nodes.len()).collect();
         worst.sort_by(|a, b| ratio(*b).total_cmp(&ratio(*a)).then(a.cmp(b)));
         worst.truncate(MERGED_MAX);
-        // Pairs of the same patterns need no second look.
+        // Pairs of the same patterns need no second look: neither in this scan, nor in a later one if they were hopeless.
         let mut hopeless: BTreeMap<usize, BitSet> = BTreeMap::new();
+        let mut tried_by = vec![usize::MAX; nodes.len()];
         let mut is_joined = vec![false; nodes.len()];
         for at in worst {
             let Some(node) = nodes[at].take() else {
@@ -161,8 +162,12 @@ impl Planner<'_> {
                     continue;
                 };
                 let is_new = is_joined[at] || is_joined[other];
-                if !is_new && hopeless.contains(patterns[other]) {
-                    continue;
+                if !is_joined[other] {
+                    let is_known = tried_by[patterns[other]] == at;
+                    tried_by[patterns[other]] = at;
+                    if is_known || (!is_new && hopeless.contains(patterns[other])) {
+                        continue;
+                    }
                 }
                 let least = best.as_ref().map_or(-slack, |(.., gain)| gain + 1e-9);
                 match self.joined(&node, partner, least) {
@@ -199,29 +204,28 @@ impl Planner<'_> {
         let mut requests = a.requests.clone();
         add_times(&mut requests, &b.requests, 1);
         let before = a.cost + b.cost;
-        // Most pairs are ruled out by the rows that come too early to hold both.
-        let not_before = table.not_before(&requests)?.max(a.first).max(b.first);
-        if before - table.rows[not_before].cost < least - 1e-9 {
+        let most = before - least + 1e-9;
+        let start = a.first.max(b.first);
+        if table.rows[start].cost > most {
             return None;
         }
-        let mut rows = a.rows.clone();
-        rows.intersect(&b.rows);
-        table.retain_fitting(&mut rows, &requests);
-        if let Some(buyable) = &ground.buyable[pool] {
-            rows.intersect(buyable);
-        }
-        let row = rows.first()?;
+        let known = [&a.rows, &b.rows].into_iter();
+        let known = known.chain(&ground.buyable[pool]);
+        let row = table.first_fitting(known, &requests, (start, most))?;
         let cost = table.rows[row].cost;
         let gain = before - cost;
-        if gain < least - 1e-9 {
-            return None;
-        }
         let (of_a, of_b) = (&a.choice.filling, &b.choice.filling);
         let mut picks: BTreeMap<usize, usize> = BTreeMap::new();
         for (index, count) in of_a.picks.iter().chain(&of_b.picks) {
             *picks.entry(*index).or_insert(0) += count;
         }
         let picks: Vec<(usize, usize)> = picks.into_iter().collect();
+        let mut rows = a.rows.clone();
+        rows.intersect(&b.rows);
+        table.retain_fitting(&mut rows, &requests);
+        if let Some(buyable) = &ground.buyable[pool] {
+            rows.intersect(buyable);
+        }
         if !ground.is_flexible((pool, row), &picks, &rows)
             || !holds(ground, (pool, row), &picks, self.sets())
         {

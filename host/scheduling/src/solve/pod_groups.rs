@@ -157,9 +157,7 @@ impl Grouper<'_> {
     }
 
     fn finish(&mut self, key: Key, mut members: Vec<usize>) -> PodGroup {
-        members.sort_by(|a, b| {
-            pod_order(&self.problem.pods[*a]).cmp(&pod_order(&self.problem.pods[*b]))
-        });
+        sort_pods(&self.problem.pods, &mut members);
         let alternatives = key.volumes.iter().flat_map(|v| &v.alternatives);
         let alternatives = alternatives
             .map(|r| self.vocabulary.set(r.clone()))
@@ -269,6 +267,28 @@ impl Grouper<'_> {
             claimant: None,
         }
     }
+}
+
+/// Sorts positions of pods by [`pod_order`]. Most UIDs differ in their first bytes, so few pods are looked at twice.
+pub(super) fn sort_pods(pods: &[Arc<Pod>], members: &mut Vec<usize>) {
+    let head = |pod: &Pod| {
+        let mut head = [0; 8];
+        let bytes = pod.uid.as_bytes();
+        let len = bytes.len().min(head.len());
+        head[..len].copy_from_slice(&bytes[..len]);
+        (
+            Reverse(pod.created_at.is_some()),
+            pod.created_at,
+            u64::from_be_bytes(head),
+        )
+    };
+    let mut keyed: Vec<_> = members.iter().map(|at| (head(&pods[*at]), *at)).collect();
+    keyed.sort_by(|(a, at_a), (b, at_b)| {
+        let full = || pod_order(&pods[*at_a]).cmp(&pod_order(&pods[*at_b]));
+        a.cmp(b).then_with(full)
+    });
+    members.clear();
+    members.extend(keyed.into_iter().map(|(_, at)| at));
 }
 
 /// The order among pods of equal size.

@@ -7,6 +7,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use smallvec::SmallVec;
+
 use super::admission::Admission;
 use super::bitset::BitSet;
 use super::vocabulary::{Amounts, Dimensions, add_times};
@@ -244,14 +246,25 @@ impl PoolRows {
         }
     }
 
-    /// A row that none on which the requests fit comes before; `None` if they fit on none.
-    pub(super) fn not_before(&self, requests: &[i64]) -> Option<usize> {
-        let mut least = 0;
+    /// The cheapest row of all these sets on which the requests fit, looked for from one row on and up to a cost.
+    pub(super) fn first_fitting<'a>(
+        &'a self,
+        sets: impl Iterator<Item = &'a BitSet>,
+        requests: &[i64],
+        (mut from, cost_max): (usize, f64),
+    ) -> Option<usize> {
+        let mut all: SmallVec<[&BitSet; 8]> = sets.collect();
         for (column, request) in self.fit.iter().zip(requests) {
             let rank = column.amounts.partition_point(|amount| amount < request);
-            least = least.max(*column.first.get(rank)?);
+            from = from.max(*column.first.get(rank)?);
+            if self.rows[from].cost > cost_max {
+                return None;
+            }
+            if rank > 0 {
+                all.push(&column.at_least[rank]);
+            }
         }
-        Some(least)
+        BitSet::first_of_all(&all, from, |row| self.rows[row].cost <= cost_max)
     }
 
     /// The greatest capacity of a resource among the types.

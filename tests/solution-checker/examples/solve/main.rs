@@ -25,6 +25,10 @@ use state::problem_file::{InstanceTypes, World};
 
 type Failure = Box<dyn std::error::Error>;
 
+/// What `mortise` runs with, so that times and memory are of its kind.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// Types of the generator's own: as many as EC2 has.
 const TYPES: usize = 1199;
 
