@@ -42,6 +42,8 @@
 //!
 //! The crate must stay free of clocks, randomness and I/O: the host grants a policy nothing but a log.
 
+#[cfg(target_arch = "wasm32")]
+mod allocator;
 #[doc(hidden)]
 pub mod bindings;
 mod budgets;

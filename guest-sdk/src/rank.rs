@@ -233,8 +233,12 @@ impl Claim {
 }
 
 fn rank_claim<P: RankPolicy>(policy: &P, round: &RankRound<'_>) -> Ranking {
+    let count = match round.claim.candidates.len() {
+        0 => round.offerings.price.len(),
+        listed => listed,
+    };
     let mut ranking = Ranking {
-        scores: Vec::with_capacity(round.claim.candidates.len()),
+        scores: Vec::with_capacity(count),
         excluded: Vec::new(),
         excluded_reason: Vec::new(),
         reasons: Vec::new(),

@@ -19,6 +19,10 @@ pub fn workspace_root() -> PathBuf {
 pub fn mortise() -> &'static Path {
     static BINARY: OnceLock<PathBuf> = OnceLock::new();
     BINARY.get_or_init(|| {
+        // One that is installed may be tested too.
+        if let Some(installed) = std::env::var_os("MORTISE_BINARY") {
+            return PathBuf::from(installed);
+        }
         let is_release = !cfg!(debug_assertions);
         let mut build = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
         build.args([

@@ -4,10 +4,9 @@
 //! may make the host allocate is bounded by the store, before anything is lifted.
 
 use disruption::hooks as native;
-use scheduling::ranking::Ranking;
+use scheduling::ranking::{ClaimView, OfferingTable, Ranking};
 
-use crate::bindings::exports::mortise::policy::{budgets, consolidation, rank};
-use crate::bindings::mortise::policy::types;
+use crate::bindings::exports::mortise::policy::{budgets, rank};
 use crate::call::{CallFailure, Session};
 use crate::convert;
 
@@ -15,23 +14,12 @@ use crate::convert;
 const TEXT_BYTES_MAX: usize = 1024;
 
 /// Arguments of `rank`.
-pub(crate) struct RankQuestion {
-    pub(crate) context: types::Context,
-    pub(crate) table: rank::Offerings,
-    pub(crate) claims: Vec<rank::Claim>,
-}
-
-/// Arguments of `order` and `judge`.
-pub(crate) struct NodesQuestion {
-    pub(crate) context: types::Context,
-    pub(crate) nodes: consolidation::Nodes,
-    pub(crate) moves: Vec<consolidation::Move>,
-}
-
-/// Arguments of `allow`.
-pub(crate) struct BudgetsQuestion {
-    pub(crate) context: types::Context,
-    pub(crate) pools: Vec<budgets::Pool>,
+#[derive(Clone, Copy)]
+pub(crate) struct RankQuestion<'a> {
+    pub(crate) context: &'a native::Context,
+    pub(crate) table: &'a OfferingTable,
+    pub(crate) prior: &'a [f64],
+    pub(crate) claims: &'a [&'a ClaimView],
 }
 
 /// The allowances of one policy, and how long they hold.
@@ -43,17 +31,24 @@ pub(crate) struct Allowed {
 
 pub(crate) fn rank(
     session: &mut Session<'_>,
-    question: &RankQuestion,
+    question: RankQuestion<'_>,
 ) -> Result<Vec<Ranking>, CallFailure> {
     let RankQuestion {
         context,
         table,
+        prior,
         claims,
     } = question;
     let answer = session.ask(|store, instance, module| {
         let indices = module.rank.as_ref().ok_or_else(|| missing("rank"))?;
         let guest = indices.load(&mut *store, instance)?;
-        guest.call_rank(store, context, table, claims)
+        convert::with_context(context, |context| {
+            convert::with_offerings(table, prior, |table| {
+                convert::with_claims(claims, |claims| {
+                    guest.call_rank(store, context, table, claims)
+                })
+            })
+        })
     })?;
     same_length("rankings", answer.len(), claims.len())?;
     answer
@@ -115,20 +110,18 @@ fn checked_ranking(ranking: rank::Ranking, candidates: usize) -> Result<Ranking,
 
 pub(crate) fn order(
     session: &mut Session<'_>,
-    question: &NodesQuestion,
+    round: &native::ConsolidationRound,
 ) -> Result<Vec<f64>, CallFailure> {
-    let NodesQuestion {
-        context,
-        nodes,
-        moves: _,
-    } = question;
+    let native::ConsolidationRound { context, nodes } = round;
     let keys = session.ask(|store, instance, module| {
         let indices = module
             .consolidation
             .as_ref()
             .ok_or_else(|| missing("consolidation"))?;
         let guest = indices.load(&mut *store, instance)?;
-        guest.call_order(store, context, nodes)
+        convert::with_context(context, |context| {
+            convert::with_nodes(nodes, |nodes| guest.call_order(store, context, nodes))
+        })
     })?;
     same_length("order keys", keys.len(), nodes.name.len())?;
     match keys.iter().find(|key| !key.is_finite()) {
@@ -139,20 +132,22 @@ pub(crate) fn order(
 
 pub(crate) fn judge(
     session: &mut Session<'_>,
-    question: &NodesQuestion,
+    round: &native::ConsolidationRound,
+    moves: &[native::Move],
 ) -> Result<Vec<native::Verdict>, CallFailure> {
-    let NodesQuestion {
-        context,
-        nodes,
-        moves,
-    } = question;
+    let native::ConsolidationRound { context, nodes } = round;
     let verdicts = session.ask(|store, instance, module| {
         let indices = module
             .consolidation
             .as_ref()
             .ok_or_else(|| missing("consolidation"))?;
         let guest = indices.load(&mut *store, instance)?;
-        guest.call_judge(store, context, nodes, moves)
+        let moves: Vec<_> = moves.iter().map(convert::proposed).collect();
+        convert::with_context(context, |context| {
+            convert::with_nodes(nodes, |nodes| {
+                guest.call_judge(store, context, nodes, &moves)
+            })
+        })
     })?;
     same_length("verdicts", verdicts.len(), moves.len())?;
     if let Some(verdict) = verdicts.iter().find(|verdict| !verdict.score.is_finite()) {
@@ -173,13 +168,15 @@ pub(crate) fn judge(
 
 pub(crate) fn allow(
     session: &mut Session<'_>,
-    question: &BudgetsQuestion,
+    round: &native::BudgetRound,
 ) -> Result<Allowed, CallFailure> {
-    let BudgetsQuestion { context, pools } = question;
+    let native::BudgetRound { context, pools } = round;
     let budgets::Allowances { items, valid_for } = session.ask(|store, instance, module| {
         let indices = module.budgets.as_ref().ok_or_else(|| missing("budgets"))?;
         let guest = indices.load(&mut *store, instance)?;
-        guest.call_allow(store, context, pools)
+        convert::with_context(context, |context| {
+            convert::with_pools(pools, |pools| guest.call_allow(store, context, pools))
+        })
     })?;
     let mut items: Vec<native::Allowance> = items.into_iter().map(convert::allowance).collect();
     if let Some(item) = items.iter().find(|item| index(item.pool) >= pools.len()) {

@@ -10,7 +10,6 @@ use crate::answer::{self, Allowed, RankQuestion};
 use crate::binding::Mode;
 use crate::call::{CallFailure, Called, Session, call};
 use crate::convert;
-use crate::golden::{budgets_question, nodes_question};
 use crate::host::Inner;
 use crate::limits::{CallLimits, Kind};
 use crate::module::Module;
@@ -58,11 +57,12 @@ impl Inner {
         match &bound.program {
             Program::Component(module) => self.ask_module((module, bound), limits, |session| {
                 let question = RankQuestion {
-                    context: convert::context(&convert::rank_context(round)),
-                    table: convert::offerings(&round.table, prior.to_vec()),
-                    claims: claims.iter().map(|claim| convert::claim(claim)).collect(),
+                    context: &convert::rank_context(round),
+                    table: &round.table,
+                    prior,
+                    claims,
                 };
-                answer::rank(session, &question)
+                answer::rank(session, question)
             }),
             Program::Rule(rule) => {
                 ask_rule(rule, |rule| rule.rank(round, claims, prior, limits.fuel))
@@ -91,7 +91,7 @@ impl Inner {
         let limits = self.limits_of(bound, Kind::Consolidation);
         match &bound.program {
             Program::Component(module) => self.ask_module((module, bound), limits, |session| {
-                answer::order(session, &nodes_question(round, &[]))
+                answer::order(session, round)
             }),
             Program::Rule(rule) => ask_rule(rule, |_| crate::rule::Rule::order(round)),
         }
@@ -125,7 +125,7 @@ impl Inner {
         let limits = self.limits_of(bound, Kind::Consolidation);
         match &bound.program {
             Program::Component(module) => self.ask_module((module, bound), limits, |session| {
-                answer::judge(session, &nodes_question(round, moves))
+                answer::judge(session, round, moves)
             }),
             Program::Rule(rule) => ask_rule(rule, |rule| rule.judge(round, moves, limits.fuel)),
         }
@@ -151,7 +151,7 @@ impl Inner {
         let limits = self.limits_of(bound, Kind::Budgets);
         match &bound.program {
             Program::Component(module) => self.ask_module((module, bound), limits, |session| {
-                answer::allow(session, &budgets_question(round))
+                answer::allow(session, round)
             }),
             Program::Rule(rule) => ask_rule(rule, |rule| rule.allow(round, limits.fuel)),
         }

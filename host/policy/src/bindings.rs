@@ -15,4 +15,6 @@
 wasmtime::component::bindgen!({
     path: "../../wit",
     world: "full-policy",
+    // A question is written into the guest straight from the columns of the round.
+    ownership: Borrowing { duplicate_if_necessary: true },
 });

@@ -1,4 +1,8 @@
-//! Between the hooks' own types and those of the interface. Columns are copied, nothing is judged.
+//! Between the hooks' own types and those of the interface. Nothing is copied but what comes back, nothing is
+//! judged.
+//!
+//! A question borrows the columns of its round, and wasmtime copies them into the guest from where they are.
+//! What must be made for it (lists of references) lives on the stack of a `with_` function.
 
 use disruption::hooks as native;
 use scheduling::ranking::{
@@ -8,7 +12,10 @@ use scheduling::ranking::{
 use crate::bindings::exports::mortise::policy::{budgets, consolidation, rank};
 use crate::bindings::mortise::policy::types;
 
-pub(crate) fn context(context: &native::Context) -> types::Context {
+pub(crate) fn with_context<R>(
+    context: &native::Context,
+    ask: impl FnOnce(types::Context<'_>) -> R,
+) -> R {
     let native::Context {
         now_seconds,
         civil,
@@ -16,13 +23,20 @@ pub(crate) fn context(context: &native::Context) -> types::Context {
         decision_id,
         seed,
     } = context;
-    types::Context {
+    let calendars: Vec<Vec<&str>> = civil.iter().map(|it| texts(&it.calendars)).collect();
+    let times = civil.iter().zip(&calendars);
+    let civil: Vec<types::Civil<'_>> = times.map(|(it, names)| civil_time(it, names)).collect();
+    ask(types::Context {
         now: *now_seconds,
-        civil: civil.iter().map(civil_time).collect(),
-        cluster: cluster.clone(),
-        decision_id: decision_id.clone(),
+        civil: &civil,
+        cluster,
+        decision_id,
         seed: *seed,
-    }
+    })
+}
+
+fn texts(owned: &[String]) -> Vec<&str> {
+    owned.iter().map(String::as_str).collect()
 }
 
 /// The context of a rank round, which carries only the moment: the calendar is added in UTC.
@@ -39,7 +53,7 @@ pub(crate) fn rank_context(round: &RankRound) -> native::Context {
     }
 }
 
-fn civil_time(civil: &native::Civil) -> types::Civil {
+fn civil_time<'a>(civil: &'a native::Civil, names: &'a [&'a str]) -> types::Civil<'a> {
     let native::Civil {
         zone,
         year,
@@ -49,10 +63,10 @@ fn civil_time(civil: &native::Civil) -> types::Civil {
         hour,
         minute,
         utc_offset_minutes,
-        calendars,
+        calendars: _,
     } = civil;
     types::Civil {
-        zone: zone.clone(),
+        zone,
         year: *year,
         month: *month,
         day: *day,
@@ -60,12 +74,16 @@ fn civil_time(civil: &native::Civil) -> types::Civil {
         hour: *hour,
         minute: *minute,
         utc_offset_minutes: *utc_offset_minutes,
-        calendars: calendars.clone(),
+        calendars: names,
     }
 }
 
 /// The table, with another `prior` column where a chain has come further.
-pub(crate) fn offerings(table: &OfferingTable, prior: Vec<f64>) -> rank::Offerings {
+pub(crate) fn with_offerings<R>(
+    table: &OfferingTable,
+    prior: &[f64],
+    ask: impl FnOnce(rank::Offerings<'_>) -> R,
+) -> R {
     let OfferingTable {
         symbols,
         instance_type,
@@ -87,56 +105,71 @@ pub(crate) fn offerings(table: &OfferingTable, prior: Vec<f64>) -> rank::Offerin
         prior: _,
         extra,
     } = table;
-    rank::Offerings {
-        symbols: symbols.clone(),
-        instance_type: instance_type.clone(),
-        family: family.clone(),
-        zone: zone.clone(),
-        arch: arch.clone(),
-        capacity_type: capacity_type.clone(),
-        price: price.clone(),
-        on_demand_price: on_demand_price.clone(),
-        cpu_milli: cpu_milli.clone(),
-        memory_mib: memory_mib.clone(),
-        gpus: gpus.clone(),
-        max_pods: max_pods.clone(),
-        reservation_slots: reservation_slots.clone(),
-        ice_count: ice_count.clone(),
-        ice_age: ice_age.clone(),
-        interruption_rate: interruption_rate.clone(),
-        in_use: in_use.clone(),
+    let symbols = texts(symbols);
+    let extra: Vec<_> = extra.iter().map(extra_column).collect();
+    ask(rank::Offerings {
+        symbols: &symbols,
+        instance_type,
+        family,
+        zone,
+        arch,
+        capacity_type,
+        price,
+        on_demand_price,
+        cpu_milli,
+        memory_mib,
+        gpus,
+        max_pods,
+        reservation_slots,
+        ice_count,
+        ice_age,
+        interruption_rate,
+        in_use,
         prior,
-        extra: extra.iter().map(extra_column).collect(),
-    }
+        extra: &extra,
+    })
 }
 
-fn extra_column(column: &ExtraColumn) -> types::ExtraColumn {
+fn extra_column(column: &ExtraColumn) -> types::ExtraColumn<'_> {
     let ExtraColumn { name, values } = column;
     types::ExtraColumn {
-        name: name.clone(),
+        name,
         values: match values {
-            ExtraValues::Floats(values) => types::Column::Floats(values.clone()),
-            ExtraValues::Ints(values) => types::Column::Ints(values.clone()),
-            ExtraValues::Syms(values) => types::Column::Syms(values.clone()),
-            ExtraValues::Bytes(values) => types::Column::Bytes(values.clone()),
+            ExtraValues::Floats(values) => types::Column::Floats(values),
+            ExtraValues::Ints(values) => types::Column::Ints(values),
+            ExtraValues::Syms(values) => types::Column::Syms(values),
+            ExtraValues::Bytes(values) => types::Column::Bytes(values),
         },
     }
 }
 
-pub(crate) fn claim(view: &ClaimView) -> rank::Claim {
+pub(crate) fn with_claims<R>(views: &[&ClaimView], ask: impl FnOnce(&[rank::Claim<'_>]) -> R) -> R {
+    let requirements: Vec<Vec<rank::Requirement<'_>>> = views
+        .iter()
+        .map(|view| view.requirements.iter().map(requirement).collect())
+        .collect();
+    let claims: Vec<rank::Claim<'_>> = views
+        .iter()
+        .zip(&requirements)
+        .map(|(view, requirements)| claim(view, requirements))
+        .collect();
+    ask(&claims)
+}
+
+fn claim<'a>(view: &'a ClaimView, requirements: &'a [rank::Requirement<'a>]) -> rank::Claim<'a> {
     let ClaimView {
         nodepool,
         weight,
         candidates,
-        requirements,
+        requirements: _,
         pods,
         labels,
     } = view;
     rank::Claim {
         nodepool: *nodepool,
         weight: *weight,
-        candidates: candidates.clone(),
-        requirements: requirements.iter().map(requirement).collect(),
+        candidates,
+        requirements,
         pods: rank::PodsSummary {
             count: pods.count,
             cpu_milli: pods.cpu_milli,
@@ -147,11 +180,11 @@ pub(crate) fn claim(view: &ClaimView) -> rank::Claim {
             replicated: pods.replicated,
             expected_runtime: pods.expected_runtime_seconds,
         },
-        labels: labels.clone(),
+        labels,
     }
 }
 
-fn requirement(requirement: &ClaimRequirement) -> rank::Requirement {
+fn requirement(requirement: &ClaimRequirement) -> rank::Requirement<'_> {
     let ClaimRequirement {
         key,
         operator,
@@ -168,12 +201,15 @@ fn requirement(requirement: &ClaimRequirement) -> rank::Requirement {
             ClaimOperator::Greater => rank::Operator::Greater,
             ClaimOperator::Less => rank::Operator::Less,
         },
-        values: values.clone(),
+        values,
         min_values: *min_values,
     }
 }
 
-pub(crate) fn nodes(table: &native::NodeTable) -> consolidation::Nodes {
+pub(crate) fn with_nodes<R>(
+    table: &native::NodeTable,
+    ask: impl FnOnce(consolidation::Nodes<'_>) -> R,
+) -> R {
     let native::NodeTable {
         symbols,
         name,
@@ -193,28 +229,30 @@ pub(crate) fn nodes(table: &native::NodeTable) -> consolidation::Nodes {
         memory_requested_mib,
         extra,
     } = table;
-    consolidation::Nodes {
-        symbols: symbols.clone(),
-        name: name.clone(),
-        nodepool: nodepool.clone(),
-        instance_type: instance_type.clone(),
-        zone: zone.clone(),
-        capacity_type: capacity_type.clone(),
-        price: price.clone(),
-        age: age.clone(),
-        time_to_expiry: time_to_expiry.clone(),
-        pods: pods.clone(),
-        blocked_pods: blocked_pods.clone(),
-        disruption_cost: disruption_cost.clone(),
-        cpu_milli: cpu_milli.clone(),
-        cpu_requested_milli: cpu_requested_milli.clone(),
-        memory_mib: memory_mib.clone(),
-        memory_requested_mib: memory_requested_mib.clone(),
-        extra: extra.iter().map(extra_column).collect(),
-    }
+    let symbols = texts(symbols);
+    let extra: Vec<_> = extra.iter().map(extra_column).collect();
+    ask(consolidation::Nodes {
+        symbols: &symbols,
+        name,
+        nodepool,
+        instance_type,
+        zone,
+        capacity_type,
+        price,
+        age,
+        time_to_expiry,
+        pods,
+        blocked_pods,
+        disruption_cost,
+        cpu_milli,
+        cpu_requested_milli,
+        memory_mib,
+        memory_requested_mib,
+        extra: &extra,
+    })
 }
 
-pub(crate) fn proposed(proposed: &native::Move) -> consolidation::Move {
+pub(crate) fn proposed(proposed: &native::Move) -> consolidation::Move<'_> {
     let native::Move {
         kind,
         remove,
@@ -238,7 +276,7 @@ pub(crate) fn proposed(proposed: &native::Move) -> consolidation::Move {
             native::MoveKind::Drift => consolidation::MoveKind::Drift,
             native::MoveKind::Expire => consolidation::MoveKind::Expire,
         },
-        remove: remove.clone(),
+        remove,
         cost_before: *cost_before,
         cost_after: *cost_after,
         pods_moved: *pods_moved,
@@ -249,7 +287,7 @@ pub(crate) fn proposed(proposed: &native::Move) -> consolidation::Move {
         replacement_spot: *replacement_spot,
         recent_hour: *recent_hour,
         recent_day: *recent_day,
-        labels: labels.clone(),
+        labels,
     }
 }
 
@@ -272,34 +310,58 @@ pub(crate) fn verdict(verdict: consolidation::Verdict) -> native::Verdict {
     }
 }
 
-pub(crate) fn pool(pool: &native::BudgetPool) -> budgets::Pool {
+pub(crate) fn with_pools<R>(
+    pools: &[native::BudgetPool],
+    ask: impl FnOnce(&[budgets::Pool<'_>]) -> R,
+) -> R {
+    let parts: Vec<_> = pools
+        .iter()
+        .map(|it| {
+            let labels = it.labels.iter().map(|(k, v)| (k.as_str(), v.as_str()));
+            let declared = it.declared.iter().map(declared_budget);
+            (labels.collect::<Vec<_>>(), declared.collect::<Vec<_>>())
+        })
+        .collect();
+    let pools: Vec<budgets::Pool<'_>> = pools
+        .iter()
+        .zip(&parts)
+        .map(|(it, (labels, declared))| pool(it, labels, declared))
+        .collect();
+    ask(&pools)
+}
+
+fn pool<'a>(
+    pool: &'a native::BudgetPool,
+    labels: &'a [(&'a str, &'a str)],
+    declared: &'a [budgets::DeclaredBudget<'a>],
+) -> budgets::Pool<'a> {
     let native::BudgetPool {
         name,
-        labels,
+        labels: _,
         total,
         not_ready,
         deleting,
         disrupting,
         pending_pods,
-        declared,
+        declared: _,
         recent_hour,
         recent_day,
     } = pool;
     budgets::Pool {
-        name: name.clone(),
-        labels: labels.clone(),
+        name,
+        labels,
         total: *total,
         not_ready: *not_ready,
         deleting: *deleting,
-        disrupting: disrupting.clone(),
+        disrupting,
         pending_pods: *pending_pods,
-        declared: declared.iter().map(declared_budget).collect(),
+        declared,
         recent_hour: *recent_hour,
         recent_day: *recent_day,
     }
 }
 
-fn declared_budget(budget: &native::DeclaredBudget) -> budgets::DeclaredBudget {
+fn declared_budget(budget: &native::DeclaredBudget) -> budgets::DeclaredBudget<'_> {
     let native::DeclaredBudget {
         nodes,
         resolved,
@@ -318,7 +380,7 @@ fn declared_budget(budget: &native::DeclaredBudget) -> budgets::DeclaredBudget {
         }
     }
     budgets::DeclaredBudget {
-        nodes: nodes.clone(),
+        nodes,
         resolved: *resolved,
         active: *active,
         next_change: *next_change_seconds,

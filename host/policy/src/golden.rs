@@ -7,7 +7,7 @@ use scheduling::ranking::{
     RankRound,
 };
 
-use crate::answer::{self, BudgetsQuestion, NodesQuestion, RankQuestion};
+use crate::answer::{self, RankQuestion};
 use crate::call::{CallFailure, Grant, Session, call};
 use crate::convert;
 use crate::limits::{CallLimits, Kind};
@@ -33,18 +33,24 @@ pub(crate) fn try_out(
     };
     match kind {
         Kind::Rank => [6, ROWS_MANY].into_iter().try_for_each(|rows| {
-            let question = rank_question(&rank_round(rows));
-            probe.agree(|session| answer::rank(session, &question))
+            let round = rank_round(rows);
+            let claims: Vec<&ClaimView> = round.claims.iter().collect();
+            let question = RankQuestion {
+                context: &convert::rank_context(&round),
+                table: &round.table,
+                prior: &round.table.prior,
+                claims: &claims,
+            };
+            probe.agree(|session| answer::rank(session, question))
         }),
         Kind::Consolidation => [6, ROWS_MANY].into_iter().try_for_each(|rows| {
             let (round, moves) = consolidation_round(rows);
-            let question = nodes_question(&round, &moves);
-            probe.agree(|session| answer::order(session, &question))?;
-            probe.agree(|session| answer::judge(session, &question))
+            probe.agree(|session| answer::order(session, &round))?;
+            probe.agree(|session| answer::judge(session, &round, &moves))
         }),
         Kind::Budgets => {
-            let question = budgets_question(&budget_round());
-            probe.agree(|session| answer::allow(session, &question))
+            let round = budget_round();
+            probe.agree(|session| answer::allow(session, &round))
         }
     }
 }
@@ -75,32 +81,6 @@ pub(crate) fn try_rule(rule: &Rule, limits: CallLimits) -> Result<(), LoadError>
             during: "answering a sample question",
             failure,
         }),
-    }
-}
-
-pub(crate) fn rank_question(round: &RankRound) -> RankQuestion {
-    RankQuestion {
-        context: convert::context(&convert::rank_context(round)),
-        table: convert::offerings(&round.table, round.table.prior.clone()),
-        claims: round.claims.iter().map(convert::claim).collect(),
-    }
-}
-
-pub(crate) fn nodes_question(
-    round: &native::ConsolidationRound,
-    moves: &[native::Move],
-) -> NodesQuestion {
-    NodesQuestion {
-        context: convert::context(&round.context),
-        nodes: convert::nodes(&round.nodes),
-        moves: moves.iter().map(convert::proposed).collect(),
-    }
-}
-
-pub(crate) fn budgets_question(round: &native::BudgetRound) -> BudgetsQuestion {
-    BudgetsQuestion {
-        context: convert::context(&round.context),
-        pools: round.pools.iter().map(convert::pool).collect(),
     }
 }
 

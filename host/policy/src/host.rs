@@ -16,7 +16,7 @@ use crate::engine::{Ticker, engine};
 use crate::golden;
 use crate::limits::{CallLimits, Kind, Limits};
 use crate::linker::{State, linker};
-use crate::module::{LoadError, Module, digest};
+use crate::module::{LoadError, Module, check_functions, digest};
 use crate::recording::Recording;
 use crate::records::{CallRecord, PolicyEvent, PolicyStatistics, Records, ShadowDifference};
 use crate::registry::{Active, BindingStatus, Bound, Program, Registry, Swaps, bound};
@@ -252,19 +252,21 @@ impl Inner {
             });
         }
         // A built-in carried by a ConfigMap is not trusted for that: the two are kept apart.
-        let known = self.registry().module(&digest(bytes));
-        if let Some(module) = known.filter(|module| module.is_trusted == is_trusted) {
-            return Ok(module);
+        let known = self.registry().module(&digest(bytes), is_trusted);
+        if let Some(known) = known {
+            return known;
         }
-        let module = if is_trusted {
-            Module::compile(&self.linker, bytes, true)?
+        let loaded = if is_trusted {
+            Module::compile(&self.linker, bytes, true)
         } else {
-            self.compilers
-                .compile(&self.linker, bytes, self.limits.compile)?
+            check_functions(bytes, self.limits.function_bytes_max).and_then(|()| {
+                self.compilers
+                    .compile(&self.linker, bytes, self.limits.compile)
+            })
         };
-        let module = Arc::new(module);
-        self.registry().keep_module(&module);
-        Ok(module)
+        let loaded = loaded.map(Arc::new);
+        self.registry().keep_module(bytes, &loaded);
+        loaded
     }
 
     /// Everything that comes before a policy may decide.

@@ -7,9 +7,10 @@ use std::time::{Duration, Instant};
 
 use scheduling::ranking::ClaimView;
 
-use crate::answer;
+use crate::answer::{self, RankQuestion};
 use crate::binding::BindingKey;
 use crate::call::{CallFailure, Grant, Session, call};
+use crate::convert;
 use crate::golden;
 use crate::host::PolicyHost;
 use crate::limits::{CallLimits, Kind};
@@ -152,23 +153,25 @@ impl PolicyHost {
             session.configure(config)?;
             let time = match kind {
                 Kind::Rank => {
-                    let question = golden::rank_question(&golden::pool_round(rows));
-                    repeated(session, |session| {
-                        answer::rank(session, &question).map(drop)
-                    })
+                    let round = golden::pool_round(rows);
+                    let claims: Vec<&ClaimView> = round.claims.iter().collect();
+                    let question = RankQuestion {
+                        context: &convert::rank_context(&round),
+                        table: &round.table,
+                        prior: &round.table.prior,
+                        claims: &claims,
+                    };
+                    repeated(session, |session| answer::rank(session, question).map(drop))
                 }
                 Kind::Consolidation => {
                     let (round, moves) = golden::consolidation_round(rows);
-                    let question = golden::nodes_question(&round, &moves);
                     repeated(session, |session| {
-                        answer::judge(session, &question).map(drop)
+                        answer::judge(session, &round, &moves).map(drop)
                     })
                 }
                 Kind::Budgets => {
-                    let question = golden::budgets_question(&golden::many_pools(rows));
-                    repeated(session, |session| {
-                        answer::allow(session, &question).map(drop)
-                    })
+                    let round = golden::many_pools(rows);
+                    repeated(session, |session| answer::allow(session, &round).map(drop))
                 }
             }?;
             Ok((time, session.memory_bytes()))

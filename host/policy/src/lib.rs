@@ -24,6 +24,7 @@ mod inspect;
 mod limits;
 mod linker;
 mod module;
+mod random;
 mod recording;
 mod records;
 mod registry;

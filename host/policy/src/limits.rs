@@ -63,6 +63,8 @@ pub struct Limits {
     pub compile: Duration,
     /// Size of an uncompressed component.
     pub component_bytes_max: usize,
+    /// Size of one function of a component: compiling takes longer than in proportion to it.
+    pub function_bytes_max: usize,
     /// Linear memory of an instance.
     pub memory_bytes_max: usize,
     /// What one answer may make the host allocate.
@@ -86,6 +88,7 @@ impl Default for Limits {
             load: call(200, 1000),
             compile: Duration::from_secs(30),
             component_bytes_max: 16 << 20,
+            function_bytes_max: 256 << 10,
             memory_bytes_max: 64 << 20,
             answer_bytes_max: 32 << 20,
             quarantine_failures: 3,

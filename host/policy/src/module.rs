@@ -3,6 +3,8 @@
 //! All of this happens off the decision path. What a binding needs beyond it (sample questions) is in
 //! `golden.rs`.
 
+mod functions;
+
 use std::fmt::Write as _;
 use std::time::Duration;
 
@@ -50,6 +52,14 @@ pub enum LoadError {
         /// The limit.
         bytes_max: usize,
     },
+    /// Has a function that would keep a compiler busy.
+    #[error("a function of {bytes} bytes, and a function may have {bytes_max}; split it")]
+    FunctionTooLarge {
+        /// Of the largest function.
+        bytes: usize,
+        /// The limit.
+        bytes_max: usize,
+    },
     /// Not a valid component.
     #[error("not a valid component: {0}")]
     Invalid(String),
@@ -90,11 +100,30 @@ pub enum LoadError {
 }
 
 impl LoadError {
+    /// Whether the same bytes are refused again, whatever the machine is busy with.
+    pub(crate) fn is_final(&self) -> bool {
+        match self {
+            Self::TooLarge { .. }
+            | Self::FunctionTooLarge { .. }
+            | Self::Invalid(_)
+            | Self::Import(_)
+            | Self::World { .. } => true,
+            Self::Digest { .. }
+            | Self::CompileTimeout(_)
+            | Self::CompilersBusy
+            | Self::Tried { .. }
+            | Self::Config(_)
+            | Self::Rule(_)
+            | Self::NotDeterministic(_) => false,
+        }
+    }
+
     /// CamelCase word for the status.
     pub fn reason(&self) -> &'static str {
         match self {
             Self::Digest { .. } => "DigestMismatch",
             Self::TooLarge { .. } => "TooLarge",
+            Self::FunctionTooLarge { .. } => "FunctionTooLarge",
             Self::Invalid(_) => "InvalidComponent",
             Self::CompileTimeout(_) => "CompileTimeout",
             Self::CompilersBusy => "CompilersBusy",
@@ -105,6 +134,14 @@ impl LoadError {
             Self::Rule(_) => "InvalidRule",
             Self::NotDeterministic(_) => "NotDeterministic",
         }
+    }
+}
+
+/// Refuses what would take a compiler long.
+pub(crate) fn check_functions(component: &[u8], bytes_max: usize) -> Result<(), LoadError> {
+    match functions::largest_bytes(component) {
+        bytes if bytes > bytes_max => Err(LoadError::FunctionTooLarge { bytes, bytes_max }),
+        _ => Ok(()),
     }
 }
 

@@ -9,8 +9,11 @@ use std::sync::{Arc, Weak};
 
 use crate::binding::{Authority, Binding, BindingKey, Mode, OnFailure};
 use crate::limits::{Kind, Limits};
-use crate::module::Module;
+use crate::module::{LoadError, Module, digest};
 use crate::rule::Rule;
+
+/// Refused components whose reasons are kept.
+const REFUSED_MAX: usize = 16;
 
 /// Where a binding stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -147,17 +150,43 @@ pub(crate) struct Registry {
     pub(crate) swaps: Swaps,
     /// The same bytes are compiled once while anybody uses them.
     modules: BTreeMap<String, Weak<Module>>,
+    latest: Option<Arc<Module>>,
+    /// The latest components that nobody need compile again to refuse them.
+    refused: VecDeque<(String, LoadError)>,
 }
 
 impl Registry {
-    pub(crate) fn module(&self, digest: &str) -> Option<Arc<Module>> {
-        self.modules.get(digest).and_then(Weak::upgrade)
+    /// What is known of a component: compiled and in use, just compiled, or refused before.
+    pub(crate) fn module(
+        &self,
+        digest: &str,
+        is_trusted: bool,
+    ) -> Option<Result<Arc<Module>, LoadError>> {
+        let refused = self.refused.iter().find(|(known, _)| known == digest);
+        match refused {
+            Some((_, error)) => Some(Err(error.clone())),
+            None => {
+                let module = self.modules.get(digest).and_then(Weak::upgrade);
+                module.filter(|it| it.is_trusted == is_trusted).map(Ok)
+            }
+        }
     }
 
-    pub(crate) fn keep_module(&mut self, module: &Arc<Module>) {
-        self.modules.retain(|_, module| module.strong_count() > 0);
-        self.modules
-            .insert(module.digest.clone(), Arc::downgrade(module));
+    pub(crate) fn keep_module(&mut self, bytes: &[u8], loaded: &Result<Arc<Module>, LoadError>) {
+        match loaded {
+            Ok(module) => {
+                self.modules.retain(|_, module| module.strong_count() > 0);
+                self.modules
+                    .insert(module.digest.clone(), Arc::downgrade(module));
+                // Who looks at a component before binding it compiles it once.
+                self.latest = Some(Arc::clone(module));
+            }
+            Err(error) if error.is_final() => {
+                self.refused.truncate(REFUSED_MAX - 1);
+                self.refused.push_front((digest(bytes), error.clone()));
+            }
+            Err(_) => {}
+        }
     }
 
     /// Puts a loaded binding in charge.

@@ -2,7 +2,10 @@
 //!
 //! The host breaks ties (newer generation, then name), so nothing here may try to.
 
-use guest_sdk::{Offering, Policy, RankPolicy, RankRound, Settings};
+use guest_sdk::{
+    Claim, Context, Offering, Offerings, Policy, PolicyError, RankPolicy, RankRound, Ranking,
+    Settings,
+};
 
 /// The price, or what an earlier policy of the chain made of it.
 #[derive(Debug)]
@@ -20,6 +23,17 @@ impl Policy for DefaultRank {
 impl RankPolicy for DefaultRank {
     fn cost(&self, offering: &Offering<'_>, _round: &RankRound<'_>) -> f64 {
         offering.prior()
+    }
+
+    // The same for all rows at once: this runs before every solve.
+    fn rank(
+        &self,
+        _context: &Context,
+        offerings: &Offerings,
+        claims: &[Claim],
+    ) -> Result<Vec<Ranking>, PolicyError> {
+        let ranked = claims.iter().map(|it| it.ranked_by(&offerings.prior));
+        Ok(ranked.collect())
     }
 }
 

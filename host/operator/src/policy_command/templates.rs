@@ -57,7 +57,8 @@ pub(super) mod rust {
 
     pub(crate) const CARGO: &str =
         include_str!("../../../../guest-sdk/templates/rust/Cargo.toml.in");
-    const SDK: [(&str, &str); 11] = files!("guest-sdk/src":
+    const SDK: [(&str, &str); 12] = files!("guest-sdk/src":
+        "allocator.rs",
         "budgets.rs",
         "config.rs",
         "config/json.rs",

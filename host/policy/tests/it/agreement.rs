@@ -11,32 +11,24 @@ use guest_sdk::testing::{Harness, OfferingRow};
 use prefer_arm64::PreferArm64;
 use scheduling::ranking::{OfferingTable, PriceRank, RankHook, RankRound};
 
+use crate::random::Random;
 use crate::support::{builtin, host, round};
 
-const ROUNDS: u64 = 200;
+/// Generated inputs of each kind. A build without optimization is for correctness, and spends its time elsewhere.
+pub(crate) const ROUNDS: usize = if cfg!(debug_assertions) { 500 } else { 10_000 };
 
-/// splitmix64: the same rounds on every machine.
-pub(crate) struct Random(pub(crate) u64);
+/// What tests draw beside single numbers.
+pub(crate) trait Draw: Sized {
+    fn amount(&mut self) -> f64;
 
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut it = self.0;
-        it = (it ^ (it >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        it = (it ^ (it >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        it ^ (it >> 31)
-    }
-
-    pub(crate) fn below(&mut self, bound: u32) -> u32 {
-        u32::try_from(self.next() % u64::from(bound)).unwrap()
-    }
-
-    pub(crate) fn amount(&mut self) -> f64 {
-        f64::from(self.below(4001)) / 1000.0
-    }
-
-    pub(crate) fn many<T>(&mut self, count: u32, mut one: impl FnMut(&mut Self) -> T) -> Vec<T> {
+    fn many<T>(&mut self, count: u32, mut one: impl FnMut(&mut Self) -> T) -> Vec<T> {
         (0..count).map(|_| one(self)).collect()
+    }
+}
+
+impl Draw for Random {
+    fn amount(&mut self) -> f64 {
+        f64::from(self.below(4001)) / 1000.0
     }
 }
 
@@ -200,7 +192,7 @@ fn context() -> Context {
 #[test]
 fn the_default_components_answer_as_the_native_defaults_do() {
     let host = host();
-    let mut random = Random(1);
+    let mut random = Random::new(1);
     for _ in 0..ROUNDS {
         let round = rank_round(&mut random);
         assert_eq!(host.rank(&round).rankings, PriceRank.rank(&round).rankings);
@@ -234,7 +226,7 @@ fn a_policy_answers_the_same_natively() {
     let host = host();
     host.apply(&builtin("graviton-first", "rank", "prefer-arm64"));
     let native = Harness::<PreferArm64>::new("").unwrap();
-    let mut random = Random(2);
+    let mut random = Random::new(2);
     for _ in 0..ROUNDS {
         let mut round = rank_round(&mut random);
         round.claims.truncate(1);

@@ -270,6 +270,7 @@ fn a_flood_of_lines_is_cut_and_the_answer_counts() {
 fn a_module_that_takes_long_to_compile_is_given_up() {
     let host = PolicyHost::new(Limits {
         compile: std::time::Duration::from_millis(1),
+        function_bytes_max: usize::MAX,
         ..Limits::default()
     })
     .unwrap();
@@ -278,6 +279,17 @@ fn a_module_that_takes_long_to_compile_is_given_up() {
     assert_eq!(status.reason, "CompileTimeout", "{status:?}");
     assert!(started.elapsed() < std::time::Duration::from_secs(5));
     check_default_decides(&host, "compile bomb");
+}
+
+#[test]
+fn a_function_that_would_keep_a_compiler_busy_is_refused_unseen() {
+    let host = host();
+    let bomb = module("bomb", "rank", crate::guests::compile_bomb());
+    for _ in 0..2 {
+        let status = host.apply(&bomb);
+        assert_eq!(status.reason, "FunctionTooLarge", "{status:?}");
+        check_default_decides(&host, "compile bomb");
+    }
 }
 
 #[test]

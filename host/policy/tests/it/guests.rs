@@ -58,6 +58,10 @@ pub(crate) const ALWAYS: &str = "(i32.const 1)";
 /// The sample questions of loading have six rows and more, the tests' round has two.
 pub(crate) const AT_WORK: &str = "(i32.eq (call $rows (local.get $args)) (i32.const 2))";
 
+/// The samples have six rows and 1,200.
+const IN_A_CLUSTER: &str = "(i32.and (i32.ne (call $rows (local.get $args)) (i32.const 6)) \
+    (i32.ne (call $rows (local.get $args)) (i32.const 1200)))";
+
 pub(crate) const TRAP: &str = "unreachable";
 pub(crate) const LOOP: &str = "(loop $for_ever (br $for_ever)) (i32.const 0)";
 pub(crate) const NAN: &str = "(memory.fill (i32.const 524288) (i32.const 255) (i32.const 65536)) \
@@ -151,6 +155,15 @@ const COMMITTED_AT_WORK: [(&str, &str); 3] = [
     ("endless-at-work", LOOP),
 ];
 
+/// Guests that pass the samples and misbehave in a cluster, whose tables have other sizes.
+const COMMITTED_IN_A_CLUSTER: [(&str, &str); 5] = [
+    ("trap-in-a-cluster", TRAP),
+    ("endless-in-a-cluster", LOOP),
+    ("nan-in-a-cluster", NAN),
+    ("short-in-a-cluster", SHORT),
+    ("flood-in-a-cluster", LOG_FLOOD),
+];
+
 pub(crate) const ENDLESS_START: &str = "(func $init (loop $for_ever (br $for_ever))) (start $init)";
 pub(crate) const TRAPPING_START: &str = "(func $init unreachable) (start $init)";
 
@@ -161,16 +174,42 @@ pub(crate) fn compile_bomb() -> Vec<u8> {
     component(&(branches.repeat(20_000) + "unreachable"), ALWAYS, "")
 }
 
+/// What is no policy of this interface, and what would be long in compiling.
+fn foreign() -> [(String, Vec<u8>); 5] {
+    let text = |text: &str| wat::parse_str(text).unwrap();
+    [
+        ("core-module.wasm", text("(module)")),
+        ("nothing.wasm", text("(component)")),
+        (
+            "other-world.wasm",
+            text(r#"(component (import "wasi:cli/environment@0.2.0" (instance)))"#),
+        ),
+        (
+            "other-version.wasm",
+            text(r#"(component (import "mortise:policy/host@0.2.0" (instance)))"#),
+        ),
+        (
+            "compile-bomb.wasm.zst",
+            zstd::encode_all(&compile_bomb()[..], 19).unwrap(),
+        ),
+    ]
+    .map(|(name, bytes)| (format!("tests/guests/{name}"), bytes))
+}
+
 fn committed() -> Vec<(String, Vec<u8>)> {
     let always = COMMITTED.map(|(name, body, start)| (name, component(body, ALWAYS, start)));
     let at_work = COMMITTED_AT_WORK.map(|(name, body)| (name, component(body, AT_WORK, "")));
+    let in_a_cluster =
+        COMMITTED_IN_A_CLUSTER.map(|(name, body)| (name, component(body, IN_A_CLUSTER, "")));
     let flood = ("log-flood", component(LOG_FLOOD, ALWAYS, ""));
     let proper = ("proper", component(TRAP, "(i32.const 0)", ""));
     always
         .into_iter()
         .chain(at_work)
+        .chain(in_a_cluster)
         .chain([flood, proper])
         .map(|(name, bytes)| (format!("tests/guests/{name}.wasm"), bytes))
+        .chain(foreign())
         .collect()
 }
 

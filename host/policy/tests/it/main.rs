@@ -7,6 +7,9 @@ mod bad_modules;
 mod bindings;
 mod freshness;
 mod guests;
+#[path = "../../src/random.rs"]
+mod random;
 mod rules;
+mod scenarios;
 mod shelf;
 mod support;

@@ -13,10 +13,10 @@ use guest_sdk::{
 use policy::{BindingState, PolicyHost};
 use scheduling::ranking::{ClaimView, OfferingTable, PriceRank, RankHook, RankRound};
 
-use crate::agreement::Random;
+use crate::agreement::{Draw, ROUNDS};
+use crate::random::Random;
 use crate::support::{builtin, host};
 
-const ROUNDS: usize = 250;
 const TYPES: [&str; 5] = [
     "m7i.large",
     "m7g.large",
@@ -35,18 +35,13 @@ fn bound(name: &str, kind: &str, config: &str) -> PolicyHost {
     host
 }
 
-fn pick<T: Copy>(random: &mut Random, among: &[T]) -> T {
-    let count = u32::try_from(among.len()).unwrap();
-    among[usize::try_from(random.below(count)).unwrap()]
-}
-
 fn offering_rows(random: &mut Random) -> Vec<OfferingRow<'static>> {
     let rows = 1 + random.below(40);
     random.many(rows, |random| {
-        let instance_type = pick(random, &TYPES);
+        let instance_type = random.among(&TYPES);
         OfferingRow {
             instance_type,
-            zone: pick(random, &ZONES),
+            zone: random.among(&ZONES),
             arch: if instance_type.contains("7g.") {
                 "arm64"
             } else {
@@ -59,7 +54,7 @@ fn offering_rows(random: &mut Random) -> Vec<OfferingRow<'static>> {
             memory_mib: random.below(64_000),
             gpus: 0,
             ice_count: random.below(3),
-            ice_age: pick(random, &[u32::MAX, 30, 600, 1234, 4000]),
+            ice_age: random.among(&[u32::MAX, 30, 600, 1234, 4000]),
             interruption_rate: random.amount() - 0.5,
             in_use: random.below(5),
         }
@@ -91,10 +86,19 @@ fn table(from: &Offerings) -> OfferingTable {
     }
 }
 
+/// As the host gives them: ordered, with the reason in words.
+fn exclusions(ranking: &guest_sdk::Ranking) -> Vec<(u32, String)> {
+    let reasons = ranking.excluded_reason.iter();
+    let reasons = reasons.map(|it| ranking.reasons[usize::try_from(*it).unwrap()].clone());
+    let mut exclusions: Vec<_> = ranking.excluded.iter().copied().zip(reasons).collect();
+    exclusions.sort();
+    exclusions
+}
+
 fn check_rank<P: RankPolicy>(name: &str, config: &str) {
     let host = bound(name, "rank", config);
     let native = Harness::<P>::new(config).unwrap();
-    let mut random = Random(3);
+    let mut random = Random::new(3);
     let mut changed = 0;
     for _ in 0..ROUNDS {
         let offerings = offerings(&offering_rows(&mut random));
@@ -122,33 +126,56 @@ fn check_rank<P: RankPolicy>(name: &str, config: &str) {
         let found = host.rank(&round).rankings;
         for (found, expected) in found.iter().zip(&expected) {
             assert_eq!(found.scores, expected.scores, "{name}");
+            assert_eq!(found.excluded, exclusions(expected), "{name}");
+            assert_eq!(found.note, expected.note, "{name}");
         }
         changed += usize::from(found != PriceRank.rank(&round).rankings);
     }
-    assert!(changed > ROUNDS / 2, "{name} changes nothing");
+    assert_eq!(name == "default-rank", changed == 0, "{name}");
+    assert!(
+        name == "default-rank" || changed > ROUNDS / 2,
+        "{name} changes nothing"
+    );
     let failed: Vec<_> = host.drain_events();
     assert!(failed.is_empty(), "{failed:?}");
 }
 
-#[test]
-fn rank_policies_agree_with_themselves() {
-    check_rank::<prefer_arm64::PreferArm64>("prefer-arm64", "");
-    check_rank::<perf_price::PerfPrice>(
-        "perf-price",
-        r#"{"performance": {"m7g": 1.25, "m7i": 1.15}}"#,
-    );
-    check_rank::<ordered::Ordered>(
-        "ordered",
-        r#"{"tiers": [["m7g", "spot"], ["us-east-1b", "amd64"], ["c7g.xlarge"]]}"#,
-    );
-    check_rank::<node_overhead::NodeOverhead>("node-overhead", r#"{"perCpu": 0.003}"#);
-    check_rank::<zone_balance::ZoneBalance>("zone-balance", r#"{"weight": 0.37}"#);
-    check_rank::<spot_risk::SpotRisk>("spot-risk", "");
-    check_rank::<commit_ledger::CommitLedger>(
-        "commit-ledger",
-        r#"{"commitments": [{"family": "m7g", "nodes": 50, "discount": 0.4}]}"#,
-    );
-    check_rank::<prefer_return::PreferReturn>("prefer-return", "");
+/// A test for each policy, so that they run side by side.
+macro_rules! agree_with_themselves {
+    ($check:ident: $($test:ident = $policy:ty, $name:literal, $config:literal;)+) => {
+        $(#[test]
+        fn $test() {
+            $check::<$policy>($name, $config);
+        })+
+    };
+}
+
+agree_with_themselves! { check_rank:
+    default_rank_agrees_with_itself = default_rank::DefaultRank, "default-rank", "";
+    prefer_arm64_agrees_with_itself = prefer_arm64::PreferArm64, "prefer-arm64", "";
+    perf_price_agrees_with_itself = perf_price::PerfPrice, "perf-price",
+        r#"{"performance": {"m7g": 1.25, "m7i": 1.15}}"#;
+    ordered_agrees_with_itself = ordered::Ordered, "ordered",
+        r#"{"tiers": [["m7g", "spot"], ["us-east-1b", "amd64"], ["c7g.xlarge"]]}"#;
+    node_overhead_agrees_with_itself = node_overhead::NodeOverhead, "node-overhead", r#"{"perCpu": 0.003}"#;
+    zone_balance_agrees_with_itself = zone_balance::ZoneBalance, "zone-balance", r#"{"weight": 0.37}"#;
+    spot_risk_agrees_with_itself = spot_risk::SpotRisk, "spot-risk", "";
+    commit_ledger_agrees_with_itself = commit_ledger::CommitLedger, "commit-ledger",
+        r#"{"commitments": [{"family": "m7g", "nodes": 50, "discount": 0.4}]}"#;
+    prefer_return_agrees_with_itself = prefer_return::PreferReturn, "prefer-return", "";
+}
+
+agree_with_themselves! { check_consolidation:
+    balanced_k_agrees_with_itself = balanced_k::BalancedK, "balanced-k", r#"{"k": 1.5}"#;
+    payback_agrees_with_itself = payback::Payback, "payback", "";
+    utilization_threshold_agrees_with_itself =
+        utilization_threshold::UtilizationThreshold, "utilization-threshold", "";
+    soft_expiry_agrees_with_itself = soft_expiry::SoftExpiry, "soft-expiry", "";
+}
+
+agree_with_themselves! { check_budgets:
+    rate_budget_agrees_with_itself = rate_budget::RateBudget, "rate-budget", r#"{"perHour": 4, "perDay": 20}"#;
+    canary_rollout_agrees_with_itself = canary_rollout::CanaryRollout, "canary-rollout", "";
 }
 
 fn node_table(from: &Nodes) -> NodeTable {
@@ -187,7 +214,7 @@ fn generated_nodes(random: &mut Random) -> Nodes {
     let rows = 1 + random.below(20);
     let policies = ["WhenEmpty", "WhenEmptyOrUnderutilized", "Balanced"];
     let rows = random.many(rows, |random| NodeRow {
-        consolidation_policy: pick(random, &policies),
+        consolidation_policy: random.among(&policies),
         price: random.amount(),
         disruption_cost: random.amount() * 5.0,
         age: random.below(3_000_000),
@@ -197,7 +224,7 @@ fn generated_nodes(random: &mut Random) -> Nodes {
     table.cpu_requested_milli = rows.iter().map(|_| random.below(4000)).collect();
     table.time_to_expiry = rows
         .iter()
-        .map(|_| pick(random, &[u32::MAX, 600, 9000]))
+        .map(|_| random.among(&[u32::MAX, 600, 9000]))
         .collect();
     table
 }
@@ -205,7 +232,7 @@ fn generated_nodes(random: &mut Random) -> Nodes {
 fn check_consolidation<P: ConsolidationPolicy>(name: &str, config: &str) {
     let host = bound(name, "consolidation", config);
     let native = Harness::<P>::new(config).unwrap();
-    let mut random = Random(4);
+    let mut random = Random::new(4);
     let kinds = [
         (guest_sdk::MoveKind::Empty, MoveKind::Empty),
         (guest_sdk::MoveKind::Delete, MoveKind::Delete),
@@ -215,7 +242,7 @@ fn check_consolidation<P: ConsolidationPolicy>(name: &str, config: &str) {
     let mut rejected = 0;
     for _ in 0..ROUNDS {
         let table = generated_nodes(&mut random);
-        let (theirs, kind) = pick(&mut random, &kinds);
+        let (theirs, kind) = kinds[usize::try_from(random.below(4)).unwrap()];
         let removed = random.many(2, |random| random.below(table.rows()));
         let (before, after) = (random.amount(), random.amount() / 2.0);
         let guest_move = proposed(theirs, &removed, before, after);
@@ -270,18 +297,10 @@ fn context() -> Context {
     }
 }
 
-#[test]
-fn consolidation_policies_agree_with_themselves() {
-    check_consolidation::<balanced_k::BalancedK>("balanced-k", r#"{"k": 1.5}"#);
-    check_consolidation::<payback::Payback>("payback", "");
-    check_consolidation::<utilization_threshold::UtilizationThreshold>("utilization-threshold", "");
-    check_consolidation::<soft_expiry::SoftExpiry>("soft-expiry", "");
-}
-
 fn check_budgets<P: BudgetPolicy>(name: &str, config: &str) {
     let host = bound(name, "budgets", config);
     let native = Harness::<P>::new(config).unwrap();
-    let mut random = Random(5);
+    let mut random = Random::new(5);
     for _ in 0..ROUNDS {
         let declared = random.below(10);
         let mut guest_pool = pool("web", random.below(100), &[declared]);
@@ -329,10 +348,4 @@ fn check_budgets<P: BudgetPolicy>(name: &str, config: &str) {
         }
     }
     assert!(host.drain_events().is_empty());
-}
-
-#[test]
-fn budget_policies_agree_with_themselves() {
-    check_budgets::<rate_budget::RateBudget>("rate-budget", r#"{"perHour": 4, "perDay": 20}"#);
-    check_budgets::<canary_rollout::CanaryRollout>("canary-rollout", "");
 }

@@ -1,0 +1,102 @@
+//! How large the functions of a component are, before anybody compiles them.
+//!
+//! A compiler takes time that grows faster than a function: a body of half a megabyte, which is a few hundred
+//! bytes packed, keeps it busy for seconds. Bytes that are no component have no functions; they are somebody
+//! else's to refuse.
+
+const PREAMBLE_BYTES: usize = 8;
+/// The byte after the version: a module, or a component.
+const LAYER: usize = 6;
+/// Sections of a module.
+const CODE: u8 = 10;
+/// Sections of a component.
+const CORE_MODULE: u8 = 1;
+const COMPONENT: u8 = 4;
+/// Components within components; more is nothing that a tool makes.
+const DEPTH_MAX: u32 = 8;
+
+/// Bytes of the largest function body.
+pub(super) fn largest_bytes(component: &[u8]) -> usize {
+    largest(component, DEPTH_MAX).unwrap_or(0)
+}
+
+fn largest(bytes: &[u8], depth: u32) -> Option<usize> {
+    let is_component = *bytes.get(LAYER)? == 1;
+    let mut rest = Reader(bytes.get(PREAMBLE_BYTES..)?);
+    let mut most = 0;
+    while let Some(id) = rest.byte() {
+        let section = rest.block()?;
+        let found = match (is_component, id) {
+            (false, CODE) => largest_body(section),
+            (true, CORE_MODULE | COMPONENT) if depth > 0 => largest(section, depth - 1),
+            _ => None,
+        };
+        most = most.max(found.unwrap_or(0));
+    }
+    Some(most)
+}
+
+fn largest_body(section: &[u8]) -> Option<usize> {
+    let mut rest = Reader(section);
+    let count = rest.number()?;
+    let mut most = 0;
+    for _ in 0..count {
+        most = most.max(rest.block()?.len());
+    }
+    Some(most)
+}
+
+struct Reader<'a>(&'a [u8]);
+
+impl<'a> Reader<'a> {
+    fn byte(&mut self) -> Option<u8> {
+        let (first, rest) = self.0.split_first()?;
+        self.0 = rest;
+        Some(*first)
+    }
+
+    /// LEB128 of 32 bits.
+    fn number(&mut self) -> Option<usize> {
+        let mut value = 0_u64;
+        for shift in [0, 7, 14, 21, 28] {
+            let byte = self.byte()?;
+            value |= u64::from(byte & 0x7f) << shift;
+            if byte & 0x80 == 0 {
+                return usize::try_from(value).ok();
+            }
+        }
+        None
+    }
+
+    /// So many bytes as a number before them says.
+    fn block(&mut self) -> Option<&'a [u8]> {
+        let length = self.number()?;
+        let (block, rest) = self.0.split_at_checked(length)?;
+        self.0 = rest;
+        Some(block)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::largest_bytes;
+
+    #[test]
+    fn the_largest_body_of_nested_modules_counts() {
+        let small = wat::parse_str("(module (func) (func (drop (i32.const 7))))").unwrap();
+        assert_eq!(largest_bytes(&small), 5);
+        let nested = "(component (core module (func)) (component (core module (func (drop (i32.const 7))))))";
+        assert_eq!(largest_bytes(&wat::parse_str(nested).unwrap()), 5);
+    }
+
+    #[test]
+    fn what_is_no_component_has_no_functions() {
+        for bytes in [
+            &b""[..],
+            b"\0asm",
+            b"\0asm\x0d\0\x01\0\x01\xff\xff\xff\xff\xff",
+        ] {
+            assert_eq!(largest_bytes(bytes), 0);
+        }
+    }
+}
