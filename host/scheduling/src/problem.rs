@@ -211,7 +211,7 @@ impl Default for Options {
             ignores_devices: true,
             default_spread: Arc::default(),
             plans_max: 8,
-            nodes_tolerance: 0.005,
+            nodes_tolerance: 0.01,
         }
     }
 }

@@ -17,7 +17,6 @@ const LANES: usize = 16;
 pub(super) struct Kind {
     pub(super) class: usize,
     pub(super) requests: Amounts,
-    worth: f32,
     /// Positions in [`Board::items`].
     pub(super) items: Range<usize>,
     slot: usize,
@@ -50,6 +49,8 @@ pub(super) struct Board {
 pub(super) struct Left {
     /// By position among all items.
     pub(super) remaining: Vec<usize>,
+    /// Dollars an hour that one pod is worth, by position among all items.
+    pub(super) worths: Vec<f64>,
     /// Worth of each kind that has pods left, else zero.
     worth: Vec<f32>,
     /// The same without what the node being filled cannot take.
@@ -86,15 +87,9 @@ impl Board {
                 board.kind_of.push(kind);
                 continue;
             }
-            #[expect(
-                clippy::cast_possible_truncation,
-                reason = "worths are compared, not summed"
-            )]
-            let worth = item.worth as f32;
             board.kinds.push(Kind {
                 class,
                 requests: item.requests.clone(),
-                worth: worth.max(f32::MIN_POSITIVE),
                 items: at..at + 1,
                 slot: board.cpu.len(),
             });
@@ -125,6 +120,7 @@ impl Board {
     pub(super) fn left(&self, all: &Items) -> Left {
         let mut left = Left {
             remaining: vec![0; all.items.len()],
+            worths: all.items.iter().map(|item| item.worth).collect(),
             worth: vec![0.0; self.cpu.len()],
             value: vec![0.0; self.cpu.len()],
             open: Vec::new(),
@@ -142,8 +138,26 @@ impl Board {
             && let Ok(at) = self.items.binary_search(&item)
         {
             let kind = &self.kinds[self.kind_of[at]];
-            left.worth[kind.slot] = kind.worth;
+            left.worth[kind.slot] = rounded(left.worths[item]);
         }
+    }
+
+    /// Makes the pods of each kind worth so many times what they were at first.
+    pub(super) fn reprice(&self, ground: &Ground<'_>, left: &mut Left, times: &[f64]) {
+        for (kind, times) in self.kinds.iter().zip(times) {
+            for item in &self.items[kind.items.clone()] {
+                left.worths[*item] = ground.items[*item].worth * times;
+                if left.remaining[*item] > 0 {
+                    left.worth[kind.slot] = rounded(left.worths[*item]);
+                }
+            }
+        }
+    }
+
+    /// The kind of an item of the board.
+    pub(super) fn kind_of(&self, item: usize) -> Option<usize> {
+        let at = self.items.binary_search(&item).ok()?;
+        Some(self.kind_of[at])
     }
 
     /// Pods of an item have a place.
@@ -255,6 +269,16 @@ impl Board {
             }
         }
     }
+}
+
+/// A worth as the columns hold it: never zero, which stands for none left.
+fn rounded(worth: f64) -> f32 {
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "worths are compared, not summed"
+    )]
+    let worth = worth as f32;
+    worth.max(f32::MIN_POSITIVE)
 }
 
 /// How a node's room looks at pods.

@@ -141,7 +141,12 @@ pub(super) fn fill(
     }
     filler.put(target.seed, seeds);
     filler.run(board, left, sets);
-    Some(filler.filling)
+    let mut filling = filler.filling;
+    let picks = filling.picks.iter();
+    filling.worth = picks
+        .map(|(item, count)| left.worths[*item] * *count as f64)
+        .sum();
+    Some(filling)
 }
 
 /// Whether these pods may all share a node of the row.
@@ -243,7 +248,7 @@ impl<'a> Filler<'a> {
             }
             super::vocabulary::add_times(&mut self.room, &item.requests, 1);
             let better = board
-                .greatest(left, &self.room, item.worth)
+                .greatest(left, &self.room, left.worths[out])
                 .and_then(|kind| {
                     let of_kind = &board.kinds[kind];
                     let open = self.ground.classes[of_kind.class].open[pool];
@@ -272,7 +277,6 @@ impl<'a> Filler<'a> {
         let item = &self.ground.items[*item];
         *count -= 1;
         super::vocabulary::add_times(&mut self.room, &item.requests, 1);
-        self.filling.worth -= item.worth;
     }
 
     /// How many of an item's remaining pods may still join.
@@ -374,7 +378,6 @@ impl<'a> Filler<'a> {
                 .or_default()
                 .extend(volumes.iter().cloned());
         }
-        self.filling.worth += item.worth * times as f64;
         let picks = &mut self.filling.picks;
         if let Some(pick) = picks.iter_mut().find(|(known, _)| *known == index) {
             pick.1 += times;

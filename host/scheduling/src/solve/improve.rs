@@ -5,6 +5,8 @@
 
 use std::collections::BTreeMap;
 
+use smallvec::SmallVec;
+
 use super::bitset::BitSet;
 use super::board::Left;
 use super::fill::{Filling, holds};
@@ -29,6 +31,8 @@ const FURTHER: [(f64, f64); 7] = [
 /// Work for each pod, in looks at a kind for a node, after which no further plan is made. It stands for time, which must
 /// not decide.
 const EFFORT_PER_POD: usize = 150;
+/// What pods may come to be worth, as a share of what they are worth at first.
+pub(super) const TIMES: (f64, f64) = (0.5, 2.0);
 /// How many nodes, worst first, are offered for joining with another.
 const MERGED_MAX: usize = 64;
 
@@ -46,13 +50,18 @@ impl Planner<'_> {
         let mut plans = vec![self.plan(left, manner, interrupt)];
         let unplaced = left.remaining.clone();
         let average = self.bill(&plans[0]) / plans[0].len().max(1) as f64;
-        let others = FURTHER.iter().take(options.plans_max.saturating_sub(1));
-        for (share, size_weight) in others {
+        let mut times = vec![1.0; self.board.kinds.len()];
+        let others = FURTHER.iter();
+        for (share, size_weight) in others.take(options.plans_max.saturating_sub(1)) {
             let is_enough = plans.len() > 1 && self.has_tried_enough();
             if interrupt.is_tripped() || plans[0].len() < 2 || is_enough {
                 break;
             }
+            if let Some(last) = plans.last() {
+                self.learn(last, &mut times);
+            }
             left.clone_from(&all);
+            self.board.reprice(self.ground, left, &times);
             let manner = Manner {
                 size_weight: *size_weight,
                 charge: average * share,
@@ -62,6 +71,11 @@ impl Planner<'_> {
             if left.remaining == unplaced {
                 plans.push(plan);
             }
+        }
+        if plans.len() > 1 && !interrupt.is_tripped() {
+            left.clone_from(&all);
+            let mixed = self.mixed(left, &plans, (average, &mut times), interrupt);
+            plans.extend(mixed.filter(|_| left.remaining == unplaced));
         }
         for plan in &mut plans {
             self.settle_for_least(plan);
@@ -79,6 +93,38 @@ impl Planner<'_> {
             })
             .unwrap_or(0);
         self.merge_pairs(plans.swap_remove(best), within - bills[best])
+    }
+
+    /// Lets the pods of a kind be worth more where they ended on nodes that cost much for what their pods are worth, and
+    /// less on others: the next plan finds better company for them while there is a choice.
+    fn learn(&self, plan: &[Choice], times: &mut [f64]) {
+        let ground = self.ground;
+        let mut paid = vec![(0.0, 0.0); times.len()];
+        let mut all = (0.0, 0.0);
+        for choice in plan {
+            let picks = choice.filling.picks.iter();
+            let worths =
+                picks.map(|(item, count)| (*item, ground.items[*item].worth * *count as f64));
+            let worths: SmallVec<[(usize, f64); 8]> = worths.collect();
+            let worth: f64 = worths.iter().map(|(_, worth)| worth).sum();
+            let cost = ground.cost(choice);
+            all = (all.0 + cost, all.1 + worth);
+            for (item, part) in worths {
+                if let Some(kind) = self.board.kind_of(item) {
+                    let (cost_so_far, worth_so_far) = paid[kind];
+                    paid[kind] = (
+                        cost_so_far + cost * part / worth.max(1e-12),
+                        worth_so_far + part,
+                    );
+                }
+            }
+        }
+        let usual = all.0 / all.1.max(1e-12);
+        for (times, (cost, worth)) in times.iter_mut().zip(paid) {
+            if cost > 0.0 && worth > 0.0 && usual > 0.0 {
+                *times = (*times * (cost / worth / usual).sqrt()).clamp(TIMES.0, TIMES.1);
+            }
+        }
     }
 
     /// Whether the board has had its share of work.
@@ -232,13 +278,11 @@ impl Planner<'_> {
             return None;
         }
         let worth = of_a.worth + of_b.worth;
-        let ratio = cost.max(1e-9) / worth.max(1e-12);
-        let filling = Filling { picks, worth };
         let choice = Choice {
             pool,
             row,
-            filling,
-            ratio,
+            ratio: cost.max(1e-9) / worth.max(1e-12),
+            filling: Filling { picks, worth },
         };
         Some((choice, gain))
     }

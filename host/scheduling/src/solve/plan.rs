@@ -419,7 +419,8 @@ impl<'a> Planner<'a> {
         is_allowed.then_some(choice)
     }
 
-    /// No filling of the row can do better than this.
+    /// No filling of the row can do better than this by what pods are worth at first; by what a plan has learned since,
+    /// hardly any does.
     fn least_ratio(&mut self, (pool, row): (usize, usize), manner: Manner) -> f64 {
         let value = self.ground.pools[pool].value_of_row(row);
         if self.most_worth[pool][row] < 0.0 {
