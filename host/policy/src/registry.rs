@@ -162,14 +162,12 @@ impl Registry {
         digest: &str,
         is_trusted: bool,
     ) -> Option<Result<Arc<Module>, LoadError>> {
-        let refused = self.refused.iter().find(|(known, _)| known == digest);
-        match refused {
-            Some((_, error)) => Some(Err(error.clone())),
-            None => {
-                let module = self.modules.get(digest).and_then(Weak::upgrade);
-                module.filter(|it| it.is_trusted == is_trusted).map(Ok)
-            }
+        let mut refused = self.refused.iter().filter(|(known, _)| known == digest);
+        if let Some((_, error)) = refused.next() {
+            return Some(Err(error.clone()));
         }
+        let module = self.modules.get(digest).and_then(Weak::upgrade);
+        module.filter(|it| it.is_trusted == is_trusted).map(Ok)
     }
 
     pub(crate) fn keep_module(&mut self, bytes: &[u8], loaded: &Result<Arc<Module>, LoadError>) {
