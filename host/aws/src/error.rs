@@ -4,7 +4,7 @@
 //! and `pkg/cloudprovider/cloudprovider.go` (reasons of failed launches).
 
 use aws_smithy_types::error::operation::BuildError;
-use cloudprovider::CloudProviderError;
+use cloudprovider::{CloudProviderError, RebootError};
 
 use crate::seam::ApiError;
 
@@ -17,6 +17,9 @@ const NOT_FOUND: [&str; 7] = [
     "NoSuchEntity",
     "ParameterNotFound",
 ];
+
+/// The account may not do it.
+const FORBIDDEN: [&str; 3] = ["UnauthorizedOperation", "AccessDenied", "AuthFailure"];
 
 const UNFULFILLABLE: [&str; 8] = [
     "InsufficientInstanceCapacity",
@@ -113,6 +116,17 @@ pub(crate) fn is_already_exists(error: &ApiError) -> bool {
 /// Whether a fleet error says that this offering cannot be had now.
 pub(crate) fn is_unfulfillable(code: &str) -> bool {
     UNFULFILLABLE.contains(&code)
+}
+
+/// The failure of a reboot: what asking again cannot change is an end of it.
+pub(crate) fn reboot_error(context: &str, error: &ApiError) -> RebootError {
+    let is_final = is_not_found(error) || FORBIDDEN.contains(&error.code.as_str());
+    let text = format!("{context}: {error}");
+    if is_final {
+        RebootError::Terminal(text)
+    } else {
+        RebootError::Other(text)
+    }
 }
 
 /// The failure of anything but a launch.

@@ -36,6 +36,7 @@ use aws_sdk_ec2::operation::describe_spot_price_history::{
     DescribeSpotPriceHistoryInput, DescribeSpotPriceHistoryOutput,
 };
 use aws_sdk_ec2::operation::describe_subnets::{DescribeSubnetsInput, DescribeSubnetsOutput};
+use aws_sdk_ec2::operation::reboot_instances::{RebootInstancesInput, RebootInstancesOutput};
 use aws_sdk_ec2::operation::terminate_instances::{
     TerminateInstancesInput, TerminateInstancesOutput,
 };
@@ -479,6 +480,22 @@ impl Ec2Api for FakeAws {
             Ok(TerminateInstancesOutput::builder()
                 .set_terminating_instances(Some(changes))
                 .build())
+        })
+    }
+
+    async fn reboot_instances(
+        &self,
+        input: RebootInstancesInput,
+    ) -> ApiResult<RebootInstancesOutput> {
+        self.count("RebootInstances", |state| {
+            match input
+                .instance_ids()
+                .iter()
+                .find(|id| !state.instances.contains_key(*id))
+            {
+                Some(id) => Err(ApiError::client("InvalidInstanceID.NotFound", id.as_str())),
+                None => Ok(RebootInstancesOutput::builder().build()),
+            }
         })
     }
 

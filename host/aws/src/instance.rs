@@ -12,16 +12,17 @@ use std::time::Duration;
 use apis::labels;
 use aws_sdk_ec2::operation::create_tags::CreateTagsInput;
 use aws_sdk_ec2::operation::describe_instances::DescribeInstancesInput;
+use aws_sdk_ec2::operation::reboot_instances::RebootInstancesInput;
 use aws_sdk_ec2::types::{
     CapacityReservationPreference, Filter, Instance as Ec2Instance, InstanceLifecycleType,
     InstanceStateName,
 };
-use cloudprovider::CloudProviderError;
+use cloudprovider::{CloudProviderError, RebootError};
 use jiff::Timestamp;
 
 use crate::batcher::{Batcher, Window};
 use crate::cache::lock;
-use crate::error::{invalid, other};
+use crate::error::{invalid, other, reboot_error};
 use crate::pages::all_pages;
 use crate::seam::Ec2Api;
 use crate::tags::{Tags, filter, tag_value, to_ec2};
@@ -235,6 +236,18 @@ impl InstanceProvider {
         })?;
         lock(&self.seen).remove(id);
         answer.map_err(|error| other("terminating an instance", &error))
+    }
+
+    /// Asks an instance to reboot. Not batched: it is rare, and one id that EC2 does not know fails a whole call.
+    pub async fn reboot(&self, id: &str) -> Result<(), RebootError> {
+        let input = RebootInstancesInput::builder()
+            .instance_ids(id)
+            .build()
+            .map_err(|error| RebootError::Terminal(error.to_string()))?;
+        let answer = self.ec2.reboot_instances(input).await;
+        answer
+            .map(drop)
+            .map_err(|error| reboot_error("rebooting an instance", &error))
     }
 
     /// Adds tags to an instance.

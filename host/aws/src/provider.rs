@@ -11,7 +11,7 @@ use apis::{Ec2NodeClass, NodeClaim, NodePool, labels};
 use async_trait::async_trait;
 use cloudprovider::{
     Clock, CloudProvider, CloudProviderError, LaunchRequest, Launched, NodeClassStatus,
-    RepairPolicy,
+    RebootError, RepairAction, RepairPolicy,
 };
 use jiff::Timestamp;
 use scheduling::instance_type::InstanceType;
@@ -254,6 +254,12 @@ impl CloudProvider for AwsProvider {
         Ok(())
     }
 
+    async fn reboot(&self, provider_id: &str, _operation_id: &str) -> Result<(), RebootError> {
+        let id = parse_provider_id(provider_id)
+            .map_err(|error| RebootError::Terminal(error.to_string()))?;
+        self.instances.reboot(id).await
+    }
+
     async fn get(&self, provider_id: &str) -> Result<Launched, CloudProviderError> {
         let instance = self.instances.get(parse_provider_id(provider_id)?).await?;
         Ok(described(&instance))
@@ -358,6 +364,7 @@ impl CloudProvider for AwsProvider {
             // A node that is this sick for this long drains nothing.
             termination_grace_period_seconds: Some(0),
             priority: 0,
+            action: RepairAction::Replace,
         };
         vec![
             RepairPolicy {

@@ -46,6 +46,7 @@ use aws_sdk_ec2::operation::describe_spot_price_history::{
     DescribeSpotPriceHistoryInput, DescribeSpotPriceHistoryOutput,
 };
 use aws_sdk_ec2::operation::describe_subnets::{DescribeSubnetsInput, DescribeSubnetsOutput};
+use aws_sdk_ec2::operation::reboot_instances::{RebootInstancesInput, RebootInstancesOutput};
 use aws_sdk_ec2::operation::terminate_instances::{
     TerminateInstancesInput, TerminateInstancesOutput,
 };
@@ -443,6 +444,18 @@ impl Ec2Api for SdkClients {
                 set_skip_os_shutdown = skip_os_shutdown,
                 set_dry_run = dry_run
             ]
+        )
+    }
+
+    async fn reboot_instances(
+        &self,
+        input: RebootInstancesInput,
+    ) -> ApiResult<RebootInstancesOutput> {
+        send!(
+            self.ec2,
+            reboot_instances,
+            input,
+            [set_instance_ids = instance_ids, set_dry_run = dry_run]
         )
     }
 

@@ -37,6 +37,7 @@ use aws_sdk_ec2::operation::describe_spot_price_history::{
     DescribeSpotPriceHistoryInput, DescribeSpotPriceHistoryOutput,
 };
 use aws_sdk_ec2::operation::describe_subnets::{DescribeSubnetsInput, DescribeSubnetsOutput};
+use aws_sdk_ec2::operation::reboot_instances::{RebootInstancesInput, RebootInstancesOutput};
 use aws_sdk_ec2::operation::terminate_instances::{
     TerminateInstancesInput, TerminateInstancesOutput,
 };
@@ -201,6 +202,12 @@ pub trait Ec2Api: Send + Sync {
         &self,
         input: TerminateInstancesInput,
     ) -> ApiResult<TerminateInstancesOutput>;
+
+    /// Asks instances to reboot.
+    async fn reboot_instances(
+        &self,
+        input: RebootInstancesInput,
+    ) -> ApiResult<RebootInstancesOutput>;
 
     /// Adds tags to resources.
     async fn create_tags(&self, input: CreateTagsInput) -> ApiResult<CreateTagsOutput>;

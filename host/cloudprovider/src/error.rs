@@ -31,3 +31,15 @@ impl CloudProviderError {
         matches!(self, Self::NotFound(_))
     }
 }
+
+/// Why a node could not be rebooted.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum RebootError {
+    /// To ask again cannot help: the provider cannot reboot, may not, or knows no such instance. The node is
+    /// replaced instead.
+    #[error("{0}")]
+    Terminal(String),
+    /// Anything else; the caller asks again for a while.
+    #[error("{0}")]
+    Other(String),
+}

@@ -9,6 +9,8 @@ mod interruption;
 mod provider;
 
 pub use clock::Clock;
-pub use error::CloudProviderError;
+pub use error::{CloudProviderError, RebootError};
 pub use interruption::{Interruption, InterruptionKind, InterruptionQueue};
-pub use provider::{CloudProvider, LaunchRequest, Launched, NodeClassStatus, RepairPolicy};
+pub use provider::{
+    CloudProvider, LaunchRequest, Launched, NodeClassStatus, RepairAction, RepairPolicy,
+};

@@ -8,7 +8,7 @@ use apis::{Ec2NodeClass, NodeClaim, NodePool};
 use scheduling::instance_type::InstanceType;
 use scheduling::ranking::RankedOffering;
 
-use crate::CloudProviderError;
+use crate::{CloudProviderError, RebootError};
 
 /// Everything a launch needs. The shell that builds it has already asked the ranking policy.
 #[derive(Debug, Clone)]
@@ -77,6 +77,18 @@ pub struct RepairPolicy {
     pub termination_grace_period_seconds: Option<u64>,
     /// 0 to 100; greater first.
     pub priority: u32,
+    /// What helps.
+    pub action: RepairAction,
+}
+
+/// What is done about a sick node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum RepairAction {
+    /// Another one comes in its place.
+    #[default]
+    Replace,
+    /// It reboots.
+    Reboot,
 }
 
 /// A cloud, as the controllers see it. Every method may be called again after any failure.
@@ -120,6 +132,15 @@ pub trait CloudProvider: Send + Sync {
 
     /// Marks an instance with its claim and node names, where the cloud has tags.
     async fn tag(&self, node_claim: &NodeClaim) -> Result<(), CloudProviderError>;
+
+    /// Asks for a reboot of the instance in place; answers once that is accepted. The id is the same whenever one
+    /// reboot is asked for again.
+    async fn reboot(&self, _provider_id: &str, _operation_id: &str) -> Result<(), RebootError> {
+        Err(RebootError::Terminal(format!(
+            "provider {} cannot reboot nodes",
+            self.name()
+        )))
+    }
 
     /// Conditions that count as unhealthy.
     fn repair_policies(&self) -> Vec<RepairPolicy>;

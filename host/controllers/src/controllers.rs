@@ -27,7 +27,7 @@ use crate::node_claim::launch::Launcher;
 use crate::node_claim::lifecycle::Lifecycle;
 use crate::node_claim::{
     consistency, disruption as markers, expiration, garbage_collection, hydration, pod_events,
-    tagging,
+    reboot, tagging,
 };
 use crate::node_class::NodeClassController;
 use crate::node_overlay::{self, OverlaidProvider, Overlays};
@@ -332,6 +332,11 @@ impl Parts {
             Arc::clone(&self.evictions),
         );
         let markers = markers::Markers::new(shell(), self.measured("nodeclaim.disruption"));
+        let reboots = reboot::Reboot::new(
+            shell(),
+            self.measured("nodeclaim.reboot"),
+            Arc::clone(&self.evictions),
+        );
         let tagging = tagging::Tagging {
             shell: shell(),
             provider: self.measured("nodeclaim.tagging"),
@@ -378,6 +383,7 @@ impl Parts {
                 crate::node::hydration::Hydration { shell: shell() },
             ),
             self.spawn(("nodeclaim.tagging", 10, 1000), &queues.tagging, tagging),
+            self.spawn(("nodeclaim.reboot", 10, 10), &queues.reboots, reboots),
             self.spawn(
                 ("nodeclaim.podevents", 10, 1000),
                 &queues.pod_events,

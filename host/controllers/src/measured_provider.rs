@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use apis::{Ec2NodeClass, NodeClaim, NodePool};
 use cloudprovider::{
-    CloudProvider, CloudProviderError, LaunchRequest, Launched, NodeClassStatus, RepairPolicy,
+    CloudProvider, CloudProviderError, LaunchRequest, Launched, NodeClassStatus, RebootError,
+    RepairPolicy,
 };
 use scheduling::instance_type::InstanceType;
 use tokio::time::Instant;
@@ -124,6 +125,15 @@ impl CloudProvider for MeasuredProvider {
 
     async fn tag(&self, node_claim: &NodeClaim) -> Result<(), CloudProviderError> {
         self.inner.tag(node_claim).await
+    }
+
+    async fn reboot(&self, provider_id: &str, operation_id: &str) -> Result<(), RebootError> {
+        let started = Instant::now();
+        let answer = self.inner.reboot(provider_id, operation_id).await;
+        let told = answer.clone();
+        let told = told.map_err(|error| CloudProviderError::Other(error.to_string()));
+        self.measure("Reboot", started, told).ok();
+        answer
     }
 
     fn repair_policies(&self) -> Vec<RepairPolicy> {

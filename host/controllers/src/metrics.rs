@@ -44,6 +44,10 @@ fn doubling_to_2048() -> Histogram {
     Histogram::new((0..=11).map(|exponent| f64::from(1_u32 << exponent)))
 }
 
+fn doubling_to_1280() -> Histogram {
+    Histogram::new((0..8).map(|exponent| 10.0 * f64::from(1_u32 << exponent)))
+}
+
 fn lifetimes() -> Histogram {
     Histogram::new(LIFETIME_HOURS.into_iter().map(|hours| hours * HOUR))
 }
@@ -81,6 +85,12 @@ pub struct Metrics {
     pub node_termination_seconds: Histograms,
     /// `karpenter_nodes_lifetime_duration_seconds{nodepool}`.
     pub node_lifetime_seconds: Histograms,
+    /// `karpenter_nodes_reboots_total{result}`.
+    pub reboots: Counters,
+    /// `karpenter_nodes_reboot_duration_seconds{result}`.
+    pub reboot_seconds: Histograms,
+    /// `karpenter_nodes_reboot_recovery_duration_seconds`.
+    pub reboot_recovery_seconds: Histograms,
     /// `karpenter_pods_eviction_requests_total{code}`.
     pub eviction_requests: Counters,
     /// `karpenter_pods_drained_total{reason}`.
@@ -161,6 +171,9 @@ impl Metrics {
             nodes_drained: Counters::default(),
             node_termination_seconds: histograms(doubling_to_2048),
             node_lifetime_seconds: histograms(lifetimes),
+            reboots: Counters::default(),
+            reboot_seconds: histograms(doubling_to_1280),
+            reboot_recovery_seconds: histograms(doubling_to_1280),
             eviction_requests: Counters::default(),
             pods_drained: Counters::default(),
             pods_disruption_initiated: Counters::default(),
@@ -235,6 +248,11 @@ impl Metrics {
                 "karpenter_nodes_drained",
                 "Nodes drained",
                 &self.nodes_drained,
+            ),
+            (
+                "karpenter_nodes_reboots",
+                "Reboots of sick nodes",
+                &self.reboots,
             ),
             (
                 "karpenter_pods_eviction_requests",
@@ -399,6 +417,16 @@ impl Metrics {
                 "karpenter_nodes_lifetime_duration_seconds",
                 "Age of nodes at termination",
                 &self.node_lifetime_seconds,
+            ),
+            (
+                "karpenter_nodes_reboot_duration_seconds",
+                "Time from the decision to reboot a node to its end",
+                &self.reboot_seconds,
+            ),
+            (
+                "karpenter_nodes_reboot_recovery_duration_seconds",
+                "Time a node was away to reboot",
+                &self.reboot_recovery_seconds,
             ),
             (
                 "karpenter_pods_scheduling_decision_duration_seconds",

@@ -11,7 +11,8 @@ use std::time::Duration;
 use apis::conditions::{self, Conditioned, reason};
 use apis::{Ec2NodeClass, NodeClaim, NodeOverlay, NodePool};
 use cloudprovider::{
-    CloudProvider, CloudProviderError, LaunchRequest, Launched, NodeClassStatus, RepairPolicy,
+    CloudProvider, CloudProviderError, LaunchRequest, Launched, NodeClassStatus, RebootError,
+    RepairPolicy,
 };
 use jiff::Timestamp;
 use kube::ResourceExt;
@@ -229,6 +230,10 @@ impl CloudProvider for OverlaidProvider {
 
     async fn tag(&self, node_claim: &NodeClaim) -> Result<(), CloudProviderError> {
         self.inner.tag(node_claim).await
+    }
+
+    async fn reboot(&self, provider_id: &str, operation_id: &str) -> Result<(), RebootError> {
+        self.inner.reboot(provider_id, operation_id).await
     }
 
     fn repair_policies(&self) -> Vec<RepairPolicy> {

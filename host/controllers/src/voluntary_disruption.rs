@@ -308,7 +308,10 @@ pub(crate) fn repair_policies(
         toleration: seconds(it.toleration_seconds),
         termination_grace_period: it.termination_grace_period_seconds.map(seconds),
         priority: it.priority,
-        action: RepairAction::Replace,
+        action: match it.action {
+            cloudprovider::RepairAction::Replace => RepairAction::Replace,
+            cloudprovider::RepairAction::Reboot => RepairAction::Reboot,
+        },
     });
     match RepairPolicies::new(policies.collect()) {
         Ok(policies) => Ok(Some(Arc::new(policies))),

@@ -14,6 +14,8 @@ use crate::status::{event, set_condition, time_text};
 
 /// How long a silent kubelet is believed.
 const NODE_MONITOR_GRACE: SignedDuration = SignedDuration::from_secs(40);
+/// How long a machine takes to boot anew.
+const REBOOT: SignedDuration = SignedDuration::from_secs(40);
 /// How soon the cloud's controller notices that an instance is gone.
 const CLOUD_NODE_SYNC: SignedDuration = SignedDuration::from_secs(5);
 /// How long pods of a node that is gone are kept.
@@ -50,6 +52,7 @@ impl Cluster {
                 self.timers
                     .set(later(gone, CLOUD_NODE_SYNC), Timer::NodeGone(id.clone()));
             }
+            InstanceEvent::Rebooted(id) => self.node_reboots(id),
             InstanceEvent::SpotInterruptionWarning(id) => {
                 let at = self
                     .ec2
@@ -60,6 +63,44 @@ impl Cluster {
                 }
             }
         }
+    }
+
+    /// The kubelet says goodbye before the machine goes down; pods stay bound and start again with it.
+    fn node_reboots(&mut self, id: &str) {
+        let Some(instance) = self.living(id) else {
+            return;
+        };
+        let now = self.clock.now_seconds();
+        let key = ObjectKey::new("", instance.private_dns_name(&self.region));
+        let condition = json!({
+            "type": "Ready", "status": "False", "reason": "KubeletNotReady", "message": "node is shutting down",
+        });
+        let _ = self
+            .api
+            .modify_part(&Resource::NODES, &key, Part::Whole, |node| {
+                set_condition(&mut node["status"], condition.clone(), now);
+            });
+        self.timers.set(
+            later(self.clock.now(), REBOOT),
+            Timer::Rebooted(id.to_owned()),
+        );
+    }
+
+    /// It booted anew and is as it was.
+    pub(crate) fn node_is_back(&mut self, id: &str) {
+        let Some(instance) = self.living(id) else {
+            return;
+        };
+        let now = self.clock.now_seconds();
+        let key = ObjectKey::new("", instance.private_dns_name(&self.region));
+        let ready = serde_json::to_value(conditions(true, now)).unwrap_or_default();
+        let boot = format!("boot-{id}-{}", instance.reboots);
+        let _ = self
+            .api
+            .modify_part(&Resource::NODES, &key, Part::Whole, |node| {
+                node["status"]["conditions"] = ready.clone();
+                node["status"]["nodeInfo"]["bootID"] = boot.clone().into();
+            });
     }
 
     fn living(&self, id: &str) -> Option<Instance> {

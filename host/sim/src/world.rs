@@ -295,6 +295,7 @@ impl Cluster {
         match timer {
             Timer::Register(id) => self.register_node(&id),
             Timer::Ready(id) => self.ready_node(&id),
+            Timer::Rebooted(id) => self.node_is_back(&id),
             Timer::NodeLost(id) => self.lose_node(&id),
             Timer::NodeGone(id) => self.remove_node(&id),
             Timer::PodStarts(key, uid) => self.pod_starts(&key, &uid),

@@ -137,11 +137,15 @@ impl StateNode {
             (Some(node), None) => &node.taints,
             (None, None) => return Vec::new(),
         };
-        let Some(claim) = self.claim.as_ref().filter(|_| !self.is_initialized()) else {
+        let is_rebooting = |claim: &&Arc<ClaimFacts>| claim.conditions.rebooting_at.is_some();
+        let passing = |it: &&Arc<ClaimFacts>| !self.is_initialized() || is_rebooting(it);
+        let Some(claim) = self.claim.as_ref().filter(passing) else {
             return taints.clone();
         };
         let passes = |taint: &&Taint| {
             !labels::is_known_ephemeral_taint(taint)
+                // It comes back, so nothing need be bought in its place.
+                && taint.key != labels::REBOOTING_TAINT_KEY
                 && !claim
                     .startup_taints
                     .iter()

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use apis::NodeClaim;
+use apis::{NodeClaim, conditions};
 use disruption::drain::{DrainInput, drain_step};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1;
@@ -16,7 +16,7 @@ use tracing::debug;
 
 use crate::error::ReconcileError;
 use crate::node::events;
-use crate::node_claim::{NodeClaimExt, drain_reason};
+use crate::node_claim::{NodeClaimExt, drain_reason, reboot};
 use crate::runtime::{Action, Reconciler};
 use crate::shell::Shell;
 
@@ -186,6 +186,9 @@ impl Reconciler for EvictionQueue {
         let Some(observed) = self.observe(key).await? else {
             return Ok(Action::Await);
         };
+        if observed.claim.as_deref().is_some_and(rides_through) {
+            return Ok(Action::Await);
+        }
         let deadline = observed
             .claim
             .as_ref()
@@ -193,6 +196,13 @@ impl Reconciler for EvictionQueue {
         let step = decide(&observed.pod, &key.node, deadline, self.shell.now());
         self.apply(key, &observed, step).await
     }
+}
+
+/// Whether pods of the claim's node stay through its reboot: the time to leave is over.
+fn rides_through(claim: &NodeClaim) -> bool {
+    claim.metadata.deletion_timestamp.is_none()
+        && claim.is_true(conditions::REBOOTING)
+        && !reboot::is_draining(claim)
 }
 
 fn decide(pod: &Arc<Pod>, node: &str, deadline: Option<Timestamp>, now: Timestamp) -> Step {

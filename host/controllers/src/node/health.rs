@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use cloudprovider::{CloudProvider, RepairPolicy};
+use cloudprovider::{CloudProvider, RepairAction, RepairPolicy};
 use jiff::{SignedDuration, Timestamp};
 use kube::ResourceExt;
 use regex::Regex;
@@ -119,7 +119,9 @@ fn matching<'a>(
         policies
             .iter()
             .filter(|it| {
-                it.condition_type == condition.kind
+                // Here nothing reboots.
+                it.action == RepairAction::Replace
+                    && it.condition_type == condition.kind
                     && it.condition_status == condition.status
                     && (it.reason_regex.is_empty()
                         || Regex::new(&it.reason_regex)

@@ -6,6 +6,8 @@ use kube::{Resource, ResourceExt};
 
 use crate::recorder::{EventType, Notice, shorten};
 
+const REBOOT_REPEAT: std::time::Duration = std::time::Duration::from_mins(30);
+
 fn reference(claim: &NodeClaim) -> ObjectReference {
     claim.object_ref(&())
 }
@@ -68,4 +70,22 @@ pub(crate) fn failed_consistency_check(claim: &NodeClaim, message: &str) -> Noti
         message,
     )
     .distinct_by(message)
+}
+
+/// The node has booted anew.
+pub(crate) fn reboot_observed(claim: &NodeClaim) -> Notice {
+    let message = "Node rebooted";
+    Notice::new(
+        reference(claim),
+        EventType::Normal,
+        "RebootObserved",
+        message,
+    )
+    .at_most_every(REBOOT_REPEAT)
+}
+
+pub(crate) fn reboot_failed(claim: &NodeClaim, why: &str) -> Notice {
+    Notice::new(reference(claim), EventType::Warning, "RebootFailed", why)
+        .distinct_by(why)
+        .at_most_every(REBOOT_REPEAT)
 }

@@ -293,7 +293,8 @@ fn decide(observed: &Observed, now: Timestamp) -> Step {
             },
         };
     }
-    if claim.is_true(conditions::INITIALIZED) {
+    // What reboots is made ready again once it is back.
+    if claim.is_true(conditions::INITIALIZED) || claim.is_true(conditions::REBOOTING) {
         return Step::Rest;
     }
     let Some(node) = nodes.first() else {

@@ -23,7 +23,7 @@ use state::pod::PodLife;
 use tracing::{error, info, warn};
 
 use crate::error::{ReconcileError, ignore_not_found};
-use crate::node_claim::{NodeClaimExt, with_deadline};
+use crate::node_claim::{NodeClaimExt, reboot, with_deadline};
 use crate::shell::Shell;
 use crate::static_capacity;
 use crate::voluntary_disruption::{events, report, stale};
@@ -96,8 +96,7 @@ impl Orchestration {
             return false;
         }
         if command.manner == Manner::Reboot {
-            warn!(command = %command.id, "the provider cannot reboot nodes");
-            return false;
+            return self.reboot(&command).await;
         }
         report::announce(&self.shell, &command);
         let Some(command) = self.mark(command).await else {
@@ -148,6 +147,63 @@ impl Orchestration {
             started_at,
         });
         true
+    }
+
+    /// Asks for a reboot by writing it on the claim; the rest is another controller's.
+    async fn reboot(&self, command: &Command) -> bool {
+        let Some(candidate) = command.candidates.first() else {
+            return false;
+        };
+        match self.request_reboot(command, candidate).await {
+            Ok(None) => false,
+            Ok(Some(uid)) => {
+                report::announce(&self.shell, command);
+                report::started(&self.shell, command, &[]);
+                let now = self.shell.now();
+                self.remember(|history| history.rebooted(&uid, now));
+                true
+            }
+            Err(error) => {
+                error!(command = %command.id, %error, "asking for a reboot");
+                false
+            }
+        }
+    }
+
+    /// The UID of the claim, unless it reboots or goes already.
+    async fn request_reboot(
+        &self,
+        command: &Command,
+        candidate: &CommandCandidate,
+    ) -> Result<Option<String>, ReconcileError> {
+        let claims = self.shell.cluster_api::<NodeClaim>();
+        let Some(claim) = claims.get_opt(&candidate.claim).await? else {
+            return Ok(None);
+        };
+        let is_rebooting = claim.is_true(conditions::REBOOTING);
+        if is_rebooting || claim.metadata.deletion_timestamp.is_some() {
+            return Ok(None);
+        }
+        let bound = command.sickness.as_ref().and_then(|it| it.drain_bound);
+        let key = labels::REBOOT_TERMINATION_GRACE_PERIOD_ANNOTATION;
+        let mut after = claim.clone();
+        after
+            .annotations_mut()
+            .remove(labels::REBOOT_PRE_BOOT_ID_ANNOTATION);
+        match bound {
+            Some(bound) => after
+                .annotations_mut()
+                .insert(key.to_owned(), bound.to_string()),
+            None => after.annotations_mut().remove(key),
+        };
+        let claim = self.shell.write_claim(&claim, &after).await?;
+        let (reason, now) = (command.reason().to_string(), self.shell.now());
+        let sick = (Status::True, reason.as_str(), reason.as_str());
+        let after = claim.with_condition(conditions::DISRUPTION_REASON, sick, now);
+        let told = (Status::True, reboot::REQUESTED, "");
+        let after = after.with_condition(conditions::REBOOTING, told, now);
+        self.shell.write_claim_status(&claim, &after).await?;
+        Ok(claim.uid())
     }
 
     /// Taints the nodes and marks the claims. With replacements it is all or nothing; without, what could be marked

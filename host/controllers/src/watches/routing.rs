@@ -28,6 +28,7 @@ pub(crate) type Keys = Arc<WorkQueue<ObjectKey>>;
 #[derive(Debug, Clone)]
 pub(crate) struct Queues {
     pub(crate) lifecycle: Keys,
+    pub(crate) reboots: Keys,
     pub(crate) claim_disruption: Keys,
     pub(crate) expiration: Keys,
     pub(crate) consistency: Keys,
@@ -60,6 +61,7 @@ impl Queues {
         let default = || Arc::new(WorkQueue::new(BackOff::DEFAULT));
         Self {
             lifecycle: queue(1000, 60),
+            reboots: default(),
             claim_disruption: default(),
             expiration: default(),
             consistency: default(),
@@ -134,6 +136,9 @@ impl Router {
             Object::Node(node) => self.node(*node),
             Object::NodeClaim(claim) => {
                 self.static_pool_touched(claim.labels().get(labels::NODEPOOL).map(String::as_str));
+                if claim.is_condition_true(apis::conditions::REBOOTING) {
+                    self.queues.reboots.add(key.clone());
+                }
                 let seen = self.shell.claim_seen(*claim);
                 if let Err(error) = &seen {
                     warn!(%error, "object left out of cluster state");

@@ -9,7 +9,7 @@ use apis::resources::Resources;
 use apis::{Ec2NodeClass, NodeClaim, NodePool, labels};
 use cloudprovider::{
     CloudProvider, CloudProviderError, Interruption, InterruptionKind, InterruptionQueue,
-    LaunchRequest, Launched, NodeClassStatus, RepairPolicy,
+    LaunchRequest, Launched, NodeClassStatus, RebootError, RepairPolicy,
 };
 use kube::ResourceExt;
 use scheduling::instance_type::{InstanceType, Offering, Overhead};
@@ -30,6 +30,11 @@ pub(crate) struct State {
     pub(crate) released: usize,
     /// Conditions that count as sick.
     pub(crate) repair: Vec<RepairPolicy>,
+    /// Reboots asked for: instance, operation, when.
+    pub(crate) reboots: Vec<(String, String, jiff::Timestamp)>,
+    /// What a reboot is answered with, and whether a machine comes back from one.
+    pub(crate) reboot_error: Option<RebootError>,
+    pub(crate) stays_away: bool,
     /// Somebody else runs instances here.
     pub(crate) orphans_are_expected: bool,
     /// What the queue holds, and until when each is hidden.
@@ -346,6 +351,21 @@ impl CloudProvider for Cloud {
 
     async fn tag(&self, _node_claim: &NodeClaim) -> Result<(), CloudProviderError> {
         Ok(())
+    }
+
+    async fn reboot(&self, provider_id: &str, operation_id: &str) -> Result<(), RebootError> {
+        let now = self.clock.now();
+        let reboot = async {
+            self.with(|state| {
+                if let Some(error) = &state.reboot_error {
+                    return Err(error.clone());
+                }
+                let asked = (provider_id.to_owned(), operation_id.to_owned(), now);
+                state.reboots.push(asked);
+                Ok(())
+            })
+        };
+        self.process.write(reboot).await
     }
 
     fn repair_policies(&self) -> Vec<RepairPolicy> {

@@ -6,12 +6,16 @@
 )]
 
 mod cloud;
+mod complaints;
 mod ends_of_nodes;
 mod failures;
 mod interruption;
+mod invariants;
+mod invariants_broken;
 mod life_of_a_node;
 mod policies;
 mod process;
+mod reboots;
 mod renewal;
 mod restarts;
 mod static_pools;

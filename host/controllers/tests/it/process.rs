@@ -6,10 +6,14 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 
+use controllers::SharedLedger;
 use http::{Method, Request, Response};
 use kube::client::Body;
+use sim::SimulatedClock;
 use sim::api_server::{ApiServer, ResponseBody};
 use tower::Service;
+
+use crate::invariants::Judge;
 
 #[derive(Debug, Default)]
 struct State {
@@ -76,6 +80,26 @@ impl Process {
 pub(crate) struct Door {
     pub(crate) api: ApiServer,
     pub(crate) process: Process,
+    pub(crate) clock: SimulatedClock,
+    pub(crate) ledger: SharedLedger,
+    pub(crate) judged: Judged,
+}
+
+/// The judge of a world, and what it found wrong about writes.
+#[derive(Clone, Default)]
+pub(crate) struct Judged {
+    pub(crate) judge: Arc<Mutex<Judge>>,
+    pub(crate) found: Arc<Mutex<Vec<String>>>,
+}
+
+impl Door {
+    fn judge(&self, request: &Request<Body>) {
+        let asked = (request.method().as_str(), request.uri().path());
+        let now = self.clock.now();
+        let mut judge = self.judged.judge.lock().unwrap();
+        let found = judge.write(&self.api, now, &self.ledger, asked);
+        self.judged.found.lock().unwrap().extend(found);
+    }
 }
 
 impl Service<Request<Body>> for Door {
@@ -91,6 +115,9 @@ impl Service<Request<Body>> for Door {
         let (mut api, process) = (self.api.clone(), self.process.clone());
         // Events are told to people; nothing is decided by them.
         let is_write = request.method() != Method::GET && !request.uri().path().contains("/events");
+        if is_write && !self.process.is_dead() {
+            self.judge(&request);
+        }
         Box::pin(async move {
             let work = api.call(request);
             if is_write {

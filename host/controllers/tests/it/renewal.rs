@@ -1,6 +1,6 @@
 //! Nodes that are sick, drifted or protected.
 
-use cloudprovider::RepairPolicy;
+use cloudprovider::{RepairAction, RepairPolicy};
 use serde_json::{Value, json};
 use sim::api_server::{ObjectKey, Resource};
 
@@ -20,6 +20,7 @@ fn policy(kind: &str, reason: &str, bound: Option<u64>) -> RepairPolicy {
         toleration_seconds: 120,
         termination_grace_period_seconds: bound,
         priority: 0,
+        action: RepairAction::Replace,
     }
 }
 

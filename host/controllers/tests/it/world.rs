@@ -13,11 +13,11 @@ use scheduling::ranking::PriceRank;
 use serde_json::{Value, json};
 use sim::SimulatedClock;
 use sim::api_server::{ApiServer, DeleteOptions, ObjectKey, Part, Resource, Selection};
-use state::ledger::Ledger;
+use state::ledger::{Ledger, Subject, Why};
 use tokio::task::JoinHandle;
 
 use crate::cloud::Cloud;
-use crate::process::{Door, Process};
+use crate::process::{Door, Judged, Process};
 
 const BOOT_SECONDS: i64 = 20;
 const READY_SECONDS: i64 = 30;
@@ -48,6 +48,7 @@ pub(crate) struct World {
     kept: Kept,
     /// The process that the controllers run in.
     pub(crate) process: Process,
+    judged: Judged,
     /// Whether instances come up as nodes.
     pub(crate) boots: Arc<Mutex<bool>>,
 }
@@ -90,9 +91,13 @@ impl World {
             (Arc::clone(&boots), Arc::clone(&kept)),
         ));
         let ledger: SharedLedger = Arc::new(Mutex::new(Ledger::default()));
+        let judged = Judged::default();
         let door = Door {
             api: api.clone(),
             process: process.clone(),
+            clock,
+            ledger: Arc::clone(&ledger),
+            judged: judged.clone(),
         };
         let (controllers, running) = start(&door, &cloud, &ledger, (&policies, &settings));
         Self {
@@ -107,6 +112,7 @@ impl World {
             settings,
             kept,
             process,
+            judged,
             boots,
         }
     }
@@ -115,10 +121,7 @@ impl World {
     pub(crate) fn restart(&mut self) {
         self.running.abort();
         self.process.restarts();
-        let door = Door {
-            api: self.api.clone(),
-            process: self.process.clone(),
-        };
+        let door = self.door();
         let how = (&self.policies, &self.settings);
         let (controllers, running) = start(&door, &self.cloud, &self.ledger, how);
         (self.controllers, self.running) = (controllers, running);
@@ -136,33 +139,32 @@ impl World {
             if self.process.is_dead() {
                 self.restart();
             }
-            self.check();
         }
     }
 
-    /// What holds at every moment, on the truth of API server and cloud: no claim has two instances, and the
-    /// finalizer of a claim stays while its instance runs.
+    /// The API server as the controllers reach it.
+    pub(crate) fn door(&self) -> Door {
+        Door {
+            api: self.api.clone(),
+            process: self.process.clone(),
+            clock: self.clock,
+            ledger: Arc::clone(&self.ledger),
+            judged: self.judged.clone(),
+        }
+    }
+
+    /// What is wrong now, and what was wrong about writes since the last look.
+    pub(crate) fn violations(&self) -> Vec<String> {
+        let mut judge = self.judged.judge.lock().unwrap();
+        let mut found = std::mem::take(&mut *self.judged.found.lock().unwrap());
+        found.extend(judge.look(&self.api, &self.cloud, &self.ledger));
+        found
+    }
+
+    /// Nothing is wrong.
     pub(crate) fn check(&self) {
-        let claims = self.list(&Resource::NODE_CLAIMS);
-        let names: Vec<&str> = claims
-            .iter()
-            .filter_map(|it| it["metadata"]["name"].as_str())
-            .collect();
-        self.cloud.with(|state| {
-            let mut owners = std::collections::BTreeMap::<String, usize>::new();
-            for instance in state.instances.values().filter(|it| !it.is_terminating) {
-                let owner = instance.node_claim_name.clone().unwrap_or_default();
-                *owners.entry(owner).or_default() += 1;
-            }
-            for (owner, count) in owners {
-                assert!(count <= 1, "{owner} has {count} instances");
-                let was_known = names.contains(&owner.as_str());
-                assert!(
-                    was_known || owner.is_empty() || state.orphans_are_expected,
-                    "{owner} left its instance behind"
-                );
-            }
-        });
+        let found = self.violations();
+        assert!(found.is_empty(), "{found:#?}");
     }
 
     /// The condition's reason.
@@ -251,8 +253,18 @@ impl World {
             .collect()
     }
 
+    /// Lets time pass and checks on the way what must always hold.
     pub(crate) async fn pass(&self, seconds: u64) {
-        tokio::time::sleep(Duration::from_secs(seconds)).await;
+        for _ in 0..seconds {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            self.check();
+        }
+    }
+
+    /// What `mortise why` prints.
+    pub(crate) fn why(&self, kind: &str, name: &str) -> String {
+        let subject = Subject::parse(kind, name).unwrap();
+        Why::of(&self.ledger.lock().unwrap(), &subject).to_string()
     }
 
     /// Waits until `done`, and fails with what there is when that takes too long.
@@ -277,6 +289,7 @@ impl World {
                 );
             }
             tokio::time::sleep(Duration::from_millis(500)).await;
+            self.check();
         }
         start.elapsed().as_secs()
     }
@@ -396,6 +409,7 @@ async fn machines(
         if *boots.lock().unwrap() {
             boot(&api, &cloud, clock);
         }
+        boot_anew(&api, &cloud, clock);
         let everything = Selection::everything();
         let (wanted, cpu) = kept.lock().unwrap().clone();
         let is_alive = |pod: &Arc<Value>| {
@@ -431,6 +445,25 @@ fn is_lost(api: &ApiServer, pod: &Value) -> bool {
     node.is_some_and(|it| api.get(&Resource::NODES, "", it).is_err())
 }
 
+fn node_info() -> Value {
+    let names = [
+        "architecture",
+        "containerRuntimeVersion",
+        "kernelVersion",
+        "kubeProxyVersion",
+        "kubeletVersion",
+        "machineID",
+        "operatingSystem",
+        "osImage",
+        "systemUUID",
+    ];
+    let mut info = json!({"bootID": "boot-0"});
+    for name in names {
+        info[name] = json!("");
+    }
+    info
+}
+
 fn boot(api: &ApiServer, cloud: &Cloud, clock: SimulatedClock) {
     let instances = cloud.with(|state| state.instances.clone());
     for (id, instance) in instances.iter().filter(|(_, it)| !it.is_terminating) {
@@ -455,7 +488,8 @@ fn boot(api: &ApiServer, cloud: &Cloud, clock: SimulatedClock) {
                 },
             });
             api.create(&Resource::NODES, "", node).unwrap();
-            let status = json!({"status": {"capacity": resources, "allocatable": resources}});
+            let status = json!({"status": {"capacity": resources, "allocatable": resources,
+                "nodeInfo": node_info()}});
             api.patch_merge_status(&Resource::NODES, "", name, status)
                 .unwrap();
         } else if age == READY_SECONDS {
@@ -471,6 +505,29 @@ fn boot(api: &ApiServer, cloud: &Cloud, clock: SimulatedClock) {
                 .unwrap();
             }
         }
+    }
+}
+
+/// Machines that were told to reboot go down at once and are back after a while, in another boot.
+fn boot_anew(api: &ApiServer, cloud: &Cloud, clock: SimulatedClock) {
+    let (reboots, stays_away) = cloud.with(|it| (it.reboots.clone(), it.stays_away));
+    for (number, (id, _, at)) in reboots.iter().enumerate() {
+        let name = id.rsplit('/').next().unwrap();
+        let seconds = clock.now().duration_since(*at).as_secs();
+        let (is_back, is_down) = (seconds == READY_SECONDS && !stays_away, seconds <= 1);
+        if !is_back && !is_down {
+            continue;
+        }
+        let key = ObjectKey::new("", name);
+        api.modify_part(&Resource::NODES, &key, Part::Status, |node| {
+            let ready = if is_back { "True" } else { "False" };
+            // What was wrong with it is mended.
+            node["status"]["conditions"] = json!([{"type": "Ready", "status": ready}]);
+            if is_back {
+                node["status"]["nodeInfo"]["bootID"] = json!(format!("boot-{}", number + 1));
+            }
+        })
+        .ok();
     }
 }
 

@@ -16,6 +16,8 @@ pub(crate) enum Timer {
     Register(String),
     /// An instance's kubelet reports Ready.
     Ready(String),
+    /// An instance is back from a reboot.
+    Rebooted(String),
     /// A node whose kubelet died is called unreachable.
     NodeLost(String),
     /// The Node of a terminated instance goes.
@@ -46,6 +48,7 @@ impl Timer {
         match self {
             Self::Register(_)
             | Self::Ready(_)
+            | Self::Rebooted(_)
             | Self::NodeLost(_)
             | Self::NodeGone(_)
             | Self::PodStarts(..)

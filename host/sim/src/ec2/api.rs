@@ -34,6 +34,7 @@ use aws_sdk_ec2::operation::describe_spot_price_history::{
     DescribeSpotPriceHistoryInput, DescribeSpotPriceHistoryOutput,
 };
 use aws_sdk_ec2::operation::describe_subnets::{DescribeSubnetsInput, DescribeSubnetsOutput};
+use aws_sdk_ec2::operation::reboot_instances::{RebootInstancesInput, RebootInstancesOutput};
 use aws_sdk_ec2::operation::terminate_instances::{
     TerminateInstancesInput, TerminateInstancesOutput,
 };
@@ -170,6 +171,14 @@ impl Ec2Api for SimulatedEc2 {
             state.terminate_instances(&input)
         })
         .await
+    }
+
+    async fn reboot_instances(
+        &self,
+        input: RebootInstancesInput,
+    ) -> ApiResult<RebootInstancesOutput> {
+        self.call("RebootInstances", |state| state.reboot_instances(&input))
+            .await
     }
 
     async fn create_tags(&self, input: CreateTagsInput) -> ApiResult<CreateTagsOutput> {

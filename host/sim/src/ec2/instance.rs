@@ -126,6 +126,8 @@ pub struct Instance {
     pub terminated_at: Option<Timestamp>,
     /// Who ended it.
     pub termination_reason: Option<TerminationReason>,
+    /// How often it was rebooted.
+    pub reboots: u32,
     /// When EC2 will take it back, once the two-minute notice was given.
     pub interruption_at: Option<Timestamp>,
 }
@@ -173,6 +175,8 @@ pub enum InstanceEvent {
     Launched(String),
     /// Termination began; its record says when it is gone.
     ShuttingDown(String),
+    /// The machine went down to boot anew.
+    Rebooted(String),
     /// EC2 gave notice that it takes a spot instance back.
     SpotInterruptionWarning(String),
 }

@@ -3,6 +3,7 @@
 use aws::seam::{ApiError, ApiResult};
 use aws_sdk_ec2::operation::create_tags::{CreateTagsInput, CreateTagsOutput};
 use aws_sdk_ec2::operation::describe_instances::{DescribeInstancesInput, DescribeInstancesOutput};
+use aws_sdk_ec2::operation::reboot_instances::{RebootInstancesInput, RebootInstancesOutput};
 use aws_sdk_ec2::operation::terminate_instances::{
     TerminateInstancesInput, TerminateInstancesOutput,
 };
@@ -82,6 +83,31 @@ impl State {
         Ok(TerminateInstancesOutput::builder()
             .set_terminating_instances(Some(changes))
             .build())
+    }
+
+    pub(super) fn reboot_instances(
+        &mut self,
+        input: &RebootInstancesInput,
+    ) -> ApiResult<RebootInstancesOutput> {
+        let now = self.now();
+        let ids = input.instance_ids.as_deref().unwrap_or_default();
+        self.known(ids, now)?;
+        if input.dry_run == Some(true) {
+            return Err(dry_run());
+        }
+        for id in ids {
+            let Some(instance) = self.instances.get_mut(id) else {
+                continue;
+            };
+            if instance.state(now) != InstanceState::Running {
+                let message =
+                    format!("The instance '{id}' is not in a state from which it can be rebooted");
+                return Err(ApiError::client("IncorrectInstanceState", message));
+            }
+            instance.reboots += 1;
+            self.tell(&InstanceEvent::Rebooted(id.clone()));
+        }
+        Ok(RebootInstancesOutput::builder().build())
     }
 
     pub(super) fn create_tags(&mut self, input: &CreateTagsInput) -> ApiResult<CreateTagsOutput> {

@@ -95,7 +95,10 @@ impl SimulatedQueue {
             }
         }
         for event in events {
-            self.send(self.message(&event));
+            // EventBridge does not tell of reboots.
+            if !matches!(event, InstanceEvent::Rebooted(_)) {
+                self.send(self.message(&event));
+            }
         }
     }
 
@@ -106,6 +109,7 @@ impl SimulatedQueue {
                 "EC2 Spot Instance Interruption Warning",
                 json!({"instance-id": id, "instance-action": "terminate"}),
             ),
+            InstanceEvent::Rebooted(id) => (change, json!({"instance-id": id, "state": "running"})),
             InstanceEvent::Launched(id) => (change, json!({"instance-id": id, "state": "pending"})),
             InstanceEvent::ShuttingDown(id) => {
                 (change, json!({"instance-id": id, "state": "shutting-down"}))

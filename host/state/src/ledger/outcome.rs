@@ -70,6 +70,8 @@ outcomes! {
     ClaimSurplus = 3035, "claim-surplus", "The NodePool has more nodes than replicas; the claim was deleted.";
     ClaimInterrupted = 3036, "claim-interrupted", "The cloud is about to take the instance away, or has; the claim was deleted.";
     ClaimRepaired = 3037, "claim-repaired", "The node was sick for too long; the claim was deleted at once.";
+    ClaimRebooted = 3038, "claim-rebooted", "The node was sick, rebooted, and is back.";
+    ClaimRebootFailed = 3039, "claim-reboot-failed", "The node was to reboot and did not come back.";
     NodeNotManaged = 4001, "node-not-managed", "The node has no NodeClaim.";
     NodeMissing = 4002, "node-missing", "The NodeClaim has no Node yet.";
     NodeNotInitialized = 4003, "node-not-initialized", "The node is not initialized.";

@@ -104,6 +104,7 @@ impl State {
             ready_at: times[3],
             shutting_down_at: None,
             terminated_at: None,
+            reboots: 0,
             termination_reason: None,
             interruption_at: None,
             id,
