@@ -193,6 +193,9 @@ pub struct Options {
     pub plans_max: usize,
     /// How much dearer than the cheapest plan found one of fewer nodes may be, as a share of the bill.
     pub nodes_tolerance: f64,
+    /// Most work that goes into exchange moves on the chosen plan, as a share of the work of planning. It stands for
+    /// time, which must not decide.
+    pub exchange_share: f64,
 }
 
 impl Default for Options {
@@ -211,7 +214,8 @@ impl Default for Options {
             ignores_devices: true,
             default_spread: Arc::default(),
             plans_max: 8,
-            nodes_tolerance: 0.01,
+            nodes_tolerance: 0.025,
+            exchange_share: 0.2,
         }
     }
 }

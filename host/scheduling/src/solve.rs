@@ -30,6 +30,7 @@ mod finalize;
 mod first_fit;
 mod improve;
 mod items;
+mod join;
 mod mix;
 mod plan;
 mod pod_groups;

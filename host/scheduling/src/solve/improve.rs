@@ -1,17 +1,12 @@
-//! Better plans for the same pods: other manners of filling, single pods exchanged, nodes joined.
+//! Better plans for the same pods: other manners of filling, single pods exchanged.
 //!
 //! A change is kept only if it serves the goal: the least bill, and about that the fewest nodes. Effort is counted in
 //! plans, never by a clock, so everything is deterministic.
 
-use std::collections::BTreeMap;
-
 use smallvec::SmallVec;
 
-use super::bitset::BitSet;
 use super::board::Left;
-use super::fill::{Filling, holds};
-use super::plan::{Choice, Ground, Manner, Planner};
-use super::vocabulary::{Amounts, add_times};
+use super::plan::{Choice, Manner, Planner};
 use crate::interrupt::Interrupt;
 use crate::problem::Options;
 
@@ -33,8 +28,6 @@ const FURTHER: [(f64, f64); 7] = [
 const EFFORT_PER_POD: usize = 150;
 /// What pods may come to be worth, as a share of what they are worth at first.
 pub(super) const TIMES: (f64, f64) = (0.5, 2.0);
-/// How many nodes, worst first, are offered for joining with another.
-const MERGED_MAX: usize = 64;
 
 impl Planner<'_> {
     /// A plan for everything left on the board: of several plans, the one with the fewest nodes among those that cost
@@ -92,7 +85,8 @@ impl Planner<'_> {
                     .then_with(|| bills[*a].total_cmp(&bills[*b]))
             })
             .unwrap_or(0);
-        self.merge_pairs(plans.swap_remove(best), within - bills[best])
+        let budget = share_of(self.effort, options.exchange_share);
+        self.join_nodes(plans.swap_remove(best), within - bills[best], budget)
     }
 
     /// Lets the pods of a kind be worth more where they ended on nodes that cost much for what their pods are worth, and
@@ -179,151 +173,16 @@ impl Planner<'_> {
         }
     }
 
-    /// Joins nodes in pairs where one node costs no more than the two and what is to spare.
-    fn merge_pairs(&mut self, plan: Vec<Choice>, mut slack: f64) -> Vec<Choice> {
-        let ground = self.ground;
-        let patterns = patterns(&plan);
-        let mut nodes: Vec<Option<Node>> = plan
-            .into_iter()
-            .map(|choice| Some(Node::new(ground, choice)))
-            .collect();
-        let ratio = |at: usize| nodes[at].as_ref().map_or(0.0, |node| node.choice.ratio);
-        let mut worst: Vec<usize> = (0..nodes.len()).collect();
-        worst.sort_by(|a, b| ratio(*b).total_cmp(&ratio(*a)).then(a.cmp(b)));
-        worst.truncate(MERGED_MAX);
-        // Pairs of the same patterns need no second look: neither in this scan, nor in a later one if they were hopeless.
-        let mut hopeless: BTreeMap<usize, BitSet> = BTreeMap::new();
-        let mut tried_by = vec![usize::MAX; nodes.len()];
-        let mut is_joined = vec![false; nodes.len()];
-        for at in worst {
-            let Some(node) = nodes[at].take() else {
-                continue;
-            };
-            let hopeless = hopeless
-                .entry(patterns[at])
-                .or_insert_with(|| BitSet::empty(nodes.len()));
-            let mut best: Option<(usize, Choice, f64)> = None;
-            for other in 0..nodes.len() {
-                let Some(partner) = &nodes[other] else {
-                    continue;
-                };
-                let is_new = is_joined[at] || is_joined[other];
-                if !is_joined[other] {
-                    let is_known = tried_by[patterns[other]] == at;
-                    tried_by[patterns[other]] = at;
-                    if is_known || (!is_new && hopeless.contains(patterns[other])) {
-                        continue;
-                    }
-                }
-                let least = best.as_ref().map_or(-slack, |(.., gain)| gain + 1e-9);
-                match self.joined(&node, partner, least) {
-                    Some((joined, gain)) => best = Some((other, joined, gain)),
-                    None if !is_new => hopeless.insert(patterns[other]),
-                    None => {}
-                }
-            }
-            nodes[at] = Some(match best {
-                Some((other, joined, gain)) => {
-                    slack += gain;
-                    nodes[other] = None;
-                    is_joined[at] = true;
-                    Node::new(ground, joined)
-                }
-                None => node,
-            });
-        }
-        nodes
-            .into_iter()
-            .flatten()
-            .map(|node| node.choice)
-            .collect()
-    }
-
-    /// The cheapest node for the pods of both, and what it saves; `None` if that is less than wanted.
-    fn joined(&mut self, a: &Node, b: &Node, least: f64) -> Option<(Choice, f64)> {
-        let pool = a.choice.pool;
-        let ground = self.ground;
-        let table = &ground.pools[pool];
-        if pool != b.choice.pool {
-            return None;
-        }
-        let mut requests = a.requests.clone();
-        add_times(&mut requests, &b.requests, 1);
-        let before = a.cost + b.cost;
-        let most = before - least + 1e-9;
-        let start = a.first.max(b.first);
-        if table.rows[start].cost > most {
-            return None;
-        }
-        let known = [&a.rows, &b.rows].into_iter();
-        let known = known.chain(&ground.buyable[pool]);
-        let row = table.first_fitting(known, &requests, (start, most))?;
-        let cost = table.rows[row].cost;
-        let gain = before - cost;
-        let (of_a, of_b) = (&a.choice.filling, &b.choice.filling);
-        let mut picks: BTreeMap<usize, usize> = BTreeMap::new();
-        for (index, count) in of_a.picks.iter().chain(&of_b.picks) {
-            *picks.entry(*index).or_insert(0) += count;
-        }
-        let picks: Vec<(usize, usize)> = picks.into_iter().collect();
-        let mut rows = a.rows.clone();
-        rows.intersect(&b.rows);
-        table.retain_fitting(&mut rows, &requests);
-        if let Some(buyable) = &ground.buyable[pool] {
-            rows.intersect(buyable);
-        }
-        if !ground.is_flexible((pool, row), &picks, &rows)
-            || !holds(ground, (pool, row), &picks, self.sets())
-        {
-            return None;
-        }
-        let worth = of_a.worth + of_b.worth;
-        let choice = Choice {
-            pool,
-            row,
-            ratio: cost.max(1e-9) / worth.max(1e-12),
-            filling: Filling { picks, worth },
-        };
-        Some((choice, gain))
-    }
-
     fn bill(&self, plan: &[Choice]) -> f64 {
         plan.iter().map(|choice| self.ground.cost(choice)).sum()
     }
 }
 
-/// A planned node, and what is asked of it again and again.
-struct Node {
-    choice: Choice,
-    cost: f64,
-    requests: Amounts,
-    /// The rows that hold its pods.
-    rows: BitSet,
-    /// The cheapest of them.
-    first: usize,
-}
-
-impl Node {
-    fn new(ground: &Ground<'_>, choice: Choice) -> Self {
-        let (rows, requests) = ground.rows_left(choice.pool, &choice.filling.picks);
-        Self {
-            cost: ground.cost(&choice),
-            first: rows.first().unwrap_or(0),
-            requests,
-            rows,
-            choice,
-        }
-    }
-}
-
-/// The number of each node's pattern; nodes of one pattern hold the same pods.
-fn patterns(plan: &[Choice]) -> Vec<usize> {
-    let mut known = BTreeMap::new();
-    plan.iter()
-        .map(|node| {
-            let next = known.len();
-            let pattern = (node.pool, node.row, node.filling.picks.as_slice());
-            *known.entry(pattern).or_insert(next)
-        })
-        .collect()
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a share of a count is a count"
+)]
+fn share_of(effort: usize, share: f64) -> usize {
+    (effort as f64 * share) as usize
 }

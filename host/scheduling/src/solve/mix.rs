@@ -21,14 +21,14 @@ const REST: (f64, f64) = (0.03, 4.0);
 /// How many cells of a table make as much work as a look at a kind.
 const CELLS_PER_LOOK: usize = 8;
 
-/// Pool, row and picks of a pattern.
-type Known = (usize, usize, Vec<(usize, usize)>);
+/// Pool, row and picks of a node: what makes two nodes of one pattern.
+pub(super) type Pattern = (usize, usize, Vec<(usize, usize)>);
 
 /// Distinct nodes of the plans made so far.
 #[derive(Debug, Default)]
 struct Mix {
     patterns: Vec<Choice>,
-    known: BTreeSet<Known>,
+    known: BTreeSet<Pattern>,
 }
 
 /// The answer.

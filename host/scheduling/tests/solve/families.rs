@@ -63,3 +63,23 @@ fn spot_claims_are_left_a_choice_of_types() {
         }
     }
 }
+
+#[test]
+fn nodes_are_joined_as_far_as_the_bill_may_grow() {
+    let types = generator::catalogue(1, 400);
+    let mut problem = generator::problem(Family::Fleet, 5, 1000, &types);
+    let mut of = |tolerance, exchange_share| {
+        problem.options.nodes_tolerance = tolerance;
+        problem.options.exchange_share = exchange_share;
+        let solution = solved(&problem);
+        (solution.claims.len(), solution.price_per_hour())
+    };
+    let (_, least_bill) = of(0.0, 0.0);
+    let chosen = of(0.03, 0.0);
+    let joined = of(0.03, 0.2);
+    assert!(joined.0 < chosen.0, "{joined:?} after {chosen:?}");
+    assert!(
+        joined.1 <= least_bill * 1.03 + 1e-6,
+        "{joined:?} for {least_bill}"
+    );
+}
