@@ -39,6 +39,10 @@ pub(super) struct PoolTable {
     pub(super) min_values: Vec<(String, u32)>,
     shared: Arc<PoolRows>,
     by_set: BTreeMap<SetId, Arc<BitSet>>,
+    /// What each type counts against each limit, where limits bind: names need not be looked up for every node.
+    counted: Vec<Vec<i64>>,
+    /// The rows that count no more against any limit than a type does, by type.
+    no_greater: BTreeMap<usize, Arc<BitSet>>,
 }
 
 impl Deref for PoolTable {
@@ -74,6 +78,8 @@ impl PoolTable {
             min_values: min_values(&admission.template),
             shared: Arc::clone(shared),
             by_set: BTreeMap::new(),
+            counted: Vec::new(),
+            no_greater: BTreeMap::new(),
         }
     }
 
@@ -134,17 +140,28 @@ impl PoolTable {
         let Some(remaining) = &self.remaining else {
             return;
         };
-        let within = |t: &TypeRow| {
-            remaining.iter().all(|(name, left)| {
-                name == labels::RESOURCE_NODES || t.instance_type.capacity.get(name) <= left
+        let within = |of_type: usize| {
+            remaining.iter().enumerate().all(|(limit, (name, left))| {
+                name == labels::RESOURCE_NODES || self.counts((limit, name), of_type) <= left
             })
         };
-        let allowed: Vec<bool> = self.types.iter().map(within).collect();
+        let allowed: Vec<bool> = (0..self.types.len()).map(within).collect();
+        if allowed.iter().all(|is_allowed| *is_allowed) {
+            return;
+        }
         for index in 0..self.rows.len() {
             if !allowed[self.rows[index].type_index] {
                 rows.remove(index);
             }
         }
+    }
+
+    /// What a node of a type counts against a limit.
+    fn counts(&self, (limit, name): (usize, &str), of_type: usize) -> i64 {
+        self.counted.get(limit).map_or_else(
+            || capacity_for_limit(&self.types[of_type], name),
+            |of_limit| of_limit[of_type],
+        )
     }
 
     /// Finds out whether that many nodes could reach a limit.
@@ -161,6 +178,14 @@ impl PoolTable {
             };
             greatest.saturating_mul(nodes_max) > left
         });
+        if self.do_limits_bind {
+            let names = remaining.iter().map(|(name, _)| name);
+            let of_limit = |name| {
+                let types = self.types.iter();
+                types.map(|it| capacity_for_limit(it, name)).collect()
+            };
+            self.counted = names.map(of_limit).collect();
+        }
     }
 
     /// Takes a new claim off the limits at the greatest capacity among its rows. Where that would leave less than as
@@ -172,38 +197,50 @@ impl PoolTable {
         let Some(remaining) = self.remaining.clone() else {
             return;
         };
-        let greatest = |table: &Self, rows: &BitSet, name: &str| {
-            rows.iter()
-                .map(|row| capacity_for_limit(table.type_of(row), name))
-                .max()
-                .unwrap_or(0)
-        };
+        let target = self.rows[target].type_index;
         let is_tight = self.is_planned
-            || remaining
-                .iter()
-                .any(|(name, left)| greatest(self, rows, name).saturating_mul(2) > left);
+            || remaining.iter().enumerate().any(|(limit, (name, left))| {
+                self.greatest_of(rows, (limit, name)).saturating_mul(2) > left
+            });
         if is_tight {
-            let exceeds = |row: usize| {
-                remaining.iter().any(|(name, _)| {
-                    capacity_for_limit(self.type_of(row), name)
-                        > capacity_for_limit(self.type_of(target), name)
-                })
+            rows.intersect(&self.rows_no_greater(target, &remaining));
+        }
+        let left = remaining.iter().enumerate().map(|(limit, (name, left))| {
+            let taken = if is_tight {
+                self.counts((limit, name), target)
+            } else {
+                self.greatest_of(rows, (limit, name))
             };
-            let too_great: Vec<usize> = rows.iter().filter(|row| exceeds(*row)).collect();
-            for row in too_great {
+            (name.to_owned(), left.saturating_sub(taken))
+        });
+        self.remaining = Some(left.collect());
+    }
+
+    /// The most that a node of these rows may count against a limit.
+    fn greatest_of(&self, rows: &BitSet, limit: (usize, &str)) -> i64 {
+        let counts = rows
+            .iter()
+            .map(|row| self.counts(limit, self.rows[row].type_index));
+        counts.max().unwrap_or(0)
+    }
+
+    fn rows_no_greater(&mut self, target: usize, limits: &Resources) -> Arc<BitSet> {
+        if let Some(known) = self.no_greater.get(&target) {
+            return Arc::clone(known);
+        }
+        let is_no_greater = |of_type: usize| {
+            let mut limits = limits.iter().map(|(name, _)| name).enumerate();
+            limits.all(|limit| self.counts(limit, of_type) <= self.counts(limit, target))
+        };
+        let mut rows = BitSet::full(self.rows.len());
+        for row in 0..self.rows.len() {
+            if !is_no_greater(self.rows[row].type_index) {
                 rows.remove(row);
             }
         }
-        let left = remaining
-            .iter()
-            .map(|(name, left)| {
-                (
-                    name.to_owned(),
-                    left.saturating_sub(greatest(self, rows, name)),
-                )
-            })
-            .collect();
-        self.remaining = Some(left);
+        let rows = Arc::new(rows);
+        self.no_greater.insert(target, Arc::clone(&rows));
+        rows
     }
 
     /// What limits and reservations leave, to come back to when a claim is given up.
