@@ -9,6 +9,11 @@ pub use rank::{Claim, Offerings, Operator, PodsSummary, Ranking, Requirement};
 /// Judges what an offering costs in truth. Implement [`cost`](Self::cost); the rest is there for
 /// policies that exclude, that explain, or that need the whole table at once.
 pub trait RankPolicy: Policy {
+    /// Whether costs and exclusions hang on the claim (its NodePool, pods, requirements, labels) and not on the
+    /// offering and the table alone. A policy that says `false` is asked once for each row of a round instead of
+    /// once for each row and claim, and must not look at [`RankRound::claim`].
+    const LOOKS_AT_CLAIMS: bool = true;
+
     /// Effective USD an hour of one offering for one claim; lower is better. Start from
     /// [`Offering::prior`], so that the policy composes with those before it in a chain.
     fn cost(&self, offering: &Offering<'_>, round: &RankRound<'_>) -> f64;
@@ -23,25 +28,27 @@ pub trait RankPolicy: Policy {
         None
     }
 
-    /// The whole call. The default asks [`cost`](Self::cost) and [`exclude`](Self::exclude) per row.
+    /// The whole call. The default asks [`cost`](Self::cost) and [`exclude`](Self::exclude) per row and claim.
     fn rank(
         &self,
         context: &Context,
         offerings: &Offerings,
         claims: &[Claim],
     ) -> Result<Vec<Ranking>, PolicyError> {
-        Ok(claims
-            .iter()
-            .map(|claim| {
-                rank_claim(
-                    self,
-                    &RankRound {
-                        context,
-                        offerings,
-                        claim,
-                    },
-                )
-            })
+        let rounds = claims.iter().map(|claim| RankRound {
+            context,
+            offerings,
+            claim,
+        });
+        if Self::LOOKS_AT_CLAIMS || asked(claims, offerings) <= offerings.price.len() {
+            return Ok(rounds.map(|round| rank_claim(self, &round)).collect());
+        }
+        let Some(first) = rounds.clone().next() else {
+            return Ok(Vec::new());
+        };
+        let rows = Rows::of(self, &first);
+        Ok(rounds
+            .map(|round| rows.ranking(round.claim, self.note(&round)))
             .collect())
     }
 }
@@ -254,6 +261,66 @@ fn rank_claim<P: RankPolicy>(policy: &P, round: &RankRound<'_>) -> Ranking {
         }
     }
     ranking
+}
+
+/// Rows that all claims together ask about.
+fn asked(claims: &[Claim], offerings: &Offerings) -> usize {
+    let rows = |claim: &Claim| match claim.candidates.len() {
+        0 => offerings.price.len(),
+        listed => listed,
+    };
+    claims.iter().map(rows).sum()
+}
+
+/// The whole table judged once.
+struct Rows {
+    costs: Vec<f64>,
+    /// Index into the reasons by row; empty where nothing is excluded.
+    excluded: Vec<Option<u32>>,
+    reasons: Vec<String>,
+}
+
+impl Rows {
+    fn of<P: RankPolicy>(policy: &P, round: &RankRound<'_>) -> Self {
+        let count = round.offerings.price.len();
+        let mut rows = Self {
+            costs: Vec::with_capacity(count),
+            excluded: Vec::new(),
+            reasons: Vec::new(),
+        };
+        for (index, row) in (0..round.offerings.rows()).enumerate() {
+            let offering = round.offerings.offering(row);
+            rows.costs.push(policy.cost(&offering, round));
+            if let Some(reason) = policy.exclude(&offering, round) {
+                rows.excluded.resize(count, None);
+                rows.excluded[index] = Some(intern(&mut rows.reasons, reason));
+            }
+        }
+        rows
+    }
+
+    fn ranking(&self, claim: &Claim, note: Option<String>) -> Ranking {
+        let mut ranking = claim.ranked_by(&self.costs);
+        ranking.note = note;
+        if self.excluded.is_empty() {
+            return ranking;
+        }
+        let reason = |row: usize| self.excluded.get(row).copied().flatten();
+        for position in 0..ranking.scores.len() {
+            let row = match claim.candidates.get(position) {
+                Some(&row) => row as usize,
+                None => position,
+            };
+            if let Some(reason) = reason(row) {
+                ranking
+                    .excluded
+                    .push(u32::try_from(position).unwrap_or(u32::MAX));
+                ranking.excluded_reason.push(reason);
+            }
+        }
+        ranking.reasons.clone_from(&self.reasons);
+        ranking
+    }
 }
 
 fn intern(reasons: &mut Vec<String>, reason: String) -> u32 {

@@ -26,6 +26,8 @@ impl Policy for NodeOverhead {
 }
 
 impl RankPolicy for NodeOverhead {
+    const LOOKS_AT_CLAIMS: bool = false;
+
     fn cost(&self, offering: &Offering<'_>, _round: &RankRound<'_>) -> f64 {
         let cpus = f64::from(offering.cpu_milli()) / 1000.0;
         offering.prior() + self.per_node + self.per_cpu * cpus

@@ -49,6 +49,8 @@ fn words(tier: Json) -> Option<Vec<String>> {
 }
 
 impl RankPolicy for Ordered {
+    const LOOKS_AT_CLAIMS: bool = false;
+
     fn cost(&self, offering: &Offering<'_>, _round: &RankRound<'_>) -> f64 {
         let tier = self.tiers.iter().position(|tier| is_in(offering, tier));
         let tier = u32::try_from(tier.unwrap_or(self.tiers.len())).unwrap_or(u32::MAX);

@@ -38,6 +38,8 @@ impl Policy for PerfPrice {
 }
 
 impl RankPolicy for PerfPrice {
+    const LOOKS_AT_CLAIMS: bool = false;
+
     fn cost(&self, offering: &Offering<'_>, _round: &RankRound<'_>) -> f64 {
         let family = offering.family();
         let known = self.performance.iter().find(|(name, _)| name == family);

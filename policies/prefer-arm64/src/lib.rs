@@ -24,6 +24,8 @@ impl Policy for PreferArm64 {
 }
 
 impl RankPolicy for PreferArm64 {
+    const LOOKS_AT_CLAIMS: bool = false;
+
     fn cost(&self, offering: &Offering<'_>, _round: &RankRound<'_>) -> f64 {
         match offering.arch() {
             "arm64" => offering.prior() * self.factor,

@@ -26,6 +26,8 @@ impl Policy for PreferReturn {
 }
 
 impl RankPolicy for PreferReturn {
+    const LOOKS_AT_CLAIMS: bool = false;
+
     fn cost(&self, offering: &Offering<'_>, _round: &RankRound<'_>) -> f64 {
         let tired = offering.ice_age_seconds().map_or(0.0, |age| {
             (1.0 - f64::from(age) / self.rest_seconds).max(0.0)

@@ -32,6 +32,8 @@ impl Policy for SpotRisk {
 }
 
 impl RankPolicy for SpotRisk {
+    const LOOKS_AT_CLAIMS: bool = false;
+
     fn cost(&self, offering: &Offering<'_>, _round: &RankRound<'_>) -> f64 {
         if offering.capacity_type() != CapacityType::Spot {
             return offering.prior();

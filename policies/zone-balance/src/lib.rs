@@ -28,7 +28,8 @@ impl Policy for ZoneBalance {
 
 impl RankPolicy for ZoneBalance {
     fn cost(&self, offering: &Offering<'_>, round: &RankRound<'_>) -> f64 {
-        self.cost_among(offering, &zones(round.offerings))
+        let zone = round.offerings.zone.get(offering.row() as usize);
+        offering.prior() * factor_of(&self.factors(round.offerings), zone)
     }
 
     fn rank(
@@ -38,39 +39,42 @@ impl RankPolicy for ZoneBalance {
         claims: &[Claim],
     ) -> Result<Vec<Ranking>, PolicyError> {
         // Counted once a round, not once a row.
-        let zones = zones(offerings);
-        let costs: Vec<f64> = (0..offerings.rows())
-            .map(|row| self.cost_among(&offerings.offering(row), &zones))
+        let factors = self.factors(offerings);
+        let rows = offerings.prior.iter().zip(&offerings.zone);
+        let costs: Vec<f64> = rows
+            .map(|(prior, zone)| prior * factor_of(&factors, Some(zone)))
             .collect();
         Ok(claims.iter().map(|claim| claim.ranked_by(&costs)).collect())
     }
 }
 
-impl ZoneBalance {
-    fn cost_among(&self, offering: &Offering<'_>, zones: &[(&str, f64)]) -> f64 {
-        let total: f64 = zones.iter().map(|(_, nodes)| nodes).sum();
-        let own = zones.iter().find(|(zone, _)| *zone == offering.zone());
-        let nodes = own.map_or(0.0, |(_, nodes)| *nodes);
-        if total <= 0.0 {
-            return offering.prior();
-        }
-        let excess = (nodes * zones.len() as f64 / total - 1.0).max(0.0);
-        offering.prior() * (1.0 + self.weight * excess)
-    }
+fn factor_of(factors: &[(u32, f64)], zone: Option<&u32>) -> f64 {
+    let own = factors.iter().find(|(known, _)| Some(known) == zone);
+    own.map_or(1.0, |(_, factor)| *factor)
 }
 
-/// The zones of the table and the nodes in each.
-fn zones(offerings: &Offerings) -> Vec<(&str, f64)> {
-    let mut zones: Vec<(&str, f64)> = Vec::new();
-    for row in 0..offerings.rows() {
-        let offering = offerings.offering(row);
-        let nodes = f64::from(offering.in_use());
-        match zones.iter_mut().find(|(zone, _)| *zone == offering.zone()) {
-            Some((_, known)) => *known += nodes,
-            None => zones.push((offering.zone(), nodes)),
+impl ZoneBalance {
+    /// What the zones of the table, by symbol, make of a cost.
+    fn factors(&self, offerings: &Offerings) -> Vec<(u32, f64)> {
+        let mut zones: Vec<(u32, f64)> = Vec::new();
+        for (&zone, &nodes) in offerings.zone.iter().zip(&offerings.in_use) {
+            match zones.iter_mut().find(|(known, _)| *known == zone) {
+                Some((_, sum)) => *sum += f64::from(nodes),
+                None => zones.push((zone, f64::from(nodes))),
+            }
         }
+        let total: f64 = zones.iter().map(|(_, nodes)| nodes).sum();
+        let count = zones.len() as f64;
+        for (_, nodes) in &mut zones {
+            let share = if total > 0.0 {
+                *nodes * count / total
+            } else {
+                1.0
+            };
+            *nodes = 1.0 + self.weight * (share - 1.0).max(0.0);
+        }
+        zones
     }
-    zones
 }
 
 guest_sdk::export_policy!(rank: ZoneBalance);
