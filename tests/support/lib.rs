@@ -131,3 +131,28 @@ pub fn has_program(name: &str, argument: &str) -> bool {
     }
     found
 }
+
+/// As ConfigMaps carry binary data.
+pub fn base64(bytes: &[u8]) -> String {
+    const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
+    for chunk in bytes.chunks(3) {
+        let at = |index: usize| usize::from(chunk.get(index).copied().unwrap_or(0));
+        let word = at(0) << 16 | at(1) << 8 | at(2);
+        for (position, shift) in [18, 12, 6, 0].into_iter().enumerate() {
+            let letter = char::from(LETTERS[word >> shift & 63]);
+            text.push(if position > chunk.len() { '=' } else { letter });
+        }
+    }
+    text
+}
+
+/// The value of a series in the text of `/metrics`: its name, and labels it must have.
+pub fn metric(text: &str, name: &str, labels: &[(&str, &str)]) -> Option<f64> {
+    let mut lines = text.lines().filter(|line| {
+        let rest = line.strip_prefix(name).unwrap_or_default();
+        let wanted = |(key, value): &(&str, &str)| rest.contains(&format!("{key}=\"{value}\""));
+        rest.starts_with(['{', ' ']) && labels.iter().all(wanted)
+    });
+    lines.next()?.rsplit(' ').next()?.parse().ok()
+}

@@ -1,6 +1,7 @@
 //! A demo that serves its API in real time, and kubectl against it.
 
-use std::io::Read as _;
+use std::io::{Read as _, Write as _};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -18,6 +19,7 @@ pub struct Served {
     demo: Child,
     others: Vec<Child>,
     folder: PathBuf,
+    metrics_port: Option<u16>,
 }
 
 impl Served {
@@ -48,11 +50,41 @@ impl Served {
             demo,
             others: Vec::new(),
             folder,
+            metrics_port: None,
         };
         served.eventually("the API answers", || {
             served.kubeconfig().exists() && served.try_kubectl(&["get", "nodepools"]).is_some()
         });
         served
+    }
+
+    /// Starts a world whose controller is a process of its own, so that its metrics can be read.
+    pub fn with_metrics(arguments: &[&str]) -> Self {
+        let mut served = Self::start(&[&["--no-controller"], arguments].concat());
+        let port = free_port();
+        let metrics_port = port.to_string();
+        served.also_run(&[
+            "controller",
+            "--metrics-port",
+            &metrics_port,
+            "--health-probe-port",
+            "0",
+        ]);
+        served.metrics_port = Some(port);
+        served
+    }
+
+    /// What `/metrics` says; nothing while nobody listens.
+    pub fn metrics(&self) -> String {
+        let answer = self.metrics_port.and_then(|port| {
+            let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).ok()?;
+            let request = "GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+            stream.write_all(request.as_bytes()).ok()?;
+            let mut text = String::new();
+            stream.read_to_string(&mut text).ok()?;
+            Some(text)
+        });
+        answer.unwrap_or_default()
     }
 
     /// Starts another `mortise` beside the demo, told where the API is.
@@ -121,12 +153,20 @@ impl Served {
     }
 
     /// Waits until a condition holds, and panics with its name where it never does.
-    pub fn eventually(&self, what: &str, mut holds: impl FnMut() -> bool) {
+    pub fn eventually(&self, what: &str, holds: impl FnMut() -> bool) {
+        assert!(self.becomes_true(holds), "never came true: {what}");
+    }
+
+    /// Whether a condition holds before patience ends.
+    pub fn becomes_true(&self, mut holds: impl FnMut() -> bool) -> bool {
         let started = Instant::now();
         while !holds() {
-            assert!(started.elapsed() < PATIENCE, "never came true: {what}");
+            if started.elapsed() > PATIENCE {
+                return false;
+            }
             std::thread::park_timeout(Duration::from_millis(250));
         }
+        true
     }
 
     fn command(&self, arguments: &[&str]) -> Command {
@@ -137,6 +177,13 @@ impl Served {
             .args(arguments);
         command
     }
+}
+
+/// A port that nobody listens on, for now.
+fn free_port() -> u16 {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0));
+    let address = listener.and_then(|listener| listener.local_addr());
+    address.map_or(0, |address| address.port())
 }
 
 impl Drop for Served {

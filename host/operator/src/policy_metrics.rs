@@ -20,11 +20,16 @@ type Labels<'a> = Vec<(&'static str, &'a str)>;
 impl Collector for PolicyMetrics {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), std::fmt::Error> {
         let statistics = self.host.statistics();
-        let counters: [(&str, &str, Count); 3] = [
+        let counters: [(&str, &str, Count); 4] = [
             ("mortise_policy_calls", "Calls of a policy.", |it| it.calls),
             ("mortise_policy_fuel", "Fuel that a policy spent.", |it| {
                 it.fuel
             }),
+            (
+                "mortise_policy_log_lines_dropped",
+                "Lines that a policy logged beyond what a call may.",
+                |it| it.log_lines_dropped,
+            ),
             (
                 "mortise_policy_shadow_disagreements",
                 "Answers in which a shadow differed from what decided.",
@@ -62,7 +67,17 @@ impl Collector for PolicyMetrics {
             "Price of a shadow's first choices less that of the enforced ones, over all rounds.",
         );
         family(&mut encoder, about, cost)?;
-        let Swaps { accepted, refused } = self.host.swaps();
+        let Swaps {
+            accepted,
+            refused,
+            longest_wait,
+        } = self.host.swaps();
+        let wait = ConstGauge::new(longest_wait.as_secs_f64());
+        let about = (
+            "mortise_policy_swap_wait_seconds",
+            "The longest that a round waited to be told who decides.",
+        );
+        family(&mut encoder, about, std::iter::once((Vec::new(), wait)))?;
         let swaps = [("accepted", accepted), ("refused", refused)];
         let about = (
             "mortise_policy_swaps",

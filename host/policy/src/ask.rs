@@ -8,7 +8,7 @@ use scheduling::ranking::{ClaimView, RankRound, Ranking};
 
 use crate::answer::{self, Allowed, RankQuestion};
 use crate::binding::Mode;
-use crate::call::{CallFailure, Called, Session, call};
+use crate::call::{CallFailure, Called, Log, Session, call};
 use crate::convert;
 use crate::host::Inner;
 use crate::limits::{CallLimits, Kind};
@@ -159,7 +159,9 @@ impl Inner {
 
     fn limits_of(&self, bound: &Bound, kind: Kind) -> CallLimits {
         let limits = self.limits.of(kind);
-        if bound.mode == Mode::Shadow {
+        if bound.is_on_trial {
+            limits.patient()
+        } else if bound.mode == Mode::Shadow {
             limits.halved()
         } else {
             limits
@@ -187,6 +189,6 @@ fn ask_rule<T>(rule: &Rule, ask: impl FnOnce(&Rule) -> Ran<T>) -> Called<T> {
         result,
         fuel,
         duration: started.elapsed(),
-        log: Vec::new(),
+        log: Log::default(),
     }
 }

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use wasmtime::component::Instance;
-use wasmtime::{Store, Trap};
+use wasmtime::{Store, Trap, UpdateDeadline};
 
 use crate::bindings::exports::mortise::policy::lifecycle;
 use crate::bindings::mortise::policy::host::Level;
@@ -12,6 +12,9 @@ use crate::engine::{Ticker, ticks};
 use crate::limits::{CallLimits, Limits};
 use crate::linker::{LogLine, State, TABLE_ELEMENTS_MAX};
 use crate::module::Module;
+
+/// How many deadlines may pass on the clock for a guest that waits for the processor.
+const CLOCK_FACTOR: u32 = 4;
 
 /// Why a call has no answer. Each leaves the default deciding.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -72,7 +75,14 @@ pub(crate) struct Called<T> {
     pub(crate) result: Result<T, CallFailure>,
     pub(crate) fuel: u64,
     pub(crate) duration: Duration,
-    pub(crate) log: Vec<String>,
+    pub(crate) log: Log,
+}
+
+/// What a guest logged, cut where it went on for too long.
+#[derive(Debug, Default)]
+pub(crate) struct Log {
+    pub(crate) lines: Vec<String>,
+    pub(crate) dropped: u32,
 }
 
 /// What a call may use.
@@ -101,11 +111,11 @@ impl<'a> Session<'a> {
         let mut store = Store::new(engine, State::new(grant.limits.memory_bytes_max));
         store.limiter(|state| state);
         store.set_hostcall_fuel(grant.limits.answer_bytes_max);
-        store.set_epoch_deadline(if module.is_trusted {
-            u64::MAX / 2
+        if module.is_trusted {
+            store.set_epoch_deadline(u64::MAX / 2);
         } else {
-            ticks(grant.call.deadline)
-        });
+            bind_by_time(&mut store, grant.call.deadline);
+        }
         let not_started = |error: &wasmtime::Error| CallFailure::NotStarted(format!("{error:#}"));
         store
             .set_fuel(grant.call.fuel)
@@ -172,7 +182,7 @@ pub(crate) fn call<T>(
         Ok(mut session) => {
             let result = work(&mut session);
             let fuel = spent(&session.store, grant.call);
-            let log = lines(session.store.data_mut());
+            let log = log(session.store.data_mut());
             drop(session);
             Called {
                 result,
@@ -185,9 +195,26 @@ pub(crate) fn call<T>(
             result: Err(failure),
             fuel,
             duration: started.elapsed(),
-            log: Vec::new(),
+            log: Log::default(),
         },
     }
+}
+
+/// Ends a guest that is at work for longer than the deadline. It is looked at with every tick and each look counts as
+/// one, so that time which the machine gave to others does not; the clock has the last word.
+fn bind_by_time(store: &mut Store<State>, deadline: Duration) {
+    let mut left = ticks(deadline);
+    let started = Instant::now();
+    store.set_epoch_deadline(1);
+    store.epoch_deadline_callback(move |_| {
+        left = left.saturating_sub(1);
+        let is_over = left == 0 || started.elapsed() >= deadline * CLOCK_FACTOR;
+        Ok(if is_over {
+            UpdateDeadline::Interrupt
+        } else {
+            UpdateDeadline::Continue(1)
+        })
+    });
 }
 
 pub(crate) fn issues_text(issues: &[lifecycle::ConfigIssue]) -> String {
@@ -230,7 +257,7 @@ fn failure(store: &Store<State>, grant: Grant<'_>, error: &wasmtime::Error) -> C
     }
 }
 
-fn lines(state: &mut State) -> Vec<String> {
+fn log(state: &mut State) -> Log {
     let mut lines: Vec<String> = std::mem::take(&mut state.lines)
         .into_iter()
         .map(|LogLine { level, message }| {
@@ -243,8 +270,9 @@ fn lines(state: &mut State) -> Vec<String> {
             format!("{level}: {message}")
         })
         .collect();
-    if state.lines_dropped > 0 {
-        lines.push(format!("({} more lines dropped)", state.lines_dropped));
+    let dropped = state.lines_dropped;
+    if dropped > 0 {
+        lines.push(format!("({dropped} more lines dropped)"));
     }
-    lines
+    Log { lines, dropped }
 }

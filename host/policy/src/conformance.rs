@@ -1,7 +1,7 @@
 //! Rounds made up at random, put to a bound policy: whoever passes them answers whatever a cluster asks.
 //!
-//! The same rounds on every machine. The tables are as small as a cluster's first and hold the values at
-//! the ends of their columns; a policy that only knows the samples of loading is found out here.
+//! The same rounds on every machine. The tables are as small as a cluster's first and as large as a region's, and
+//! hold the values at the ends of their columns; a policy that only knows the samples of loading is found out here.
 
 use disruption::hooks::{BudgetRound, Civil, ConsolidationRound, Move, MoveKind, VerdictDecision};
 use scheduling::ranking::{ClaimView, RankRound, Ranking};
@@ -15,11 +15,14 @@ use crate::random::Random;
 use crate::recording::Question;
 use crate::registry::Bound;
 
-/// Rows of the tables, in turn: none and one are rare and real.
-const ROWS: [u32; 10] = [0, 1, 2, 3, 5, 8, 13, 40, 120, 400];
+/// Rows of the tables, in turn: none and one are rare and real, as is every type in every zone.
+const ROWS: [u32; 12] = [0, 1, 2, 3, 5, 8, 13, 40, 120, 400, 2500, 6000];
 
-/// NodePools are fewer than nodes and offerings.
+/// NodePools and nodes are fewer than offerings.
 const POOLS_MAX: u32 = 40;
+const NODES_MAX: u32 = 1000;
+/// Rounds that a module answers before it is let in: one of each size but the largest.
+const ROUNDS_OF_LOADING: u32 = 10;
 
 /// How a policy fared with one kind of rounds.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -78,6 +81,12 @@ impl PolicyHost {
     }
 }
 
+/// What a module must answer before it may decide.
+pub(crate) fn gate(host: &Inner, bound: &Bound) -> Result<(), NotConformant> {
+    let mut kinds = bound.kinds.iter();
+    kinds.try_for_each(|kind| of_kind(host, bound, *kind, ROUNDS_OF_LOADING).map(drop))
+}
+
 fn of_kind(
     host: &Inner,
     bound: &Bound,
@@ -100,7 +109,9 @@ fn of_kind(
         };
         let fared = match kind {
             Kind::Rank => asked.rank(&rank_round(rows, &mut random)),
-            Kind::Consolidation => asked.consolidation(&consolidation_round(rows, &mut random)),
+            Kind::Consolidation => {
+                asked.consolidation(&consolidation_round(rows.min(NODES_MAX), &mut random))
+            }
             Kind::Budgets => asked.budgets(&budget_round(rows.min(POOLS_MAX), &mut random)),
         };
         fared.map_err(|fault| NotConformant {

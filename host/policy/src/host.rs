@@ -1,7 +1,9 @@
 //! The host: starts with the built-in defaults, takes bindings, runs calls and notes what came of them.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 use std::thread;
+use std::time::{Duration, Instant};
 
 use scheduling::ranking::PolicyUse;
 use wasmtime::component::Linker;
@@ -12,6 +14,7 @@ use crate::binding::{
 use crate::builtin;
 use crate::call::{CallFailure, Called, Grant};
 use crate::compiler::Compilers;
+use crate::conformance;
 use crate::engine::{Ticker, engine};
 use crate::golden;
 use crate::limits::{CallLimits, Kind, Limits};
@@ -22,10 +25,6 @@ use crate::records::{CallRecord, PolicyEvent, PolicyStatistics, Records, ShadowD
 use crate::registry::{Active, BindingStatus, Bound, Program, Registry, Swaps, bound};
 use crate::remembered::Remembered;
 use crate::rule::Rule;
-
-/// How much longer a call may take while a module is tried: nobody waits for it, and a busy machine must
-/// not refuse a good one. Fuel decides.
-const PATIENCE: u32 = 10;
 
 /// Why there is no host.
 #[derive(Debug, thiserror::Error)]
@@ -47,6 +46,7 @@ pub(crate) struct Inner {
     pub(crate) recording: Recording,
     registry: Mutex<Registry>,
     active: RwLock<Arc<Active>>,
+    longest_wait_nanos: AtomicU64,
     records: Mutex<Records>,
     defaults: [OnceLock<Option<Arc<Bound>>>; 3],
 }
@@ -88,6 +88,7 @@ impl PolicyHost {
             recording: Recording::default(),
             registry: Mutex::default(),
             active: RwLock::default(),
+            longest_wait_nanos: AtomicU64::default(),
             records: Mutex::default(),
             defaults: [const { OnceLock::new() }; 3],
         });
@@ -148,7 +149,12 @@ impl PolicyHost {
 
     /// Bindings put in charge and refused since the start.
     pub fn swaps(&self) -> Swaps {
-        self.inner.registry().swaps
+        Swaps {
+            longest_wait: Duration::from_nanos(
+                self.inner.longest_wait_nanos.load(Ordering::Relaxed),
+            ),
+            ..self.inner.registry().swaps
+        }
     }
 
     /// Counters of every policy that was asked, by kind and name.
@@ -206,7 +212,11 @@ impl Inner {
 
     /// The policies of one round.
     pub(crate) fn active(&self) -> Arc<Active> {
-        Arc::clone(&self.active.read().unwrap_or_else(PoisonError::into_inner))
+        let asked = Instant::now();
+        let active = Arc::clone(&self.active.read().unwrap_or_else(PoisonError::into_inner));
+        let waited = u64::try_from(asked.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        self.longest_wait_nanos.fetch_max(waited, Ordering::Relaxed);
+        active
     }
 
     pub(crate) fn grant(&self, call: CallLimits) -> Grant<'_> {
@@ -287,7 +297,9 @@ impl Inner {
                 check_digest(expected, &rule.digest)?;
                 golden::try_rule(&rule, self.limits.of(rule.kind))?;
                 let message = rule.summary();
-                Ok((bound(binding, Program::Rule(rule)), message))
+                let mut bound = bound(binding, Program::Rule(rule));
+                bound.is_on_trial = false;
+                Ok((bound, message))
             }
         }
     }
@@ -303,11 +315,7 @@ impl Inner {
         let descriptor = module.describe(self.grant(self.limits.load))?;
         let warnings = module.validate(&binding.config, self.grant(self.limits.load))?;
         for kind in &binding.kinds {
-            let call = self.limits.of(*kind);
-            let patient = CallLimits {
-                deadline: call.deadline * PATIENCE,
-                ..call
-            };
+            let patient = self.limits.of(*kind).patient();
             golden::try_out(&module, *kind, &binding.config, self.grant(patient))?;
         }
         let mut message = format!(
@@ -317,7 +325,14 @@ impl Inner {
         for warning in warnings {
             message = format!("{message}; data.config: {warning}");
         }
-        Ok((bound(binding, Program::Component(module)), message))
+        // The built-ins are held to it when they are built.
+        let is_known = module.is_trusted;
+        let mut bound = bound(binding, Program::Component(module));
+        if !is_known {
+            conformance::gate(self, &bound)?;
+        }
+        bound.is_on_trial = false;
+        Ok((bound, message))
     }
 
     fn checked_module(
@@ -340,6 +355,7 @@ impl Inner {
         called: &Called<T>,
         shadow: Option<ShadowDifference>,
     ) -> PolicyUse {
+        write_log(&bound.name, round.decision_id, &called.log.lines);
         let failure = called.result.as_ref().err();
         let outcome =
             failure.map_or_else(|| "ok".to_owned(), |it| format!("{}: {it}", it.reason()));
@@ -352,7 +368,8 @@ impl Inner {
             outcome: outcome.clone(),
             fuel: called.fuel,
             duration: called.duration,
-            log: called.log.clone(),
+            log: called.log.lines.clone(),
+            log_lines_dropped: called.log.dropped,
             shadow,
         });
         if let Some(failure) = failure {
@@ -398,6 +415,19 @@ impl Inner {
     }
 }
 
+/// Hands what a policy logged to the controller's own log.
+fn write_log(policy: &str, decision: &str, lines: &[String]) {
+    for line in lines {
+        match line.split_once(": ") {
+            Some(("error", text)) => tracing::error!(target: "policy", policy, decision, "{text}"),
+            Some(("warn", text)) => tracing::warn!(target: "policy", policy, decision, "{text}"),
+            Some(("debug", text)) => tracing::debug!(target: "policy", policy, decision, "{text}"),
+            Some(("info", text)) => tracing::info!(target: "policy", policy, decision, "{text}"),
+            _ => tracing::info!(target: "policy", policy, decision, "{line}"),
+        }
+    }
+}
+
 fn check_digest(expected: Option<&str>, found: &str) -> Result<(), LoadError> {
     match expected {
         Some(expected) if found.strip_prefix("sha256:") != Some(expected) => {
@@ -423,5 +453,6 @@ fn default_bound(kind: Kind, program: Program) -> Bound {
         program,
         config: String::new(),
         config_digest: digest(b""),
+        is_on_trial: false,
     }
 }

@@ -92,6 +92,11 @@ impl PolicyHost {
     }
 
     fn measure_bound(&self, bound: &Bound, kind: Kind, rows: u32) -> Result<Measured, CallFailure> {
+        // A busy machine shall give worse figures, not none.
+        let bound = &Bound {
+            is_on_trial: true,
+            ..bound.clone()
+        };
         let (fresh, fuel) = self.fresh(bound, kind, rows)?;
         let (warm, memory_bytes) = match &bound.program {
             Program::Rule(_) => (fresh, 0),

@@ -14,6 +14,7 @@ use wasmtime::component::{Component, InstancePre, Linker};
 
 use crate::bindings::exports::mortise::policy::{budgets, consolidation, lifecycle, rank};
 use crate::call::{CallFailure, Grant, call, issues_text};
+use crate::conformance::NotConformant;
 use crate::limits::Kind;
 use crate::linker::State;
 use crate::rule::RuleError;
@@ -94,6 +95,9 @@ pub enum LoadError {
     /// Expressions that are none.
     #[error(transparent)]
     Rule(#[from] RuleError),
+    /// Has no answer to a round that a cluster may ask.
+    #[error(transparent)]
+    NotConformant(#[from] NotConformant),
     /// Gave different answers to one question.
     #[error("not deterministic: {0}")]
     NotDeterministic(&'static str),
@@ -114,6 +118,7 @@ impl LoadError {
             | Self::Tried { .. }
             | Self::Config(_)
             | Self::Rule(_)
+            | Self::NotConformant(_)
             | Self::NotDeterministic(_) => false,
         }
     }
@@ -132,6 +137,7 @@ impl LoadError {
             Self::Tried { failure, .. } => failure.reason(),
             Self::Config(_) => "InvalidConfig",
             Self::Rule(_) => "InvalidRule",
+            Self::NotConformant(_) => "NotConformant",
             Self::NotDeterministic(_) => "NotDeterministic",
         }
     }

@@ -317,6 +317,7 @@ impl Replay<'_> {
             program,
             config: policy.config.clone(),
             config_digest: policy.config_digest.clone(),
+            is_on_trial: false,
         }))
     }
 }

@@ -34,8 +34,10 @@ pub struct CallRecord {
     pub fuel: u64,
     /// Wall time; for metrics, not part of what a replay must reproduce.
     pub duration: Duration,
-    /// Lines the policy logged.
+    /// Lines the policy logged, cut where it went on for too long.
     pub log: Vec<String>,
+    /// Lines that were cut.
+    pub log_lines_dropped: u32,
     /// Set when the policy only watched.
     pub shadow: Option<ShadowDifference>,
 }
@@ -66,10 +68,14 @@ pub struct PolicyStatistics {
     pub fuel: u64,
     /// Median of the latest calls.
     pub microseconds_p50: u64,
+    /// The longest call.
+    pub microseconds_most: u64,
     /// Wall time of all calls.
     pub duration: Duration,
     /// Calls that failed, by reason.
     pub failures_by_reason: BTreeMap<String, u64>,
+    /// Lines of its log that nobody keeps: a call may write so many.
+    pub log_lines_dropped: u64,
     /// Claims, moves and pools on which it disagreed while it only watched.
     pub shadow_disagreements: u64,
     /// What its first choices would have cost more than the enforced ones, USD an hour, over all rounds.
@@ -96,7 +102,9 @@ struct Counters {
     fuel: u64,
     durations: VecDeque<Duration>,
     duration: Duration,
+    longest: Duration,
     failures_by_reason: BTreeMap<String, u64>,
+    log_lines_dropped: u64,
     shadow: (u64, f64),
 }
 
@@ -123,10 +131,12 @@ impl Records {
                     .or_default() += 1;
             }
             counters.duration = counters.duration.saturating_add(record.duration);
+            counters.longest = counters.longest.max(record.duration);
             if let Some(shadow) = record.shadow {
                 counters.shadow.0 += u64::from(shadow.disagreements);
                 counters.shadow.1 += shadow.usd_per_hour;
             }
+            counters.log_lines_dropped += u64::from(record.log_lines_dropped);
             counters.fuel = counters.fuel.saturating_add(record.fuel);
             push_bounded(&mut counters.durations, record.duration, DURATIONS_MAX);
         }
@@ -165,8 +175,10 @@ impl Records {
                 failures: counters.failures,
                 fuel: counters.fuel,
                 microseconds_p50: median_micros(&counters.durations),
+                microseconds_most: micros(counters.longest),
                 duration: counters.duration,
                 failures_by_reason: counters.failures_by_reason.clone(),
+                log_lines_dropped: counters.log_lines_dropped,
                 shadow_disagreements: counters.shadow.0,
                 shadow_usd_per_hour: counters.shadow.1,
             })
@@ -184,7 +196,9 @@ fn push_bounded<T>(queue: &mut VecDeque<T>, item: T, bound: usize) {
 fn median_micros(durations: &VecDeque<Duration>) -> u64 {
     let mut sorted: Vec<Duration> = durations.iter().copied().collect();
     sorted.sort_unstable();
-    sorted.get(sorted.len() / 2).map_or(0, |median| {
-        u64::try_from(median.as_micros()).unwrap_or(u64::MAX)
-    })
+    sorted.get(sorted.len() / 2).copied().map_or(0, micros)
+}
+
+fn micros(duration: Duration) -> u64 {
+    u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
 }

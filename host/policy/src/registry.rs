@@ -6,6 +6,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Weak};
+use std::time::Duration;
 
 use crate::binding::{Authority, Binding, BindingKey, Mode, OnFailure};
 use crate::limits::{Kind, Limits};
@@ -58,6 +59,7 @@ impl Program {
 }
 
 /// A policy in charge: what answers, with its configuration and its place.
+#[derive(Clone)]
 pub(crate) struct Bound {
     /// `None` for a built-in default.
     pub(crate) key: Option<BindingKey>,
@@ -71,6 +73,8 @@ pub(crate) struct Bound {
     pub(crate) program: Program,
     pub(crate) config: String,
     pub(crate) config_digest: String,
+    /// Being tried: nobody waits for it, and a busy machine must not refuse a good one.
+    pub(crate) is_on_trial: bool,
 }
 
 impl Bound {
@@ -140,6 +144,8 @@ pub struct Swaps {
     pub accepted: u64,
     /// Refused.
     pub refused: u64,
+    /// The longest that a round waited to be told who decides.
+    pub longest_wait: Duration,
 }
 
 /// All bindings.
@@ -333,7 +339,7 @@ impl Registry {
     }
 }
 
-/// A binding and its module, ready to be put in charge.
+/// A binding and its module, to be tried.
 pub(crate) fn bound(binding: Binding, program: Program) -> Bound {
     let Binding {
         key,
@@ -359,5 +365,6 @@ pub(crate) fn bound(binding: Binding, program: Program) -> Bound {
         program,
         config_digest: crate::module::digest(config.as_bytes()),
         config,
+        is_on_trial: true,
     }
 }

@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use scheduling::ranking::{ClaimView, Ranking};
 
-use crate::call::Called;
+use crate::call::{Called, Log};
 use crate::registry::Bound;
 
 #[derive(Default)]
@@ -58,7 +58,7 @@ impl Remembered {
             result: Ok(known.answer.clone()),
             fuel: known.fuel,
             duration: started.elapsed(),
-            log: Vec::new(),
+            log: Log::default(),
         })
     }
 

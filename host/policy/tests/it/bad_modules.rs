@@ -5,9 +5,9 @@ use policy::{BindingState, CallLimits, Limits, PolicyHost};
 use scheduling::ranking::RankHook;
 
 use crate::guests::{
-    ALWAYS, AMPLIFIER, AT_WORK, COUNTING, ENDLESS_START, INFINITE, INVALID_UTF8, LOG_FLOOD, LOOP,
-    MEMORY_BOMB, NAN, NEGATIVE, OUT_OF_BOUNDS, REFUSAL, SHORT, STACK_OVERFLOW, TABLE_BOMB, TRAP,
-    TRAPPING_START, UNKNOWN_ROW, component,
+    ADDRESSES, ALWAYS, AMPLIFIER, AT_WORK, COUNTING, ENDLESS_START, INFINITE, INVALID_UTF8,
+    LOG_FLOOD, LOOP, MEMORY_BOMB, NAN, NEGATIVE, OUT_OF_BOUNDS, REFUSAL, SHORT, STACK_OVERFLOW,
+    TABLE_BOMB, TRAP, TRAPPING_START, UNKNOWN_ROW, component,
 };
 use crate::support::{annotated, host, key, module, round};
 
@@ -29,63 +29,74 @@ fn a_proper_guest_of_this_kind_is_let_in() {
     assert_eq!(host.rank(&round()).uses[0].name, "proper");
 }
 
+/// What guests do with every question, and the reason and words of the status that follow.
+const REFUSED: [(&str, &[&str], &str); 16] = [
+    (
+        TRAP,
+        &["Trapped"],
+        "trapped: wasm `unreachable` instruction executed",
+    ),
+    (
+        LOOP,
+        &["DeadlineExceeded", "OutOfFuel"],
+        "answering a sample question",
+    ),
+    (
+        NAN,
+        &["InvalidAnswer"],
+        "the score NaN is not a finite cost",
+    ),
+    (
+        NEGATIVE,
+        &["InvalidAnswer"],
+        "the score -1 is not a finite cost",
+    ),
+    (
+        INFINITE,
+        &["InvalidAnswer"],
+        "the score inf is not a finite cost",
+    ),
+    (
+        UNKNOWN_ROW,
+        &["InvalidAnswer"],
+        "exclusion of candidate 9999 of 6",
+    ),
+    (STACK_OVERFLOW, &["Trapped"], "call stack exhausted"),
+    (INVALID_UTF8, &["Trapped"], "utf-8"),
+    (
+        SHORT,
+        &["InvalidAnswer"],
+        "0 rankings where 2 were asked for",
+    ),
+    (OUT_OF_BOUNDS, &["Trapped"], "out of bounds"),
+    (REFUSAL, &["Refused"], "refused"),
+    (
+        MEMORY_BOMB,
+        &["OutOfMemory"],
+        "wanted more than 67108864 bytes of memory",
+    ),
+    (
+        TABLE_BOMB,
+        &["OutOfMemory"],
+        "wanted a table of more than 20000 elements",
+    ),
+    (AMPLIFIER, &["Trapped"], "trapped"),
+    (
+        COUNTING,
+        &["NotDeterministic"],
+        "a second call gave another answer",
+    ),
+    (
+        ADDRESSES,
+        &["NotDeterministic"],
+        "a second call gave another answer",
+    ),
+];
+
 #[test]
 fn what_misbehaves_on_sample_questions_is_not_let_in() {
     let host = host();
-    let trap = "trapped: wasm `unreachable` instruction executed";
-    for (body, reasons, words) in [
-        (TRAP, &["Trapped"][..], trap),
-        (
-            LOOP,
-            &["DeadlineExceeded", "OutOfFuel"],
-            "answering a sample question",
-        ),
-        (
-            NAN,
-            &["InvalidAnswer"],
-            "the score NaN is not a finite cost",
-        ),
-        (
-            NEGATIVE,
-            &["InvalidAnswer"],
-            "the score -1 is not a finite cost",
-        ),
-        (
-            INFINITE,
-            &["InvalidAnswer"],
-            "the score inf is not a finite cost",
-        ),
-        (
-            UNKNOWN_ROW,
-            &["InvalidAnswer"],
-            "exclusion of candidate 9999 of 6",
-        ),
-        (STACK_OVERFLOW, &["Trapped"], "call stack exhausted"),
-        (INVALID_UTF8, &["Trapped"], "utf-8"),
-        (
-            SHORT,
-            &["InvalidAnswer"],
-            "0 rankings where 2 were asked for",
-        ),
-        (OUT_OF_BOUNDS, &["Trapped"], "out of bounds"),
-        (REFUSAL, &["Refused"], "refused"),
-        (
-            MEMORY_BOMB,
-            &["OutOfMemory"],
-            "wanted more than 67108864 bytes of memory",
-        ),
-        (
-            TABLE_BOMB,
-            &["OutOfMemory"],
-            "wanted a table of more than 20000 elements",
-        ),
-        (AMPLIFIER, &["Trapped"], "trapped"),
-        (
-            COUNTING,
-            &["NotDeterministic"],
-            "a second call gave another answer",
-        ),
-    ] {
+    for (body, reasons, words) in REFUSED {
         let status = host.apply(&module("bad", "rank", component(body, ALWAYS, "")));
         assert_eq!(status.state, BindingState::Degraded, "{body}");
         assert!(
@@ -100,6 +111,33 @@ fn what_misbehaves_on_sample_questions_is_not_let_in() {
         );
         check_default_decides(&host, body);
     }
+}
+
+#[test]
+fn what_answers_only_rounds_of_some_sizes_is_not_let_in() {
+    let host = host();
+    let of_three_rows = "(i32.eq (call $rows (local.get $args)) (i32.const 3))";
+    for (body, words) in [
+        (TRAP, "rank round 3 of 3 rows: trapped"),
+        (LOOP, "rank round 3 of 3 rows: ran out of fuel"),
+        (NAN, "the score NaN is not a finite cost"),
+    ] {
+        let status = host.apply(&module("bad", "rank", component(body, of_three_rows, "")));
+        assert_eq!(status.reason, "NotConformant", "{status:?}");
+        assert!(status.message.contains(words), "{}", status.message);
+        check_default_decides(&host, body);
+    }
+}
+
+#[test]
+fn what_a_policy_keeps_is_gone_with_the_round() {
+    let host = host();
+    let status = host.apply(&module("counts", "rank", component(COUNTING, AT_WORK, "")));
+    assert_eq!(status.state, BindingState::Ready, "{status:?}");
+    let first = host.rank(&round());
+    assert_eq!(first.uses[0].outcome, "ok");
+    // It counts its calls, and each is the first.
+    assert_eq!(first, host.rank(&round()));
 }
 
 #[test]

@@ -9,6 +9,7 @@ mod freshness;
 mod guests;
 #[path = "../../src/random.rs"]
 mod random;
+mod released;
 mod rules;
 mod scenarios;
 mod shelf;
