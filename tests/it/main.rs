@@ -5,8 +5,11 @@
     reason = "a test that cannot read its input has failed"
 )]
 
+mod bad_policies;
 mod demo;
+mod first_policy;
 mod kubectl;
 mod policy;
 mod simulate;
+mod swaps;
 mod tidy;

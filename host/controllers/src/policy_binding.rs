@@ -290,10 +290,10 @@ impl Reconciler for PolicyBinding {
             let now = self.shell.clock.now();
             let mut pace = SwapPace::first(now);
             if let Some(known) = self.known().get_mut(key) {
-                if let Err(wait) = known.pace.swap(now) {
+                if let Err(wait) = known.pace.swap(now, &source.resource_version) {
                     return Ok(Action::RequeueAfter(wait));
                 }
-                pace = known.pace;
+                pace = known.pace.clone();
             }
             let report = self.registry.apply(source.clone()).await;
             let known = Known {

@@ -101,6 +101,15 @@ pub(crate) struct DemoArguments {
     #[arg(long, value_name = "FILE")]
     pub(crate) policy_records: Option<PathBuf>,
 
+    /// Apply these manifests one after the other, and again from the first, for as long as the demo
+    /// runs (repeatable): a way to swap policies under load
+    #[arg(long, value_name = "FILE")]
+    pub(crate) rotate: Vec<PathBuf>,
+
+    /// Simulated time between two of them
+    #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = parse_span)]
+    pub(crate) rotate_every: Duration,
+
     /// Run the world alone; `mortise controller --kubeconfig FILE` in another process drives it
     #[arg(long)]
     pub(crate) no_controller: bool,
@@ -264,6 +273,15 @@ pub(crate) enum Until {
     Settled,
     Forever,
     After(Duration),
+}
+
+fn parse_span(text: &str) -> Result<Duration, String> {
+    let span = text.parse::<GoDuration>().map(GoDuration::to_std);
+    match span {
+        // A rotation without a pause would leave the world no time.
+        Ok(span) if !span.is_zero() => Ok(span),
+        _ => Err(format!("`{text}` is no duration such as `10s` or `2m`")),
+    }
 }
 
 fn parse_until(text: &str) -> Result<Until, String> {

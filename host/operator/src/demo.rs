@@ -8,6 +8,7 @@ mod generated;
 mod live_view;
 mod problems;
 mod progress;
+mod rotation;
 mod summary;
 
 use std::collections::BTreeMap;
@@ -28,9 +29,10 @@ use crate::stack::{Stack, StackConfig};
 
 pub(crate) use progress::peak_rss_bytes;
 use progress::{Ended, Watcher};
+use rotation::Rotation;
 use summary::Summary;
 
-pub(crate) use summary::PolicyLine;
+pub(crate) use summary::{PolicyLine, SwapLine};
 
 /// Name of the simulated cluster; `${CLUSTER_NAME}` in manifests stands for it.
 const CLUSTER_NAME: &str = "mortise-demo";
@@ -111,6 +113,8 @@ async fn demonstrate(arguments: &DemoArguments, plan: &Plan) -> anyhow::Result<E
     let served = serve(arguments, plan, &world).await?;
     let client = kube::Client::new(world.api().clone(), "default");
     let mut problems = prepare(arguments, &client).await?;
+    let rotating =
+        Rotation::of(arguments)?.map(|rotation| tokio::spawn(rotation.run(client.clone())));
 
     let stack = if arguments.no_controller {
         None
@@ -132,7 +136,7 @@ async fn demonstrate(arguments: &DemoArguments, plan: &Plan) -> anyhow::Result<E
         ));
     }
     let summary = watcher.summary(started.elapsed(), problems);
-    drop((served, ledger, running_world));
+    drop((served, ledger, running_world, rotating));
     print(arguments.output, &summary)?;
     Ok(if summary.problems.is_empty() {
         ExitCode::SUCCESS

@@ -14,7 +14,7 @@ use policy::PolicyHost;
 use sim::ec2::SimulatedEc2;
 use state::ledger::{Ledger, Record};
 
-use crate::demo::PolicyLine;
+use crate::demo::{PolicyLine, SwapLine};
 use crate::policy_metrics::PolicyMetrics;
 use crate::policy_recorder::FileRecorder;
 use crate::policy_registry::PolicyBinder;
@@ -147,6 +147,11 @@ impl Stack {
             .into_iter()
             .map(PolicyLine::of)
             .collect()
+    }
+
+    /// How often policies were swapped, and whether a round had to wait for it.
+    pub(crate) fn policy_swaps(&self) -> SwapLine {
+        SwapLine::of(self.policies.swaps())
     }
 }
 

@@ -1,6 +1,7 @@
 //! How often a policy is swapped: at most once in ten seconds, and less often while somebody keeps at it.
 //!
-//! A change that comes too early waits, and what is swapped in then is what the binding says then.
+//! A change that comes too early waits, and what is swapped in then is what the binding says then. Who changes a
+//! binding once in ten seconds is within his rights; when one change overtakes another that waits, the pauses grow.
 
 use std::time::Duration;
 
@@ -10,11 +11,13 @@ const PAUSE: SignedDuration = SignedDuration::from_secs(10);
 const PAUSE_MAX: SignedDuration = SignedDuration::from_mins(5);
 
 /// When a binding was swapped, and how long it rests.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct SwapPace {
     swapped: Timestamp,
     pause: SignedDuration,
-    has_waited: bool,
+    /// Version of the binding that waits for the pause to end.
+    waiting: Option<String>,
+    was_overtaken: bool,
 }
 
 impl SwapPace {
@@ -23,23 +26,27 @@ impl SwapPace {
         Self {
             swapped: now,
             pause: PAUSE,
-            has_waited: false,
+            waiting: None,
+            was_overtaken: false,
         }
     }
 
-    /// Notes a swap now, or says how long to wait. After a change that had to wait the pause doubles.
-    pub(super) fn swap(&mut self, now: Timestamp) -> Result<(), Duration> {
+    /// Notes a swap to a version now, or says how long it has to wait.
+    pub(super) fn swap(&mut self, now: Timestamp, version: &str) -> Result<(), Duration> {
+        let other = self.waiting.as_deref().is_some_and(|it| it != version);
+        self.was_overtaken |= other;
         let left = self.pause - now.duration_since(self.swapped);
         if left.is_positive() {
-            self.has_waited = true;
+            self.waiting = Some(version.to_owned());
             return Err(left.unsigned_abs());
         }
-        self.pause = if self.has_waited {
+        self.pause = if self.was_overtaken {
             (self.pause * 2).min(PAUSE_MAX)
         } else {
             PAUSE
         };
-        self.has_waited = false;
+        self.waiting = None;
+        self.was_overtaken = false;
         self.swapped = now;
         Ok(())
     }
@@ -56,9 +63,10 @@ mod tests {
         let mut swaps = vec![0];
         for second in 1..600 {
             let now = start + SignedDuration::from_secs(second);
+            let version = (second / every_seconds).to_string();
             // Asked again when the pause is over, as the queue does it.
-            let is_due = second % every_seconds == 0 || pace.has_waited;
-            if is_due && pace.swap(now).is_ok() {
+            let is_due = second % every_seconds == 0 || pace.waiting.is_some();
+            if is_due && pace.swap(now, &version).is_ok() {
                 swaps.push(second);
             }
         }
@@ -72,6 +80,19 @@ mod tests {
     }
 
     #[test]
+    fn one_change_that_waits_does_no_harm() {
+        let start = Timestamp::UNIX_EPOCH;
+        let mut pace = SwapPace::first(start);
+        for swap in 1..30 {
+            let end = start + SignedDuration::from_secs(10 * swap);
+            let version = swap.to_string();
+            let early = pace.swap(end - SignedDuration::from_millis(3), &version);
+            assert_eq!(early, Err(Duration::from_millis(3)));
+            assert_eq!(pace.swap(end, &version), Ok(()));
+        }
+    }
+
+    #[test]
     fn what_keeps_changing_is_swapped_ever_less_often() {
         assert_eq!(swaps(1), [0, 10, 30, 70, 150, 310]);
     }
@@ -80,8 +101,12 @@ mod tests {
     fn a_hundred_changes_in_ten_seconds_are_two_swaps() {
         let start = Timestamp::UNIX_EPOCH;
         let mut pace = SwapPace::first(start);
-        let tenths = (1..=100).map(|tenth| start + SignedDuration::from_millis(tenth * 100));
-        let swapped = tenths.filter(|now| pace.swap(*now).is_ok()).count();
+        let swapped = (1..=100)
+            .filter(|tenth| {
+                let now = start + SignedDuration::from_millis(tenth * 100);
+                pace.swap(now, &tenth.to_string()).is_ok()
+            })
+            .count();
         assert_eq!(1 + swapped, 2);
     }
 }

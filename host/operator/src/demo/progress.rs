@@ -14,7 +14,7 @@ use sim::statistics::Pulse;
 use super::frame::{Frame, NodeLine, NodeStatus, round};
 use super::live_view::Screen;
 use super::problems;
-use super::summary::{PodCounts, PolicyLine, Summary};
+use super::summary::{PodCounts, PolicyLine, Summary, SwapLine};
 use super::{LOOK_EVERY, Plan};
 use crate::cli::{Output, Until};
 use crate::stack::Stack;
@@ -129,6 +129,7 @@ impl<'a> Watcher<'a> {
             leaked_instances: statistics.leaked_instances.len(),
             nodes: frame.nodes,
             policies: self.stack.map(Stack::policy_lines).unwrap_or_default(),
+            swaps: self.stack.map(Stack::policy_swaps).unwrap_or_default(),
             ledger_hash: self.stack.map(Stack::ledger_hash).unwrap_or_default(),
             problems,
         }
@@ -352,6 +353,22 @@ pub(crate) fn peak_rss_bytes() -> u64 {
     kib.unwrap_or(0) * 1024
 }
 
+impl SwapLine {
+    /// From the host's counters.
+    pub(crate) fn of(swaps: policy::Swaps) -> Self {
+        let policy::Swaps {
+            accepted,
+            refused,
+            longest_wait,
+        } = swaps;
+        Self {
+            accepted,
+            refused,
+            longest_wait_microseconds: longest_wait.as_secs_f64() * 1e6,
+        }
+    }
+}
+
 impl PolicyLine {
     /// From the host's statistics.
     pub(crate) fn of(statistics: policy::PolicyStatistics) -> Self {
@@ -360,7 +377,9 @@ impl PolicyLine {
             name: statistics.name,
             digest: statistics.digest,
             calls: statistics.calls,
+            failures: statistics.failures,
             microseconds_p50: statistics.microseconds_p50,
+            microseconds_most: statistics.microseconds_most,
         }
     }
 }

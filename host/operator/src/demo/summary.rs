@@ -20,6 +20,7 @@ pub(crate) struct Summary {
     pub(crate) terminations: u64,
     pub(crate) leaked_instances: usize,
     pub(crate) policies: Vec<PolicyLine>,
+    pub(crate) swaps: SwapLine,
     pub(crate) ledger_hash: String,
     /// What went wrong and goes on being wrong: faults of manifests, pods that found no place.
     pub(crate) problems: Vec<String>,
@@ -40,7 +41,18 @@ pub(crate) struct PolicyLine {
     pub(crate) name: String,
     pub(crate) digest: String,
     pub(crate) calls: u64,
+    pub(crate) failures: u64,
     pub(crate) microseconds_p50: u64,
+    pub(crate) microseconds_most: u64,
+}
+
+/// Bindings that were put in charge and refused, and the longest that a round waited to be told who decides.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct SwapLine {
+    pub(crate) accepted: u64,
+    pub(crate) refused: u64,
+    pub(crate) longest_wait_microseconds: f64,
 }
 
 impl Summary {
@@ -67,12 +79,25 @@ impl Summary {
         for policy in &self.policies {
             let _ = writeln!(
                 text,
-                "  policy {:<14} {:<22} {:>4} calls, p50 {} us, {}",
+                "  policy {:<14} {:<22} {:>4} calls, p50 {} us, at most {} us, {}",
                 policy.kind,
                 policy.name,
                 policy.calls,
                 policy.microseconds_p50,
+                policy.microseconds_most,
                 policy.digest.get(..19).unwrap_or(&policy.digest)
+            );
+        }
+        let SwapLine {
+            accepted,
+            refused,
+            longest_wait_microseconds,
+        } = self.swaps;
+        if accepted + refused > 0 {
+            let _ = writeln!(
+                text,
+                "  {accepted} policies put in charge and {refused} refused; no round waited longer than \
+                 {longest_wait_microseconds:.1} us to be told who decides"
             );
         }
         let _ = writeln!(

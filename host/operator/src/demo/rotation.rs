@@ -1,0 +1,57 @@
+//! Manifests applied in turn while the demo runs, such as policies that are swapped under load.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::bail;
+
+use super::apply;
+use super::{CLUSTER_NAME, SYSTEM_NAMESPACE};
+use crate::cli::DemoArguments;
+use crate::manifests::Manifests;
+
+/// What is applied in turn, and how long each lasts.
+pub(super) struct Rotation {
+    manifests: Vec<Manifests>,
+    every: Duration,
+}
+
+impl Rotation {
+    /// Nothing where no manifest is named.
+    pub(super) fn of(arguments: &DemoArguments) -> anyhow::Result<Option<Self>> {
+        let DemoArguments {
+            rotate,
+            rotate_every,
+            ..
+        } = arguments;
+        let read: anyhow::Result<Vec<Manifests>> = rotate.iter().map(read).collect();
+        let manifests = read?;
+        Ok((!manifests.is_empty()).then_some(Self {
+            manifests,
+            every: *rotate_every,
+        }))
+    }
+
+    /// Goes on for as long as it is polled.
+    pub(super) async fn run(self, client: kube::Client) {
+        for manifests in self.manifests.iter().cycle() {
+            let documents = manifests.documents.clone();
+            let unknown = apply::Unknown::Refuse;
+            match apply::apply(&client, documents, SYSTEM_NAMESPACE, unknown).await {
+                Ok(applied) => applied.faults.iter().for_each(|it| eprintln!("{it}")),
+                Err(error) => eprintln!("{error:#}"),
+            }
+            tokio::time::sleep(self.every).await;
+        }
+    }
+}
+
+fn read(file: &PathBuf) -> anyhow::Result<Manifests> {
+    let variables = BTreeMap::from([("CLUSTER_NAME".to_owned(), CLUSTER_NAME.to_owned())]);
+    let manifests = Manifests::read(std::slice::from_ref(file), &variables);
+    match manifests.faults.first() {
+        Some(fault) => bail!("--rotate: {fault}"),
+        None => Ok(manifests),
+    }
+}
