@@ -14,18 +14,16 @@ export const lifecycle = lifecycleOf({
   set: (value) => (premium = value),
 });
 
-/** Effective USD an hour of a row of the table; the lowest is bought. */
-function cost(table, row) {
-  const arch = table.symbols[table.arch[row]];
-  return arch === "arm64" ? table.prior[row] / (1 + premium) : table.prior[row];
-}
-
 export const rank = {
   rank(context, table, claims) {
-    // A cost hangs on the row alone: once for each, whatever the number of claims.
-    const costs = new Float64Array(table.price.length);
+    // Effective USD an hour of each row; the lowest is bought. A cost hangs on the row alone, so it is computed once,
+    // whatever the number of claims; words are looked up once, for the columns hold their numbers.
+    const costs = Float64Array.from(table.prior);
+    const arm64 = table.symbols.indexOf("arm64");
     for (let row = 0; row < costs.length; row++) {
-      costs[row] = cost(table, row);
+      if (table.arch[row] === arm64) {
+        costs[row] /= 1 + premium;
+      }
     }
     return claims.map(({ candidates }) => ({
       // No candidates means all rows.
