@@ -73,8 +73,6 @@ enum Ending {
 
 #[derive(Debug, PartialEq)]
 enum Step {
-    /// No reboot, or the claim is going.
-    Leave,
     /// Keep new pods away.
     Fence,
     /// Pods are asked to leave.
@@ -114,7 +112,7 @@ impl Reboot {
         let Some(claim) = self.shell.node_claim(&key.name).await? else {
             return Ok(None);
         };
-        if !claim.is_true(conditions::REBOOTING) {
+        if claim.metadata.deletion_timestamp.is_some() || !claim.is_true(conditions::REBOOTING) {
             return Ok(None);
         }
         let name = claim.status.as_ref().and_then(|it| it.node_name.clone());
@@ -135,7 +133,6 @@ impl Reboot {
     async fn apply(&self, observed: &Observed, step: Step) -> Result<Action, ReconcileError> {
         let Observed { claim, node, .. } = observed;
         match (step, node) {
-            (Step::Leave, _) => Ok(Action::Await),
             (Step::Fail(ending, why), _) => self.fail(claim, ending, why).await,
             (Step::Wait, _) | (_, None) => Ok(Action::RequeueAfter(POLL)),
             (Step::Fence, Some(node)) => {
@@ -177,11 +174,9 @@ impl Reboot {
         match self.provider.reboot(id, operation_id).await {
             Ok(()) => {
                 info!(NodeClaim = %claim.name_any(), operation_id, "asked for a reboot");
-                let (status, name) = (Status::True, conditions::REBOOTING);
-                let after = claim.with_condition(name, (status, ISSUED, ""), now);
-                let told = (Status::Unknown, AWAY, "");
-                let after = after.with_condition(conditions::INITIALIZED, told, now);
-                self.shell.write_claim_status(claim, &after).await?;
+                self.shell
+                    .write_claim_status(claim, &issued(claim, now))
+                    .await?;
                 Ok(Action::RequeueAfter(Duration::ZERO))
             }
             Err(RebootError::Terminal(why)) => {
@@ -201,11 +196,7 @@ impl Reboot {
         after.labels_mut().remove(labels::INITIALIZED);
         self.shell.write_node(node, &after).await?;
         if !is_issued(claim) {
-            let now = self.shell.now();
-            let told = (Status::True, ISSUED, "");
-            let after = claim.with_condition(conditions::REBOOTING, told, now);
-            let told = (Status::Unknown, AWAY, "");
-            let after = after.with_condition(conditions::INITIALIZED, told, now);
+            let after = issued(claim, self.shell.now());
             self.shell.write_claim_status(claim, &after).await?;
         }
         Ok(Action::RequeueAfter(POLL))
@@ -349,6 +340,14 @@ fn is_issued(claim: &NodeClaim) -> bool {
     condition.is_some_and(|it| it.reason == ISSUED)
 }
 
+/// The claim while the node is away.
+fn issued(claim: &NodeClaim, now: Timestamp) -> NodeClaim {
+    let told = (Status::True, ISSUED, "");
+    let after = claim.with_condition(conditions::REBOOTING, told, now);
+    let told = (Status::Unknown, AWAY, "");
+    after.with_condition(conditions::INITIALIZED, told, now)
+}
+
 /// How long the drain may take; nothing where it is not bounded.
 fn bound(claim: &NodeClaim) -> Result<Option<GoDuration>, ()> {
     let key = labels::REBOOT_TERMINATION_GRACE_PERIOD_ANNOTATION;
@@ -391,9 +390,6 @@ fn unfenced(node: &Node) -> Node {
 
 fn decide(observed: &Observed, now: Timestamp) -> Step {
     let claim = &observed.claim;
-    if claim.metadata.deletion_timestamp.is_some() || !claim.is_true(conditions::REBOOTING) {
-        return Step::Leave;
-    }
     if is_issued(claim) {
         return away(observed, now);
     }

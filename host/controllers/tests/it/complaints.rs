@@ -6,13 +6,6 @@ use state::ledger::{OutcomeId, Record};
 
 use crate::world::World;
 
-fn tells(world: &World, kind: &str, name: &str, words: &[&str]) {
-    let told = world.why(kind, name);
-    for word in words {
-        assert!(told.contains(word), "{word:?} in {told}");
-    }
-}
-
 /// Commands that began for the sake of cost.
 fn attempts(world: &World) -> usize {
     let ledger = world.ledger.lock().unwrap();
@@ -47,8 +40,7 @@ async fn a_consolidation_without_capacity_is_not_tried_again_and_again() {
         "{tries} {}",
         world.why("node", &node)
     );
-    tells(
-        &world,
+    world.tells(
         "node",
         &node,
         &["last replacement did not come", "next try"],
@@ -68,25 +60,6 @@ async fn a_consolidation_without_capacity_is_not_tried_again_and_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_empty_node_that_filled_while_it_was_checked_says_so() {
-    let mut world = World::new();
-    world.pass(5).await;
-    world.create_pod("a", "900m", &json!({}));
-    world.settle(60).await;
-    let node = world.names(&Resource::NODES)[0].clone();
-    world.delete_pod("a");
-    world.settle(42).await;
-    world.create_pod("b", "900m", &json!({}));
-    world.settle(120).await;
-    tells(
-        &world,
-        "node",
-        &node,
-        &["command-rejected", "is no longer eligible"],
-    );
-}
-
-#[tokio::test(start_paused = true)]
 async fn protection_that_came_late_is_named_as_what_saved_the_node() {
     let mut world = World::new();
     world.pass(5).await;
@@ -96,36 +69,12 @@ async fn protection_that_came_late_is_named_as_what_saved_the_node() {
     world.change_pool(json!({"spec": {"template": {"metadata": {"labels": {"team": "a"}}}}}));
     world.settle(15).await;
     let pod = world.names(&Resource::PODS)[0].clone();
-    let protected = json!({"metadata": {"annotations": {"karpenter.sh/do-not-disrupt": "true"}}});
-    world
-        .api
-        .patch_merge(&Resource::PODS, "default", &pod, protected)
-        .unwrap();
+    world.protect(&pod);
     world.settle(200).await;
     let saved = format!("pod default/{pod} is protected by do-not-disrupt now");
-    tells(
-        &world,
+    world.tells(
         "node",
         &node,
         &["command-failed", &saved, "carries do-not-disrupt"],
     );
-}
-
-#[tokio::test(start_paused = true)]
-async fn nodes_born_together_tell_that_they_expired_together() {
-    let mut world = World::new();
-    world.change_pool(json!({"spec": {
-        "template": {"spec": {"expireAfter": "5m"}},
-        "disruption": {"budgets": [{"nodes": "0"}]},
-    }}));
-    world.pass(5).await;
-    world.keep(3, "7");
-    world.settle(120).await;
-    let claims = world.names(&Resource::NODE_CLAIMS);
-    assert_eq!(claims.len(), 3);
-    world.settle(270).await;
-    for claim in &claims {
-        tells(&world, "claim", claim, &["claim-expired", "pod-evicted"]);
-    }
-    assert_eq!(world.bound_pods(), 3, "each was made up for");
 }

@@ -30,7 +30,8 @@ async fn nodes_born_together_expire_together_whatever_the_budget_and_no_pod_is_l
     world.keep(3, "7");
     world.settle(120).await;
     let first = world.names(&Resource::NODES);
-    assert_eq!(first.len(), 3);
+    let claims = world.names(&Resource::NODE_CLAIMS);
+    assert_eq!((first.len(), claims.len()), (3, 3));
     world.settle(180).await;
     let later = world.names(&Resource::NODES);
     world.settle(90).await;
@@ -39,7 +40,10 @@ async fn nodes_born_together_expire_together_whatever_the_budget_and_no_pod_is_l
         first.iter().all(|it| !now.contains(it)),
         "{first:?} {later:?} {now:?}"
     );
-    assert_eq!(world.bound_pods(), 3);
+    for claim in &claims {
+        world.tells("claim", claim, &["claim-expired", "pod-evicted"]);
+    }
+    assert_eq!(world.bound_pods(), 3, "each was made up for");
     assert!(world.cloud.with(|it| it.launches) <= 6, "one for one");
 }
 

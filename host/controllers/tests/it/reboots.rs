@@ -89,11 +89,7 @@ async fn pods_that_may_not_leave_ride_through_a_bounded_reboot() {
     let mut world = with_a_node(Some(20)).await;
     let (claim, node) = (only_claim(&world), world.names(&Resource::NODES)[0].clone());
     let pod = world.names(&Resource::PODS)[0].clone();
-    let protected = json!({"metadata": {"annotations": {"karpenter.sh/do-not-disrupt": "true"}}});
-    world
-        .api
-        .patch_merge(&Resource::PODS, "default", &pod, protected)
-        .unwrap();
+    world.protect(&pod);
     world.be_sick(&node, "DevicesReady", "False");
     world.settle(150).await;
     assert!(is(&told(&world, &claim), "False", "RebootSucceeded"));

@@ -290,9 +290,14 @@ async fn an_empty_node_that_fills_while_its_end_is_checked_stays() {
     world.settle(42).await;
     world.create_pod("b", "900m", &json!({}));
     world.settle(120).await;
-    assert_eq!(world.names(&Resource::NODES), [node]);
+    assert_eq!(world.names(&Resource::NODES), std::slice::from_ref(&node));
     assert_eq!(world.cloud.with(|it| it.launches), 1);
     assert_eq!(world.bound_pods(), 1);
+    world.tells(
+        "node",
+        &node,
+        &["command-rejected", "is no longer eligible"],
+    );
 }
 
 #[tokio::test(start_paused = true)]

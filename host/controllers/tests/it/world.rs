@@ -261,6 +261,23 @@ impl World {
         }
     }
 
+    /// `mortise why` says all of that of an object.
+    pub(crate) fn tells(&self, kind: &str, name: &str, words: &[&str]) {
+        let told = self.why(kind, name);
+        for word in words {
+            assert!(told.contains(word), "{word:?} in {told}");
+        }
+    }
+
+    /// Somebody puts do-not-disrupt on a pod.
+    pub(crate) fn protect(&self, pod: &str) {
+        let protected =
+            json!({"metadata": {"annotations": {"karpenter.sh/do-not-disrupt": "true"}}});
+        self.api
+            .patch_merge(&Resource::PODS, "default", pod, protected)
+            .unwrap();
+    }
+
     /// What `mortise why` prints.
     pub(crate) fn why(&self, kind: &str, name: &str) -> String {
         let subject = Subject::parse(kind, name).unwrap();
