@@ -29,8 +29,14 @@ const GOALS: [(u32, f64, f64, f64); 3] = [
 const LARGE_ROUND: (u32, u32, Duration) = (6_000, 20, Duration::from_millis(1));
 
 fn main() {
+    let started = Instant::now();
     let host = PolicyHost::new(Limits::default()).expect("the engine starts");
+    println!(
+        "start, defaults compiling behind it: {:?}",
+        started.elapsed()
+    );
     host.warm_up();
+    println!("start, defaults compiled: {:?}", started.elapsed());
     // Bound by name, the default is a policy like others: its last answer is not kept.
     let bound = bound("default-rank");
     let shelf = bound_of_the_shelf();
@@ -118,6 +124,7 @@ fn median<T>(mut work: impl FnMut() -> T) -> Duration {
 
 fn bound(builtin: &str) -> PolicyHost {
     let host = PolicyHost::on_demand(Limits::default()).expect("the engine starts");
+    let started = Instant::now();
     let status = host.apply(&BindingSource {
         namespace: "mortise".to_owned(),
         name: "measured".to_owned(),
@@ -125,6 +132,7 @@ fn bound(builtin: &str) -> PolicyHost {
         data: BTreeMap::from([("builtin".to_owned(), builtin.to_owned())]),
         ..BindingSource::default()
     });
+    println!("binding {builtin}: {:?}", started.elapsed());
     assert_eq!(status.state, BindingState::Ready, "{status:?}");
     assert!(host.status(&key()).is_some());
     host

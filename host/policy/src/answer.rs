@@ -4,7 +4,7 @@
 //! may make the host allocate is bounded by the store, before anything is lifted.
 
 use disruption::hooks as native;
-use scheduling::ranking::{ClaimView, OfferingTable, Ranking};
+use scheduling::ranking::{ClaimView, OfferingTable, RankRound, Ranking};
 
 use crate::bindings::exports::mortise::policy::{budgets, rank};
 use crate::call::{CallFailure, Session};
@@ -27,6 +27,21 @@ pub(crate) struct RankQuestion<'a> {
 pub(crate) struct Allowed {
     pub(crate) items: Vec<native::Allowance>,
     pub(crate) valid_for_seconds: u32,
+}
+
+/// The whole of a round put to one policy, as its table is.
+pub(crate) fn rank_round(
+    session: &mut Session<'_>,
+    round: &RankRound,
+) -> Result<Vec<Ranking>, CallFailure> {
+    let claims: Vec<&ClaimView> = round.claims.iter().collect();
+    let question = RankQuestion {
+        context: &convert::rank_context(round),
+        table: &round.table,
+        prior: &round.table.prior,
+        claims: &claims,
+    };
+    rank(session, question)
 }
 
 pub(crate) fn rank(

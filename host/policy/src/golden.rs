@@ -7,9 +7,8 @@ use scheduling::ranking::{
     RankRound,
 };
 
-use crate::answer::{self, RankQuestion};
+use crate::answer;
 use crate::call::{CallFailure, Grant, Session, call};
-use crate::convert;
 use crate::limits::{CallLimits, Kind};
 use crate::module::{LoadError, Module};
 use crate::rule::Rule;
@@ -34,14 +33,7 @@ pub(crate) fn try_out(
     match kind {
         Kind::Rank => [6, ROWS_MANY].into_iter().try_for_each(|rows| {
             let round = rank_round(rows);
-            let claims: Vec<&ClaimView> = round.claims.iter().collect();
-            let question = RankQuestion {
-                context: &convert::rank_context(&round),
-                table: &round.table,
-                prior: &round.table.prior,
-                claims: &claims,
-            };
-            probe.agree(|session| answer::rank(session, question))
+            probe.agree(|session| answer::rank_round(session, &round))
         }),
         Kind::Consolidation => [6, ROWS_MANY].into_iter().try_for_each(|rows| {
             let (round, moves) = consolidation_round(rows);
