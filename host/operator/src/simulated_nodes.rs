@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use apis::conditions::is_node_ready;
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::Node;
 use kube::ResourceExt as _;
 use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams, PostParams};
@@ -19,6 +19,8 @@ use sim::node::node_object;
 /// kwok takes care of nodes with this annotation.
 const KWOK_ANNOTATION: (&str, &str) = ("kwok.x-k8s.io/node", "fake");
 const STEP_EVERY: Duration = Duration::from_secs(1);
+/// Nodes are read this often even while no instance changes, for those that somebody else removed or changed.
+const LOOK_AT_LEAST_EVERY: SignedDuration = SignedDuration::from_secs(30);
 
 /// The simulated account and its nodes.
 pub(crate) struct SimulatedNodes {
@@ -33,6 +35,22 @@ struct Observed {
     nodes: BTreeMap<String, Node>,
     region: String,
     now: Timestamp,
+}
+
+/// How far an instance has come, as far as its Node shows it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    Booting,
+    Registered,
+    Ready,
+    Ending,
+    Gone,
+}
+
+/// What was in step when last looked at.
+struct InStep {
+    at: Timestamp,
+    phases: Vec<(String, Phase)>,
 }
 
 /// One write.
@@ -65,20 +83,37 @@ impl SimulatedNodes {
 
     /// Keeps the Nodes in step with the instances until it is dropped. A failed step is tried again.
     pub(crate) async fn run(&self) -> anyhow::Result<()> {
+        let mut last: Option<InStep> = None;
         loop {
             tokio::time::sleep(STEP_EVERY).await;
             self.ec2.advance();
-            let outcome = async {
-                let observed = self.observe().await?;
-                self.apply(decide(&observed)).await
-            };
-            if let Err(error) = outcome.await {
-                tracing::warn!(%error, "simulated nodes were not written; trying again");
+            let (now, instances) = (self.clock.now(), self.ec2.instances());
+            let phases: Vec<(String, Phase)> = instances
+                .iter()
+                .map(|it| (it.id.clone(), phase(it, now)))
+                .collect();
+            let is_in_step = last.as_ref().is_some_and(|last| {
+                last.phases == phases && now.duration_since(last.at) < LOOK_AT_LEAST_EVERY
+            });
+            if is_in_step {
+                continue;
             }
+            let outcome = async {
+                let steps = decide(&self.observe(instances, now).await?);
+                let is_in_step = steps.is_empty();
+                self.apply(steps).await.map(|()| is_in_step)
+            };
+            last = match outcome.await {
+                Ok(is_in_step) => is_in_step.then_some(InStep { at: now, phases }),
+                Err(error) => {
+                    tracing::warn!(%error, "simulated nodes were not written; trying again");
+                    None
+                }
+            };
         }
     }
 
-    async fn observe(&self) -> kube::Result<Observed> {
+    async fn observe(&self, instances: Vec<Instance>, now: Timestamp) -> kube::Result<Observed> {
         let nodes = self.nodes.list(&ListParams::default()).await?;
         let (key, value) = KWOK_ANNOTATION;
         let ours = nodes
@@ -90,10 +125,10 @@ impl SimulatedNodes {
             })
             .filter_map(|node| Some((node.spec.as_ref()?.provider_id.clone()?, node)));
         Ok(Observed {
-            instances: self.ec2.instances(),
+            instances,
             nodes: ours.collect(),
             region: self.ec2.region(),
-            now: self.clock.now(),
+            now,
         })
     }
 
@@ -138,6 +173,22 @@ impl SimulatedNodes {
     }
 }
 
+fn phase(instance: &Instance, now: Timestamp) -> Phase {
+    if instance.shutting_down_at.is_some() {
+        return match instance.terminated_at {
+            Some(at) if at <= now => Phase::Gone,
+            Some(_) | None => Phase::Ending,
+        };
+    }
+    if instance.ready_at <= now {
+        Phase::Ready
+    } else if instance.registers_at <= now {
+        Phase::Registered
+    } else {
+        Phase::Booting
+    }
+}
+
 /// What is missing between the instances and the nodes.
 fn decide(observed: &Observed) -> Vec<Step> {
     let Observed {
@@ -150,22 +201,19 @@ fn decide(observed: &Observed) -> Vec<Step> {
         .iter()
         .filter_map(|instance| {
             let node = nodes.get(&instance.provider_id());
-            if instance.shutting_down_at.is_some() {
-                let is_gone = instance.terminated_at.is_some_and(|at| at <= *now);
-                return node
-                    .filter(|_| is_gone)
-                    .map(|node| Step::Remove(node.name_any()));
-            }
-            match node {
-                None if instance.registers_at <= *now => {
+            match (phase(instance, *now), node) {
+                (Phase::Gone, Some(node)) => Some(Step::Remove(node.name_any())),
+                (Phase::Registered | Phase::Ready, None) => {
                     Some(Step::Register(Box::new(fake_node(instance, region, None))))
                 }
-                Some(node) if instance.ready_at <= *now && !is_node_ready(node) => {
+                (Phase::Ready, Some(node)) if !is_node_ready(node) => {
                     let mut ready = fake_node(instance, region, Some(*now));
                     keep_foreign_taints(node, &mut ready);
                     Some(Step::BecomeReady(Box::new(ready)))
                 }
-                None | Some(_) => None,
+                (Phase::Booting | Phase::Ending, _)
+                | (Phase::Gone, None)
+                | (Phase::Registered | Phase::Ready, Some(_)) => None,
             }
         })
         .collect()

@@ -141,7 +141,11 @@ impl Markers {
             }
             self.known().entry(name).or_default().type_found_at = Some(now);
         }
-        Ok(self.provider.is_drifted(claim, class).await?)
+        match self.provider.is_drifted(claim, class).await {
+            // Launched so lately that the cloud does not tell of it yet, or gone: other controllers' matter.
+            Err(error) if error.is_not_found() => Ok(None),
+            answer => Ok(answer?),
+        }
     }
 
     fn known(&self) -> MutexGuard<'_, BTreeMap<String, Known>> {
