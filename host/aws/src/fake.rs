@@ -16,6 +16,9 @@ use aws_sdk_ec2::operation::describe_capacity_reservations::{
     DescribeCapacityReservationsInput, DescribeCapacityReservationsOutput,
 };
 use aws_sdk_ec2::operation::describe_images::{DescribeImagesInput, DescribeImagesOutput};
+use aws_sdk_ec2::operation::describe_instance_status::{
+    DescribeInstanceStatusInput, DescribeInstanceStatusOutput,
+};
 use aws_sdk_ec2::operation::describe_instance_type_offerings::{
     DescribeInstanceTypeOfferingsInput, DescribeInstanceTypeOfferingsOutput,
 };
@@ -454,6 +457,13 @@ impl Ec2Api for FakeAws {
                 .reservations(reservation)
                 .build())
         })
+    }
+
+    async fn describe_instance_status(
+        &self,
+        _: DescribeInstanceStatusInput,
+    ) -> ApiResult<DescribeInstanceStatusOutput> {
+        Ok(DescribeInstanceStatusOutput::builder().build())
     }
 
     async fn terminate_instances(

@@ -17,12 +17,13 @@ use aws_sdk_ec2::types::{
     CapacityReservationPreference, Filter, Instance as Ec2Instance, InstanceLifecycleType,
     InstanceStateName,
 };
-use cloudprovider::{CloudProviderError, RebootError};
+use cloudprovider::{CloudProviderError, Impairment, RebootError};
 use jiff::Timestamp;
 
 use crate::batcher::{Batcher, Window};
 use crate::cache::lock;
 use crate::error::{invalid, other, reboot_error};
+use crate::instance_status::impairments;
 use crate::pages::all_pages;
 use crate::seam::Ec2Api;
 use crate::tags::{Tags, filter, tag_value, to_ec2};
@@ -248,6 +249,11 @@ impl InstanceProvider {
         answer
             .map(drop)
             .map_err(|error| reboot_error("rebooting an instance", &error))
+    }
+
+    /// What EC2 finds wrong with instances of the account, or has planned.
+    pub async fn impairments(&self, now: Timestamp) -> Result<Vec<Impairment>, CloudProviderError> {
+        impairments(&self.ec2, now).await
     }
 
     /// Adds tags to an instance.

@@ -104,6 +104,9 @@ impl InterruptionQueue for SqsInterruptionQueue {
             | InterruptionKind::ScheduledChange
             | InterruptionKind::InstanceStopped
             | InterruptionKind::InstanceTerminated
+            | InterruptionKind::InstanceStatus
+            | InterruptionKind::SystemStatus
+            | InterruptionKind::EventStatus
             | InterruptionKind::NoOp => {}
         }
     }

@@ -29,6 +29,7 @@ pub mod ami;
 pub mod capacity_reservation;
 pub mod instance;
 pub mod instance_profile;
+mod instance_status;
 pub mod instance_type;
 pub mod launch_template;
 pub mod placement_group;

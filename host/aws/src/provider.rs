@@ -10,7 +10,7 @@ use apis::resources::Resources;
 use apis::{Ec2NodeClass, NodeClaim, NodePool, labels};
 use async_trait::async_trait;
 use cloudprovider::{
-    Clock, CloudProvider, CloudProviderError, LaunchRequest, Launched, NodeClassStatus,
+    Clock, CloudProvider, CloudProviderError, Impairment, LaunchRequest, Launched, NodeClassStatus,
     RebootError, RepairAction, RepairPolicy,
 };
 use jiff::Timestamp;
@@ -258,6 +258,10 @@ impl CloudProvider for AwsProvider {
         let id = parse_provider_id(provider_id)
             .map_err(|error| RebootError::Terminal(error.to_string()))?;
         self.instances.reboot(id).await
+    }
+
+    async fn impairments(&self) -> Result<Vec<Impairment>, CloudProviderError> {
+        self.instances.impairments(self.clock.now()).await
     }
 
     async fn get(&self, provider_id: &str) -> Result<Launched, CloudProviderError> {

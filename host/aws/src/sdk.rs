@@ -26,6 +26,9 @@ use aws_sdk_ec2::operation::describe_capacity_reservations::{
     DescribeCapacityReservationsInput, DescribeCapacityReservationsOutput,
 };
 use aws_sdk_ec2::operation::describe_images::{DescribeImagesInput, DescribeImagesOutput};
+use aws_sdk_ec2::operation::describe_instance_status::{
+    DescribeInstanceStatusInput, DescribeInstanceStatusOutput,
+};
 use aws_sdk_ec2::operation::describe_instance_type_offerings::{
     DescribeInstanceTypeOfferingsInput, DescribeInstanceTypeOfferingsOutput,
 };
@@ -426,6 +429,25 @@ impl Ec2Api for SdkClients {
                 set_filters = filters,
                 set_next_token = next_token,
                 set_max_results = max_results
+            ]
+        )
+    }
+
+    async fn describe_instance_status(
+        &self,
+        input: DescribeInstanceStatusInput,
+    ) -> ApiResult<DescribeInstanceStatusOutput> {
+        send!(
+            self.ec2,
+            describe_instance_status,
+            input,
+            [
+                set_filters = filters,
+                set_instance_ids = instance_ids,
+                set_max_results = max_results,
+                set_next_token = next_token,
+                set_dry_run = dry_run,
+                set_include_all_instances = include_all_instances
             ]
         )
     }

@@ -17,6 +17,9 @@ use aws_sdk_ec2::operation::describe_capacity_reservations::{
     DescribeCapacityReservationsInput, DescribeCapacityReservationsOutput,
 };
 use aws_sdk_ec2::operation::describe_images::{DescribeImagesInput, DescribeImagesOutput};
+use aws_sdk_ec2::operation::describe_instance_status::{
+    DescribeInstanceStatusInput, DescribeInstanceStatusOutput,
+};
 use aws_sdk_ec2::operation::describe_instance_type_offerings::{
     DescribeInstanceTypeOfferingsInput, DescribeInstanceTypeOfferingsOutput,
 };
@@ -196,6 +199,12 @@ pub trait Ec2Api: Send + Sync {
         &self,
         input: DescribeInstancesInput,
     ) -> ApiResult<DescribeInstancesOutput>;
+
+    /// Status checks and scheduled events of running instances.
+    async fn describe_instance_status(
+        &self,
+        input: DescribeInstanceStatusInput,
+    ) -> ApiResult<DescribeInstanceStatusOutput>;
 
     /// Starts to terminate instances.
     async fn terminate_instances(

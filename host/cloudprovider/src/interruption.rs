@@ -22,6 +22,12 @@ pub enum InterruptionKind {
     InstanceTerminated,
     /// The reservation it runs in is taken back.
     CapacityReservationInterrupted,
+    /// A check of the instance itself fails: its system hangs, or its network is gone.
+    InstanceStatus,
+    /// A check of the instance's host fails.
+    SystemStatus,
+    /// The cloud has scheduled work on the instance or its host, or its end.
+    EventStatus,
     /// Nothing that matters here, or nothing that can be read.
     NoOp,
 }
@@ -36,6 +42,9 @@ impl InterruptionKind {
             Self::InstanceStopped => "instance_stopped",
             Self::InstanceTerminated => "instance_terminated",
             Self::CapacityReservationInterrupted => "capacity_reservation_interrupted",
+            Self::InstanceStatus => "instance_status",
+            Self::SystemStatus => "system_status",
+            Self::EventStatus => "event_status",
             Self::NoOp => "no_op",
         }
     }
@@ -47,10 +56,29 @@ impl InterruptionKind {
             | Self::ScheduledChange
             | Self::InstanceStopped
             | Self::InstanceTerminated
-            | Self::CapacityReservationInterrupted => true,
+            | Self::CapacityReservationInterrupted
+            | Self::InstanceStatus
+            | Self::SystemStatus
+            | Self::EventStatus => true,
             Self::RebalanceRecommendation | Self::NoOp => false,
         }
     }
+
+    /// Whether they are to go without waiting for their pods: nothing answers there any more.
+    pub fn is_forceful(self) -> bool {
+        matches!(self, Self::InstanceStatus | Self::SystemStatus)
+    }
+}
+
+/// What the cloud, asked, says is wrong with an instance, or will be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Impairment {
+    /// Id of the instance, as the last part of a provider id.
+    pub instance_id: String,
+    /// [`InterruptionKind::InstanceStatus`], [`InterruptionKind::SystemStatus`] or [`InterruptionKind::EventStatus`].
+    pub kind: InterruptionKind,
+    /// Since when.
+    pub since: Timestamp,
 }
 
 /// A notice, read.

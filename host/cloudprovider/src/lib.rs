@@ -10,7 +10,7 @@ mod provider;
 
 pub use clock::Clock;
 pub use error::{CloudProviderError, RebootError};
-pub use interruption::{Interruption, InterruptionKind, InterruptionQueue};
+pub use interruption::{Impairment, Interruption, InterruptionKind, InterruptionQueue};
 pub use provider::{
     CloudProvider, LaunchRequest, Launched, NodeClassStatus, RepairAction, RepairPolicy,
 };

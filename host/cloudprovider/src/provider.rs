@@ -8,7 +8,7 @@ use apis::{Ec2NodeClass, NodeClaim, NodePool};
 use scheduling::instance_type::InstanceType;
 use scheduling::ranking::RankedOffering;
 
-use crate::{CloudProviderError, RebootError};
+use crate::{CloudProviderError, Impairment, RebootError};
 
 /// Everything a launch needs. The shell that builds it has already asked the ranking policy.
 #[derive(Debug, Clone)]
@@ -140,6 +140,11 @@ pub trait CloudProvider: Send + Sync {
             "provider {} cannot reboot nodes",
             self.name()
         )))
+    }
+
+    /// Instances of the account, this cluster's or not, that the cloud finds sick or has plans with.
+    async fn impairments(&self) -> Result<Vec<Impairment>, CloudProviderError> {
+        Ok(Vec::new())
     }
 
     /// Conditions that count as unhealthy.

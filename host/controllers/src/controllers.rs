@@ -16,6 +16,7 @@ use tokio::task::JoinSet;
 
 use crate::capacity_buffer::{self, BufferNodes};
 use crate::feed::DecisionFeed;
+use crate::instance_status::InstanceStatusController;
 use crate::interruption::InterruptionController;
 use crate::measured_provider::MeasuredProvider;
 use crate::metrics::Metrics;
@@ -482,6 +483,11 @@ impl Parts {
             &self.queues.static_pools,
             StaticPools { shell: shell() },
         ));
+        let instance_status = InstanceStatusController {
+            shell: shell(),
+            provider: self.measured("interruption.instancestatus"),
+        };
+        tasks.push(async move { instance_status.run().await }.boxed());
         if let Some(queue) = &self.interruptions {
             let interruption = InterruptionController {
                 shell: shell(),

@@ -3,7 +3,7 @@
 //! A notice only ever starts what could be started by hand, and only about a node of this cluster; one that says an
 //! instance has ended is believed once the cloud says so too. Answers to `pkg/controllers/interruption`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -74,7 +74,8 @@ impl InterruptionController {
         if notices.is_empty() {
             return;
         }
-        let claims = self.claims(notices);
+        let ids = notices.iter().flat_map(|it| &it.instance_ids);
+        let claims = self.withdrawal().claims(&ids.map(String::as_str).collect());
         let handling: Vec<_> = notices
             .iter()
             .map(|notice| self.handle(notice, &claims))
@@ -85,21 +86,8 @@ impl InterruptionController {
             .await;
     }
 
-    /// Names of the claims that the notices are about, by instance id.
-    fn claims(&self, notices: &[Interruption]) -> BTreeMap<String, String> {
-        let wanted: std::collections::BTreeSet<&str> = notices
-            .iter()
-            .flat_map(|it| it.instance_ids.iter().map(String::as_str))
-            .collect();
-        let snapshot = self.shell.snapshot();
-        let nodes = snapshot.nodes().filter_map(|node| {
-            let id = node.provider_id().rsplit('/').next()?;
-            let claim = node.claim_name()?;
-            wanted
-                .contains(id)
-                .then(|| (id.to_owned(), claim.to_owned()))
-        });
-        nodes.collect()
+    fn withdrawal(&self) -> Withdrawal<'_> {
+        Withdrawal { shell: &self.shell }
     }
 
     async fn handle(&self, notice: &Interruption, claims: &BTreeMap<String, String>) {
@@ -180,9 +168,10 @@ impl InterruptionController {
             return Ok(Handled::Later);
         }
         self.queue.note(notice.kind, &claim);
-        self.publish(&claim, told(notice.kind));
+        let withdrawal = self.withdrawal();
+        withdrawal.tell(&claim, notice.kind);
         if notice.kind.ends_claims() {
-            self.delete(&claim, notice.kind).await?;
+            withdrawal.delete(&claim, notice.kind).await?;
         }
         Ok(Handled::Done)
     }
@@ -197,15 +186,42 @@ impl InterruptionController {
             Err(error) => Err(error.into()),
         }
     }
+}
 
-    async fn delete(
-        &self,
+/// How a claim goes whose instance the cloud takes back or finds sick.
+#[derive(Clone, Copy)]
+pub(crate) struct Withdrawal<'a> {
+    pub(crate) shell: &'a Shell,
+}
+
+impl Withdrawal<'_> {
+    /// Names of the claims of these instances, by instance id.
+    pub(crate) fn claims(self, instance_ids: &BTreeSet<&str>) -> BTreeMap<String, String> {
+        let snapshot = self.shell.snapshot();
+        let nodes = snapshot.nodes().filter_map(|node| {
+            let id = node.provider_id().rsplit('/').next()?;
+            let claim = node.claim_name()?;
+            instance_ids
+                .contains(id)
+                .then(|| (id.to_owned(), claim.to_owned()))
+        });
+        nodes.collect()
+    }
+
+    /// Says on the claim and its node what is the matter.
+    pub(crate) fn tell(self, claim: &NodeClaim, kind: InterruptionKind) {
+        self.publish(claim, told(kind));
+    }
+
+    /// Lets the claim go.
+    pub(crate) async fn delete(
+        self,
         claim: &NodeClaim,
         kind: InterruptionKind,
     ) -> Result<(), ReconcileError> {
         ignore_not_found(self.shell.delete(claim).await)?;
         let name = claim.name_any();
-        info!(NodeClaim = %name, reason = kind.as_str(), "deleted nodeclaim on an interruption notice");
+        info!(NodeClaim = %name, reason = kind.as_str(), "deleted nodeclaim on word of the cloud");
         let terminating = (
             EventType::Warning,
             "TerminatingOnInterruption",
@@ -220,7 +236,7 @@ impl InterruptionController {
         Ok(())
     }
 
-    fn publish(&self, claim: &NodeClaim, (kind, reason, words): (EventType, &'static str, &str)) {
+    fn publish(self, claim: &NodeClaim, (kind, reason, words): (EventType, &'static str, &str)) {
         let publish = |regarding: ObjectReference, object: &str| {
             let notice = Notice::new(regarding, kind, reason, format!("{words} {object}"));
             self.shell.events.publish(notice);
@@ -245,7 +261,10 @@ fn told(kind: InterruptionKind) -> (EventType, &'static str, &'static str) {
             "SpotRebalanceRecommendation",
             "A spot rebalance recommendation was received for the",
         ),
-        InterruptionKind::ScheduledChange => (
+        InterruptionKind::ScheduledChange
+        | InterruptionKind::InstanceStatus
+        | InterruptionKind::SystemStatus
+        | InterruptionKind::EventStatus => (
             EventType::Warning,
             "InstanceUnhealthy",
             "A health event was received for the instance of the",

@@ -7,6 +7,7 @@ mod capacity_buffer;
 mod controllers;
 mod error;
 mod feed;
+mod instance_status;
 mod interruption;
 mod measured_provider;
 mod metrics;

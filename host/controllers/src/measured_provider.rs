@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use apis::{Ec2NodeClass, NodeClaim, NodePool};
 use cloudprovider::{
-    CloudProvider, CloudProviderError, LaunchRequest, Launched, NodeClassStatus, RebootError,
-    RepairPolicy,
+    CloudProvider, CloudProviderError, Impairment, LaunchRequest, Launched, NodeClassStatus,
+    RebootError, RepairPolicy,
 };
 use scheduling::instance_type::InstanceType;
 use tokio::time::Instant;
@@ -134,6 +134,10 @@ impl CloudProvider for MeasuredProvider {
         let told = told.map_err(|error| CloudProviderError::Other(error.to_string()));
         self.measure("Reboot", started, told).ok();
         answer
+    }
+
+    async fn impairments(&self) -> Result<Vec<Impairment>, CloudProviderError> {
+        self.inner.impairments().await
     }
 
     fn repair_policies(&self) -> Vec<RepairPolicy> {

@@ -129,6 +129,8 @@ pub struct Metrics {
     pub interruption_received: Counters,
     /// `karpenter_interruption_deleted_messages_total`.
     pub interruption_deleted: Counters,
+    /// `karpenter_interruption_instance_status_unhealthy_total{category}`.
+    pub instance_status_unhealthy: Counters,
     /// `karpenter_interruption_message_queue_duration_seconds`.
     pub interruption_queue_seconds: Histograms,
     /// `karpenter_scheduler_scheduling_duration_seconds{controller}`.
@@ -193,6 +195,7 @@ impl Metrics {
             deletion_cost_writes: Counters::default(),
             interruption_received: Counters::default(),
             interruption_deleted: Counters::default(),
+            instance_status_unhealthy: Counters::default(),
             interruption_queue_seconds: histograms(durations),
             scheduling_seconds: histograms(durations),
             scheduler_queue_depth: Gauges::default(),
@@ -310,6 +313,11 @@ impl Metrics {
                 "karpenter_interruption_received_messages",
                 "Interruption notices received",
                 &self.interruption_received,
+            ),
+            (
+                "karpenter_interruption_instance_status_unhealthy",
+                "Instances the cloud finds unhealthy, once for each time and kind of trouble",
+                &self.instance_status_unhealthy,
             ),
             (
                 "karpenter_interruption_deleted_messages",

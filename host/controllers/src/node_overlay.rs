@@ -11,8 +11,8 @@ use std::time::Duration;
 use apis::conditions::{self, Conditioned, reason};
 use apis::{Ec2NodeClass, NodeClaim, NodeOverlay, NodePool};
 use cloudprovider::{
-    CloudProvider, CloudProviderError, LaunchRequest, Launched, NodeClassStatus, RebootError,
-    RepairPolicy,
+    CloudProvider, CloudProviderError, Impairment, LaunchRequest, Launched, NodeClassStatus,
+    RebootError, RepairPolicy,
 };
 use jiff::Timestamp;
 use kube::ResourceExt;
@@ -234,6 +234,10 @@ impl CloudProvider for OverlaidProvider {
 
     async fn reboot(&self, provider_id: &str, operation_id: &str) -> Result<(), RebootError> {
         self.inner.reboot(provider_id, operation_id).await
+    }
+
+    async fn impairments(&self) -> Result<Vec<Impairment>, CloudProviderError> {
+        self.inner.impairments().await
     }
 
     fn repair_policies(&self) -> Vec<RepairPolicy> {

@@ -12,6 +12,7 @@ mod fleet;
 mod iam;
 mod images;
 pub mod instance;
+mod instance_status;
 mod instance_types;
 mod instances;
 mod launch_templates;
@@ -35,7 +36,9 @@ use crate::random::{Random, hash};
 
 pub use bootstrap::Bootstrap;
 pub use capacity::{CapacityReservationSpec, PlacementGroupSpec};
-pub use instance::{CapacityType, Instance, InstanceEvent, InstanceState, TerminationReason};
+pub use instance::{
+    CapacityType, Instance, InstanceEvent, InstanceState, StatusCheck, TerminationReason,
+};
 pub use queue::SimulatedQueue;
 
 /// How long a terminated instance is still described.
@@ -271,6 +274,21 @@ impl SimulatedEc2 {
     /// Gives the two-minute notice to a spot instance now; false if it is none or ends already.
     pub fn interrupt_spot(&self, id: &str) -> bool {
         self.state().interrupt(id)
+    }
+
+    /// Fails a status check of an instance from now on; false if there is none.
+    pub fn fail_status_check(&self, id: &str, check: StatusCheck) -> bool {
+        let mut state = self.state();
+        let now = state.now();
+        let found = state.instances.get_mut(id);
+        found.is_some_and(|it| it.failed_check.replace((check, now)).is_none())
+    }
+
+    /// Schedules an event, such as `instance-retirement`, for an instance; false if there is none.
+    pub fn schedule_event(&self, id: &str, code: &str) -> bool {
+        let mut state = self.state();
+        let found = state.instances.get_mut(id);
+        found.is_some_and(|it| it.scheduled_event.replace(code.to_owned()).is_none())
     }
 
     /// Changes what goes wrong from now on.

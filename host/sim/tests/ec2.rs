@@ -8,6 +8,7 @@
 use aws::seam::{ApiError, Ec2Api, IamApi, PricingApi, SsmApi};
 use aws_sdk_ec2::operation::create_fleet::{CreateFleetInput, CreateFleetOutput};
 use aws_sdk_ec2::operation::create_launch_template::CreateLaunchTemplateInput;
+use aws_sdk_ec2::operation::describe_instance_status::DescribeInstanceStatusInput;
 use aws_sdk_ec2::operation::describe_instance_type_offerings::DescribeInstanceTypeOfferingsInput;
 use aws_sdk_ec2::operation::describe_instance_types::DescribeInstanceTypesInput;
 use aws_sdk_ec2::operation::describe_instances::DescribeInstancesInput;
@@ -27,7 +28,7 @@ use aws_sdk_pricing::operation::get_products::GetProductsInput;
 use aws_sdk_pricing::types::{Filter as PriceFilter, FilterType};
 use aws_sdk_ssm::operation::get_parameter::GetParameterInput;
 use sim::SimulatedClock;
-use sim::ec2::{CapacityType, Ec2Config, Ec2Faults, InstanceState, SimulatedEc2};
+use sim::ec2::{CapacityType, Ec2Config, Ec2Faults, InstanceState, SimulatedEc2, StatusCheck};
 use tokio::time::{Duration, sleep};
 
 fn calm() -> Ec2Config {
@@ -159,6 +160,10 @@ async fn describe(ec2: &SimulatedEc2, id: &str) -> Result<String, ApiError> {
         .unwrap()
         .clone();
     Ok(state.as_str().to_owned())
+}
+
+fn filter(name: &str, value: &str) -> Filter {
+    Filter::builder().name(name).values(value).build()
 }
 
 #[tokio::test(start_paused = true)]
@@ -318,7 +323,6 @@ async fn instances_are_found_by_tag_and_state_page_by_page() {
         .unwrap();
     }
     sleep(Duration::from_mins(1)).await;
-    let filter = |name: &str, value: &str| Filter::builder().name(name).values(value).build();
     let mut found = 0;
     let mut token = None;
     loop {
@@ -366,6 +370,35 @@ async fn a_spot_instance_gets_two_minutes_notice() {
         ec2.count_by_state().get(&InstanceState::ShuttingDown),
         Some(&1)
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn failed_checks_and_scheduled_events_are_told_of_running_instances() {
+    let ec2 = account(calm());
+    template(&ec2).await;
+    let mut ids = Vec::new();
+    for _ in 0..3 {
+        let pools = [("m5.large", "us-east-1a")];
+        let answer = fleet(&ec2, CapacityType::Spot, &pools, None).await.unwrap();
+        ids.push(launched(&answer).0);
+    }
+    sleep(Duration::from_mins(2)).await;
+    assert!(ec2.fail_status_check(&ids[0], StatusCheck::System));
+    assert!(ec2.schedule_event(&ids[1], "instance-retirement"));
+    assert!(!ec2.schedule_event("i-unknown", "instance-stop"));
+    for (name, value, expected) in [
+        ("instance-status.status", "impaired", &ids[..0]),
+        ("system-status.status", "impaired", &ids[..1]),
+        ("event.code", "instance-retirement", &ids[1..2]),
+        ("event.code", "instance-stop", &ids[..0]),
+    ] {
+        let input = DescribeInstanceStatusInput::builder().filters(filter(name, value));
+        let answer = ec2.describe_instance_status(input.build().unwrap()).await;
+        let answer = answer.unwrap();
+        let found = answer.instance_statuses().iter();
+        let found: Vec<&str> = found.filter_map(|it| it.instance_id()).collect();
+        assert_eq!(found, expected, "{name}={value}");
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -8,8 +8,8 @@ use apis::conditions::Conditioned;
 use apis::resources::Resources;
 use apis::{Ec2NodeClass, NodeClaim, NodePool, labels};
 use cloudprovider::{
-    CloudProvider, CloudProviderError, Interruption, InterruptionKind, InterruptionQueue,
-    LaunchRequest, Launched, NodeClassStatus, RebootError, RepairPolicy,
+    CloudProvider, CloudProviderError, Impairment, Interruption, InterruptionKind,
+    InterruptionQueue, LaunchRequest, Launched, NodeClassStatus, RebootError, RepairPolicy,
 };
 use kube::ResourceExt;
 use scheduling::instance_type::{InstanceType, Offering, Overhead};
@@ -28,6 +28,8 @@ pub(crate) struct State {
     /// Launches hang.
     pub(crate) hangs: bool,
     pub(crate) released: usize,
+    /// What the cloud finds wrong with instances.
+    pub(crate) impairments: Vec<Impairment>,
     /// Conditions that count as sick.
     pub(crate) repair: Vec<RepairPolicy>,
     /// Reboots asked for: instance, operation, when.
@@ -366,6 +368,10 @@ impl CloudProvider for Cloud {
             })
         };
         self.process.write(reboot).await
+    }
+
+    async fn impairments(&self) -> Result<Vec<Impairment>, CloudProviderError> {
+        Ok(self.with(|state| state.impairments.clone()))
     }
 
     fn repair_policies(&self) -> Vec<RepairPolicy> {

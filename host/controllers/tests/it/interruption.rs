@@ -1,6 +1,6 @@
 //! Notices of the cloud, and what the controllers make of them.
 
-use cloudprovider::InterruptionKind as Kind;
+use cloudprovider::{Impairment, InterruptionKind as Kind};
 use serde_json::json;
 use sim::api_server::Resource;
 
@@ -146,4 +146,43 @@ async fn a_notice_that_comes_before_the_claim_knows_its_instance_waits_for_it() 
     world.settle(240).await;
     assert!(world.cloud.with(|it| it.launches) >= 2, "it was heard");
     assert_eq!(world.cloud.queued(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_instance_that_the_cloud_finds_sick_goes_with_its_pods_and_one_with_an_event_drains() {
+    for (kind, category, is_forced) in [
+        (Kind::InstanceStatus, "InstanceStatus", true),
+        (Kind::SystemStatus, "SystemStatus", true),
+        (Kind::EventStatus, "EventStatus", false),
+    ] {
+        let (mut world, instance) = with_a_node().await;
+        let claim = world.names(&Resource::NODE_CLAIMS)[0].clone();
+        // Nothing may be evicted, so that only force ends the node.
+        let pdb = json!({
+            "metadata": {"name": "all", "namespace": "default"},
+            "spec": {"maxUnavailable": 0, "selector": {}},
+        });
+        let pdbs = &Resource::POD_DISRUPTION_BUDGETS;
+        world.api.create(pdbs, "default", pdb).unwrap();
+        let impaired = |id: &str, since| Impairment {
+            instance_id: id.to_owned(),
+            kind,
+            since,
+        };
+        let now = world.clock.now();
+        world.cloud.with(|it| {
+            it.impairments = vec![impaired(&instance, now), impaired("i-of-another", now)];
+        });
+        world.settle(300).await;
+        let is_gone = !world.names(&Resource::NODE_CLAIMS).contains(&claim);
+        assert_eq!(is_gone, is_forced, "{kind:?}");
+        let reasons = world.event_reasons("NodeClaim");
+        for reason in ["InstanceUnhealthy", "TerminatingOnInterruption"] {
+            assert!(reasons.contains(&reason.to_owned()), "{kind:?} {reason}");
+        }
+        let unhealthy = &world.metrics.instance_status_unhealthy;
+        let label = vec![("category", category.to_owned())];
+        let counted = unhealthy.get_or_create(&label).get();
+        assert_eq!(counted, 1, "{kind:?}: many sweeps, one episode");
+    }
 }

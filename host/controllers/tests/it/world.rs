@@ -41,6 +41,8 @@ pub(crate) struct World {
     pub(crate) ledger: SharedLedger,
     pub(crate) controllers: Controllers,
     policies: Arc<dyn PolicyRegistry>,
+    /// Of the controllers that run now.
+    pub(crate) metrics: Arc<Metrics>,
     running: JoinHandle<()>,
     machines: JoinHandle<()>,
     settings: Settings,
@@ -99,7 +101,7 @@ impl World {
             ledger: Arc::clone(&ledger),
             judged: judged.clone(),
         };
-        let (controllers, running) = start(&door, &cloud, &ledger, (&policies, &settings));
+        let (metrics, controllers, running) = start(&door, &cloud, &ledger, (&policies, &settings));
         Self {
             api,
             cloud,
@@ -107,6 +109,7 @@ impl World {
             ledger,
             controllers,
             policies,
+            metrics,
             running,
             machines,
             settings,
@@ -123,8 +126,8 @@ impl World {
         self.process.restarts();
         let door = self.door();
         let how = (&self.policies, &self.settings);
-        let (controllers, running) = start(&door, &self.cloud, &self.ledger, how);
-        (self.controllers, self.running) = (controllers, running);
+        (self.metrics, self.controllers, self.running) =
+            start(&door, &self.cloud, &self.ledger, how);
     }
 
     /// Keeps so many pods running, as a ReplicaSet would.
@@ -340,7 +343,8 @@ fn start(
     cloud: &Cloud,
     ledger: &SharedLedger,
     (policies, settings): (&Arc<dyn PolicyRegistry>, &Settings),
-) -> (Controllers, JoinHandle<()>) {
+) -> (Arc<Metrics>, Controllers, JoinHandle<()>) {
+    let metrics = Arc::new(Metrics::new());
     let controllers = Controllers::new(ControllersConfig {
         client: kube::Client::new(door.clone(), "default"),
         provider: Arc::new(cloud.clone()),
@@ -352,12 +356,13 @@ fn start(
         clock: Arc::new(WallClock(cloud.clock)),
         settings: settings.clone(),
         ledger: Arc::clone(ledger),
-        metrics: Arc::new(Metrics::new()),
+        metrics: Arc::clone(&metrics),
         policies: Arc::clone(policies),
         interruptions: Some(Arc::new(cloud.clone())),
     });
     let task = controllers.clone();
-    (controllers, tokio::spawn(async move { task.run().await }))
+    let running = tokio::spawn(async move { task.run().await });
+    (metrics, controllers, running)
 }
 
 fn pod(name: &str, cpu: &str, extra: &Value) -> Value {

@@ -14,6 +14,9 @@ use aws_sdk_ec2::operation::describe_capacity_reservations::{
     DescribeCapacityReservationsInput, DescribeCapacityReservationsOutput,
 };
 use aws_sdk_ec2::operation::describe_images::{DescribeImagesInput, DescribeImagesOutput};
+use aws_sdk_ec2::operation::describe_instance_status::{
+    DescribeInstanceStatusInput, DescribeInstanceStatusOutput,
+};
 use aws_sdk_ec2::operation::describe_instance_type_offerings::{
     DescribeInstanceTypeOfferingsInput, DescribeInstanceTypeOfferingsOutput,
 };
@@ -159,6 +162,16 @@ impl Ec2Api for SimulatedEc2 {
     ) -> ApiResult<DescribeInstancesOutput> {
         self.call("DescribeInstances", |state| {
             state.describe_instances(&input)
+        })
+        .await
+    }
+
+    async fn describe_instance_status(
+        &self,
+        input: DescribeInstanceStatusInput,
+    ) -> ApiResult<DescribeInstanceStatusOutput> {
+        self.call("DescribeInstanceStatus", |state| {
+            state.describe_instance_status(&input)
         })
         .await
     }

@@ -128,8 +128,21 @@ pub struct Instance {
     pub termination_reason: Option<TerminationReason>,
     /// How often it was rebooted.
     pub reboots: u32,
+    /// The status check that fails, and since when.
+    pub failed_check: Option<(StatusCheck, Timestamp)>,
+    /// Code of the event that EC2 has scheduled for it.
+    pub scheduled_event: Option<String>,
     /// When EC2 will take it back, once the two-minute notice was given.
     pub interruption_at: Option<Timestamp>,
+}
+
+/// One of the checks that EC2 makes of every running instance.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StatusCheck {
+    /// Of the instance itself.
+    Instance,
+    /// Of its host.
+    System,
 }
 
 impl Instance {

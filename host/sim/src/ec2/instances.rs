@@ -132,7 +132,7 @@ impl State {
     }
 
     /// EC2's answer when any of the ids is malformed or not (yet) known.
-    fn known(&self, ids: &[String], now: Timestamp) -> ApiResult<()> {
+    pub(super) fn known(&self, ids: &[String], now: Timestamp) -> ApiResult<()> {
         if let Some(id) = ids.iter().find(|id| !id.starts_with("i-")) {
             let message = format!("Invalid id: \"{id}\"");
             return Err(ApiError::client("InvalidInstanceID.Malformed", message));

@@ -105,6 +105,8 @@ impl State {
             shutting_down_at: None,
             terminated_at: None,
             reboots: 0,
+            failed_check: None,
+            scheduled_event: None,
             termination_reason: None,
             interruption_at: None,
             id,
