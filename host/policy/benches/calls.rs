@@ -145,9 +145,19 @@ fn key() -> BindingKey {
     }
 }
 
-/// One that looks at each offering for each claim, and one that looks at the table once.
-fn bound_of_the_shelf() -> [(&'static str, PolicyHost); 2] {
-    ["prefer-arm64", "zone-balance"].map(|name| (name, bound(name)))
+/// All that rank.
+fn bound_of_the_shelf() -> [(&'static str, PolicyHost); 8] {
+    [
+        "prefer-arm64",
+        "perf-price",
+        "ordered",
+        "node-overhead",
+        "zone-balance",
+        "spot-risk",
+        "commit-ledger",
+        "prefer-return",
+    ]
+    .map(|name| (name, bound(name)))
 }
 
 #[derive(Clone, Copy)]

@@ -82,7 +82,7 @@ pub(crate) fn rank(
 
 fn checked_ranking(ranking: rank::Ranking, candidates: usize) -> Result<Ranking, CallFailure> {
     let rank::Ranking {
-        scores,
+        mut scores,
         excluded,
         excluded_reason,
         reasons,
@@ -94,10 +94,15 @@ fn checked_ranking(ranking: rank::Ranking, candidates: usize) -> Result<Ranking,
         excluded_reason.len(),
         excluded.len(),
     )?;
-    if let Some(score) = scores
-        .iter()
-        .find(|score| !score.is_finite() || **score < 0.0)
-    {
+    let is_cost = |score: f64| (0.0..f64::INFINITY).contains(&score);
+    // Without a way out of the loop, so that it goes over several scores at once.
+    let mut are_costs = true;
+    for score in &mut scores {
+        are_costs &= is_cost(*score);
+        // A negative zero is a zero, and must not order before one.
+        *score += 0.0;
+    }
+    if !are_costs && let Some(score) = scores.iter().find(|score| !is_cost(**score)) {
         return Err(invalid(format!("the score {score} is not a finite cost")));
     }
     let mut exclusions = Vec::with_capacity(excluded.len());
@@ -114,8 +119,6 @@ fn checked_ranking(ranking: rank::Ranking, candidates: usize) -> Result<Ranking,
     }
     exclusions.sort_unstable();
     exclusions.dedup_by_key(|(position, _)| *position);
-    // A negative zero is a zero, and must not order before one.
-    let scores = scores.into_iter().map(|score| score + 0.0).collect();
     Ok(Ranking {
         scores,
         excluded: exclusions,

@@ -48,32 +48,28 @@ impl RankPolicy for ZoneBalance {
     }
 }
 
-fn factor_of(factors: &[(u32, f64)], zone: Option<&u32>) -> f64 {
-    let own = factors.iter().find(|(known, _)| Some(known) == zone);
-    own.map_or(1.0, |(_, factor)| *factor)
+fn factor_of(factors: &[f64], zone: Option<&u32>) -> f64 {
+    let own = zone.and_then(|zone| factors.get(*zone as usize));
+    own.copied().unwrap_or(1.0)
 }
 
 impl ZoneBalance {
-    /// What the zones of the table, by symbol, make of a cost.
-    fn factors(&self, offerings: &Offerings) -> Vec<(u32, f64)> {
-        let mut zones: Vec<(u32, f64)> = Vec::new();
+    /// What each symbol makes of a cost, where it is a zone.
+    fn factors(&self, offerings: &Offerings) -> Vec<f64> {
+        let mut zones: Vec<Option<f64>> = vec![None; offerings.symbols.len()];
         for (&zone, &nodes) in offerings.zone.iter().zip(&offerings.in_use) {
-            match zones.iter_mut().find(|(known, _)| *known == zone) {
-                Some((_, sum)) => *sum += f64::from(nodes),
-                None => zones.push((zone, f64::from(nodes))),
+            if let Some(sum) = zones.get_mut(zone as usize) {
+                *sum = Some(sum.unwrap_or(0.0) + f64::from(nodes));
             }
         }
-        let total: f64 = zones.iter().map(|(_, nodes)| nodes).sum();
-        let count = zones.len() as f64;
-        for (_, nodes) in &mut zones {
-            let share = if total > 0.0 {
-                *nodes * count / total
-            } else {
-                1.0
-            };
-            *nodes = 1.0 + self.weight * (share - 1.0).max(0.0);
-        }
-        zones
+        let total: f64 = zones.iter().flatten().sum();
+        let count = zones.iter().flatten().count() as f64;
+        let excess = |nodes: f64| (nodes * count / total - 1.0).max(0.0);
+        let factor = |nodes: Option<f64>| match nodes {
+            Some(nodes) if total > 0.0 => 1.0 + self.weight * excess(nodes),
+            _ => 1.0,
+        };
+        zones.into_iter().map(factor).collect()
     }
 }
 
