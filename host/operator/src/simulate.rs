@@ -21,7 +21,7 @@ use std::time::Instant;
 use anyhow::{Context as _, bail};
 use apis::conditions::reason;
 use jiff::Timestamp;
-use policy::PolicyHost;
+use policy::{Kind, PolicyHost};
 use scheduling::pod::PodKey;
 use scheduling::problem::Options;
 use scheduling::ranking::RankHook;
@@ -133,11 +133,13 @@ fn buffers(snapshot: &Snapshot, solution: &Solution) -> Vec<BufferAnswer> {
 
 fn simulate(arguments: &SimulateArguments) -> anyhow::Result<bool> {
     let mut input = read(arguments)?;
-    let policies = PolicyHost::new(policy::Limits::default())?;
-    policies::bind(&policies, &arguments.policies, &input.config_maps)?;
-    policies.warm_up();
-    let policies = TimedPolicies::new(&policies);
+    let host = PolicyHost::on_demand(policy::Limits::default())?;
+    policies::bind(&host, &arguments.policies, &input.config_maps)?;
+    // A pass asks for nothing else.
+    host.warm_up_kind(Kind::Rank);
+    let policies = TimedPolicies::new(&host);
     if arguments.disruption || arguments.until_stable {
+        host.warm_up();
         return disruption::simulate(arguments, &mut input, &policies);
     }
     provision(arguments, &input, &policies)
@@ -280,13 +282,23 @@ fn read_text(path: &Path) -> anyhow::Result<String> {
         bytes = std::fs::read(path).with_context(|| format!("{name} cannot be read"))?;
     }
     if bytes.starts_with(&[0x1f, 0x8b]) {
-        let mut text = String::new();
+        let mut text = String::with_capacity(unpacked_len(&bytes));
         flate2::read::GzDecoder::new(bytes.as_slice())
             .read_to_string(&mut text)
             .with_context(|| format!("{name} cannot be unpacked"))?;
         return Ok(text);
     }
     String::from_utf8(bytes).with_context(|| format!("{name} is not text"))
+}
+
+/// The length that the end of a gzip file tells, as far as it can be believed.
+fn unpacked_len(packed: &[u8]) -> usize {
+    /// Text hardly ever packs better.
+    const RATIO_MAX: usize = 64;
+    let told = packed.last_chunk().map_or(0, |it| u32::from_le_bytes(*it));
+    usize::try_from(told)
+        .unwrap_or(usize::MAX)
+        .min(packed.len().saturating_mul(RATIO_MAX))
 }
 
 fn options(arguments: &SimulateArguments, now: Timestamp) -> Options {

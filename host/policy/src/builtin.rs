@@ -10,12 +10,18 @@ pub struct Builtin {
     /// What it judges.
     pub kind: Kind,
     component: &'static [u8],
+    precompiled: &'static [u8],
 }
 
 impl Builtin {
     /// The component's bytes.
     pub fn component(&self) -> &'static [u8] {
         self.component
+    }
+
+    /// The component as the build script compiled it; empty where it could not.
+    pub(crate) fn precompiled(&self) -> &'static [u8] {
+        self.precompiled
     }
 }
 
@@ -25,12 +31,13 @@ macro_rules! builtin {
             name: $name,
             kind: Kind::$kind,
             component: include_bytes!(concat!("../builtin/", $name, ".wasm")),
+            precompiled: include_bytes!(concat!(env!("OUT_DIR"), "/", $name, ".cwasm")),
         }
     };
 }
 
-/// All of them, the defaults first.
-pub const BUILTINS: &[Builtin] = &[
+/// All of them, the defaults first. A static, so that the binary holds their bytes once.
+pub static BUILTINS: &[Builtin] = &[
     builtin!("default-rank", Rank),
     builtin!("default-consolidation", Consolidation),
     builtin!("default-budgets", Budgets),
@@ -52,6 +59,11 @@ pub const BUILTINS: &[Builtin] = &[
 
 pub(crate) fn find(name: &str) -> Option<&'static Builtin> {
     BUILTINS.iter().find(|builtin| builtin.name == name)
+}
+
+/// The built-in that a component is.
+pub(crate) fn of_component(component: &[u8]) -> Option<&'static Builtin> {
+    BUILTINS.iter().find(|it| it.component == component)
 }
 
 /// Name of the default of a kind.

@@ -4,10 +4,9 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use wasmtime::{
-    Config, Enabled, Engine, InstanceAllocationStrategy, PoolingAllocationConfig, Result,
-};
+use wasmtime::{Enabled, Engine, InstanceAllocationStrategy, PoolingAllocationConfig, Result};
 
+use crate::guest_config::guest_config;
 use crate::limits::Limits;
 
 /// Instances alive at once; one round needs one at a time, so this bounds concurrent rounds.
@@ -17,34 +16,21 @@ const KEEP_RESIDENT_BYTES: usize = 64 << 10;
 /// The same where the kernel tells which pages were written: a guest has its stack, its data and its table of
 /// offerings in so much, and page faults are what costs most of a small call.
 const KEEP_RESIDENT_BYTES_SCANNED: usize = 1 << 20;
-const STACK_BYTES_MAX: usize = 512 << 10;
 const TICK: Duration = Duration::from_millis(1);
 
-/// An engine whose guests compute the same on every machine: canonical NaNs, no relaxed SIMD, and (by
-/// leaving out wasmtime's features) no threads.
+/// The engine.
 pub(crate) fn engine(limits: &Limits) -> Result<Engine> {
     let mut scanning = pooling(limits);
     scanning
         .pagemap_scan(Enabled::Yes)
         .linear_memory_keep_resident(KEEP_RESIDENT_BYTES_SCANNED);
-    let pooled =
-        |pool| Engine::new(config().allocation_strategy(InstanceAllocationStrategy::Pooling(pool)));
+    let pooled = |pool| {
+        Engine::new(guest_config().allocation_strategy(InstanceAllocationStrategy::Pooling(pool)))
+    };
     // Scanning needs Linux 6.7. Pooling reserves address space up front, which some sandboxes refuse.
     pooled(scanning)
         .or_else(|_| pooled(pooling(limits)))
-        .or_else(|_| Engine::new(&config()))
-}
-
-fn config() -> Config {
-    let mut config = Config::new();
-    config
-        .wasm_component_model(true)
-        .epoch_interruption(true)
-        .consume_fuel(true)
-        .cranelift_nan_canonicalization(true)
-        .wasm_relaxed_simd(false)
-        .max_wasm_stack(STACK_BYTES_MAX);
-    config
+        .or_else(|_| Engine::new(&guest_config()))
 }
 
 fn pooling(limits: &Limits) -> PoolingAllocationConfig {

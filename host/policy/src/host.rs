@@ -60,13 +60,13 @@ impl std::fmt::Debug for PolicyHost {
 }
 
 impl PolicyHost {
-    /// Starts the engine and begins to compile the defaults, each on a thread of its own; the first
+    /// Starts the engine and begins to load the defaults, each on a thread of its own; the first
     /// round of a kind waits for its default.
     pub fn new(limits: Limits) -> Result<Self, StartError> {
         let host = Self::on_demand(limits)?;
         for kind in Kind::ALL {
             let inner = Arc::clone(&host.inner);
-            // Where no thread can be had, the first round compiles.
+            // Where no thread can be had, the first round loads.
             let spawned = thread::Builder::new()
                 .name(format!("policy-{}", kind.as_str()))
                 .spawn(move || drop(inner.default_of(kind)));
@@ -75,7 +75,7 @@ impl PolicyHost {
         Ok(host)
     }
 
-    /// Starts the engine; a default is compiled when it is first asked. For tools, which may never ask it.
+    /// Starts the engine; a default is loaded when it is first asked. For tools, which may never ask it.
     pub fn on_demand(limits: Limits) -> Result<Self, StartError> {
         let started = |error: wasmtime::Error| StartError(format!("{error:#}"));
         let engine = engine(&limits).map_err(started)?;
@@ -95,11 +95,16 @@ impl PolicyHost {
         Ok(Self { inner })
     }
 
-    /// Waits until the defaults are compiled.
+    /// Waits until the defaults are loaded.
     pub fn warm_up(&self) {
         for kind in Kind::ALL {
-            self.inner.default_of(kind);
+            self.warm_up_kind(kind);
         }
+    }
+
+    /// Waits until the default of a kind is loaded.
+    pub fn warm_up_kind(&self, kind: Kind) {
+        self.inner.default_of(kind);
     }
 
     /// Loads what a ConfigMap names and puts it in charge, or says why not and leaves what there was.
@@ -267,7 +272,7 @@ impl Inner {
             return known;
         }
         let loaded = if is_trusted {
-            Module::compile(&self.linker, bytes, true)
+            Module::trusted(&self.linker, bytes)
         } else {
             check_functions(bytes, self.limits.function_bytes_max).and_then(|()| {
                 self.compilers

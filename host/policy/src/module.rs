@@ -13,10 +13,12 @@ use wasmtime::Engine;
 use wasmtime::component::{Component, InstancePre, Linker};
 
 use crate::bindings::exports::mortise::policy::{budgets, consolidation, lifecycle, rank};
+use crate::builtin;
 use crate::call::{CallFailure, Grant, call, issues_text};
 use crate::conformance::NotConformant;
 use crate::limits::Kind;
 use crate::linker::State;
+use crate::precompiled;
 use crate::rule::RuleError;
 
 /// Who a policy says it is.
@@ -187,13 +189,33 @@ impl Module {
                 "it does not begin as WebAssembly does".to_owned(),
             ));
         }
+        let component = Component::new(linker.engine(), bytes).map_err(invalid)?;
+        Self::linked(linker, &component, bytes, is_trusted)
+    }
+
+    /// A component of ours: as it was compiled with this binary, or compiled now where that does not fit.
+    pub(crate) fn trusted(linker: &Linker<State>, bytes: &[u8]) -> Result<Self, LoadError> {
+        let precompiled =
+            builtin::of_component(bytes).and_then(|it| precompiled::load(linker.engine(), it));
+        match precompiled {
+            Some(component) => Self::linked(linker, &component, bytes, true),
+            None => Self::compile(linker, bytes, true),
+        }
+    }
+
+    fn linked(
+        linker: &Linker<State>,
+        component: &Component,
+        bytes: &[u8],
+        is_trusted: bool,
+    ) -> Result<Self, LoadError> {
+        let invalid = |error: wasmtime::Error| LoadError::Invalid(format!("{error:#}"));
         let engine = linker.engine();
-        let component = Component::new(engine, bytes).map_err(invalid)?;
-        check_imports(engine, &component)?;
-        let pre = linker.instantiate_pre(&component).map_err(invalid)?;
+        check_imports(engine, component)?;
+        let pre = linker.instantiate_pre(component).map_err(invalid)?;
         let lifecycle = lifecycle::GuestIndices::new(&pre).map_err(|_| LoadError::World {
             missing: "lifecycle",
-            found: exports(engine, &component),
+            found: exports(engine, component),
         })?;
         Ok(Self {
             digest: digest(bytes),

@@ -1,0 +1,50 @@
+//! Compiles the built-in policies for the target, so that a start maps code instead of making it.
+
+#[path = "src/guest_config.rs"]
+mod guest_config;
+
+use std::error::Error;
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::{env, fs};
+
+use wasmtime::Engine;
+
+const BUILTINS: &str = "builtin";
+
+fn main() -> Result<(), Box<dyn Error>> {
+    println!("cargo::rerun-if-changed={BUILTINS}");
+    println!("cargo::rerun-if-changed=src/guest_config.rs");
+    println!("cargo::rerun-if-changed=build.rs");
+    let out = PathBuf::from(env::var_os("OUT_DIR").ok_or("no OUT_DIR")?);
+    let engine = engine(&env::var("TARGET")?);
+    if let Err(error) = &engine {
+        println!("cargo::warning=policies are compiled when the program starts: {error:#}");
+    }
+    for entry in fs::read_dir(BUILTINS)? {
+        let path = entry?.path();
+        if path.extension() == Some(OsStr::new("wasm")) {
+            let code = match &engine {
+                Ok(engine) => precompiled(engine, &path)?,
+                Err(_) => Vec::new(),
+            };
+            let name = path.file_stem().ok_or("a file without a name")?;
+            fs::write(out.join(name).with_extension("cwasm"), code)?;
+        }
+    }
+    Ok(())
+}
+
+/// The engine of the program, for every machine of the target and not for the one that builds.
+fn engine(target: &str) -> wasmtime::Result<Engine> {
+    let mut config = guest_config::guest_config();
+    Engine::new(config.target(target)?)
+}
+
+fn precompiled(engine: &Engine, path: &Path) -> Result<Vec<u8>, Box<dyn Error>> {
+    let component = fs::read(path)?;
+    let code = engine
+        .precompile_component(&component)
+        .map_err(|error| format!("{}: {error:#}", path.display()))?;
+    Ok(code)
+}
