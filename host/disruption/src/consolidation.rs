@@ -157,28 +157,19 @@ fn propose(
     for claim in &simulated.claims {
         needed.add_assign(&claim.requests);
     }
-    let one = one(bench, simulated, (rows, &removed), method);
-    let to_beat = match &one {
-        Ok(proposal) if proposal.replacements.is_empty() => return one,
-        Ok(proposal) => proposal.cost_after_per_hour,
-        Err(_) => removed.iter().map(|it| it.price_per_hour).sum(),
+    let obstacle = match one(bench, simulated, (rows, &removed), method) {
+        Ok(proposal) => return Ok(proposal),
+        Err(obstacle) => obstacle,
     };
-    let may_be_several = one.as_ref().err().is_none_or(|it| {
-        matches!(
-            it.outcome,
+    let may_be_several = replacements == Replacements::Several
+        && matches!(
+            obstacle.outcome,
             OutcomeId::NodeNeedsManyNodes | OutcomeId::NodeNoCheaperReplacement
-        )
-    });
-    let most = many::most_after(to_beat);
-    // Not worth a simulation where not even full nodes would cost so little.
-    let is_within_reach = bench.floor.price_per_hour(&needed) <= most;
-    if replacements == Replacements::One || !may_be_several || !is_within_reach {
-        return one;
+        );
+    if may_be_several && many::is_worth_trying(bench, &removed, &needed) {
+        return many::compute(bench, rows, method).map_err(|_| obstacle);
     }
-    let several = many::compute(bench, rows, method).ok();
-    several
-        .filter(|it| it.cost_after_per_hour <= most)
-        .map_or(one, Ok)
+    Err(obstacle)
 }
 
 impl Bench<'_, '_> {

@@ -5,6 +5,7 @@
 //! each launch gets.
 
 use apis::labels;
+use apis::resources::Resources;
 use state::ledger::OutcomeId;
 
 use super::{Bench, Obstacle, pin_to_spot, sound};
@@ -18,9 +19,18 @@ pub const SAVINGS_SHARE_MIN: f64 = 0.05;
 /// Most new nodes of one move.
 const NODES_MAX: usize = 50;
 
-/// What several new nodes may cost in place of something of this price.
-pub(super) fn most_after(price_per_hour: f64) -> f64 {
-    price_per_hour * (1.0 - SAVINGS_SHARE_MIN)
+fn most_after(removed: &[&Candidate]) -> f64 {
+    let before: f64 = removed.iter().map(|it| it.price_per_hour).sum();
+    before * (1.0 - SAVINGS_SHARE_MIN)
+}
+
+/// Whether what new nodes must offer could be had for so little at all, were every node full.
+pub(super) fn is_worth_trying(
+    bench: &Bench<'_, '_>,
+    removed: &[&Candidate],
+    needed: &Resources,
+) -> bool {
+    bench.floor.price_per_hour(needed) <= most_after(removed)
 }
 
 /// The cheapest set of nodes for the pods of those that go.
@@ -52,7 +62,7 @@ pub(super) fn compute(
     }
     let before: f64 = removed.iter().map(|it| it.price_per_hour).sum();
     let after: f64 = claims.iter().map(|it| it.best.price_per_hour).sum();
-    if after > most_after(before) {
+    if after > most_after(&removed) {
         return Err(dearer());
     }
     // Together the claims may cost what goes and no more, whichever of their types are launched.

@@ -94,29 +94,6 @@ fn a_settled_cluster_costs_no_more_than_five_percent_above_a_fresh_one() {
 }
 
 #[test]
-fn one_dear_node_does_not_come_where_several_cheap_ones_do() {
-    // Every pod needs most of a large node; a huge one takes them all, for less than today and more than six large ones.
-    let mut types = world::catalogue().to_vec();
-    types.push(world::instance_type("huge", 32, 4.0));
-    types.push(world::instance_type("old", 8, 1.5));
-    let mut text = String::new();
-    for number in 0..6 {
-        writeln!(text, "node n{number} old on-demand a").unwrap();
-        writeln!(text, "pod p{number} n{number} 4200").unwrap();
-    }
-    let decision = World::with_types(&text, &types.into()).decide();
-    let command = &decision.commands[0];
-    let comes: Vec<&str> = command
-        .replacements
-        .iter()
-        .map(|it| it.best.instance_type.as_str())
-        .collect();
-    assert_eq!(command.candidates.len(), 6);
-    assert_eq!(comes, ["large"; 6]);
-    assert!((command.cost_after_per_hour - 6.0 * 0.4).abs() < 1e-9);
-}
-
-#[test]
 fn what_was_replaced_does_not_come_back_within_the_hour() {
     let decision = World::new("node n1 large on-demand a\npod p n1 900").decide();
     let command = &decision.commands[0];
