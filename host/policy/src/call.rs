@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use tracing::{debug, error, info, warn};
 use wasmtime::component::Instance;
 use wasmtime::{Store, Trap, UpdateDeadline};
 
@@ -81,8 +82,48 @@ pub(crate) struct Called<T> {
 /// What a guest logged, cut where it went on for too long.
 #[derive(Debug, Default)]
 pub(crate) struct Log {
-    pub(crate) lines: Vec<String>,
+    pub(crate) lines: Vec<LogLine>,
     pub(crate) dropped: u32,
+}
+
+impl Log {
+    /// The lines as a person reads them, with their levels.
+    pub(crate) fn texts(&self) -> Vec<String> {
+        let mut texts: Vec<String> = self
+            .lines
+            .iter()
+            .map(|LogLine { level, message }| {
+                let level = match level {
+                    Level::Debug => "debug",
+                    Level::Info => "info",
+                    Level::Warn => "warn",
+                    Level::Error => "error",
+                };
+                format!("{level}: {message}")
+            })
+            .collect();
+        texts.extend(self.dropped_text());
+        texts
+    }
+
+    /// Hands the lines to the controller's own log.
+    pub(crate) fn write(&self, policy: &str, decision: &str) {
+        for LogLine { level, message } in &self.lines {
+            match level {
+                Level::Debug => debug!(target: "policy", policy, decision, "{message}"),
+                Level::Info => info!(target: "policy", policy, decision, "{message}"),
+                Level::Warn => warn!(target: "policy", policy, decision, "{message}"),
+                Level::Error => error!(target: "policy", policy, decision, "{message}"),
+            }
+        }
+        if let Some(text) = self.dropped_text() {
+            warn!(target: "policy", policy, decision, "{text}");
+        }
+    }
+
+    fn dropped_text(&self) -> Option<String> {
+        (self.dropped > 0).then(|| format!("({} more lines dropped)", self.dropped))
+    }
 }
 
 /// What a call may use.
@@ -258,21 +299,8 @@ fn failure(store: &Store<State>, grant: Grant<'_>, error: &wasmtime::Error) -> C
 }
 
 fn log(state: &mut State) -> Log {
-    let mut lines: Vec<String> = std::mem::take(&mut state.lines)
-        .into_iter()
-        .map(|LogLine { level, message }| {
-            let level = match level {
-                Level::Debug => "debug",
-                Level::Info => "info",
-                Level::Warn => "warn",
-                Level::Error => "error",
-            };
-            format!("{level}: {message}")
-        })
-        .collect();
-    let dropped = state.lines_dropped;
-    if dropped > 0 {
-        lines.push(format!("({dropped} more lines dropped)"));
+    Log {
+        lines: std::mem::take(&mut state.lines),
+        dropped: state.lines_dropped,
     }
-    Log { lines, dropped }
 }

@@ -302,9 +302,7 @@ impl Inner {
                 check_digest(expected, &rule.digest)?;
                 golden::try_rule(&rule, self.limits.of(rule.kind))?;
                 let message = rule.summary();
-                let mut bound = bound(binding, Program::Rule(rule));
-                bound.is_on_trial = false;
-                Ok((bound, message))
+                Ok((bound(binding, Program::Rule(rule)), message))
             }
         }
     }
@@ -332,11 +330,14 @@ impl Inner {
         }
         // The built-ins are held to it when they are built.
         let is_known = module.is_trusted;
-        let mut bound = bound(binding, Program::Component(module));
+        let bound = bound(binding, Program::Component(module));
         if !is_known {
-            conformance::gate(self, &bound)?;
+            let on_trial = Bound {
+                is_on_trial: true,
+                ..bound.clone()
+            };
+            conformance::gate(self, &on_trial)?;
         }
-        bound.is_on_trial = false;
         Ok((bound, message))
     }
 
@@ -360,7 +361,7 @@ impl Inner {
         called: &Called<T>,
         shadow: Option<ShadowDifference>,
     ) -> PolicyUse {
-        write_log(&bound.name, round.decision_id, &called.log.lines);
+        called.log.write(&bound.name, round.decision_id);
         let failure = called.result.as_ref().err();
         let outcome =
             failure.map_or_else(|| "ok".to_owned(), |it| format!("{}: {it}", it.reason()));
@@ -373,7 +374,7 @@ impl Inner {
             outcome: outcome.clone(),
             fuel: called.fuel,
             duration: called.duration,
-            log: called.log.lines.clone(),
+            log: called.log.texts(),
             log_lines_dropped: called.log.dropped,
             shadow,
         });
@@ -416,19 +417,6 @@ impl Inner {
                 "Quarantined",
                 format!("policy {name} failed too often"),
             ));
-        }
-    }
-}
-
-/// Hands what a policy logged to the controller's own log.
-fn write_log(policy: &str, decision: &str, lines: &[String]) {
-    for line in lines {
-        match line.split_once(": ") {
-            Some(("error", text)) => tracing::error!(target: "policy", policy, decision, "{text}"),
-            Some(("warn", text)) => tracing::warn!(target: "policy", policy, decision, "{text}"),
-            Some(("debug", text)) => tracing::debug!(target: "policy", policy, decision, "{text}"),
-            Some(("info", text)) => tracing::info!(target: "policy", policy, decision, "{text}"),
-            _ => tracing::info!(target: "policy", policy, decision, "{line}"),
         }
     }
 }

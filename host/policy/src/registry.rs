@@ -365,6 +365,6 @@ pub(crate) fn bound(binding: Binding, program: Program) -> Bound {
         program,
         config_digest: crate::module::digest(config.as_bytes()),
         config,
-        is_on_trial: true,
+        is_on_trial: false,
     }
 }
