@@ -95,21 +95,21 @@ impl SimulatedQueue {
             }
         }
         for event in events {
-            // EventBridge does not tell of reboots.
-            if !matches!(event, InstanceEvent::Rebooted(_)) {
-                self.send(self.message(&event));
+            if let Some(message) = self.message(&event) {
+                self.send(message);
             }
         }
     }
 
-    fn message(&self, event: &InstanceEvent) -> String {
+    fn message(&self, event: &InstanceEvent) -> Option<String> {
         let change = "EC2 Instance State-change Notification";
         let (detail_type, detail) = match event {
             InstanceEvent::SpotInterruptionWarning(id) => (
                 "EC2 Spot Instance Interruption Warning",
                 json!({"instance-id": id, "instance-action": "terminate"}),
             ),
-            InstanceEvent::Rebooted(id) => (change, json!({"instance-id": id, "state": "running"})),
+            // EventBridge does not tell of reboots.
+            InstanceEvent::Rebooted(_) => return None,
             InstanceEvent::Launched(id) => (change, json!({"instance-id": id, "state": "pending"})),
             InstanceEvent::ShuttingDown(id) => {
                 (change, json!({"instance-id": id, "state": "shutting-down"}))
@@ -119,12 +119,12 @@ impl SimulatedQueue {
             .as_str()
             .and_then(|id| self.ec2.instance(id))
             .map_or_else(String::new, |it| it.zone);
-        json!({
+        let message = json!({
             "version": "0", "id": "simulated", "detail-type": detail_type, "source": "aws.ec2",
             "account": ACCOUNT, "time": self.clock.now(), "region": self.region,
             "resources": [format!("arn:aws:ec2:{zone}:instance")], "detail": detail,
-        })
-        .to_string()
+        });
+        Some(message.to_string())
     }
 
     fn take(&self) -> Vec<QueueMessage> {
