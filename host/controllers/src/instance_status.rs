@@ -94,13 +94,10 @@ impl InstanceStatusController {
     }
 
     async fn handle(&self, it: &Impairment, name: &str) -> Result<(), ReconcileError> {
-        let Some(claim) = self.shell.node_claim(name).await? else {
+        let withdrawal = Withdrawal { shell: &self.shell };
+        let Some(claim) = withdrawal.claim(name, &it.instance_id).await? else {
             return Ok(());
         };
-        let suffix = format!("/{}", it.instance_id);
-        if claim.provider_id().is_none_or(|id| !id.ends_with(&suffix)) {
-            return Ok(());
-        }
         // A claim that drains already is hurried, too.
         let now = self.shell.now();
         let may_wait = claim.termination_deadline().is_none_or(|at| at > now);
@@ -111,7 +108,6 @@ impl InstanceStatusController {
         if claim.metadata.deletion_timestamp.is_some() {
             return Ok(());
         }
-        let withdrawal = Withdrawal { shell: &self.shell };
         withdrawal.tell(&claim, it.kind);
         withdrawal.delete(&claim, it.kind).await
     }

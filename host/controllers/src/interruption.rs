@@ -151,15 +151,10 @@ impl InterruptionController {
                 Handled::Done
             });
         };
-        let Some(claim) = self.shell.node_claim(name).await? else {
+        let withdrawal = self.withdrawal();
+        let Some(claim) = withdrawal.claim(name, instance_id).await? else {
             return Ok(Handled::Done);
         };
-        if claim
-            .provider_id()
-            .is_none_or(|id| !id.ends_with(&format!("/{instance_id}")))
-        {
-            return Ok(Handled::Done);
-        }
         if claim.metadata.deletion_timestamp.is_some() {
             return Ok(Handled::Done);
         }
@@ -168,7 +163,6 @@ impl InterruptionController {
             return Ok(Handled::Later);
         }
         self.queue.note(notice.kind, &claim);
-        let withdrawal = self.withdrawal();
         withdrawal.tell(&claim, notice.kind);
         if notice.kind.ends_claims() {
             withdrawal.delete(&claim, notice.kind).await?;
@@ -206,6 +200,18 @@ impl Withdrawal<'_> {
                 .then(|| (id.to_owned(), claim.to_owned()))
         });
         nodes.collect()
+    }
+
+    /// The claim as the API server has it, where it is still this instance's.
+    pub(crate) async fn claim(
+        self,
+        name: &str,
+        instance_id: &str,
+    ) -> Result<Option<Arc<NodeClaim>>, ReconcileError> {
+        let is_its = |claim: &Arc<NodeClaim>| {
+            claim.provider_id().and_then(|id| id.rsplit('/').next()) == Some(instance_id)
+        };
+        Ok(self.shell.node_claim(name).await?.filter(is_its))
     }
 
     /// Says on the claim and its node what is the matter.

@@ -130,12 +130,16 @@ impl NodeClaimExt for NodeClaim {
 /// A copy that says by when the node must be gone.
 pub(crate) fn with_deadline(claim: &NodeClaim, deadline: Timestamp) -> NodeClaim {
     let mut after = claim.clone();
-    let seconds = Timestamp::from_second(deadline.as_second()).unwrap_or(deadline);
     after.annotations_mut().insert(
         labels::NODECLAIM_TERMINATION_TIMESTAMP_ANNOTATION.to_owned(),
-        seconds.to_string(),
+        deadline_text(deadline),
     );
     after
+}
+
+/// A deadline as the annotation says it: whole seconds of UTC.
+pub(crate) fn deadline_text(deadline: Timestamp) -> String {
+    deadline.strftime("%FT%TZ").to_string()
 }
 
 /// What is left of `limit` since `since`; zero once it is over.

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use apis::{NodeClaim, conditions};
-use disruption::drain::{DrainInput, drain_step};
+use disruption::drain::{DrainInput, PodRef, drain_step};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1;
 use kube::api::{Api, DeleteParams, EvictParams, Preconditions};
@@ -19,6 +19,7 @@ use crate::node::events;
 use crate::node_claim::{NodeClaimExt, drain_reason, reboot};
 use crate::runtime::{Action, Reconciler};
 use crate::shell::Shell;
+use crate::work_queue::WorkQueue;
 
 /// A pod on its way out, and the node it leaves.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -26,6 +27,17 @@ pub(crate) struct EvictionKey {
     pub(crate) node: String,
     pub(crate) pod: PodKey,
     pub(crate) uid: String,
+}
+
+impl WorkQueue<EvictionKey> {
+    /// Has a pod leave this node, unless that is under way.
+    pub(crate) fn evict(&self, node: &str, pod: &PodRef) {
+        self.add_new(EvictionKey {
+            node: node.to_owned(),
+            pod: pod.key.clone(),
+            uid: pod.uid.clone(),
+        });
+    }
 }
 
 /// The controller.

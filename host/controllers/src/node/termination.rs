@@ -197,12 +197,7 @@ impl Termination {
         self.tell(observed, conditions::DRAINED, told).await?;
         let node = observed.node.name_any();
         for pod in evict.iter().chain(delete.iter().map(|forced| &forced.pod)) {
-            let (pod, uid) = (pod.key.clone(), pod.uid.clone());
-            self.evictions.add_new(EvictionKey {
-                node: node.clone(),
-                pod,
-                uid,
-            });
+            self.evictions.evict(&node, pod);
         }
         if !waiting.is_empty() {
             let why = format!("{} pods are waiting to be evicted", waiting.len());

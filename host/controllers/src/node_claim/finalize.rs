@@ -14,7 +14,7 @@ use kube::ResourceExt;
 use tracing::info;
 
 use crate::error::{ReconcileError, ignore_not_found};
-use crate::node_claim::{NodeClaimExt, events};
+use crate::node_claim::{NodeClaimExt, deadline_text, events, with_deadline};
 use crate::runtime::Action;
 use crate::shell::Shell;
 
@@ -59,12 +59,8 @@ impl Finalizer {
         match step {
             Step::Leave => Ok(Action::Await),
             Step::SetDeadline(deadline) => {
-                let text = deadline.strftime("%FT%TZ").to_string();
-                let mut after = claim.clone();
-                after.annotations_mut().insert(
-                    labels::NODECLAIM_TERMINATION_TIMESTAMP_ANNOTATION.to_owned(),
-                    text.clone(),
-                );
+                let text = deadline_text(deadline);
+                let after = with_deadline(claim, deadline);
                 self.shell.write_claim(claim, &after).await?;
                 info!(NodeClaim = %claim.name_any(), deadline = %text, "annotated nodeclaim");
                 self.shell

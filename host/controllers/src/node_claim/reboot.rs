@@ -139,7 +139,7 @@ impl Reboot {
                 self.shell.write_node(node, &fenced(node)).await?;
                 Ok(Action::RequeueAfter(Duration::ZERO))
             }
-            (Step::Drain(drain), Some(node)) => Ok(self.drain(&node.name_any(), drain)),
+            (Step::Drain(drain), Some(node)) => Ok(self.drain(&node.name_any(), &drain)),
             (Step::Remember(boot), Some(_)) => {
                 let mut after = NodeClaim::clone(claim);
                 let key = labels::REBOOT_PRE_BOOT_ID_ANNOTATION.to_owned();
@@ -158,10 +158,9 @@ impl Reboot {
         }
     }
 
-    fn drain(&self, node: &str, drain: DrainStep) -> Action {
-        for pod in drain.evict {
-            let (node, pod, uid) = (node.to_owned(), pod.key, pod.uid);
-            self.evictions.add_new(EvictionKey { node, pod, uid });
+    fn drain(&self, node: &str, drain: &DrainStep) -> Action {
+        for pod in &drain.evict {
+            self.evictions.evict(node, pod);
         }
         Action::RequeueAfter(DRAIN_POLL)
     }
@@ -263,13 +262,11 @@ impl Reboot {
             .record_claim(claim, OutcomeId::ClaimRebootFailed, why);
         self.shell
             .say(format!("reboot of {} failed: {why}", claim.name_any()));
-        self.asked(|it| it.remove(&uid(claim)));
         Ok(Action::Await)
     }
 
     /// Takes the notes of this reboot off the claim and the fence off its node.
     async fn forget(&self, claim: &NodeClaim) -> Result<NodeClaim, ReconcileError> {
-        self.asked(|it| it.remove(&uid(claim)));
         let name = claim.status.as_ref().and_then(|it| it.node_name.as_deref());
         if let Some(name) = name
             && let Some(node) = self.shell.node(name).await?
@@ -286,7 +283,9 @@ impl Reboot {
         self.shell.write_claim(claim, &after).await
     }
 
+    /// Counts how a reboot ended; what was noted of it in memory goes.
     fn measure(&self, claim: &NodeClaim, result: &str) {
+        self.asked(|it| it.remove(&uid(claim)));
         let labels = vec![("result", result.to_owned())];
         let took = self
             .shell
