@@ -11,7 +11,6 @@ mod progress;
 mod rotation;
 mod summary;
 
-use std::collections::BTreeMap;
 use std::io::{IsTerminal as _, Write as _};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::process::ExitCode;
@@ -24,7 +23,7 @@ use sim::{Time, World, WorldConfig};
 
 use crate::cli::{DemoArguments, Output, Speed, Until};
 use crate::clock::wall_now;
-use crate::manifests::Manifests;
+use crate::manifests::{Manifests, variables};
 use crate::stack::{Stack, StackConfig};
 
 pub(crate) use progress::peak_rss_bytes;
@@ -191,7 +190,7 @@ async fn serve(
 
 /// Applies the demo's capacity and the workloads asked for; answers what could not be applied.
 async fn prepare(arguments: &DemoArguments, client: &kube::Client) -> anyhow::Result<Vec<String>> {
-    let variables = BTreeMap::from([("CLUSTER_NAME".to_owned(), CLUSTER_NAME.to_owned())]);
+    let variables = variables(CLUSTER_NAME);
     let mut given = Manifests::read(&arguments.files, &variables);
     if let Some(pods) = arguments.pods {
         given.push_objects("--pods", generated::deployments(pods, arguments.seed));

@@ -198,6 +198,11 @@ fn split_documents(text: &str) -> Vec<(usize, &str)> {
     documents
 }
 
+/// What `${NAME}` stands for in the manifests of a simulated cluster.
+pub(crate) fn variables(cluster_name: &str) -> BTreeMap<String, String> {
+    BTreeMap::from([("CLUSTER_NAME".to_owned(), cluster_name.to_owned())])
+}
+
 /// Replaces `${NAME}` where the name is known, and leaves the rest as it is.
 fn substitute(text: &str, variables: &BTreeMap<String, String>) -> String {
     variables
@@ -218,7 +223,7 @@ mod tests {
 
     fn read(text: &str) -> Manifests {
         let mut manifests = Manifests::default();
-        let variables = BTreeMap::from([("CLUSTER_NAME".to_owned(), "demo".to_owned())]);
+        let variables = super::variables("demo");
         manifests.read_text("test.yaml", text, &variables);
         manifests
     }

@@ -1,6 +1,5 @@
 //! Manifests applied in turn while the demo runs, such as policies that are swapped under load.
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -9,7 +8,7 @@ use anyhow::bail;
 use super::apply;
 use super::{CLUSTER_NAME, SYSTEM_NAMESPACE};
 use crate::cli::DemoArguments;
-use crate::manifests::Manifests;
+use crate::manifests::{Manifests, variables};
 
 /// What is applied in turn, and how long each lasts.
 pub(super) struct Rotation {
@@ -48,8 +47,7 @@ impl Rotation {
 }
 
 fn read(file: &PathBuf) -> anyhow::Result<Manifests> {
-    let variables = BTreeMap::from([("CLUSTER_NAME".to_owned(), CLUSTER_NAME.to_owned())]);
-    let manifests = Manifests::read(std::slice::from_ref(file), &variables);
+    let manifests = Manifests::read(std::slice::from_ref(file), &variables(CLUSTER_NAME));
     match manifests.faults.first() {
         Some(fault) => bail!("--rotate: {fault}"),
         None => Ok(manifests),

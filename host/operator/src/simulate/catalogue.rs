@@ -10,7 +10,7 @@ use sim::ec2::{Ec2Config, SimulatedEc2};
 use state::problem_file::{PoolCatalogue, World};
 
 use super::{CLUSTER_NAME, Pools};
-use crate::manifests::Manifests;
+use crate::manifests::{Manifests, variables};
 
 /// A class may need another look once the first filled in its status.
 const LOOKS: usize = 3;
@@ -102,7 +102,7 @@ async fn resolve(
 }
 
 fn default_class(name: &str) -> anyhow::Result<Ec2NodeClass> {
-    let variables = BTreeMap::from([("CLUSTER_NAME".to_owned(), CLUSTER_NAME.to_owned())]);
+    let variables = variables(CLUSTER_NAME);
     let mut manifests = Manifests::default();
     manifests.read_text("the default capacity", crate::demo::CAPACITY, &variables);
     let class = manifests

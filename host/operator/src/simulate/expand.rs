@@ -20,7 +20,7 @@ use state::problem_file::{Fault, List, Loader, World};
 
 use super::CLUSTER_NAME;
 use crate::demo::apply::{Unknown, apply};
-use crate::manifests::{Document, Manifests};
+use crate::manifests::{Document, Manifests, variables};
 
 /// What the workload controllers get in simulated time.
 const PATIENCE: Duration = Duration::from_mins(30);
@@ -95,7 +95,7 @@ struct Sorted {
 }
 
 pub(super) async fn expand(files: &[PathBuf]) -> anyhow::Result<Expanded> {
-    let variables = BTreeMap::from([("CLUSTER_NAME".to_owned(), CLUSTER_NAME.to_owned())]);
+    let variables = variables(CLUSTER_NAME);
     let mut manifests = Manifests::read(files, &variables);
     let mut loader = Loader::new();
     for fault in &manifests.faults {

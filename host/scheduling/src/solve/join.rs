@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::bitset::BitSet;
 use super::fill::{Filling, holds};
-use super::mix::Pattern;
+use super::mix::{Pattern, pattern, whole};
 use super::plan::{Choice, Ground, Planner};
 use super::vocabulary::{Amounts, add_times};
 
@@ -158,9 +158,8 @@ impl Patterns {
     }
 
     fn add(&mut self, ground: &Ground<'_>, choice: Choice, times: usize) {
-        let key = (choice.pool, choice.row, choice.filling.picks.clone());
         let next = self.nodes.len();
-        let at = *self.positions.entry(key).or_insert(next);
+        let at = *self.positions.entry(pattern(&choice)).or_insert(next);
         if at == next {
             self.nodes.push(Node::new(ground, choice));
             self.counts.push(0);
@@ -201,14 +200,9 @@ impl Node {
 }
 
 /// How often a join may be made for what is to spare.
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "a number of nodes is small and not negative"
-)]
 fn affordable(slack: f64, gain: f64) -> usize {
     if gain < 0.0 {
-        (slack.max(0.0) / -gain) as usize
+        whole(slack / -gain)
     } else {
         usize::MAX
     }

@@ -24,6 +24,21 @@ const CELLS_PER_LOOK: usize = 8;
 /// Pool, row and picks of a node: what makes two nodes of one pattern.
 pub(super) type Pattern = (usize, usize, Vec<(usize, usize)>);
 
+/// The pattern of a node.
+pub(super) fn pattern(choice: &Choice) -> Pattern {
+    (choice.pool, choice.row, choice.filling.picks.clone())
+}
+
+/// How many whole nodes there are in a number of nodes.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a number of nodes is small, and a negative one is none"
+)]
+pub(super) fn whole(nodes: f64) -> usize {
+    nodes as usize
+}
+
 /// Distinct nodes of the plans made so far.
 #[derive(Debug, Default)]
 struct Mix {
@@ -46,8 +61,7 @@ impl Mix {
     /// Adds the nodes of a plan that are new.
     fn add(&mut self, plan: &[Choice]) {
         for choice in plan {
-            let picks = choice.filling.picks.clone();
-            if self.known.insert((choice.pool, choice.row, picks)) {
+            if self.known.insert(pattern(choice)) {
                 self.patterns.push(choice.clone());
             }
         }
@@ -99,22 +113,16 @@ impl Planner<'_> {
         order.sort_by(|a, b| mixed.counts[*b].total_cmp(&mixed.counts[*a]).then(a.cmp(b)));
         let mut plan = Vec::new();
         for at in order {
-            let pattern = &mix.patterns[at];
-            let picks = &pattern.filling.picks;
+            let chosen = &mix.patterns[at];
+            let picks = &chosen.filling.picks;
             let most = picks
                 .iter()
                 .map(|(item, count)| left.remaining[*item] / count);
-            #[expect(
-                clippy::cast_possible_truncation,
-                clippy::cast_sign_loss,
-                reason = "a number of nodes is small and not negative"
-            )]
-            let whole = (mixed.counts[at] + 1e-6) as usize;
-            let whole = whole.min(most.min().unwrap_or(0));
+            let times = whole(mixed.counts[at] + 1e-6).min(most.min().unwrap_or(0));
             for (item, count) in picks {
-                self.board.take(left, *item, count * whole);
+                self.board.take(left, *item, count * times);
             }
-            plan.extend(std::iter::repeat_n(pattern.clone(), whole));
+            plan.extend(std::iter::repeat_n(chosen.clone(), times));
         }
         let (share, size_weight) = REST;
         let manner = Manner {
