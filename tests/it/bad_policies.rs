@@ -6,9 +6,11 @@ use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
-use tests::served::Served;
-use tests::{base64, has_program, metric, run, workspace_root};
+use tests::served::{Served, WEB};
+use tests::{has_program, metric, run, workspace_root};
 
 /// A ConfigMap that nothing should come of, and the words of its status.
 struct Bad {
@@ -60,17 +62,6 @@ const AT_WORK: [(&str, &[&str]); 5] = [
 ];
 
 const NOTHING: &str = "apiVersion: v1\nkind: Namespace\nmetadata: {name: default}\n";
-const WEB: &str = "
-apiVersion: apps/v1
-kind: Deployment
-metadata: {name: web, namespace: default}
-spec:
-  replicas: 6
-  selector: {matchLabels: {app: web}}
-  template:
-    metadata: {labels: {app: web}}
-    spec: {containers: [{name: main, image: example, resources: {requests: {cpu: 500m, memory: 512Mi}}}]}
-";
 
 fn guest(file: &str) -> Vec<u8> {
     let whole =
@@ -97,7 +88,7 @@ fn carried(file: &str) -> Value {
     } else {
         "policy.wasm"
     };
-    json!({"binaryData": {key: base64(&guest(file))}})
+    json!({"binaryData": {key: STANDARD.encode(guest(file))}})
 }
 
 fn bad() -> Vec<Bad> {
@@ -193,19 +184,10 @@ fn said(served: &Served, reason: &str) -> Vec<(String, String)> {
         .collect()
 }
 
-fn running(served: &Served, prefix: &str) -> usize {
-    let pods = served.items("pods");
-    let is_running = |pod: &&Value| {
-        let name = pod["metadata"]["name"].as_str().unwrap_or_default();
-        name.starts_with(prefix) && pod["status"]["phase"] == "Running"
-    };
-    pods.iter().filter(is_running).count()
-}
-
 /// Pods that need a new node get one.
 fn decisions_go_on(served: &Served, name: &str) {
     served.apply(&WEB.replace("web", name));
-    served.eventually("decisions go on", || running(served, name) == 6);
+    served.eventually("decisions go on", || served.running(name) == 6);
 }
 
 fn start(name: &str) -> Option<Served> {
@@ -339,7 +321,10 @@ fn what_misbehaves_at_work_is_answered_for_at_once_and_quarantined() {
             &[("policy", name)],
         );
         // The deadline of a ranking is 50 ms; the machine that runs the tests has other things to do.
-        assert!(seconds < Some(3.0 * 0.5), "{name}: {seconds:?}");
+        assert!(
+            seconds.is_some_and(|it| it < 3.0 * 0.5),
+            "{name}: {seconds:?}"
+        );
     }
     // Who talks too much is cut short and goes on deciding.
     let labels = [("policy", flood.as_str())];
@@ -352,7 +337,7 @@ fn what_misbehaves_at_work_is_answered_for_at_once_and_quarantined() {
     delete.extend(names.iter().map(String::as_str));
     served.kubectl(&delete);
     served.eventually("decisions go on without them", || {
-        running(&served, "last") == 6
+        served.running("last") == 6
     });
 }
 
@@ -373,7 +358,7 @@ fn a_hundred_updates_in_ten_seconds_are_few_swaps_and_the_last_one_stays() {
     let started = Instant::now();
     served.apply(&documents.join("\n---\n"));
     assert!(started.elapsed() < Duration::from_secs(30));
-    served.eventually("decisions went on", || running(&served, "meanwhile") == 6);
+    served.eventually("decisions went on", || served.running("meanwhile") == 6);
     let manifest = std::env::temp_dir().join(format!("mortise-last-{}.yaml", std::process::id()));
     fs::write(&manifest, map(100).to_string()).unwrap();
     let last = run(["policy", "check", "-o", "json"]

@@ -2,21 +2,8 @@
 
 use std::process::Command;
 
-use serde_json::Value;
 use tests::has_program;
-use tests::served::Served;
-
-const WEB: &str = "
-apiVersion: apps/v1
-kind: Deployment
-metadata: {name: web, namespace: default}
-spec:
-  replicas: 6
-  selector: {matchLabels: {app: web}}
-  template:
-    metadata: {labels: {app: web}}
-    spec: {containers: [{name: main, image: example, resources: {requests: {cpu: 500m, memory: 512Mi}}}]}
-";
+use tests::served::{Served, WEB};
 
 const PREFER_ARM64: &str = "
 apiVersion: v1
@@ -29,17 +16,6 @@ data:
   builtin: prefer-arm64
   config: '{\"discount\": 0.9}'
 ";
-
-fn running(served: &Served, prefix: &str) -> usize {
-    let pods = served.items("pods");
-    pods.iter()
-        .filter(|pod| name(pod).starts_with(prefix) && pod["status"]["phase"] == "Running")
-        .count()
-}
-
-fn name(object: &Value) -> &str {
-    object["metadata"]["name"].as_str().unwrap_or_default()
-}
 
 fn status(served: &Served, config_map: &str) -> String {
     served
@@ -63,7 +39,7 @@ fn nodes_come_with_the_pods_and_go_with_them() {
     let empty = workload_free();
     let served = Served::start(&["-f", empty.to_str().unwrap()]);
     served.apply(WEB);
-    served.eventually("the pods run", || running(&served, "web-") == 6);
+    served.eventually("the pods run", || served.running("web-") == 6);
     let table = served.kubectl(&["get", "nodepools,nodeclaims,ec2nodeclasses,nodes"]);
     for column in [
         "NODECLASS",
@@ -109,7 +85,7 @@ fn a_second_process_drives_the_world_over_http() {
         "0",
     ]);
     served.apply(WEB);
-    served.eventually("the pods run", || running(&served, "web-") == 6);
+    served.eventually("the pods run", || served.running("web-") == 6);
     served.kubectl(&["delete", "deployment", "web"]);
     served.eventually("the nodes are gone", || served.items("nodes").is_empty());
 }
@@ -129,7 +105,7 @@ fn policies_are_swapped_in_flight_and_a_bad_one_is_refused() {
     served.eventually("a launch was ranked", || {
         !served.items("nodeclaims").is_empty()
     });
-    served.eventually("the pods run", || running(&served, "arm-") == 6);
+    served.eventually("the pods run", || served.running("arm-") == 6);
     for node in served.items("nodes") {
         assert_eq!(node["metadata"]["labels"]["kubernetes.io/arch"], "arm64");
     }
@@ -172,7 +148,7 @@ fn policies_are_swapped_in_flight_and_a_bad_one_is_refused() {
         "mortise",
     ]);
     served.apply(&WEB.replace("name: web", "name: after"));
-    served.eventually("decisions go on", || running(&served, "after-") == 6);
+    served.eventually("decisions go on", || served.running("after-") == 6);
 }
 
 /// A manifest without workloads, so that a test brings its own.

@@ -3,8 +3,10 @@
 use std::fs;
 use std::path::PathBuf;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
-use tests::{base64, run, workspace_root};
+use tests::{run, workspace_root};
 
 /// Manifests of one binding that is swapped, in a folder that is gone afterwards.
 struct Rotation(PathBuf);
@@ -41,7 +43,7 @@ fn digest(policy: &str) -> Value {
 fn swaps_under_load_lose_no_decision_delay_none_and_each_decision_names_who_made_it() {
     let rotation = Rotation::new();
     let broken = fs::read(workspace_root().join("host/policy/tests/guests/trap.wasm")).unwrap();
-    let broken = format!("binaryData: {{policy.wasm: {}}}", base64(&broken));
+    let broken = format!("binaryData: {{policy.wasm: {}}}", STANDARD.encode(&broken));
     let files = [
         rotation.binding("one.yaml", "data: {builtin: prefer-arm64}"),
         rotation.binding("two.yaml", "data: {builtin: node-overhead}"),

@@ -132,19 +132,23 @@ pub fn has_program(name: &str, argument: &str) -> bool {
     found
 }
 
-/// As ConfigMaps carry binary data.
-pub fn base64(bytes: &[u8]) -> String {
-    const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
-    for chunk in bytes.chunks(3) {
-        let at = |index: usize| usize::from(chunk.get(index).copied().unwrap_or(0));
-        let word = at(0) << 16 | at(1) << 8 | at(2);
-        for (position, shift) in [18, 12, 6, 0].into_iter().enumerate() {
-            let letter = char::from(LETTERS[word >> shift & 63]);
-            text.push(if position > chunk.len() { '=' } else { letter });
-        }
+/// Whether a policy in JavaScript can be built here: with Node.js, and with the npm registry for the one thing that is
+/// fetched. Says what is missing.
+pub fn can_build_javascript() -> bool {
+    if !["node", "npm"]
+        .iter()
+        .all(|it| has_program(it, "--version"))
+    {
+        return false;
     }
-    text
+    let reachable = Command::new("npm")
+        .args(["view", "componentize-qjs@0.4.5", "version"])
+        .output()
+        .is_ok_and(|output| output.status.success());
+    if !reachable {
+        eprintln!("skipped: the npm registry does not answer");
+    }
+    reachable
 }
 
 /// The value of a series in the text of `/metrics`: its name, and labels it must have.

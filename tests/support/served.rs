@@ -14,6 +14,19 @@ use crate::mortise;
 /// How long a condition may take to come true.
 const PATIENCE: Duration = Duration::from_mins(2);
 
+/// A Deployment of six pods of half a core.
+pub const WEB: &str = "
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web, namespace: default}
+spec:
+  replicas: 6
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec: {containers: [{name: main, image: example, resources: {requests: {cpu: 500m, memory: 512Mi}}}]}
+";
+
 /// A running demo; it is ended on drop.
 pub struct Served {
     demo: Child,
@@ -142,6 +155,15 @@ impl Served {
         let text = self.kubectl(&["get", resource, "-A", "-o", "json"]);
         let list: Value = serde_json::from_str(&text).unwrap_or_default();
         list["items"].as_array().cloned().unwrap_or_default()
+    }
+
+    /// How many pods run whose names begin so.
+    pub fn running(&self, prefix: &str) -> usize {
+        let is_running = |pod: &&Value| {
+            let name = pod["metadata"]["name"].as_str().unwrap_or_default();
+            name.starts_with(prefix) && pod["status"]["phase"] == "Running"
+        };
+        self.items("pods").iter().filter(is_running).count()
     }
 
     /// Applies a manifest server-side.
