@@ -22,14 +22,12 @@ use anyhow::{Context as _, bail};
 use apis::conditions::reason;
 use jiff::Timestamp;
 use policy::{Kind, PolicyHost};
+use problem_file::{Explanation, InstanceTypes, PoolCatalogue, Report, Timing, World, explain};
 use scheduling::pod::PodKey;
 use scheduling::problem::Options;
 use scheduling::ranking::RankHook;
 use scheduling::{Interrupt, Prepared, Solution, TableCache, solve_prepared};
 use serde::Serialize;
-use state::problem_file::{
-    Explanation, InstanceTypes, PoolCatalogue, Report, Timing, World, explain,
-};
 use state::provisioning::PoolTypes;
 use state::{Snapshot, capacity_buffer};
 

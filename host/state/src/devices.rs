@@ -103,7 +103,7 @@ impl DeviceObject {
     }
 
     /// The claim that a template makes.
-    pub(crate) fn claim_of(template: &PodKey, world: &DeviceWorld, name: &str) -> Option<Self> {
+    pub fn claim_of(template: &PodKey, world: &DeviceWorld, name: &str) -> Option<Self> {
         let spec = world.templates.get(template)?;
         let claim = wire::Claim {
             spec: (**spec).clone(),

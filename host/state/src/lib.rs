@@ -11,7 +11,6 @@ pub mod facts;
 pub mod ledger;
 pub mod pod;
 pub mod pod_disruption_budget;
-pub mod problem_file;
 pub mod provisioning;
 pub mod snapshot;
 pub mod state_node;

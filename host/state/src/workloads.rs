@@ -210,7 +210,8 @@ impl Workloads {
     }
 }
 
-pub(crate) fn key_of(metadata: &ObjectMeta) -> PodKey {
+/// Namespace and name of an object, as the model keys pods and claims.
+pub fn key_of(metadata: &ObjectMeta) -> PodKey {
     PodKey {
         namespace: metadata.namespace.clone().unwrap_or_default(),
         name: metadata.name.clone().unwrap_or_default(),

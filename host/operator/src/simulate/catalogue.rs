@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use apis::{Ec2NodeClass, conditions};
 use cloudprovider::{Clock, CloudProvider as _};
+use problem_file::{PoolCatalogue, World};
 use sim::SimulatedClock;
 use sim::ec2::{Ec2Config, SimulatedEc2};
-use state::problem_file::{PoolCatalogue, World};
 
 use super::{CLUSTER_NAME, Pools};
 use crate::manifests::{Manifests, variables};

@@ -10,13 +10,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use problem_file::{Fault, List, Loader, World};
 use scheduling::pod::PodKey;
 use serde_json::{Value, json};
 use sim::api_server::{Resource, Selection};
 use sim::ec2::Ec2Config;
 use sim::{Time, WorldConfig};
 use state::devices::DeviceKind;
-use state::problem_file::{Fault, List, Loader, World};
 
 use super::CLUSTER_NAME;
 use crate::demo::apply::{Unknown, apply};

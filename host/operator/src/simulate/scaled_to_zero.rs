@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use problem_file::{Explanation, Question, explain};
 use scheduling::pod::{Pod, PodKey};
 use scheduling::problem::Problem;
 use scheduling::ranking::RankHook;
 use scheduling::{Interrupt, Prepared, TableCache, solve_prepared};
 use serde::Serialize;
-use state::problem_file::{Explanation, Question, explain};
 
 /// What would become of a workload's first pod.
 #[derive(Debug, Clone, Serialize)]

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
+use problem_file::{ClaimReport, Explanation, Report};
 use scheduling::pod::Pod;
 use scheduling::problem::Problem;
-use state::problem_file::{ClaimReport, Explanation, Report};
 
 use super::Answer;
 

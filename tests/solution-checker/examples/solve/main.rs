@@ -18,10 +18,10 @@ use std::path::Path;
 use std::time::Instant;
 
 use families::Family;
+use problem_file::{InstanceTypes, World};
 use scheduling::problem::{Options, Packing, PreferencePolicy, Problem};
 use scheduling::ranking::PriceRank;
 use scheduling::{Interrupt, Solution, solve};
-use state::problem_file::{InstanceTypes, World};
 
 type Failure = Box<dyn std::error::Error>;
 

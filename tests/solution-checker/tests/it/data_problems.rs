@@ -8,12 +8,12 @@ use std::path::Path;
 
 use flate2::read::GzDecoder;
 use k8s_openapi::api::core::v1 as core;
+use problem_file::{InstanceTypes, World};
 use scheduling::Problem;
 use scheduling::pod::PodKey;
 use scheduling::problem::{Options, Packing};
 use serde::Deserialize;
 use solution_checker::{check, effective_requests};
-use state::problem_file::{InstanceTypes, World};
 
 use crate::properties::solve_by;
 

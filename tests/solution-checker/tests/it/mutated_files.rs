@@ -3,12 +3,12 @@
 
 use std::collections::BTreeSet;
 
+use problem_file::{InstanceTypes, Report, World as FileWorld, explain};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use scheduling::pod::PodKey;
 use scheduling::problem::{Options, Packing};
 use serde_json::{Value, json};
-use state::problem_file::{InstanceTypes, Report, World as FileWorld, explain};
 
 use crate::properties::{config, solve_by};
 use crate::world::{World, worlds};

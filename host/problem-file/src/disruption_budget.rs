@@ -6,7 +6,7 @@ use k8s_openapi::api::policy::v1::{PodDisruptionBudget, PodDisruptionBudgetStatu
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use scheduling::pod::LabelSelector;
 
-use crate::snapshot::Snapshot;
+use state::snapshot::Snapshot;
 
 /// Fills in how many disruptions the budget allows now, unless somebody said so already.
 pub(super) fn judge(budget: &mut PodDisruptionBudget, snapshot: &Snapshot) {

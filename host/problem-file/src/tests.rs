@@ -7,7 +7,7 @@ use scheduling::{Interrupt, solve};
 use serde_json::{Value, json};
 
 use super::*;
-use crate::pod_disruption_budget::PdbVerdict;
+use state::pod_disruption_budget::PdbVerdict;
 
 fn good() -> Value {
     json!({

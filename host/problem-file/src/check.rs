@@ -13,7 +13,7 @@ use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use scheduling::requirements::{Operator, Requirement, Requirements};
 
-use super::fault::Faults;
+use crate::fault::Faults;
 
 type QuantityList = BTreeMap<String, Quantity>;
 

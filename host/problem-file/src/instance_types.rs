@@ -15,8 +15,8 @@ use serde::de::{SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer as _};
 use serde_json::Value;
 
-use super::fault::{Fault, Faults, FileError};
-use super::typed::{Misread, excerpt, parse};
+use crate::fault::{Fault, Faults, FileError};
+use crate::typed::{Misread, excerpt, parse};
 
 /// What the kwok provider withholds from pods.
 const CPU_MILLIS_RESERVED: i64 = 100;

@@ -15,15 +15,15 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta, Time
 use scheduling::pod::PodKey;
 use serde_json::Value;
 
-use super::World;
-use super::check;
-use super::disruption_budget;
-use super::fault::{Fault, Faults};
-use super::list::List;
-use super::typed::{Misread, form_of, typed};
-use crate::cluster::{Cluster, Event};
-use crate::devices::{DeviceKind, DeviceObject, DeviceWorld};
-use crate::workloads::Workload;
+use crate::World;
+use crate::check;
+use crate::disruption_budget;
+use crate::fault::{Fault, Faults};
+use crate::list::List;
+use crate::typed::{Misread, form_of, typed};
+use state::cluster::{Cluster, Event};
+use state::devices::{DeviceKind, DeviceObject, DeviceWorld};
+use state::workloads::Workload;
 
 /// Conditions of a claim on whose node everything is done.
 const DONE: [&str; 4] = ["Launched", "Registered", "Initialized", "Consolidatable"];

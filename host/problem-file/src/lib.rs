@@ -25,13 +25,13 @@ use scheduling::node_overlay::{self, Verdict};
 use scheduling::pod::PodKey;
 use scheduling::problem::{Options, Problem};
 
-use crate::cluster::{Cluster, Event};
-use crate::ledger::{OutcomeId, PoolOutcome};
-use crate::provisioning::{
+use state::cluster::{Cluster, Event};
+use state::ledger::{OutcomeId, PoolOutcome};
+use state::provisioning::{
     IgnoredReason, PoolTypes, problem_for_provisioning, provisionable_pools,
 };
-use crate::snapshot::Snapshot;
-use crate::workloads::key_of;
+use state::snapshot::Snapshot;
+use state::workloads::key_of;
 
 pub use explain::{Explanation, FunnelStep, PoolExplanation, explain};
 pub use fault::{Fault, FileError};

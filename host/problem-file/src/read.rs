@@ -6,11 +6,11 @@ use serde::Deserializer;
 use serde::de::{DeserializeSeed, Error as _, MapAccess, SeqAccess, Visitor};
 use serde_json::Value;
 
-use super::World;
-use super::fault::FileError;
-use super::list::List;
-use super::loader::Loader;
-use super::typed::excerpt;
+use crate::World;
+use crate::fault::FileError;
+use crate::list::List;
+use crate::loader::Loader;
+use crate::typed::excerpt;
 
 const NOW: &str = "now";
 

@@ -15,7 +15,7 @@ use scheduling::problem::Pool;
 use scheduling::requirements::{AllowUndefined, Operator, Requirement, Requirements};
 use serde::Serialize;
 
-use super::Question;
+use crate::Question;
 
 /// Pods that failed alike, and why.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

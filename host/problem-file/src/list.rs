@@ -1,6 +1,6 @@
 //! The keys of a problem file that hold lists of objects.
 
-use crate::devices::DeviceKind;
+use state::devices::DeviceKind;
 
 /// A list of a problem file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

@@ -12,7 +12,7 @@ use scheduling::requirements::{AllowUndefined, Requirement};
 use scheduling::solution::NewClaim;
 use serde::Serialize;
 
-use super::{Question, World};
+use crate::{Question, World};
 
 /// What `mortise simulate -o json` prints.
 #[derive(Debug, Clone, PartialEq, Serialize)]
