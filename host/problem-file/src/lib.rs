@@ -38,7 +38,7 @@ pub use fault::{Fault, FileError};
 pub use instance_types::InstanceTypes;
 pub use list::List;
 pub use loader::Loader;
-pub use report::{ClaimReport, ExistingReport, PodErrorReport, Report, Timing};
+pub use report::{ClaimReport, ClaimRequirements, ExistingReport, PodErrorReport, Report, Timing};
 
 /// What a pool may buy.
 pub type PoolCatalogue = Arc<[Arc<InstanceType>]>;

@@ -9,8 +9,9 @@ use scheduling::Solution;
 use scheduling::instance_type::{InstanceType, Offering};
 use scheduling::problem::Problem;
 use scheduling::requirements::{AllowUndefined, Requirement};
-use scheduling::solution::NewClaim;
-use serde::Serialize;
+use scheduling::solution::{NewClaim, TypeNames};
+use serde::ser::{SerializeSeq as _, SerializeStruct as _};
+use serde::{Serialize, Serializer};
 
 use crate::{Question, World};
 
@@ -82,9 +83,54 @@ pub struct ClaimReport {
     /// How many types it may become.
     pub instance_type_options: usize,
     /// Final requirements, the types included.
-    pub requirements: Vec<NodeSelectorRequirementWithMinValues>,
+    pub requirements: ClaimRequirements,
     /// Namespace and name of its pods.
     pub pods: Vec<String>,
+}
+
+/// Requirements of a claim. The types, of which there are hundreds, stay in the form that all claims of a pool share.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ClaimRequirements {
+    /// By key; none is about the types.
+    others: Vec<NodeSelectorRequirementWithMinValues>,
+    types: TypeNames,
+}
+
+impl Serialize for ClaimRequirements {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Self { others, types } = self;
+        let at = others.partition_point(|it| it.key.as_str() < labels::INSTANCE_TYPE);
+        let mut list = serializer.serialize_seq(Some(others.len() + 1))?;
+        for it in &others[..at] {
+            list.serialize_element(it)?;
+        }
+        list.serialize_element(&OfTypes(types))?;
+        for it in &others[at..] {
+            list.serialize_element(it)?;
+        }
+        list.end()
+    }
+}
+
+/// The types of a claim as a requirement.
+struct OfTypes<'a>(&'a TypeNames);
+
+impl Serialize for OfTypes<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut it = serializer.serialize_struct("Requirement", 3)?;
+        it.serialize_field("key", labels::INSTANCE_TYPE)?;
+        it.serialize_field("operator", Operator::In.as_str())?;
+        it.serialize_field("values", &Names(self.0))?;
+        it.end()
+    }
+}
+
+struct Names<'a>(&'a TypeNames);
+
+impl Serialize for Names<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.0.iter())
+    }
 }
 
 /// Pods that go to a node that exists.
@@ -211,11 +257,6 @@ fn claim_report(claim: &NewClaim, problem: &Problem) -> ClaimReport {
     wire.retain(|it| it.key != labels::CAPACITY_TYPE);
     let capacity = Requirement::new(labels::CAPACITY_TYPE, Operator::In, capacity_types);
     wire.extend(capacity.to_node_selector_requirements());
-    wire.push(NodeSelectorRequirementWithMinValues::new(
-        labels::INSTANCE_TYPE,
-        Operator::In,
-        claim.instance_types.iter().map(str::to_owned),
-    ));
     wire.sort_by(|a, b| a.key.cmp(&b.key));
     let (instance_type, zone, capacity_type, price_per_hour) = match cheapest {
         Some((instance_type, offering)) => (
@@ -238,7 +279,10 @@ fn claim_report(claim: &NewClaim, problem: &Problem) -> ClaimReport {
         zone: zone.to_owned(),
         capacity_type: capacity_type.to_owned(),
         instance_type_options: claim.instance_types.len(),
-        requirements: wire,
+        requirements: ClaimRequirements {
+            others: wire,
+            types: claim.instance_types.clone(),
+        },
         pods: claim.pods.iter().map(ToString::to_string).collect(),
     }
 }
