@@ -6,6 +6,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use smallvec::{SmallVec, smallvec};
+
 use crate::pod::PodKey;
 use crate::problem::ExistingNode;
 use crate::requirements::{Requirements, is_negative};
@@ -57,8 +59,10 @@ pub struct Device {
     pub attributes: BTreeMap<String, Attribute>,
     /// What it takes of [`Devices::counters`].
     pub takes: Vec<(usize, i64)>,
-    /// Whether all slices of its pool are known.
-    pub is_of_complete_pool: bool,
+    /// Whether its pool is as its driver wants it: all slices are known, and they do not contradict each other.
+    pub is_of_sound_pool: bool,
+    /// Whether it serves several claims at once; then counters say how much of it is left.
+    pub is_shared: bool,
     /// Whether a claim has it already.
     pub is_taken: bool,
 }
@@ -80,7 +84,18 @@ pub struct Alternative {
     /// How many devices.
     pub count: Count,
     /// Devices that the selectors admit, in order.
-    pub candidates: Vec<DeviceIndex>,
+    pub candidates: Vec<Candidate>,
+}
+
+/// A device that a request may be given.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Candidate {
+    /// The device.
+    pub device: DeviceIndex,
+    /// What that takes of [`Devices::counters`].
+    pub takes: Vec<(usize, i64)>,
+    /// Whether others may have it too.
+    pub is_shared: bool,
 }
 
 /// A request of a claim: the first alternative that can be had counts.
@@ -133,12 +148,20 @@ pub struct Devices {
 }
 
 /// Where devices are looked for.
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone, Copy)]
 pub(crate) enum Site<'a> {
     /// A node that exists.
     Node(&'a ExistingNode),
-    /// A node to be, of which no devices are known.
-    New,
+    /// A node to be, which has no devices of its own that are known; tells whether the pod could get one like this.
+    New(&'a dyn Fn(&Requirements) -> bool),
+}
+
+/// From where the devices of a claim can be used.
+#[derive(Debug, Clone)]
+enum Tie {
+    Anywhere,
+    Node(String),
+    Nodes(Requirements),
 }
 
 /// Gives devices to claims.
@@ -147,15 +170,36 @@ pub(crate) struct Allocator<'a> {
     all: &'a Devices,
     taken: BTreeSet<DeviceIndex>,
     counters: Vec<i64>,
-    /// Claims that were given devices, with the only node from which they can be used.
-    given: BTreeMap<PodKey, Option<String>>,
+    /// Claims that were given devices.
+    given: BTreeMap<PodKey, Tie>,
 }
 
 /// Devices found for a pod.
 #[derive(Debug, Default)]
 pub(crate) struct Found {
-    devices: Vec<DeviceIndex>,
-    claims: Vec<(PodKey, Option<String>)>,
+    devices: Vec<Candidate>,
+    claims: Vec<(PodKey, Tie)>,
+    /// What a new node must be like to use them.
+    pub(crate) asked: Requirements,
+}
+
+/// A device picked for a request.
+struct Pick<'a> {
+    claim: usize,
+    request: &'a str,
+    candidate: &'a Candidate,
+    /// What nodes that can use it are like.
+    term: Option<&'a Requirements>,
+    /// What was asked of a new node before.
+    asked: Requirements,
+}
+
+/// What an alternative of a request may be given.
+struct Supply<'a> {
+    request: &'a str,
+    near: Vec<&'a Candidate>,
+    /// Whether a device may be given twice.
+    repeats: bool,
 }
 
 /// A search under way.
@@ -166,8 +210,9 @@ struct Search<'a> {
     /// Position of the claim and of its request.
     slots: Vec<(usize, usize)>,
     counters: Vec<i64>,
-    /// Claim, name of the request, device.
-    picks: Vec<(usize, &'a str, DeviceIndex)>,
+    picks: Vec<Pick<'a>>,
+    /// What a new node must be like so far.
+    asked: Requirements,
     steps: usize,
 }
 
@@ -177,7 +222,7 @@ impl<'a> Allocator<'a> {
         Self {
             all,
             taken: taken
-                .filter(|(_, it)| it.is_taken)
+                .filter(|(_, it)| it.is_taken && !it.is_shared)
                 .map(|(at, _)| at)
                 .collect(),
             counters: all.counters.clone(),
@@ -188,12 +233,20 @@ impl<'a> Allocator<'a> {
     /// Devices for all claims of a pod that it could use there.
     pub(crate) fn find(&self, pod: &PodKey, site: Site<'_>) -> Option<Found> {
         let mut claims = Vec::new();
+        let mut asked = Requirements::new();
         for claim in self.claims_of(pod) {
             match (self.given.get(&claim.key), site) {
                 (None, _) => claims.push(&**claim),
-                (Some(None), _) => {}
-                (Some(Some(name)), Site::Node(node)) if *name == node.name => {}
-                (Some(Some(_)), Site::Node(_) | Site::New) => return None,
+                (Some(Tie::Anywhere), _) => {}
+                (Some(Tie::Node(name)), Site::Node(node)) if *name == node.name => {}
+                (Some(Tie::Nodes(nodes)), Site::Node(node)) if has(node, nodes) => {}
+                (Some(Tie::Nodes(nodes)), Site::New(may_be)) if asked.meets(nodes) => {
+                    asked.extend_with(nodes);
+                    if !may_be(&asked) {
+                        return None;
+                    }
+                }
+                (Some(Tie::Node(_) | Tie::Nodes(_)), Site::Node(_) | Site::New(_)) => return None,
             }
         }
         let slot = |(at, claim): (usize, &&DeviceClaim)| {
@@ -209,6 +262,7 @@ impl<'a> Allocator<'a> {
             claims,
             counters: self.counters.clone(),
             picks: Vec::new(),
+            asked,
             steps: 0,
         };
         search.fill(0).then(|| search.found())
@@ -216,11 +270,13 @@ impl<'a> Allocator<'a> {
 
     /// Takes what was found.
     pub(crate) fn take(&mut self, found: Found) {
-        for device in found.devices {
-            for (counter, amount) in &self.all.devices[device].takes {
-                self.counters[*counter] -= amount;
+        for candidate in found.devices {
+            for (counter, amount) in candidate.takes {
+                self.counters[counter] -= amount;
             }
-            self.taken.insert(device);
+            if !candidate.is_shared {
+                self.taken.insert(candidate.device);
+            }
         }
         self.given.extend(found.claims);
     }
@@ -229,17 +285,24 @@ impl<'a> Allocator<'a> {
     pub(crate) fn lack(&self, pod: &PodKey) -> String {
         let mut lacks = Vec::new();
         for claim in self.claims_of(pod) {
-            if let Some(Some(node)) = self.given.get(&claim.key) {
-                lacks.push(format!(
-                    "the devices of claim {} are on node {node}",
-                    claim.key
-                ));
-                continue;
+            match self.given.get(&claim.key) {
+                None => {}
+                Some(Tie::Anywhere) => continue,
+                Some(Tie::Node(node)) => {
+                    let key = &claim.key;
+                    lacks.push(format!("the devices of claim {key} are on node {node}"));
+                    continue;
+                }
+                Some(Tie::Nodes(nodes)) => {
+                    let key = &claim.key;
+                    lacks.push(format!("the devices of claim {key} are at {nodes}"));
+                    continue;
+                }
             }
             for request in &claim.requests {
                 let candidates = request.alternatives.iter().flat_map(|it| &it.candidates);
-                let candidates: BTreeSet<_> = candidates.collect();
-                let free = candidates.iter().filter(|it| !self.taken.contains(**it));
+                let candidates: BTreeSet<_> = candidates.map(|it| it.device).collect();
+                let free = candidates.iter().filter(|it| !self.taken.contains(*it));
                 lacks.push(format!(
                     "claim {}, request {}: {} devices match, {} of them are free",
                     claim.key,
@@ -265,80 +328,109 @@ impl<'a> Search<'a> {
         };
         let request = &self.claims[claim].requests[request];
         request.alternatives.iter().any(|alternative| {
-            let is_near = |it: &&DeviceIndex| self.is_accessible(**it);
-            let near: Vec<DeviceIndex> = alternative
-                .candidates
-                .iter()
-                .filter(is_near)
-                .copied()
-                .collect();
-            let count = match alternative.count {
-                Count::Exactly(count) => count,
-                Count::All => {
-                    let devices = &self.allocator.all.devices;
-                    let is_known = near.iter().all(|it| devices[*it].is_of_complete_pool);
-                    if near.is_empty() || !is_known {
-                        return false;
-                    }
-                    near.len()
-                }
+            let near = alternative.candidates.iter();
+            let near = near.filter(|it| !self.ways(it.device).is_empty());
+            let near: Vec<&Candidate> = near.collect();
+            let (count, repeats) = match alternative.count {
+                Count::Exactly(count) => (count, true),
+                Count::All if near.is_empty() || self.is_in_doubt() => return false,
+                Count::All => (near.len(), false),
             };
-            self.choose(at, (&alternative.name, &near), count)
+            let supply = Supply {
+                request: &alternative.name,
+                near,
+                repeats,
+            };
+            self.choose(at, &supply, (0, count))
         })
     }
 
-    /// Picks that many of the devices and goes on.
-    fn choose(&mut self, at: usize, (name, near): (&'a str, &[DeviceIndex]), count: usize) -> bool {
+    /// Picks that many of the devices from a position on, and goes on.
+    fn choose(&mut self, at: usize, supply: &Supply<'a>, (from, count): (usize, usize)) -> bool {
         if count == 0 {
             return self.fill(at + 1);
         }
         let claim = self.slots[at].0;
-        for (index, device) in near.iter().enumerate() {
-            if near.len() - index < count || self.steps >= STEPS_MAX {
+        let all: &'a Devices = self.allocator.all;
+        let is_repeatable = |it: &&Candidate| supply.repeats && all.devices[it.device].is_shared;
+        for (index, candidate) in supply.near.iter().enumerate().skip(from) {
+            let rest = &supply.near[index..];
+            if rest.len() < count && !rest.iter().any(is_repeatable) {
                 return false;
             }
-            self.steps += 1;
-            if !self.pick(claim, name, *device) {
-                continue;
+            let next = index + usize::from(!is_repeatable(candidate));
+            for term in self.ways(candidate.device) {
+                if self.steps >= STEPS_MAX {
+                    return false;
+                }
+                self.steps += 1;
+                if !self.may_pick(claim, supply.request, candidate) {
+                    continue;
+                }
+                self.pick(claim, supply.request, candidate, term);
+                if self.choose(at, supply, (next, count - 1)) {
+                    return true;
+                }
+                self.put_back();
             }
-            if self.choose(at, (name, &near[index + 1..]), count - 1) {
-                return true;
-            }
-            self.put_back();
         }
         false
     }
 
-    fn pick(&mut self, claim: usize, name: &'a str, device: DeviceIndex) -> bool {
-        let it = &self.allocator.all.devices[device];
-        let of_claim = self.picks.iter().filter(|(other, ..)| *other == claim);
-        let is_free = !self.allocator.taken.contains(&device)
-            && self.picks.iter().all(|(.., other)| *other != device)
+    fn may_pick(&self, claim: usize, request: &str, candidate: &Candidate) -> bool {
+        let Candidate {
+            device,
+            takes,
+            is_shared,
+        } = candidate;
+        let of_claim = self.picks.iter().filter(|it| it.claim == claim);
+        let is_free = || {
+            let mut picks = self.picks.iter();
+            let is_same = |it: &Pick<'_>| it.candidate.device == *device && !it.candidate.is_shared;
+            !self.allocator.taken.contains(device) && !picks.any(is_same)
+        };
+        (*is_shared || is_free())
             && of_claim.count() < DEVICES_PER_CLAIM_MAX
-            && it
-                .takes
+            && takes
                 .iter()
                 .all(|(counter, amount)| self.counters[*counter] >= *amount)
-            && self.keeps_constraints(claim, name, device);
-        if is_free {
-            for (counter, amount) in &it.takes {
-                self.counters[*counter] -= amount;
-            }
-            self.picks.push((claim, name, device));
+            && self.keeps_constraints(claim, request, *device)
+    }
+
+    fn pick(
+        &mut self,
+        claim: usize,
+        request: &'a str,
+        candidate: &'a Candidate,
+        term: Option<&'a Requirements>,
+    ) {
+        for (counter, amount) in &candidate.takes {
+            self.counters[*counter] -= amount;
         }
-        is_free
+        let asked = self.asked.clone();
+        if let (Some(term), Site::New(_)) = (term, self.site) {
+            self.asked.extend_with(term);
+        }
+        self.picks.push(Pick {
+            claim,
+            request,
+            candidate,
+            term,
+            asked,
+        });
     }
 
     fn put_back(&mut self) {
-        if let Some((.., device)) = self.picks.pop() {
-            for (counter, amount) in &self.allocator.all.devices[device].takes {
+        if let Some(pick) = self.picks.pop() {
+            for (counter, amount) in &pick.candidate.takes {
                 self.counters[*counter] += amount;
             }
+            self.asked = pick.asked;
         }
     }
 
     /// The first device of a constraint says which value the others must have.
-    fn keeps_constraints(&self, claim: usize, name: &str, device: DeviceIndex) -> bool {
+    fn keeps_constraints(&self, claim: usize, request: &str, device: DeviceIndex) -> bool {
         let devices = &self.allocator.all.devices;
         let is_meant = |constraint: &MatchAttribute, name: &str| {
             let request = name.split('/').next();
@@ -346,46 +438,75 @@ impl<'a> Search<'a> {
             constraint.requests.is_empty() || names.any(|it| it == name || Some(it) == request)
         };
         let constraints = self.claims[claim].constraints.iter();
-        let mut constraints = constraints.filter(|it| is_meant(it, name));
+        let mut constraints = constraints.filter(|it| is_meant(it, request));
         constraints.all(|constraint| {
             let Some(value) = devices[device].attributes.get(&constraint.attribute) else {
                 return false;
             };
-            let picks = self.picks.iter();
-            let mut others =
-                picks.filter(|(other, name, _)| *other == claim && is_meant(constraint, name));
-            others.all(|(.., other)| {
-                devices[*other].attributes.get(&constraint.attribute) == Some(value)
+            let picks = self.picks.iter().filter(|it| it.claim == claim);
+            let mut others = picks.filter(|it| is_meant(constraint, it.request));
+            others.all(|other| {
+                let other = &devices[other.candidate.device];
+                other.attributes.get(&constraint.attribute) == Some(value)
             })
         })
     }
 
-    fn is_accessible(&self, device: DeviceIndex) -> bool {
-        match (&self.allocator.all.devices[device].access, self.site) {
-            (Access::Everywhere, _) => true,
-            (Access::Node(name), Site::Node(node)) => *name == node.name,
-            (Access::Selected(terms), Site::Node(node)) => terms.iter().any(|term| has(node, term)),
-            (Access::Node(_) | Access::Selected(_), Site::New) => false,
+    /// Ways in which a node can use a device: what it must be like, where that matters.
+    fn ways(&self, device: DeviceIndex) -> SmallVec<[Option<&'a Requirements>; 1]> {
+        let all: &'a Devices = self.allocator.all;
+        match (&all.devices[device].access, self.site) {
+            (Access::Everywhere, _) => smallvec![None],
+            (Access::Node(name), Site::Node(node)) if *name == node.name => smallvec![None],
+            (Access::Node(_), Site::Node(_) | Site::New(_)) => SmallVec::new(),
+            (Access::Selected(terms), Site::Node(node)) => {
+                let term = terms.iter().find(|term| has(node, term));
+                term.map(Some).into_iter().collect()
+            }
+            (Access::Selected(terms), Site::New(may_be)) => {
+                let is_open = |term: &&Requirements| {
+                    let mut asked = self.asked.clone();
+                    let is_open = asked.meets(term);
+                    asked.extend_with(term);
+                    is_open && may_be(&asked)
+                };
+                terms.iter().filter(is_open).map(Some).collect()
+            }
         }
     }
 
+    /// Whether nobody knows all devices that could be used here.
+    fn is_in_doubt(&self) -> bool {
+        let mut devices = self.allocator.all.devices.iter().enumerate();
+        devices.any(|(at, device)| !device.is_of_sound_pool && !self.ways(at).is_empty())
+    }
+
     fn found(self) -> Found {
-        let node = match self.site {
-            Site::Node(node) => Some(node.name.clone()),
-            Site::New => None,
-        };
         let devices = &self.allocator.all.devices;
-        let tied = |claim: usize| {
-            let mut picks = self.picks.iter().filter(|(other, ..)| *other == claim);
-            let is_tied = picks.any(|(.., it)| devices[*it].access != Access::Everywhere);
-            node.clone().filter(|_| is_tied)
+        let tie = |claim: usize| {
+            let mut tie = Tie::Anywhere;
+            for pick in self.picks.iter().filter(|it| it.claim == claim) {
+                let access = &devices[pick.candidate.device].access;
+                match (access, &mut tie) {
+                    (Access::Node(name), _) => return Tie::Node(name.clone()),
+                    (Access::Selected(_), Tie::Nodes(nodes)) => {
+                        nodes.extend_with(pick.term.unwrap_or(&Requirements::new()));
+                    }
+                    (Access::Selected(_), _) => {
+                        tie = Tie::Nodes(pick.term.cloned().unwrap_or_default());
+                    }
+                    (Access::Everywhere, _) => {}
+                }
+            }
+            tie
         };
         let claims = self.claims.iter().enumerate();
         Found {
             claims: claims
-                .map(|(at, claim)| (claim.key.clone(), tied(at)))
+                .map(|(at, claim)| (claim.key.clone(), tie(at)))
                 .collect(),
-            devices: self.picks.iter().map(|(.., device)| *device).collect(),
+            devices: self.picks.iter().map(|it| it.candidate.clone()).collect(),
+            asked: self.asked,
         }
     }
 }

@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use scheduling::device::{
-    Access, Alternative, Attribute, Count, Device, DeviceClaim, DeviceRequest, Devices,
+    Access, Alternative, Attribute, Candidate, Count, Device, DeviceClaim, DeviceRequest, Devices,
     MatchAttribute, PodDevices,
 };
 use scheduling::pod::{ClaimRef, Pod, PodKey};
@@ -88,7 +88,11 @@ impl DeviceObject {
         let text = |field: &str| object["metadata"][field].as_str().unwrap_or_default();
         let spec = || object["spec"].clone();
         let parsed = match kind {
-            DeviceKind::Slice => Parsed::Slice(Arc::new(serde_json::from_value(spec())?)),
+            DeviceKind::Slice => {
+                let mut slice: wire::SliceSpec = serde_json::from_value(spec())?;
+                slice.owner_node = owner_node(object);
+                Parsed::Slice(Arc::new(slice))
+            }
             DeviceKind::Class => Parsed::Class(Arc::new(serde_json::from_value(spec())?)),
             DeviceKind::Claim => Parsed::Claim(Arc::new(serde_json::from_value(object.clone())?)),
             DeviceKind::Template => {
@@ -188,25 +192,16 @@ impl DeviceWorld {
                 pools.entry(slice.pool_key()).or_default().push(slice);
             }
         }
-        let taken: BTreeSet<(&str, &str, &str)> = self
-            .claims
-            .values()
-            .filter(|claim| !is_released(claim))
-            .flat_map(|claim| claim.devices())
-            .collect();
+        let claims = self.claims.values().filter(|claim| !is_released(claim));
+        let mut taken: BTreeMap<(&str, &str, &str), Vec<&wire::AllocatedDevice>> = BTreeMap::new();
+        for device in claims.flat_map(|claim| claim.devices()) {
+            taken.entry(device.key()).or_default().push(device);
+        }
         let mut stock = Stock::default();
         for ((driver, pool), slices) in pools {
-            let names = slices.iter().flat_map(|it| &it.devices);
-            let mut names: Vec<&str> = names.map(|it| it.name.as_str()).collect();
-            let count = names.len();
-            names.sort_unstable();
-            names.dedup();
-            // Two devices of one name cannot be told apart, so none of the pool is to be had.
-            if names.len() < count {
-                continue;
-            }
             let wanted = slices.iter().map(|it| it.pool.resource_slice_count).max();
             let is_complete = wanted == i64::try_from(slices.len()).ok();
+            let is_sound = is_complete && wire::is_consistent(&slices);
             let first = stock.counters.len();
             let counters = stock.counters_of(&slices);
             for slice in &slices {
@@ -214,17 +209,22 @@ impl DeviceWorld {
                     let Some(access) = access_of(snapshot, slice, device) else {
                         continue;
                     };
+                    let by = taken.get(&(driver, pool, device.name.as_str()));
+                    let body = device.body();
+                    let parts = stock.parts_of(body, by.map_or(&[], Vec::as_slice));
                     stock.devices.push(Device {
                         driver: driver.to_owned(),
                         pool: pool.to_owned(),
                         name: device.name.clone(),
                         access,
                         attributes: attributes_of(driver, device),
-                        takes: device.body().takes(&counters),
-                        is_of_complete_pool: is_complete,
-                        is_taken: taken.contains(&(driver, pool, device.name.as_str())),
+                        takes: body.takes(&counters),
+                        is_of_sound_pool: is_sound,
+                        is_shared: body.is_shared(),
+                        is_taken: by.is_some(),
                     });
-                    stock.facts.push(selector::Facts::of(driver, device.body()));
+                    stock.parts.push(parts);
+                    stock.facts.push(selector::Facts::of(driver, body));
                 }
             }
             stock.spend(first);
@@ -238,8 +238,19 @@ impl DeviceWorld {
 struct Stock {
     devices: Vec<Device>,
     facts: Vec<selector::Facts>,
+    /// What claims may have a part of, by device; nothing of devices that are not shared.
+    parts: Vec<Vec<Part>>,
     counters: Vec<i64>,
     spent: usize,
+}
+
+/// A capacity of a shared device.
+#[derive(Debug)]
+struct Part {
+    name: String,
+    capacity: wire::Capacity,
+    /// Counts what is left of it.
+    counter: usize,
 }
 
 impl Stock {
@@ -254,6 +265,48 @@ impl Stock {
             }
         }
         numbers
+    }
+
+    /// Numbers the capacities of a shared device, less what the claims that use it have.
+    fn parts_of(&mut self, body: &wire::DeviceBody, by: &[&wire::AllocatedDevice]) -> Vec<Part> {
+        if !body.is_shared() {
+            return Vec::new();
+        }
+        let mut parts = Vec::new();
+        for (name, capacity) in &body.capacity {
+            let used = by.iter().map(|it| it.consumed(name));
+            let used = used.fold(0_i64, i64::saturating_add);
+            self.counters.push(capacity.millis().saturating_sub(used));
+            parts.push(Part {
+                name: name.clone(),
+                capacity: capacity.clone(),
+                counter: self.counters.len() - 1,
+            });
+        }
+        parts
+    }
+
+    /// What a request takes of a device when it is given that; `None` when it may not be.
+    fn takes(&self, device: usize, request: &wire::ExactRequest) -> Option<Vec<(usize, i64)>> {
+        // Who watches over devices neither waits for them nor takes them from others.
+        if request.admin_access == Some(true) {
+            return Some(Vec::new());
+        }
+        let mut takes = self.devices[device].takes.clone();
+        if !self.devices[device].is_shared {
+            return Some(takes);
+        }
+        let parts = &self.parts[device];
+        let mut asked = request.capacities();
+        if !asked.all(|(name, _)| parts.iter().any(|part| part.name == *name)) {
+            return None;
+        }
+        for part in parts {
+            let asked = request.capacities().find(|(name, _)| **name == part.name);
+            let amount = part.capacity.part_of(asked.map(|(_, amount)| amount))?;
+            takes.push((part.counter, amount));
+        }
+        Some(takes)
     }
 
     /// Takes what devices in use have of the counters numbered last.
@@ -280,12 +333,17 @@ fn access_of(
     slice: &wire::SliceSpec,
     device: &wire::SliceDevice,
 ) -> Option<Access> {
+    let is_ready = |name: &String| {
+        let node = snapshot.node(name);
+        node.is_some_and(|it| it.is_initialized() && !it.is_marked_for_deletion())
+    };
+    if !slice.owner_node.iter().all(is_ready) {
+        return None;
+    }
     let body = device.body();
     let node = slice.node_name.as_ref().or(body.node_name.as_ref());
     if let Some(name) = node {
-        let node = snapshot.node(name)?;
-        let is_ready = node.is_initialized() && !node.is_marked_for_deletion();
-        return is_ready.then(|| Access::Node(name.clone()));
+        return is_ready(name).then(|| Access::Node(name.clone()));
     }
     if slice.all_nodes == Some(true) || body.all_nodes == Some(true) {
         return Some(Access::Everywhere);
@@ -296,6 +354,13 @@ fn access_of(
         .or(body.node_selector.as_ref())?;
     let terms = selector.node_selector_terms.iter().map(node_term);
     Some(Access::Selected(terms.collect()))
+}
+
+/// The node that an object goes with.
+fn owner_node(object: &Value) -> Option<String> {
+    let owners = object["metadata"]["ownerReferences"].as_array()?;
+    let node = owners.iter().find(|it| it["kind"] == "Node")?;
+    node["name"].as_str().map(str::to_owned)
 }
 
 fn attributes_of(driver: &str, device: &wire::SliceDevice) -> BTreeMap<String, Attribute> {
@@ -356,18 +421,13 @@ impl Resolver<'_> {
         let requests = object.spec.devices.requests.iter();
         let requests: Result<Vec<_>, _> = requests.map(|it| self.request(it)).collect();
         let constraints = object.spec.devices.constraints.iter();
-        let constraints = constraints.filter_map(|it| {
-            Some(MatchAttribute {
-                requests: it.requests.clone(),
-                attribute: it.match_attribute.clone()?,
-            })
-        });
-        let open = requests.map(|requests| {
-            Arc::new(DeviceClaim {
+        let constraints: Result<Vec<_>, _> = constraints.map(constraint).collect();
+        let open = requests.and_then(|requests| {
+            Ok(Arc::new(DeviceClaim {
                 key: key.clone(),
                 requests,
-                constraints: constraints.collect(),
-            })
+                constraints: constraints?,
+            }))
         });
         let open = open.map_err(|error| format!("resourceclaim {name:?}, {error}"));
         self.claims.insert(key, open.clone());
@@ -398,9 +458,6 @@ impl Resolver<'_> {
         name: String,
         wanted: &wire::ExactRequest,
     ) -> Result<Alternative, String> {
-        if wanted.admin_access == Some(true) {
-            return Err("admin access is not supported".to_owned());
-        }
         let class = wanted.device_class_name.as_deref().unwrap_or_default();
         let Some(of_class) = self.world.classes.get(class) else {
             return Err(format!("deviceclass {class:?} not found"));
@@ -415,8 +472,16 @@ impl Resolver<'_> {
         let expressions: Vec<&str> = expressions.map(|it| it.expression.as_str()).collect();
         let mut candidates = Vec::new();
         for (at, facts) in self.stock.facts.iter().enumerate() {
-            if self.selectors.admit(&expressions, facts)? {
-                candidates.push(at);
+            if self.selectors.admit(&expressions, facts)?
+                && self.stock.devices[at].is_of_sound_pool
+                && let Some(takes) = self.stock.takes(at, wanted)
+            {
+                let is_watched = wanted.admin_access == Some(true);
+                candidates.push(Candidate {
+                    device: at,
+                    takes,
+                    is_shared: is_watched || self.stock.devices[at].is_shared,
+                });
             }
         }
         Ok(Alternative {
@@ -424,5 +489,21 @@ impl Resolver<'_> {
             count,
             candidates,
         })
+    }
+}
+
+fn constraint(constraint: &wire::Constraint) -> Result<MatchAttribute, String> {
+    let wire::Constraint {
+        requests,
+        match_attribute,
+        distinct_attribute,
+    } = constraint;
+    match (match_attribute, distinct_attribute) {
+        (Some(attribute), None) => Ok(MatchAttribute {
+            requests: requests.clone(),
+            attribute: attribute.clone(),
+        }),
+        (_, Some(_)) => Err("constraint distinctAttribute is not supported".to_owned()),
+        (None, None) => Err("a constraint is of a kind that is not supported".to_owned()),
     }
 }

@@ -25,6 +25,8 @@ pub(super) struct Facts {
     /// By domain and name.
     attributes: BTreeMap<String, BTreeMap<String, Fact>>,
     capacity: BTreeMap<String, BTreeMap<String, Fact>>,
+    #[serde(rename = "allowMultipleAllocations")]
+    is_shared: bool,
 }
 
 #[derive(Debug, Serialize)]
@@ -68,6 +70,7 @@ impl Facts {
             driver: driver.to_owned(),
             attributes,
             capacity,
+            is_shared: body.is_shared(),
         }
     }
 }
