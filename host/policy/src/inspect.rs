@@ -7,9 +7,10 @@ use std::time::{Duration, Instant};
 
 use scheduling::ranking::ClaimView;
 
-use crate::answer;
+use crate::answer::{self, RankQuestion};
 use crate::binding::BindingKey;
 use crate::call::{CallFailure, Grant, Session, call};
+use crate::convert;
 use crate::golden;
 use crate::host::PolicyHost;
 use crate::limits::{CallLimits, Kind};
@@ -158,9 +159,14 @@ impl PolicyHost {
             let time = match kind {
                 Kind::Rank => {
                     let round = golden::pool_round(rows);
-                    repeated(session, |session| {
-                        answer::rank_round(session, &round).map(drop)
-                    })
+                    let claims: Vec<&ClaimView> = round.claims.iter().collect();
+                    let question = RankQuestion {
+                        context: &convert::rank_context(&round),
+                        table: &round.table,
+                        prior: &round.table.prior,
+                        claims: &claims,
+                    };
+                    repeated(session, |session| answer::rank(session, question).map(drop))
                 }
                 Kind::Consolidation => {
                     let (round, moves) = golden::consolidation_round(rows);
