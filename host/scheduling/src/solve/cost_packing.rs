@@ -212,7 +212,7 @@ impl Solver<'_> {
         }
         self.pools[pool].retain_fitting(&mut rows, &requests);
         self.retain_buyable(pool, &mut rows);
-        if !rows.contains(*row) {
+        if !rows.contains(*row) || !self.keeps_min_values_in_limits(pool, *row, &rows) {
             return false;
         }
         let reservation = self.take_slot(pool, *row, &mut rows);
@@ -237,6 +237,19 @@ impl Solver<'_> {
         }
         self.charge_limits(pool, *row);
         true
+    }
+
+    /// Whether a claim still keeps `minValues` once it is held to what the limits leave.
+    fn keeps_min_values_in_limits(&mut self, pool: usize, row: usize, rows: &BitSet) -> bool {
+        let table = &mut self.pools[pool];
+        if !table.do_limits_bind || table.min_values.is_empty() {
+            return true;
+        }
+        let left = table.left();
+        let mut rows = rows.clone();
+        table.charge(&mut rows, row);
+        table.restore(left);
+        self.keeps_min_values(pool, &rows)
     }
 
     /// Moves pods of a batch to the claim opened last.

@@ -73,6 +73,37 @@ fn friends_that_did_not_come_open_no_second_zone() {
     assert_sound(&types, vec![varied, plain_pool(), small], services);
 }
 
+/// Nodes of a pool were planned that its limits held to fewer types than `minValues` asks for; they were given up in the
+/// end, and with them pods that another node had room for.
+#[test]
+fn no_node_is_planned_that_limits_leave_too_few_types() {
+    let spread_out = Service {
+        replicas: 1,
+        size: (0, 0),
+        app: 4,
+        spread: 6,
+        ..PLAIN
+    };
+    let counted = Service {
+        replicas: 2,
+        size: (0, 0),
+        app: 4,
+        ..PLAIN
+    };
+    let of_cpu = |cpu| [cpu, 0, 0, 0, 0, 0, 0];
+    let varied = PoolSpec {
+        limits: 1,
+        min_values: 1,
+        ..plain_pool()
+    };
+    let one_zone = PoolSpec {
+        zones: 1,
+        ..plain_pool()
+    };
+    let types = [0, 2, 3, 0, 2].map(of_cpu);
+    assert_sound(&types, vec![varied, one_zone], vec![spread_out, counted]);
+}
+
 fn services_drawn_to_three_zones() -> Vec<Service> {
     let service = |replicas, size, app| Service {
         replicas,

@@ -94,8 +94,8 @@ proptest! {
     }
 
     /// Where nothing runs out, what can be placed is a matter of rules and not of packing: no limits, no scarce
-    /// reservations, no `minValues`, no nodes whose room goes to the first comer, and no terms about other pods, for
-    /// which the order of placements decides who opens a domain.
+    /// reservations, no `minValues`, no nodes whose room goes to the first comer, and no terms about pods of other
+    /// services, spreads included, for which the order of placements decides who opens a domain.
     #[test]
     fn both_packings_place_the_same_pods(mut world in worlds()) {
         world.nodes.clear();
@@ -104,6 +104,9 @@ proptest! {
         }
         world.options.2 = 0;
         world.services.retain(|s| s.friends == 0 && s.foes == 0);
+        for (app, service) in (0..).zip(&mut world.services) {
+            service.app = app;
+        }
         let problem = world.build().problem;
         let [cost, classic] = PACKINGS.map(|packing| placed(&problem, &solve_by(&problem, packing)));
         prop_assert_eq!(cost, classic);
