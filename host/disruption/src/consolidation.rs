@@ -113,6 +113,8 @@ pub enum Replacements {
     /// One, or none.
     One,
     /// Several, where one does not do.
+    SeveralIfNeeded,
+    /// Several, where they are cheaper.
     Several,
 }
 
@@ -138,7 +140,7 @@ pub fn compute_each(
     let simulated = bench
         .simulator
         .without_each(&removed, Purpose::Consolidation);
-    let how = (method, Replacements::Several);
+    let how = (method, Replacements::SeveralIfNeeded);
     rows.iter()
         .zip(simulated)
         .map(|(row, simulated)| propose(bench, &[*row], simulated, how))
@@ -157,19 +159,36 @@ fn propose(
     for claim in &simulated.claims {
         needed.add_assign(&claim.requests);
     }
-    let obstacle = match one(bench, simulated, (rows, &removed), method) {
-        Ok(proposal) => return Ok(proposal),
-        Err(obstacle) => obstacle,
+    let one = one(bench, simulated, (rows, &removed), method);
+    let is_enough = match replacements {
+        Replacements::One => true,
+        Replacements::SeveralIfNeeded => one.is_ok(),
+        Replacements::Several => false,
     };
-    let may_be_several = replacements == Replacements::Several
-        && matches!(
-            obstacle.outcome,
-            OutcomeId::NodeNeedsManyNodes | OutcomeId::NodeNoCheaperReplacement
-        );
-    if may_be_several && many::is_worth_trying(bench, &removed, &needed) {
-        return many::compute(bench, rows, method).map_err(|_| obstacle);
+    if is_enough {
+        return one;
     }
-    Err(obstacle)
+    let to_beat = match &one {
+        Ok(proposal) if proposal.replacements.is_empty() => return one,
+        Ok(proposal) => proposal.cost_after_per_hour,
+        Err(_) => removed.iter().map(|it| it.price_per_hour).sum(),
+    };
+    let may_be_several = one.as_ref().err().is_none_or(|it| {
+        matches!(
+            it.outcome,
+            OutcomeId::NodeNeedsManyNodes | OutcomeId::NodeNoCheaperReplacement
+        )
+    });
+    let most = many::most_after(to_beat);
+    // Not worth a simulation where not even full nodes would cost so little.
+    let is_within_reach = bench.floor.price_per_hour(&needed) <= most;
+    if !may_be_several || !is_within_reach {
+        return one;
+    }
+    let several = many::compute(bench, rows, method).ok();
+    several
+        .filter(|it| it.cost_after_per_hour <= most)
+        .map_or(one, Ok)
 }
 
 impl Bench<'_, '_> {

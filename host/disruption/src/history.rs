@@ -7,11 +7,14 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use jiff::{SignedDuration, Timestamp};
 
 use crate::command::{Command, Proposal};
+use crate::consolidation::SAVINGS_SHARE_MIN;
 use crate::hooks::BudgetReason;
 
 /// For this long a replacement is not traded for what it replaced.
 const GUARD_SECONDS: i64 = 3_600;
 const HOUR_SECONDS: i64 = 3_600;
+/// A move that saves this share of what goes gets somewhere, whatever types it brings back.
+const PROGRESS_SHARE: f64 = 0.2;
 /// So long a node rests after its replacement did not come, twice as long after the next time, an hour at most.
 const REST_SECONDS: i64 = 300;
 const DAY_SECONDS: i64 = 86_400;
@@ -55,6 +58,8 @@ impl Failures {
 #[derive(Debug, Clone)]
 struct Origin {
     at: Timestamp,
+    /// How many moves in a row led to it, none of them longer ago than the guard remembers.
+    moves: u32,
     /// Instance type and capacity type of all that went, over the whole chain of moves.
     gone: BTreeSet<(String, String)>,
 }
@@ -73,18 +78,30 @@ impl History {
             return;
         }
         let mut gone = BTreeSet::new();
+        let mut moves = 0;
         for it in &command.candidates {
             gone.insert((it.instance_type.clone(), it.capacity_type.clone()));
             let before = self.origins.get(&it.claim);
             gone.extend(before.into_iter().flat_map(|it| it.gone.iter().cloned()));
+            moves = moves.max(before.map_or(0, |it| it.moves));
         }
         for claim in claims {
             let origin = Origin {
                 at: now,
+                moves: moves.saturating_add(1),
                 gone: gone.clone(),
             };
             self.origins.insert(claim.clone(), origin);
         }
+    }
+
+    /// What part of the cost of what goes a move must save where several nodes come: twice as much each time that its
+    /// nodes came by such moves themselves, so that a row of moves ends.
+    pub fn share_to_save(&self, claims: &[&str], now: Timestamp) -> f64 {
+        let origins = claims.iter().filter_map(|claim| self.origins.get(*claim));
+        let recent = origins.filter(|it| now.duration_since(it.at).as_secs() <= GUARD_SECONDS);
+        let moves = recent.map(|it| it.moves).max().unwrap_or(0);
+        (0..moves).fold(SAVINGS_SHARE_MIN, |share, _| share * 2.0)
     }
 
     /// The instance type that a move would bring back although one of its nodes came in place of it lately.
@@ -94,6 +111,9 @@ impl History {
         claims: &[&str],
         now: Timestamp,
     ) -> Option<&'a str> {
+        if proposal.savings_per_hour() >= proposal.cost_before_per_hour * PROGRESS_SHARE {
+            return None;
+        }
         let origins = claims.iter().filter_map(|claim| self.origins.get(*claim));
         let origins: Vec<&Origin> = origins
             .filter(|it| now.duration_since(it.at).as_secs() <= GUARD_SECONDS)

@@ -1,5 +1,5 @@
-//! Multi-node consolidation: the longest run of nodes, in the policy's order, that can go together; and where there
-//! is none, the most wasteful nodes for a cheaper set.
+//! Multi-node consolidation: the longest run of nodes that can go together, in the policy's order or the most wasteful
+//! first; and where there is none, the most wasteful nodes for a cheaper set.
 //!
 //! The run is found by halving, because the more nodes go the less likely their pods still fit. Answers
 //! to Karpenter's `disruption/multinodeconsolidation.go`, which has no second part.

@@ -5,9 +5,11 @@
 //! each launch gets.
 
 use apis::labels;
-use apis::resources::Resources;
+use scheduling::requirements::{Operator, Requirement};
+use scheduling::solution::NewClaim;
 use state::ledger::OutcomeId;
 
+use super::price::Types;
 use super::{Bench, Obstacle, pin_to_spot, sound};
 use crate::candidate::Candidate;
 use crate::command::{Manner, Proposal};
@@ -16,21 +18,15 @@ use crate::simulation::Purpose;
 
 /// What several new nodes must save at least, of the cost of what goes: each launch is a risk of its own.
 pub const SAVINGS_SHARE_MIN: f64 = 0.05;
+/// How much more for each of them: pods find their way to new nodes one by one, so that the more nodes were filled to the
+/// brim in the plan, the more of them find no room in the end.
+const SAVINGS_SHARE_PER_NODE: f64 = 0.006;
 /// Most new nodes of one move.
 const NODES_MAX: usize = 50;
 
-fn most_after(removed: &[&Candidate]) -> f64 {
-    let before: f64 = removed.iter().map(|it| it.price_per_hour).sum();
-    before * (1.0 - SAVINGS_SHARE_MIN)
-}
-
-/// Whether what new nodes must offer could be had for so little at all, were every node full.
-pub(super) fn is_worth_trying(
-    bench: &Bench<'_, '_>,
-    removed: &[&Candidate],
-    needed: &Resources,
-) -> bool {
-    bench.floor.price_per_hour(needed) <= most_after(removed)
+/// What several new nodes may cost in place of something of this price.
+pub(super) fn most_after(price_per_hour: f64) -> f64 {
+    price_per_hour * (1.0 - SAVINGS_SHARE_MIN)
 }
 
 /// The cheapest set of nodes for the pods of those that go.
@@ -62,7 +58,8 @@ pub(super) fn compute(
     }
     let before: f64 = removed.iter().map(|it| it.price_per_hour).sum();
     let after: f64 = claims.iter().map(|it| it.best.price_per_hour).sum();
-    if after > most_after(&removed) {
+    let risk = SAVINGS_SHARE_PER_NODE * claims.len() as f64;
+    if after > most_after(before) - before * risk {
         return Err(dearer());
     }
     // Together the claims may cost what goes and no more, whichever of their types are launched.
@@ -74,11 +71,7 @@ pub(super) fn compute(
     for claim in &mut claims {
         let types = bench.prices.pool(&claim.pool);
         let most = claim.best.price_per_hour * slack;
-        let choice = types.under(&claim.requirements);
-        claim
-            .instance_types
-            .retain(|name| choice.worst(name) < most);
-        if claim.instance_types.is_empty() {
+        if !leave_cheaper(claim, &types, most) {
             return Err(dearer());
         }
         if types.needed_for_min_values(claim).is_none() {
@@ -95,4 +88,29 @@ pub(super) fn compute(
         destinations,
         cost_before_per_hour: before,
     })
+}
+
+/// Leaves only the types that cost less wherever they are launched; where none does, those that do in the zone of the
+/// best offering. False where there is none at all.
+fn leave_cheaper(claim: &mut NewClaim, types: &Types<'_>, most_per_hour: f64) -> bool {
+    let cheaper = |claim: &NewClaim| {
+        let choice = types.under(&claim.requirements);
+        let mut kept = claim.instance_types.clone();
+        kept.retain(|name| choice.worst(name) < most_per_hour);
+        kept
+    };
+    let mut kept = cheaper(claim);
+    if kept.is_empty() {
+        pin_to_zone(claim);
+        kept = cheaper(claim);
+    }
+    claim.instance_types = kept;
+    !claim.instance_types.is_empty()
+}
+
+fn pin_to_zone(claim: &mut NewClaim) {
+    let zone = claim.best.zone.as_str();
+    let mut pinned = Requirement::new(labels::TOPOLOGY_ZONE, Operator::In, [zone]);
+    pinned.min_values = claim.requirements.get(labels::TOPOLOGY_ZONE).min_values;
+    claim.requirements.replace(pinned);
 }

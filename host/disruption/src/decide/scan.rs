@@ -124,15 +124,15 @@ impl<'a> Scan<'a> {
         }
         self.prepare();
         let bench = self.bench()?;
-        let valid = multi_node_consolidation::search(&rows, |first| {
-            consolidation::compute(&bench, first, method, Replacements::One).ok()
+        let wasteful = multi_node_consolidation::by_waste(&self.candidates, &rows, &self.floor);
+        let runs = [&rows, &wasteful].map(|rows| {
+            multi_node_consolidation::search(rows, |first| {
+                consolidation::compute(&bench, first, method, Replacements::One).ok()
+            })
         });
-        let valid = self.unguarded(valid);
-        // Verdicts on shorter runs do not matter once a longer one is approved.
-        let best = self
-            .approved(valid)
-            .into_iter()
-            .max_by_key(|it| it.0.rows.len());
+        let runs = runs.map(|valid| self.longest(valid));
+        let best = multi_node_consolidation::best(runs.into_iter().flatten().collect());
+        let best = best.map(|it| self.cheapened(it));
         if best.is_none() {
             self.exchange = self.exchanged(&rows, method);
         }
@@ -140,6 +140,25 @@ impl<'a> Scan<'a> {
             self.must_look_again(method);
         }
         best.map(|(proposal, verdict)| self.command(proposal, verdict))
+    }
+
+    /// Verdicts on shorter runs do not matter once a longer one is approved.
+    fn longest(&mut self, valid: Vec<Proposal>) -> Option<(Proposal, Verdict)> {
+        let valid = self.unguarded(valid);
+        let approved = self.approved(valid).into_iter();
+        approved.max_by_key(|it| it.0.rows.len())
+    }
+
+    /// The same nodes gone, with several new ones instead of one where these are cheaper.
+    fn cheapened(&mut self, run: (Proposal, Verdict)) -> (Proposal, Verdict) {
+        let (rows, method) = (&run.0.rows, run.0.method);
+        let several = self
+            .bench()
+            .filter(|_| !run.0.replacements.is_empty())
+            .and_then(|it| consolidation::compute(&it, rows, method, Replacements::Several).ok())
+            .filter(|it| it.replacements.len() > 1);
+        let several = self.unguarded(several.into_iter().collect());
+        self.approved(several).pop().unwrap_or(run)
     }
 
     /// The exchange of the most wasteful nodes for cheaper ones, where no smaller move was found.
@@ -186,6 +205,18 @@ impl<'a> Scan<'a> {
             let claims: Vec<&str> = rows
                 .filter_map(|&row| Some(self.candidates.get(row)?.claim()))
                 .collect();
+            let share = history.share_to_save(&claims, now);
+            let least = proposal.cost_before_per_hour * share;
+            if proposal.replacements.len() > 1 && proposal.savings_per_hour() < least {
+                if let [row] = proposal.rows[..] {
+                    let reason = format!(
+                        "it must save {:.0} % as it came by a move itself",
+                        share * 100.0
+                    );
+                    self.note(row, Obstacle::new(OutcomeId::NodeLoopGuard, reason));
+                }
+                continue;
+            }
             match history.brought_back(&proposal, &claims, now) {
                 None => kept.push(proposal),
                 Some(back) => {
@@ -260,7 +291,7 @@ impl<'a> Scan<'a> {
             if self.interrupt.is_tripped() {
                 return None;
             }
-            consolidation::compute(&bench, rows, method, Replacements::Several).ok()
+            consolidation::compute(&bench, rows, method, Replacements::SeveralIfNeeded).ok()
         });
         let joined = self.unguarded(joined.into_iter().collect());
         self.approved(joined).pop().or(Some(best))

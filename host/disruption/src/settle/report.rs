@@ -22,7 +22,7 @@ pub struct Report {
     pub price_per_hour_after: f64,
     /// What would be done, in order.
     pub commands: Vec<ReportedCommand>,
-    /// What the first loop said of each node.
+    /// What was last said of each node: of those that went, why; of those that came on the way too.
     pub outcomes: BTreeMap<String, ReportedOutcome>,
     /// Policies that took part, as `kind/name@digest`.
     pub policies: Vec<String>,
@@ -81,7 +81,8 @@ impl Report {
     /// The report of some loops; `prices` are before and after.
     pub fn of(loops: &[Decision], prices: (f64, f64), is_repeated: bool) -> Self {
         let first = loops.first();
-        let outcomes = first.into_iter().flat_map(|it| &it.outcomes);
+        // Later loops overwrite what earlier ones said.
+        let outcomes = loops.iter().flat_map(|it| &it.outcomes);
         let uses = first.into_iter().flat_map(|it| &it.uses);
         Self {
             nodes: first.map_or(0, |it| it.outcomes.len()),

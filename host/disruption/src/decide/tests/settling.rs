@@ -94,12 +94,35 @@ fn a_settled_cluster_costs_no_more_than_five_percent_above_a_fresh_one() {
 }
 
 #[test]
+fn one_dear_node_does_not_come_where_several_cheap_ones_do() {
+    // Every pod needs most of a large node; a huge one takes them all, for less than today and more than six large ones.
+    let mut types = world::catalogue().to_vec();
+    types.push(world::instance_type("huge", 32, 4.0));
+    types.push(world::instance_type("old", 8, 1.5));
+    let mut text = String::new();
+    for number in 0..6 {
+        writeln!(text, "node n{number} old on-demand a").unwrap();
+        writeln!(text, "pod p{number} n{number} 4200").unwrap();
+    }
+    let decision = World::with_types(&text, &types.into()).decide();
+    let command = &decision.commands[0];
+    let comes: Vec<&str> = command
+        .replacements
+        .iter()
+        .map(|it| it.best.instance_type.as_str())
+        .collect();
+    assert_eq!(command.candidates.len(), 6);
+    assert_eq!(comes, ["large"; 6]);
+    assert!((command.cost_after_per_hour - 6.0 * 0.4).abs() < 1e-9);
+}
+
+#[test]
 fn what_was_replaced_does_not_come_back_within_the_hour() {
     let decision = World::new("node n1 large on-demand a\npod p n1 900").decide();
     let command = &decision.commands[0];
     let mut history = History::default();
     history.replaced(command, &["new".to_owned()], now());
-    let back = |instance_type: &str| {
+    let back = |instance_type: &str, cost_after_per_hour: f64| {
         let mut claim = command.replacements[0].clone();
         claim.best.instance_type = instance_type.to_owned();
         Proposal {
@@ -109,19 +132,39 @@ fn what_was_replaced_does_not_come_back_within_the_hour() {
             replacements: vec![claim],
             destinations: Vec::new(),
             cost_before_per_hour: 1.0,
-            cost_after_per_hour: 0.5,
+            cost_after_per_hour,
         }
     };
     let hours = |hours: i64| now() + jiff::SignedDuration::from_hours(hours);
-    for (instance_type, claim, at, expected) in [
-        ("large", "new", 0, true),
-        ("large", "new", 2, false),
-        ("large", "other", 0, false),
-        ("medium", "new", 0, false),
+    for (instance_type, claim, at, cost_after, expected) in [
+        ("large", "new", 0, 0.9, true),
+        ("large", "new", 2, 0.9, false),
+        ("large", "other", 0, 0.9, false),
+        ("medium", "new", 0, 0.9, false),
+        // The load fell: this gets somewhere and is no circle.
+        ("large", "new", 0, 0.5, false),
     ] {
-        let proposal = back(instance_type);
+        let proposal = back(instance_type, cost_after);
         let found = history.brought_back(&proposal, &[claim], hours(at));
         assert_eq!(found.is_some(), expected, "{instance_type} {claim} {at}");
+    }
+}
+
+#[test]
+fn what_came_by_moves_must_save_more_each_time() {
+    let decision = World::new("node n1 large on-demand a\npod p n1 900").decide();
+    let mut command = decision.commands[0].clone();
+    let mut history = History::default();
+    let share = |history: &History, claim: &str, hours: i64| {
+        history.share_to_save(&[claim], now() + jiff::SignedDuration::from_hours(hours))
+    };
+    assert!((share(&history, "n1", 0) - 0.05).abs() < 1e-9);
+    for (times, expected) in [(1, 0.1), (2, 0.2), (3, 0.4)] {
+        let came = format!("came-{times}");
+        history.replaced(&command, std::slice::from_ref(&came), now());
+        assert!((share(&history, &came, 0) - expected).abs() < 1e-9);
+        assert!((share(&history, &came, 2) - 0.05).abs() < 1e-9, "forgotten");
+        command.candidates[0].claim = came;
     }
 }
 
