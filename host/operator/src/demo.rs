@@ -134,7 +134,7 @@ async fn demonstrate(arguments: &DemoArguments, plan: &Plan) -> anyhow::Result<E
             watcher.what_is_busy()
         ));
     }
-    let summary = watcher.summary(started.elapsed(), problems);
+    let summary = watcher.summary(ended, started.elapsed(), problems);
     drop((served, ledger, running_world, rotating));
     print(arguments.output, &summary)?;
     Ok(if summary.problems.is_empty() {

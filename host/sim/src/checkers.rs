@@ -5,7 +5,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use jiff::SignedDuration;
+use apis::labels;
+use jiff::{SignedDuration, Timestamp};
 
 use crate::api_server::Resource;
 use crate::cluster::{Cluster, is_deleting, uid};
@@ -15,6 +16,9 @@ use crate::world::World;
 
 /// How old an instance without a NodeClaim may get before it counts as leaked.
 const LEAK_GRACE: SignedDuration = SignedDuration::from_secs(150);
+
+/// How long an object that is being deleted may stay once nothing holds it any more.
+const END_GRACE: SignedDuration = SignedDuration::from_mins(10);
 
 /// The tag by which an instance names its NodeClaim.
 const CLAIM_TAG: &str = "karpenter.sh/nodeclaim";
@@ -58,7 +62,7 @@ pub enum Violation {
         /// The node.
         node: String,
     },
-    /// I14: an object has waited for its deletion when everything had settled.
+    /// I14: an object waits for its deletion when everything has settled, or for longer than it may take.
     StuckDeletion {
         /// Kind and name.
         object: String,
@@ -112,9 +116,19 @@ impl World {
         violations.extend(leaks(&cluster, SignedDuration::ZERO));
         violations.extend(nodes_without_instance(&cluster));
         violations.extend(alive_without_node(&cluster));
-        violations.extend(stuck(&cluster));
+        violations.extend(deleting(&cluster).into_iter().map(Deleting::stuck));
         violations.sort();
         violations.dedup();
+        violations
+    }
+
+    /// Violations that can be told in the middle of things: what is on its way may take the time that it may take.
+    pub fn check_midway(&self) -> Vec<Violation> {
+        let mut violations = self.check_always();
+        let cluster = self.cluster();
+        let overdue = deleting(&cluster).into_iter();
+        let overdue = overdue.filter(|it| it.is_overdue(cluster.clock.now()));
+        violations.extend(overdue.map(Deleting::stuck));
         violations
     }
 }
@@ -240,20 +254,58 @@ fn alive_without_node(cluster: &Cluster) -> Vec<Violation> {
         .collect()
 }
 
-fn stuck(cluster: &Cluster) -> Vec<Violation> {
-    let claims = cluster
-        .table(&Resource::NODE_CLAIMS)
-        .map(|(_, claim)| ("NodeClaim", claim));
-    let nodes = cluster.nodes.values().map(|node| ("Node", &node.object));
-    let stuck = claims
-        .chain(nodes)
-        .filter(|(_, object)| is_deleting(object) && !uid(object).is_empty());
-    stuck
-        .map(|(kind, object)| Violation::StuckDeletion {
-            object: format!(
-                "{kind} {}",
-                object["metadata"]["name"].as_str().unwrap_or_default()
-            ),
-        })
-        .collect()
+/// A NodeClaim or Node that is being deleted.
+struct Deleting {
+    object: String,
+    since: Timestamp,
+    /// Until when pods may hold it; without one, until the last has left.
+    deadline: Option<Timestamp>,
+    /// Pods are on the node that no DaemonSet brings back.
+    is_draining: bool,
+}
+
+impl Deleting {
+    fn is_overdue(&self, now: Timestamp) -> bool {
+        let is_held = match self.deadline {
+            Some(deadline) => now < deadline + END_GRACE,
+            None => self.is_draining,
+        };
+        !is_held && now.duration_since(self.since) > END_GRACE
+    }
+
+    fn stuck(self) -> Violation {
+        Violation::StuckDeletion {
+            object: self.object,
+        }
+    }
+}
+
+fn deleting(cluster: &Cluster) -> Vec<Deleting> {
+    let time = |text: &serde_json::Value| text.as_str()?.parse::<Timestamp>().ok();
+    let claims = || cluster.table(&Resource::NODE_CLAIMS).map(|it| it.1);
+    let deadline = |claim: &serde_json::Value| {
+        time(&claim["metadata"]["annotations"][labels::NODECLAIM_TERMINATION_TIMESTAMP_ANNOTATION])
+    };
+    let deadlines: BTreeMap<&str, Option<Timestamp>> = claims()
+        .filter_map(|claim| Some((claim["status"]["nodeName"].as_str()?, deadline(claim))))
+        .collect();
+    let told = |kind: &str, object: &serde_json::Value, node: &str| {
+        let name = object["metadata"]["name"].as_str().unwrap_or_default();
+        let pods = cluster.nodes.get(node).into_iter().flat_map(|it| &it.pods);
+        let mut pods = pods.filter_map(|key| cluster.pods.get(key));
+        Deleting {
+            object: format!("{kind} {name}"),
+            since: time(&object["metadata"]["deletionTimestamp"]).unwrap_or(Timestamp::MIN),
+            deadline: deadlines.get(node).copied().flatten(),
+            is_draining: pods.any(|pod| pod.owner.as_ref().is_none_or(|it| it.kind != "DaemonSet")),
+        }
+    };
+    let is_going = |object: &serde_json::Value| is_deleting(object) && !uid(object).is_empty();
+    let going_claims = claims().filter(|it| is_going(it)).map(|claim| {
+        let node = claim["status"]["nodeName"].as_str().unwrap_or_default();
+        told("NodeClaim", claim, node)
+    });
+    let nodes = cluster.nodes.values().filter(|it| is_going(&it.object));
+    let going_nodes = nodes.map(|node| told("Node", &node.object, &node.name));
+    going_claims.chain(going_nodes).collect()
 }

@@ -251,6 +251,66 @@ async fn a_daemon_set_runs_on_every_node_and_its_pods_end_with_the_instance() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_deletion_is_stuck_once_nothing_holds_it_any_more_and_not_before() {
+    let world = world(1);
+    launch(&world, 1, "m5.large", "").await;
+    let deployment = workload("Deployment", "web", &json!({ "replicas": 1 }));
+    world
+        .api()
+        .create(&Resource::DEPLOYMENTS, "default", deployment)
+        .unwrap();
+    settle(&world).await;
+    let nodes = world.api().list(&Resource::NODES, &Selection::default());
+    let node = nodes[0]["metadata"]["name"].as_str().unwrap();
+    let held = json!({"metadata": {"finalizers": ["example.com/held"]}});
+    world
+        .api()
+        .patch_merge(&Resource::NODES, "", node, held)
+        .unwrap();
+    world
+        .api()
+        .delete(&Resource::NODES, "", node, &DeleteOptions::default())
+        .unwrap();
+    sleep(Duration::from_secs(1)).await;
+    let stuck = sim::Violation::StuckDeletion {
+        object: format!("Node {node}"),
+    };
+    assert!(world.check_settled().contains(&stuck));
+    sleep(Duration::from_mins(20)).await;
+    assert!(!world.check_midway().contains(&stuck), "it drains");
+    let none = json!({"spec": {"replicas": 0}});
+    world
+        .api()
+        .patch_merge(&Resource::DEPLOYMENTS, "default", "web", none)
+        .unwrap();
+    settle(&world).await;
+    assert!(world.check_midway().contains(&stuck));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_deletion_under_way_is_not_stuck() {
+    let world = world(1);
+    launch(&world, 1, "m5.large", "").await;
+    settle(&world).await;
+    let nodes = world.api().list(&Resource::NODES, &Selection::default());
+    let node = nodes[0]["metadata"]["name"].as_str().unwrap();
+    let held = json!({"metadata": {"finalizers": ["example.com/held"]}});
+    world
+        .api()
+        .patch_merge(&Resource::NODES, "", node, held)
+        .unwrap();
+    world
+        .api()
+        .delete(&Resource::NODES, "", node, &DeleteOptions::default())
+        .unwrap();
+    let is_stuck = |it: &sim::Violation| matches!(it, sim::Violation::StuckDeletion { .. });
+    sleep(Duration::from_mins(9)).await;
+    assert!(!world.check_midway().iter().any(is_stuck));
+    sleep(Duration::from_mins(2)).await;
+    assert!(world.check_midway().iter().any(is_stuck));
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_stateful_sets_volumes_keep_its_pods_in_their_zone() {
     let world = world(1);
     let claims = json!([{

@@ -114,10 +114,19 @@ impl<'a> Watcher<'a> {
     }
 
     /// The end of a run.
-    pub(crate) fn summary(&self, wall: Duration, mut problems: Vec<String>) -> Summary {
+    pub(crate) fn summary(
+        &self,
+        ended: Ended,
+        wall: Duration,
+        mut problems: Vec<String>,
+    ) -> Summary {
         let frame = self.frame();
         let statistics = self.world.statistics();
-        problems.extend(self.world.check_settled().iter().map(ToString::to_string));
+        let violations = match ended {
+            Ended::Settled => self.world.check_settled(),
+            Ended::TimeUp | Ended::Interrupted | Ended::NeverSettled => self.world.check_midway(),
+        };
+        problems.extend(violations.iter().map(ToString::to_string));
         Summary {
             pods: PodCounts::of(&frame),
             price_per_hour: frame.price_per_hour(),
