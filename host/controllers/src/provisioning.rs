@@ -23,7 +23,7 @@ use scheduling::{Interrupt, Prepared, Solution, TableCache, solve_prepared};
 use state::Snapshot;
 use state::ledger::{OutcomeId, PoolOutcome};
 use state::provisioning::{
-    IgnoredReason, PoolTypes, problem_for_provisioning, provisionable_pools,
+    IgnoredReason, PoolTypes, awaits_command, problem_for_provisioning, provisionable_pools,
 };
 use tokio::time::Instant;
 use tracing::{debug, error};
@@ -214,10 +214,14 @@ fn decide(
         };
     }
     let prepared = Prepared::new(&input.problem, rank, tables);
-    let solution = Solution {
+    let mut solution = Solution {
         uses: prepared.uses().to_vec(),
         ..solve_prepared(&input.problem, &prepared, interrupt)
     };
+    let awaits_command = |pod: &PodKey| awaits_command(&observed.snapshot, pod);
+    solution
+        .claims
+        .retain(|claim| claim.pods.is_empty() || !claim.pods.iter().all(awaits_command));
     Decided {
         solution,
         ignored: input.ignored,

@@ -26,10 +26,14 @@ use crate::stack::{self, Stack, StackConfig};
 /// The demo's API server carries this in its version.
 const SIMULATED_MARK: &str = "+mortise";
 
+/// Computations at one time; many launches ask for a ranking at once, and each thread keeps memory for itself.
+const BLOCKING_THREADS_MAX: usize = 4;
+
 pub(crate) fn run(arguments: &ControllerArguments) -> anyhow::Result<ExitCode> {
     crate::logging::start(&arguments.options.log_level)?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
+        .max_blocking_threads(BLOCKING_THREADS_MAX)
         .enable_all()
         .build()?;
     runtime.block_on(Box::pin(control(arguments)))?;

@@ -296,6 +296,14 @@ fn moving_pods(snapshot: &Snapshot, now: Timestamp) -> Vec<Arc<Pod>> {
         .collect()
 }
 
+/// Whether a pod runs on a node that a command has marked and not deleted yet. What comes in the place of such a node is
+/// the command's to bring: were it lost, the command would give up and the node would stay.
+pub fn awaits_command(snapshot: &Snapshot, pod: &PodKey) -> bool {
+    let node_name = snapshot.pod(pod).and_then(|it| it.node_name.as_deref());
+    let node = node_name.and_then(|name| snapshot.node(name));
+    node.is_some_and(|it| it.is_marked_for_deletion() && !it.is_deleted())
+}
+
 /// Pods of a node that would move if it went now: protected ones and those whose PodDisruptionBudget
 /// can never allow it stay until they end by themselves.
 pub fn currently_reschedulable(

@@ -303,6 +303,13 @@ impl Orchestration {
         self.shell.overlays.mark(&mut object, &replacement.pool);
         let reason = command.reason().to_string().to_lowercase();
         let created = self.shell.create_claim(&object, &reason).await?;
+        // Else whoever looks at the pods next plans anew for nodes that were chosen for an exact fit.
+        self.shell
+            .tell(Event::Placed {
+                name: created.name_any(),
+                pods: replacement.pods.clone(),
+            })
+            .ok();
         self.shell
             .pod_ledger()
             .claim_for(&created.name_any(), replacement.pods.clone());

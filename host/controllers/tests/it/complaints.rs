@@ -59,6 +59,37 @@ async fn a_consolidation_without_capacity_is_not_tried_again_and_again() {
     assert_eq!(world.bound_pods(), 1);
 }
 
+/// Claims that were opened for pods, and not in place of a node.
+fn opened(world: &World) -> usize {
+    let ledger = world.ledger.lock().unwrap();
+    let opened = ledger.entries().map(|it| match &it.record {
+        Record::ProvisioningRound(it) => it.claims.len(),
+        _ => 0,
+    });
+    opened.sum()
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_command_failed_to_launch_is_not_launched_for_its_pods_either() {
+    let mut world = World::new();
+    world.pass(5).await;
+    world.keep(2, "3");
+    world.settle(90).await;
+    assert_eq!((world.cloud.running(), opened(&world)), (1, 1));
+    let types = ["t.small", "t.medium", "t.large"].map(str::to_owned);
+    world.cloud.with(|it| it.dry.extend(types));
+    world.change_pool(json!({"spec": {"template": {"metadata": {"labels": {"team": "a"}}}}}));
+    world.settle(20 * 60).await;
+    let node = world.names(&Resource::NODES)[0].clone();
+    world.tells("node", &node, &["command-failed"]);
+    assert_eq!(opened(&world), 1, "the pods have run all the time");
+    assert_eq!(world.bound_pods(), 2);
+    world.cloud.with(|it| it.dry.clear());
+    world.settle(5 * 60).await;
+    assert!(!world.names(&Resource::NODES).contains(&node));
+    assert_eq!((world.cloud.running(), world.bound_pods()), (1, 2));
+}
+
 #[tokio::test(start_paused = true)]
 async fn protection_that_came_late_is_named_as_what_saved_the_node() {
     let mut world = World::new();
