@@ -2,7 +2,7 @@
 //!
 //! Replaces the first-fit of Karpenter's `scheduling/scheduler.go`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
@@ -57,13 +57,20 @@ impl Solver<'_> {
         }
         // What was not planned, node by node: limits and reservations may change with every one.
         for item in order.iter().copied() {
+            // Pools whose best node could not be opened after all are left to others.
+            let mut closed: BTreeSet<usize> = BTreeSet::new();
             while left.remaining[item] > 0 && !interrupt.is_tripped() {
-                let ground = self.ground(&items, &order);
+                let mut ground = self.ground(&items, &order);
+                for pool in &closed {
+                    ground.buyable[*pool] = Some(BitSet::empty(self.pools[*pool].rows.len()));
+                }
                 let next = Planner::new(&ground, &board).next(&mut left, item);
                 let Some(choice) = next else {
                     break;
                 };
-                if !self.open(&choice, &items, (&board, &mut left), &mut batches) {
+                if !self.open(&choice, &items, (&board, &mut left), &mut batches)
+                    && !closed.insert(choice.pool)
+                {
                     break;
                 }
             }

@@ -58,16 +58,7 @@ impl Solver<'_> {
                     pins: pins.clone(),
                     members: Vec::new(),
                 };
-                let unopened: Vec<_> = self.pools.iter().map(PoolTable::left).collect();
-                if !self.open_empty(&one) {
-                    break;
-                }
-                self.place_settled(&mut pending, settled, f64::INFINITY);
-                if self.claims.last().is_some_and(|c| c.members.is_empty()) {
-                    self.claims.pop();
-                    for (pool, left) in self.pools.iter_mut().zip(unopened) {
-                        pool.restore(left);
-                    }
+                if !self.open_in_turn(&one, &mut pending, settled) {
                     break;
                 }
             }
@@ -86,28 +77,45 @@ impl Solver<'_> {
         failed
     }
 
-    /// Opens a claim without pods for a batch, in the first pool that suits.
-    fn open_empty(&mut self, batch: &Batch) -> bool {
+    /// Opens a claim in the first pool whose new claim takes a pod: what limits leave may be too little for `minValues`,
+    /// which shows only then.
+    fn open_in_turn(&mut self, batch: &Batch, pending: &mut Pending, settled: Settled<'_>) -> bool {
         for pool in 0..self.pools.len() {
-            if self.pools[pool].is_out_of_nodes() {
+            let unopened: Vec<_> = self.pools.iter().map(PoolTable::left).collect();
+            if !self.open_empty(pool, batch) {
                 continue;
             }
-            let Some(mut rows) = self.rows_for(pool, batch) else {
-                continue;
-            };
-            self.retain_buyable(pool, &mut rows);
-            let template = self.pools[pool].template;
-            let set = self.vocabulary.merge(template, batch.set);
-            let (Some(row), Some(set)) = (rows.first(), set) else {
-                continue;
-            };
-            if !self.keeps_min_values(pool, &rows) {
-                continue;
+            self.place_settled(pending, settled, f64::INFINITY);
+            if self.claims.last().is_some_and(|it| !it.members.is_empty()) {
+                return true;
             }
-            self.open_claim(pool, row, set, rows);
-            return true;
+            self.claims.pop();
+            for (pool, left) in self.pools.iter_mut().zip(unopened) {
+                pool.restore(left);
+            }
         }
         false
+    }
+
+    /// Opens a claim without pods for a batch, where the pool suits.
+    fn open_empty(&mut self, pool: usize, batch: &Batch) -> bool {
+        if self.pools[pool].is_out_of_nodes() {
+            return false;
+        }
+        let Some(mut rows) = self.rows_for(pool, batch) else {
+            return false;
+        };
+        self.retain_buyable(pool, &mut rows);
+        let template = self.pools[pool].template;
+        let set = self.vocabulary.merge(template, batch.set);
+        let (Some(row), Some(set)) = (rows.first(), set) else {
+            return false;
+        };
+        if !self.keeps_min_values(pool, &rows) {
+            return false;
+        }
+        self.open_claim(pool, row, set, rows);
+        true
     }
 
     fn open_claim(&mut self, pool: usize, row: usize, set: usize, mut rows: BitSet) {

@@ -104,6 +104,25 @@ fn no_node_is_planned_that_limits_leave_too_few_types() {
     assert_sound(&types, vec![varied, one_zone], vec![spread_out, counted]);
 }
 
+/// The heavier pool could open no node within its limits, and the lighter one was never asked.
+#[test]
+fn a_pool_that_can_open_no_node_leaves_its_pods_to_the_next() {
+    let alone = Service {
+        replicas: 1,
+        size: (0, 0),
+        app: 0,
+        ..PLAIN
+    };
+    let varied = PoolSpec {
+        weight: 2,
+        limits: 1,
+        min_values: 1,
+        ..plain_pool()
+    };
+    let types = [0, 3, 3, 0, 4].map(|cpu| [cpu, 0, 0, 0, 0, 0, 0]);
+    assert_sound(&types, vec![varied, plain_pool()], vec![alone]);
+}
+
 fn services_drawn_to_three_zones() -> Vec<Service> {
     let service = |replicas, size, app| Service {
         replicas,
