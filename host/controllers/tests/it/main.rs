@@ -5,6 +5,7 @@
     reason = "the helpers of tests may panic as tests do"
 )]
 
+mod clock_jumps;
 mod cloud;
 mod complaints;
 mod ends_of_nodes;
@@ -13,6 +14,7 @@ mod interruption;
 mod invariants;
 mod invariants_broken;
 mod life_of_a_node;
+mod overlays_and_buffers;
 mod policies;
 mod process;
 mod reboots;

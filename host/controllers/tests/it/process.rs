@@ -8,6 +8,7 @@ use std::task::{Context, Poll};
 
 use controllers::SharedLedger;
 use http::{Method, Request, Response};
+use jiff::SignedDuration;
 use kube::client::Body;
 use sim::SimulatedClock;
 use sim::api_server::{ApiServer, ResponseBody};
@@ -20,6 +21,8 @@ struct State {
     writes: usize,
     dies_at: Option<usize>,
     is_dead: bool,
+    /// How far the clock of its machine is off.
+    clock_off_by: SignedDuration,
 }
 
 /// Counts the writes of one process after another.
@@ -33,6 +36,15 @@ impl Process {
     pub(crate) fn dies_at(&self, write: Option<usize>) {
         let mut state = self.state.lock().unwrap();
         (state.writes, state.dies_at) = (0, write);
+    }
+
+    /// Sets the clock of its machine.
+    pub(crate) fn sets_clock(&self, off_by: SignedDuration) {
+        self.state.lock().unwrap().clock_off_by = off_by;
+    }
+
+    pub(crate) fn clock_off_by(&self) -> SignedDuration {
+        self.state.lock().unwrap().clock_off_by
     }
 
     pub(crate) fn writes(&self) -> usize {

@@ -25,11 +25,11 @@ const READY_SECONDS: i64 = 30;
 /// How many pods are kept running, and what each asks for.
 type Kept = Arc<Mutex<(usize, String)>>;
 
-struct WallClock(SimulatedClock);
+struct WallClock(SimulatedClock, Process);
 
 impl Clock for WallClock {
     fn now(&self) -> Timestamp {
-        self.0.now()
+        self.0.now() + self.1.clock_off_by()
     }
 }
 
@@ -353,7 +353,7 @@ fn start(
             consolidation: Arc::new(DefaultConsolidation),
             budgets: Arc::new(DeclaredBudgets),
         },
-        clock: Arc::new(WallClock(cloud.clock)),
+        clock: Arc::new(WallClock(cloud.clock, door.process.clone())),
         settings: settings.clone(),
         ledger: Arc::clone(ledger),
         metrics: Arc::clone(&metrics),

@@ -1,0 +1,260 @@
+//! NodeOverlays and CapacityBuffers through the controllers: what they change about launches, and what their status says.
+
+use serde_json::{Value, json};
+use sim::api_server::Resource;
+
+use crate::world::World;
+
+const OVERLAYS: Resource = Resource::fixed("karpenter.sh", "nodeoverlays");
+const BUFFERS: Resource = Resource::fixed("autoscaling.x-k8s.io", "capacitybuffers");
+
+fn with_gates() -> World {
+    World::with_settings(|settings| {
+        settings.feature_gates.node_overlay = true;
+        settings.feature_gates.capacity_buffer = true;
+    })
+}
+
+fn overlay(name: &str, spec: &Value) -> Value {
+    json!({"apiVersion": "karpenter.sh/v1alpha1", "kind": "NodeOverlay", "metadata": {"name": name}, "spec": spec})
+}
+
+/// An overlay of a type's price.
+fn price(name: &str, instance_type: &str, spec: Value) -> Value {
+    let of_type = json!([{"key": "node.kubernetes.io/instance-type", "operator": "In", "values": [instance_type]}]);
+    let mut spec = spec;
+    spec["requirements"] = of_type;
+    overlay(name, &spec)
+}
+
+fn apply(world: &World, object: Value) {
+    world.api.create(&OVERLAYS, "", object).unwrap();
+}
+
+/// Types of the running nodes.
+fn types(world: &World) -> Vec<String> {
+    let nodes = world.list(&Resource::NODES);
+    let of_node = |node: &std::sync::Arc<Value>| {
+        let labels = &node["metadata"]["labels"];
+        labels["node.kubernetes.io/instance-type"]
+            .as_str()
+            .unwrap()
+            .to_owned()
+    };
+    nodes.iter().map(of_node).collect()
+}
+
+/// Status and reason of a condition.
+fn told(
+    world: &World,
+    (resource, namespace, name): (&Resource, &str, &str),
+    kind: &str,
+) -> Option<(String, String)> {
+    let object = world.api.get(resource, namespace, name).ok()?;
+    let conditions = object["status"]["conditions"].as_array()?.clone();
+    let found = conditions.iter().find(|it| it["type"] == kind)?;
+    let word = |field: &str| found[field].as_str().unwrap_or_default().to_owned();
+    Some((word("status"), word("reason")))
+}
+
+fn is(status: &str, reason: &str) -> (String, String) {
+    (status.to_owned(), reason.to_owned())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_price_of_an_overlay_decides_what_is_launched() {
+    let plain = World::new();
+    plain.create_pod("a", "500m", &json!({}));
+    plain.until("a node", 90, |it| it.bound_pods() == 1).await;
+    assert_eq!(types(&plain), ["t.small"]);
+
+    let world = with_gates();
+    apply(&world, price("cheap", "t.large", json!({"price": "0.001"})));
+    world.pass(3).await;
+    let verdict = told(&world, (&OVERLAYS, "", "cheap"), "ValidationSucceeded");
+    assert_eq!(verdict, Some(is("True", "ValidationSucceeded")));
+    world.create_pod("a", "500m", &json!({}));
+    world.until("a node", 90, |it| it.bound_pods() == 1).await;
+    assert_eq!(types(&world), ["t.large"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_overlay_that_is_deleted_counts_no_more() {
+    let world = with_gates();
+    apply(&world, price("cheap", "t.large", json!({"price": "0.001"})));
+    world.pass(3).await;
+    world.delete(&OVERLAYS, "cheap");
+    world.pass(3).await;
+    world.create_pod("a", "500m", &json!({}));
+    world.until("a node", 90, |it| it.bound_pods() == 1).await;
+    assert_eq!(types(&world), ["t.small"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_the_gate_an_overlay_is_left_alone() {
+    let world = World::new();
+    apply(&world, price("cheap", "t.large", json!({"price": "0.001"})));
+    world.pass(3).await;
+    let verdict = told(&world, (&OVERLAYS, "", "cheap"), "ValidationSucceeded");
+    assert_eq!(verdict, None);
+    world.create_pod("a", "500m", &json!({}));
+    world.until("a node", 90, |it| it.bound_pods() == 1).await;
+    assert_eq!(types(&world), ["t.small"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn of_two_overlays_that_change_the_same_neither_counts_and_the_status_says_so() {
+    let world = with_gates();
+    apply(&world, price("one", "t.large", json!({"price": "0.001"})));
+    apply(&world, price("two", "t.large", json!({"price": "0.002"})));
+    world.pass(3).await;
+    let verdict = |name: &str| told(&world, (&OVERLAYS, "", name), "ValidationSucceeded");
+    let of_both = [verdict("one"), verdict("two")];
+    assert!(
+        of_both.contains(&Some(is("False", "Conflict"))),
+        "{of_both:?}"
+    );
+    world.delete(&OVERLAYS, "two");
+    world.pass(3).await;
+    assert_eq!(verdict("one"), Some(is("True", "ValidationSucceeded")));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_capacity_of_an_overlay_brings_nodes_for_pods_that_ask_for_it() {
+    let world = with_gates();
+    let asks = json!({"spec": {"containers": [{"name": "c", "image": "i", "resources": {
+        "requests": {"cpu": "500m", "example.com/fuse": "1"}, "limits": {"example.com/fuse": "1"}}}]}});
+    world.create_pod("a", "500m", &asks);
+    world.pass(30).await;
+    assert_eq!(world.cloud.with(|it| it.launches), 0, "nothing has any");
+    apply(
+        &world,
+        price(
+            "fuse",
+            "t.medium",
+            json!({"capacity": {"example.com/fuse": "4"}}),
+        ),
+    );
+    world
+        .until("a launch", 60, |it| it.cloud.with(|it| it.launches) == 1)
+        .await;
+    let claims = world.list(&Resource::NODE_CLAIMS);
+    let requirements = claims[0]["spec"]["requirements"].as_array().unwrap();
+    let mut of_type = requirements.iter();
+    let of_type = of_type.find(|it| it["key"] == "node.kubernetes.io/instance-type");
+    assert_eq!(of_type.unwrap()["values"], json!(["t.medium"]));
+}
+
+fn template(world: &World, name: &str, cpu: &str) {
+    let template = json!({
+        "apiVersion": "v1", "kind": "PodTemplate", "metadata": {"name": name, "namespace": "default"},
+        "template": {
+            "metadata": {"labels": {"app": "web"}},
+            "spec": {"containers": [{"name": "c", "image": "i", "resources": {"requests": {"cpu": cpu}}}]},
+        },
+    });
+    let templates = Resource::POD_TEMPLATES;
+    world.api.create(&templates, "default", template).unwrap();
+}
+
+fn buffer(world: &World, spec: &Value) {
+    let buffer = json!({
+        "apiVersion": "autoscaling.x-k8s.io/v1beta1", "kind": "CapacityBuffer",
+        "metadata": {"name": "spare", "namespace": "default"}, "spec": spec,
+    });
+    world.api.create(&BUFFERS, "default", buffer).unwrap();
+}
+
+const SPARE: (&Resource, &str, &str) = (&BUFFERS, "default", "spare");
+
+#[tokio::test(start_paused = true)]
+async fn a_buffer_has_its_node_before_any_pod_and_a_pod_takes_the_room() {
+    let world = with_gates();
+    template(&world, "t", "1500m");
+    buffer(
+        &world,
+        &json!({"podTemplateRef": {"name": "t"}, "replicas": 1}),
+    );
+    world
+        .until("a launch", 60, |it| it.cloud.with(|it| it.launches) == 1)
+        .await;
+    assert_eq!(
+        told(&world, SPARE, "ReadyForProvisioning"),
+        Some(is("True", "Resolved"))
+    );
+    let fits = Some(is("True", "FitsExistingCapacity"));
+    world
+        .until("room", 120, |it| told(it, SPARE, "Provisioning") == fits)
+        .await;
+    assert!(
+        world.names(&Resource::PODS).is_empty(),
+        "its pods are virtual"
+    );
+    world.pass(120).await;
+    assert_eq!(world.cloud.running(), 1, "the node is not empty");
+
+    world.create_pod("a", "1500m", &json!({}));
+    let waited = world.until("the pod", 20, |it| it.bound_pods() == 1).await;
+    assert!(waited < 5, "the room was there: {waited} s");
+    world
+        .until("a launch", 60, |it| it.cloud.with(|it| it.launches) == 2)
+        .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_buffer_that_is_deleted_lets_its_node_go() {
+    let world = with_gates();
+    template(&world, "t", "1500m");
+    buffer(
+        &world,
+        &json!({"podTemplateRef": {"name": "t"}, "replicas": 1}),
+    );
+    let fits = Some(is("True", "FitsExistingCapacity"));
+    world
+        .until("room", 120, |it| told(it, SPARE, "Provisioning") == fits)
+        .await;
+    let options = sim::api_server::DeleteOptions::default();
+    world
+        .api
+        .delete(&BUFFERS, "default", "spare", &options)
+        .unwrap();
+    world
+        .until("no node", 300, |it| it.cloud.running() == 0)
+        .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_buffer_without_its_template_says_so_and_buys_nothing() {
+    let world = with_gates();
+    buffer(
+        &world,
+        &json!({"podTemplateRef": {"name": "gone"}, "replicas": 1}),
+    );
+    world.pass(60).await;
+    let ready = told(&world, SPARE, "ReadyForProvisioning");
+    assert_eq!(ready.unwrap().0, "False");
+    let room = told(&world, SPARE, "Provisioning");
+    assert!(room.is_none_or(|it| it.0 == "False"));
+    assert_eq!(world.cloud.with(|it| it.launches), 0);
+    template(&world, "gone", "1500m");
+    world
+        .until("a launch", 90, |it| it.cloud.with(|it| it.launches) == 1)
+        .await;
+    assert_eq!(
+        told(&world, SPARE, "ReadyForProvisioning"),
+        Some(is("True", "Resolved"))
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_the_gate_a_buffer_is_left_alone() {
+    let world = World::new();
+    template(&world, "t", "1500m");
+    buffer(
+        &world,
+        &json!({"podTemplateRef": {"name": "t"}, "replicas": 1}),
+    );
+    world.pass(60).await;
+    assert_eq!(world.cloud.with(|it| it.launches), 0);
+    assert_eq!(told(&world, SPARE, "ReadyForProvisioning"), None);
+}
