@@ -5,63 +5,22 @@ pub mod served;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
-use std::sync::OnceLock;
 
 use serde_json::Value;
 
 /// The root of the workspace. Cargo runs a test in its package's folder; the path known when it was compiled may be
 /// that of another clone with the same target folder.
 pub fn workspace_root() -> PathBuf {
-    Path::new("..").canonicalize().unwrap_or_default()
+    Path::new("../..").canonicalize().unwrap_or_default()
 }
 
-/// The `mortise` binary, built once in the profile of the tests.
-pub fn mortise() -> &'static Path {
-    static BINARY: OnceLock<PathBuf> = OnceLock::new();
-    BINARY.get_or_init(|| {
-        // One that is installed may be tested too.
-        if let Some(installed) = std::env::var_os("MORTISE_BINARY") {
-            return PathBuf::from(installed);
-        }
-        let is_release = !cfg!(debug_assertions);
-        let mut build = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-        build.args([
-            "build",
-            "--quiet",
-            "--package",
-            "operator",
-            "--bin",
-            "mortise",
-        ]);
-        if is_release {
-            build.arg("--release");
-        }
-        // Variables of the test's own package would make build scripts run again, and all that hangs on them.
-        for (name, _) in std::env::vars_os() {
-            let text = name.to_string_lossy();
-            let is_setting = text.starts_with("CARGO_TARGET") || text.starts_with("CARGO_HOME");
-            if text.starts_with("CARGO_") && !is_setting {
-                build.env_remove(&name);
-            }
-        }
-        let status = build.current_dir(workspace_root()).status();
-        assert!(
-            status.is_ok_and(|status| status.success()),
-            "the binary does not build"
-        );
-        target_folder()
-            .join(if is_release { "release" } else { "debug" })
-            .join("mortise")
-    })
-}
-
-/// Where cargo puts what it builds: two folders above the running test, which is in `deps`.
-fn target_folder() -> PathBuf {
-    let test = std::env::current_exe().unwrap_or_default();
-    test.ancestors()
-        .nth(3)
-        .map(Path::to_owned)
-        .unwrap_or_default()
+/// The `mortise` binary that cargo built for these tests, or the one that `MORTISE_BINARY` names.
+pub fn mortise() -> PathBuf {
+    let mut names = ["MORTISE_BINARY", "CARGO_BIN_EXE_mortise"].into_iter();
+    names.find_map(std::env::var_os).map_or_else(
+        || panic!("no binary: run these tests by `cargo test`, or set MORTISE_BINARY"),
+        PathBuf::from,
+    )
 }
 
 /// Runs the binary to its end.
