@@ -16,6 +16,8 @@ use state::ledger::{CommandStep, Record};
 
 use crate::cloud::Cloud;
 
+pub(crate) const BUFFERS: Resource = Resource::fixed("autoscaling.x-k8s.io", "capacitybuffers");
+
 /// An instance without a claim must be gone by then.
 const LEAK_GRACE: SignedDuration = SignedDuration::from_secs(150);
 /// A claim whose node holds nothing any more must be gone by then.
@@ -34,6 +36,8 @@ pub(crate) struct Judge {
     orphans: BTreeMap<String, Timestamp>,
     pods: BTreeSet<String>,
     ended: usize,
+    /// Most replicas that each CapacityBuffer ever wanted, by uid.
+    buffered: BTreeMap<String, u64>,
     writes: BTreeMap<String, VecDeque<Timestamp>>,
 }
 
@@ -259,7 +263,7 @@ impl Judge {
         found
     }
 
-    /// I10, I11: every launch has its pod, its replacement, its replica, or an earlier claim that ended.
+    /// I10, I11: every launch has its pod, real or of a buffer, its replacement, its replica, or an earlier claim that ended.
     fn launches(&mut self, truth: &Truth<'_>, cloud: &Cloud, ledger: &SharedLedger) -> Vec<String> {
         let uid = |it: &Arc<Value>| it["metadata"]["uid"].as_str().unwrap().to_owned();
         self.pods.extend(truth.pods.iter().map(uid));
@@ -278,7 +282,14 @@ impl Judge {
         let replacements: usize = started(ledger).map(|it| it.1.len()).sum();
         let going = truth.claims.iter().filter(|it| is_going(it)).count();
         let reasons = self.pods.len() + self.ended + going + replacements;
-        let reasons = reasons + usize::try_from(replicas).unwrap();
+        let everything = Selection::everything();
+        for buffer in truth.api.list(&BUFFERS, &everything) {
+            let wanted = buffer["spec"]["replicas"].as_u64().unwrap_or_default();
+            let most = self.buffered.entry(uid(&buffer)).or_default();
+            *most = wanted.max(*most);
+        }
+        let wanted = replicas + self.buffered.values().sum::<u64>();
+        let reasons = reasons + usize::try_from(wanted).unwrap();
         let launches = cloud.with(|it| it.launches);
         let is_over = launches > reasons;
         let told = format!("I11: {launches} launches for {reasons} reasons");

@@ -3,10 +3,10 @@
 use serde_json::{Value, json};
 use sim::api_server::Resource;
 
+use crate::invariants::BUFFERS;
 use crate::world::World;
 
 const OVERLAYS: Resource = Resource::fixed("karpenter.sh", "nodeoverlays");
-const BUFFERS: Resource = Resource::fixed("autoscaling.x-k8s.io", "capacitybuffers");
 
 fn with_gates() -> World {
     World::with_settings(|settings| {
