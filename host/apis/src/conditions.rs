@@ -248,7 +248,8 @@ impl ConditionEditor<'_> {
         let root = self.set.root;
         self.conditions
             .sort_by_key(|other| (other.type_ == root, other.last_transition_time.0));
-        if condition_type != root {
+        // One that sums nothing up stands for itself.
+        if condition_type != root && !self.set.dependents.is_empty() {
             self.recompute_root();
         }
         true
