@@ -98,9 +98,8 @@ impl History {
     /// What part of the cost of what goes a move must save where several nodes come: twice as much each time that its
     /// nodes came by such moves themselves, so that a row of moves ends.
     pub fn share_to_save(&self, claims: &[&str], now: Timestamp) -> f64 {
-        let origins = claims.iter().filter_map(|claim| self.origins.get(*claim));
-        let recent = origins.filter(|it| now.duration_since(it.at).as_secs() <= GUARD_SECONDS);
-        let moves = recent.map(|it| it.moves).max().unwrap_or(0);
+        let moves = self.recent_origins(claims, now).map(|it| it.moves);
+        let moves = moves.max().unwrap_or(0);
         (0..moves).fold(SAVINGS_SHARE_MIN, |share, _| share * 2.0)
     }
 
@@ -114,10 +113,7 @@ impl History {
         if proposal.savings_per_hour() >= proposal.cost_before_per_hour * PROGRESS_SHARE {
             return None;
         }
-        let origins = claims.iter().filter_map(|claim| self.origins.get(*claim));
-        let origins: Vec<&Origin> = origins
-            .filter(|it| now.duration_since(it.at).as_secs() <= GUARD_SECONDS)
-            .collect();
+        let origins: Vec<&Origin> = self.recent_origins(claims, now).collect();
         let comes = proposal.replacements.iter().map(|it| &it.best);
         comes
             .filter(|best| {
@@ -126,6 +122,15 @@ impl History {
             })
             .map(|best| best.instance_type.as_str())
             .next()
+    }
+
+    fn recent_origins<'b>(
+        &'b self,
+        claims: &'b [&str],
+        now: Timestamp,
+    ) -> impl Iterator<Item = &'b Origin> {
+        let origins = claims.iter().filter_map(|claim| self.origins.get(*claim));
+        origins.filter(move |it| now.duration_since(it.at).as_secs() <= GUARD_SECONDS)
     }
 
     /// The command about the claim was given up.

@@ -134,7 +134,7 @@ impl<'a> Scan<'a> {
         let best = multi_node_consolidation::best(runs.into_iter().flatten().collect());
         let best = best.map(|it| self.cheapened(it));
         if best.is_none() {
-            self.exchange = self.exchanged(&rows, method);
+            self.exchange = self.exchanged(&wasteful, method);
         }
         if best.is_some() || self.exchange.is_some() || self.interrupt.is_tripped() {
             self.must_look_again(method);
@@ -168,10 +168,9 @@ impl<'a> Scan<'a> {
         Some(self.command(proposal, verdict))
     }
 
-    /// The most wasteful nodes for a cheaper set of new ones.
+    /// The first of these nodes, the most wasteful first, for a cheaper set of new ones.
     fn exchanged(&mut self, rows: &[usize], method: Method) -> Option<(Proposal, Verdict)> {
         let bench = self.bench()?;
-        let rows = multi_node_consolidation::by_waste(&self.candidates, rows, &self.floor);
         let sizes = multi_node_consolidation::EXCHANGED;
         let sizes = sizes.into_iter().filter(|size| *size <= rows.len());
         let mut valid = Vec::new();
