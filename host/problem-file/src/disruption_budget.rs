@@ -5,7 +5,6 @@
 use k8s_openapi::api::policy::v1::{PodDisruptionBudget, PodDisruptionBudgetStatus};
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use scheduling::pod::LabelSelector;
-
 use state::snapshot::Snapshot;
 
 /// Fills in how many disruptions the budget allows now, unless somebody said so already.

@@ -24,7 +24,6 @@ use scheduling::instance_type::InstanceType;
 use scheduling::node_overlay::{self, Verdict};
 use scheduling::pod::PodKey;
 use scheduling::problem::{Options, Problem};
-
 use state::cluster::{Cluster, Event};
 use state::ledger::{OutcomeId, PoolOutcome};
 use state::provisioning::{

@@ -14,6 +14,9 @@ use k8s_openapi::api::storage::v1::{CSINode, StorageClass};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta, Time};
 use scheduling::pod::PodKey;
 use serde_json::Value;
+use state::cluster::{Cluster, Event};
+use state::devices::{DeviceKind, DeviceObject, DeviceWorld};
+use state::workloads::Workload;
 
 use crate::World;
 use crate::check;
@@ -21,9 +24,6 @@ use crate::disruption_budget;
 use crate::fault::{Fault, Faults};
 use crate::list::List;
 use crate::typed::{Misread, form_of, typed};
-use state::cluster::{Cluster, Event};
-use state::devices::{DeviceKind, DeviceObject, DeviceWorld};
-use state::workloads::Workload;
 
 /// Conditions of a claim on whose node everything is done.
 const DONE: [&str; 4] = ["Launched", "Registered", "Initialized", "Consolidatable"];

@@ -5,9 +5,9 @@ use rstest::rstest;
 use scheduling::ranking::PriceRank;
 use scheduling::{Interrupt, solve};
 use serde_json::{Value, json};
+use state::pod_disruption_budget::PdbVerdict;
 
 use super::*;
-use state::pod_disruption_budget::PdbVerdict;
 
 fn good() -> Value {
     json!({

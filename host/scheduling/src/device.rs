@@ -285,19 +285,15 @@ impl<'a> Allocator<'a> {
     pub(crate) fn lack(&self, pod: &PodKey) -> String {
         let mut lacks = Vec::new();
         for claim in self.claims_of(pod) {
-            match self.given.get(&claim.key) {
-                None => {}
+            let place = match self.given.get(&claim.key) {
+                None => None,
                 Some(Tie::Anywhere) => continue,
-                Some(Tie::Node(node)) => {
-                    let key = &claim.key;
-                    lacks.push(format!("the devices of claim {key} are on node {node}"));
-                    continue;
-                }
-                Some(Tie::Nodes(nodes)) => {
-                    let key = &claim.key;
-                    lacks.push(format!("the devices of claim {key} are at {nodes}"));
-                    continue;
-                }
+                Some(Tie::Node(node)) => Some(format!("on node {node}")),
+                Some(Tie::Nodes(nodes)) => Some(format!("at {nodes}")),
+            };
+            if let Some(place) = place {
+                lacks.push(format!("the devices of claim {} are {place}", claim.key));
+                continue;
             }
             for request in &claim.requests {
                 let candidates = request.alternatives.iter().flat_map(|it| &it.candidates);

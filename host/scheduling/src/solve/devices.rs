@@ -63,14 +63,7 @@ impl Solver<'_> {
         };
         if !found.asked.is_empty() {
             let asked = self.vocabulary.set(found.asked.clone());
-            let known = std::mem::take(&mut self.groups[pending.group].alternatives);
-            self.groups[pending.group].alternatives = if known.is_empty() {
-                vec![asked]
-            } else {
-                let both = known.into_iter();
-                both.filter_map(|it| self.vocabulary.merge(it, asked))
-                    .collect()
-            };
+            self.groups[pending.group].alternatives = self.with_alternatives(pending.group, asked);
         }
         if let Some(devices) = &mut self.devices {
             devices.take(found);
@@ -98,14 +91,7 @@ impl Solver<'_> {
         let Some(set) = self.vocabulary.merge(view.set, asked) else {
             return false;
         };
-        let alternatives = self.groups[group].alternatives.clone();
-        let mut sets = vec![set];
-        if !alternatives.is_empty() {
-            let both = alternatives.into_iter();
-            sets = both
-                .filter_map(|it| self.vocabulary.merge(set, it))
-                .collect();
-        }
+        let sets = self.with_alternatives(group, set);
         let vocabulary = &self.vocabulary;
         self.pools.iter_mut().any(|table| {
             untolerated(&table.taints, &view.tolerations).is_none()

@@ -81,14 +81,10 @@ impl Solver<'_> {
     /// serve. None when every alternative contradicts the pod.
     fn bases(&mut self, pending: &Pending) -> Vec<SetId> {
         let view = self.view_of(pending.group, pending.view).set;
-        let alternatives = self.groups[pending.group].alternatives.clone();
-        if alternatives.is_empty() {
-            return vec![view];
+        let bases = self.with_alternatives(pending.group, view);
+        if bases.len() < 2 {
+            return bases;
         }
-        let merged = alternatives
-            .iter()
-            .filter_map(|alternative| self.vocabulary.merge(view, *alternative));
-        let bases: Vec<SetId> = merged.collect();
         let is_served = |set: &SetId| {
             let batch = Batch {
                 group: pending.group,
@@ -101,6 +97,18 @@ impl Solver<'_> {
         };
         let served: Vec<SetId> = bases.iter().copied().filter(is_served).collect();
         if served.is_empty() { bases } else { served }
+    }
+
+    /// The requirements with each alternative of the group that agrees with them; as they are where there is none.
+    pub(super) fn with_alternatives(&mut self, group: usize, set: SetId) -> Vec<SetId> {
+        let alternatives = self.groups[group].alternatives.clone();
+        if alternatives.is_empty() {
+            return vec![set];
+        }
+        let merged = alternatives.into_iter();
+        merged
+            .filter_map(|it| self.vocabulary.merge(set, it))
+            .collect()
     }
 
     fn rank_of_stake(&self, pending: &Pending) -> u8 {
