@@ -250,6 +250,18 @@ async fn a_daemon_set_runs_on_every_node_and_its_pods_end_with_the_instance() {
     );
 }
 
+/// Deletes the only node, which a finalizer holds; answers its name.
+fn begin_deleting_the_node(world: &World) -> String {
+    let api = world.api();
+    let nodes = api.list(&Resource::NODES, &Selection::default());
+    let node = nodes[0]["metadata"]["name"].as_str().unwrap();
+    let held = json!({"metadata": {"finalizers": ["example.com/held"]}});
+    api.patch_merge(&Resource::NODES, "", node, held).unwrap();
+    api.delete(&Resource::NODES, "", node, &DeleteOptions::default())
+        .unwrap();
+    node.to_owned()
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_deletion_is_stuck_once_nothing_holds_it_any_more_and_not_before() {
     let world = world(1);
@@ -260,17 +272,7 @@ async fn a_deletion_is_stuck_once_nothing_holds_it_any_more_and_not_before() {
         .create(&Resource::DEPLOYMENTS, "default", deployment)
         .unwrap();
     settle(&world).await;
-    let nodes = world.api().list(&Resource::NODES, &Selection::default());
-    let node = nodes[0]["metadata"]["name"].as_str().unwrap();
-    let held = json!({"metadata": {"finalizers": ["example.com/held"]}});
-    world
-        .api()
-        .patch_merge(&Resource::NODES, "", node, held)
-        .unwrap();
-    world
-        .api()
-        .delete(&Resource::NODES, "", node, &DeleteOptions::default())
-        .unwrap();
+    let node = begin_deleting_the_node(&world);
     sleep(Duration::from_secs(1)).await;
     let stuck = sim::Violation::StuckDeletion {
         object: format!("Node {node}"),
@@ -292,17 +294,7 @@ async fn a_deletion_under_way_is_not_stuck() {
     let world = world(1);
     launch(&world, 1, "m5.large", "").await;
     settle(&world).await;
-    let nodes = world.api().list(&Resource::NODES, &Selection::default());
-    let node = nodes[0]["metadata"]["name"].as_str().unwrap();
-    let held = json!({"metadata": {"finalizers": ["example.com/held"]}});
-    world
-        .api()
-        .patch_merge(&Resource::NODES, "", node, held)
-        .unwrap();
-    world
-        .api()
-        .delete(&Resource::NODES, "", node, &DeleteOptions::default())
-        .unwrap();
+    begin_deleting_the_node(&world);
     let is_stuck = |it: &sim::Violation| matches!(it, sim::Violation::StuckDeletion { .. });
     sleep(Duration::from_mins(9)).await;
     assert!(!world.check_midway().iter().any(is_stuck));

@@ -15,20 +15,13 @@ fn with_gates() -> World {
     })
 }
 
-fn overlay(name: &str, spec: &Value) -> Value {
-    json!({"apiVersion": "karpenter.sh/v1alpha1", "kind": "NodeOverlay", "metadata": {"name": name}, "spec": spec})
-}
-
-/// An overlay of a type's price.
-fn price(name: &str, instance_type: &str, spec: Value) -> Value {
-    let of_type = json!([{"key": "node.kubernetes.io/instance-type", "operator": "In", "values": [instance_type]}]);
-    let mut spec = spec;
-    spec["requirements"] = of_type;
-    overlay(name, &spec)
-}
-
-fn apply(world: &World, object: Value) {
-    world.api.create(&OVERLAYS, "", object).unwrap();
+/// Applies an overlay of an instance type.
+fn overlay(world: &World, name: &str, instance_type: &str, mut spec: Value) {
+    spec["requirements"] = json!([{"key": "node.kubernetes.io/instance-type", "operator": "In", "values": [instance_type]}]);
+    let overlay = json!({
+        "apiVersion": "karpenter.sh/v1alpha1", "kind": "NodeOverlay", "metadata": {"name": name}, "spec": spec,
+    });
+    world.api.create(&OVERLAYS, "", overlay).unwrap();
 }
 
 /// Types of the running nodes.
@@ -69,7 +62,7 @@ async fn a_price_of_an_overlay_decides_what_is_launched() {
     assert_eq!(types(&plain), ["t.small"]);
 
     let world = with_gates();
-    apply(&world, price("cheap", "t.large", json!({"price": "0.001"})));
+    overlay(&world, "cheap", "t.large", json!({"price": "0.001"}));
     world.pass(3).await;
     let verdict = told(&world, (&OVERLAYS, "", "cheap"), "ValidationSucceeded");
     assert_eq!(verdict, Some(is("True", "ValidationSucceeded")));
@@ -81,7 +74,7 @@ async fn a_price_of_an_overlay_decides_what_is_launched() {
 #[tokio::test(start_paused = true)]
 async fn an_overlay_that_is_deleted_counts_no_more() {
     let world = with_gates();
-    apply(&world, price("cheap", "t.large", json!({"price": "0.001"})));
+    overlay(&world, "cheap", "t.large", json!({"price": "0.001"}));
     world.pass(3).await;
     world.delete(&OVERLAYS, "cheap");
     world.pass(3).await;
@@ -93,7 +86,7 @@ async fn an_overlay_that_is_deleted_counts_no_more() {
 #[tokio::test(start_paused = true)]
 async fn without_the_gate_an_overlay_is_left_alone() {
     let world = World::new();
-    apply(&world, price("cheap", "t.large", json!({"price": "0.001"})));
+    overlay(&world, "cheap", "t.large", json!({"price": "0.001"}));
     world.pass(3).await;
     let verdict = told(&world, (&OVERLAYS, "", "cheap"), "ValidationSucceeded");
     assert_eq!(verdict, None);
@@ -105,8 +98,8 @@ async fn without_the_gate_an_overlay_is_left_alone() {
 #[tokio::test(start_paused = true)]
 async fn of_two_overlays_that_change_the_same_neither_counts_and_the_status_says_so() {
     let world = with_gates();
-    apply(&world, price("one", "t.large", json!({"price": "0.001"})));
-    apply(&world, price("two", "t.large", json!({"price": "0.002"})));
+    overlay(&world, "one", "t.large", json!({"price": "0.001"}));
+    overlay(&world, "two", "t.large", json!({"price": "0.002"}));
     world.pass(3).await;
     let verdict = |name: &str| told(&world, (&OVERLAYS, "", name), "ValidationSucceeded");
     let of_both = [verdict("one"), verdict("two")];
@@ -127,14 +120,8 @@ async fn a_capacity_of_an_overlay_brings_nodes_for_pods_that_ask_for_it() {
     world.create_pod("a", "500m", &asks);
     world.pass(30).await;
     assert_eq!(world.cloud.with(|it| it.launches), 0, "nothing has any");
-    apply(
-        &world,
-        price(
-            "fuse",
-            "t.medium",
-            json!({"capacity": {"example.com/fuse": "4"}}),
-        ),
-    );
+    let capacity = json!({"capacity": {"example.com/fuse": "4"}});
+    overlay(&world, "fuse", "t.medium", capacity);
     world
         .until("a launch", 60, |it| it.cloud.with(|it| it.launches) == 1)
         .await;
@@ -157,10 +144,12 @@ fn template(world: &World, name: &str, cpu: &str) {
     world.api.create(&templates, "default", template).unwrap();
 }
 
-fn buffer(world: &World, spec: &Value) {
+/// A buffer of one pod of a template.
+fn buffer(world: &World, template: &str) {
     let buffer = json!({
         "apiVersion": "autoscaling.x-k8s.io/v1beta1", "kind": "CapacityBuffer",
-        "metadata": {"name": "spare", "namespace": "default"}, "spec": spec,
+        "metadata": {"name": "spare", "namespace": "default"},
+        "spec": {"podTemplateRef": {"name": template}, "replicas": 1},
     });
     world.api.create(&BUFFERS, "default", buffer).unwrap();
 }
@@ -171,10 +160,7 @@ const SPARE: (&Resource, &str, &str) = (&BUFFERS, "default", "spare");
 async fn a_buffer_has_its_node_before_any_pod_and_a_pod_takes_the_room() {
     let world = with_gates();
     template(&world, "t", "1500m");
-    buffer(
-        &world,
-        &json!({"podTemplateRef": {"name": "t"}, "replicas": 1}),
-    );
+    buffer(&world, "t");
     world
         .until("a launch", 60, |it| it.cloud.with(|it| it.launches) == 1)
         .await;
@@ -205,10 +191,7 @@ async fn a_buffer_has_its_node_before_any_pod_and_a_pod_takes_the_room() {
 async fn a_buffer_that_is_deleted_lets_its_node_go() {
     let world = with_gates();
     template(&world, "t", "1500m");
-    buffer(
-        &world,
-        &json!({"podTemplateRef": {"name": "t"}, "replicas": 1}),
-    );
+    buffer(&world, "t");
     let fits = Some(is("True", "FitsExistingCapacity"));
     world
         .until("room", 120, |it| told(it, SPARE, "Provisioning") == fits)
@@ -226,10 +209,7 @@ async fn a_buffer_that_is_deleted_lets_its_node_go() {
 #[tokio::test(start_paused = true)]
 async fn a_buffer_without_its_template_says_so_and_buys_nothing() {
     let world = with_gates();
-    buffer(
-        &world,
-        &json!({"podTemplateRef": {"name": "gone"}, "replicas": 1}),
-    );
+    buffer(&world, "gone");
     world.pass(60).await;
     let ready = told(&world, SPARE, "ReadyForProvisioning");
     assert_eq!(ready.unwrap().0, "False");
@@ -250,10 +230,7 @@ async fn a_buffer_without_its_template_says_so_and_buys_nothing() {
 async fn without_the_gate_a_buffer_is_left_alone() {
     let world = World::new();
     template(&world, "t", "1500m");
-    buffer(
-        &world,
-        &json!({"podTemplateRef": {"name": "t"}, "replicas": 1}),
-    );
+    buffer(&world, "t");
     world.pass(60).await;
     assert_eq!(world.cloud.with(|it| it.launches), 0);
     assert_eq!(told(&world, SPARE, "ReadyForProvisioning"), None);

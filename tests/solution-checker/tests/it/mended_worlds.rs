@@ -8,6 +8,19 @@ use crate::properties::solve_by;
 use crate::service::Service;
 use crate::world::{PoolSpec, TypeSpec, World, plain_pool};
 
+fn service(replicas: u8, size: (u8, u8), app: u8) -> Service {
+    Service {
+        replicas,
+        size,
+        app,
+        ..PLAIN
+    }
+}
+
+fn of_cpu(cpu: u8) -> [u8; 7] {
+    [cpu, 0, 0, 0, 0, 0, 0]
+}
+
 fn assert_sound(types: &[[u8; 7]], pools: Vec<PoolSpec>, services: Vec<Service>) {
     let world = World {
         types: types.iter().map(|spec| TypeSpec::of(*spec)).collect(),
@@ -28,19 +41,13 @@ fn assert_sound(types: &[[u8; 7]], pools: Vec<PoolSpec>, services: Vec<Service>)
 #[test]
 fn pods_that_share_a_host_come_before_their_friends() {
     let together = Service {
-        replicas: 2,
-        size: (0, 5),
-        app: 3,
         spread: 5,
         friends: 2,
-        ..PLAIN
+        ..service(2, (0, 5), 3)
     };
     let friend = Service {
-        replicas: 1,
-        size: (0, 0),
-        app: 3,
         friends: 5,
-        ..PLAIN
+        ..service(1, (0, 0), 3)
     };
     let types = [[0; 7], [1, 1, 0, 0, 0, 0, 0]];
     assert_sound(&types, vec![plain_pool()], vec![together, friend]);
@@ -78,19 +85,10 @@ fn friends_that_did_not_come_open_no_second_zone() {
 #[test]
 fn no_node_is_planned_that_limits_leave_too_few_types() {
     let spread_out = Service {
-        replicas: 1,
-        size: (0, 0),
-        app: 4,
         spread: 6,
-        ..PLAIN
+        ..service(1, (0, 0), 4)
     };
-    let counted = Service {
-        replicas: 2,
-        size: (0, 0),
-        app: 4,
-        ..PLAIN
-    };
-    let of_cpu = |cpu| [cpu, 0, 0, 0, 0, 0, 0];
+    let counted = service(2, (0, 0), 4);
     let varied = PoolSpec {
         limits: 1,
         min_values: 1,
@@ -107,29 +105,18 @@ fn no_node_is_planned_that_limits_leave_too_few_types() {
 /// The heavier pool could open no node within its limits, and the lighter one was never asked.
 #[test]
 fn a_pool_that_can_open_no_node_leaves_its_pods_to_the_next() {
-    let alone = Service {
-        replicas: 1,
-        size: (0, 0),
-        app: 0,
-        ..PLAIN
-    };
+    let alone = service(1, (0, 0), 0);
     let varied = PoolSpec {
         weight: 2,
         limits: 1,
         min_values: 1,
         ..plain_pool()
     };
-    let types = [0, 3, 3, 0, 4].map(|cpu| [cpu, 0, 0, 0, 0, 0, 0]);
+    let types = [0, 3, 3, 0, 4].map(of_cpu);
     assert_sound(&types, vec![varied, plain_pool()], vec![alone]);
 }
 
 fn services_drawn_to_three_zones() -> Vec<Service> {
-    let service = |replicas, size, app| Service {
-        replicas,
-        size,
-        app,
-        ..PLAIN
-    };
     vec![
         Service {
             spread: 2,
