@@ -9,7 +9,7 @@ mod orchestration;
 mod report;
 mod stale;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -21,7 +21,7 @@ use disruption::consolidation::Gates;
 use disruption::history::History;
 use disruption::hooks::{BudgetsHook, ConsolidationHook};
 use disruption::repair::{RepairAction, RepairPolicies, RepairPolicy};
-use disruption::validation::validate;
+use disruption::validation::{WAITING_MAX, may_be_supposed_begun, supposing_begun, validate};
 use disruption::{Command, Decision, Input, Memory, decide};
 use kube::ResourceExt;
 use scheduling::problem::{Options, ReservedMode};
@@ -58,8 +58,14 @@ pub(crate) struct VoluntaryDisruption {
     repair: Option<Arc<RepairPolicies>>,
     tables: Arc<TableCache>,
     scans: AtomicU64,
-    /// A command waits for its validation.
-    validating: AtomicU64,
+    waiting: Mutex<VecDeque<Waiting>>,
+}
+
+/// A command that is looked at a second time before it begins.
+#[derive(Clone)]
+struct Waiting {
+    command: Command,
+    due: Instant,
 }
 
 /// What a scan looks at.
@@ -102,7 +108,7 @@ impl VoluntaryDisruption {
             memory: Mutex::new(Memory::default()),
             tables: Arc::default(),
             scans: AtomicU64::new(0),
-            validating: AtomicU64::new(0),
+            waiting: Mutex::default(),
         }
     }
 
@@ -117,8 +123,7 @@ impl VoluntaryDisruption {
 
     /// Commands under way, those waiting for validation included.
     pub(crate) fn commands(&self) -> usize {
-        let validating = self.validating.load(Ordering::Relaxed);
-        self.orchestration.len() + usize::try_from(validating).unwrap_or(usize::MAX)
+        self.orchestration.len() + self.waiting().len()
     }
 
     async fn scan_for_ever(&self) {
@@ -128,16 +133,23 @@ impl VoluntaryDisruption {
                 continue;
             }
             stale::remove(&self.shell, &self.orchestration.claims()).await;
-            let (acted, look_again) = self.scan().await;
+            self.begin_what_still_holds().await;
+            let (acted, look_again) = if self.may_look() {
+                self.scan().await
+            } else {
+                (false, self.shell.settings.disruption_poll)
+            };
             if !acted {
-                tokio::time::sleep(look_again.min(self.shell.settings.disruption_poll)).await;
+                let look_again = look_again.min(self.shell.settings.disruption_poll);
+                tokio::time::sleep(self.until_due().map_or(look_again, |it| it.min(look_again)))
+                    .await;
             }
         }
     }
 
-    /// One loop; whether a command started, and when to look again otherwise.
+    /// One loop; whether it found a command, and when to look again otherwise.
     async fn scan(&self) -> (bool, Duration) {
-        let observed = Arc::new(self.observe().await);
+        let observed = Arc::new(self.supposing_begun(self.observe().await));
         let now = observed.options.now;
         let started = Instant::now();
         let decision = self.decide(&observed).await;
@@ -153,32 +165,44 @@ impl VoluntaryDisruption {
         drop(observed);
         let mut acted = false;
         for command in commands {
-            acted |= self.carry_out(command).await;
+            acted |= if command.method.needs_validation() {
+                let due = Instant::now() + self.shell.settings.consolidation_validation;
+                self.waiting().push_back(Waiting { command, due });
+                true
+            } else {
+                self.orchestration.start(command).await
+            };
         }
         (acted, look_again)
     }
 
-    async fn carry_out(&self, command: Command) -> bool {
-        let command = if command.method.needs_validation() {
-            self.validating.fetch_add(1, Ordering::Relaxed);
-            let survived = self.validate(command).await;
-            self.validating.fetch_sub(1, Ordering::Relaxed);
-            survived
-        } else {
-            Some(command)
-        };
-        match command {
-            Some(command) => self.orchestration.start(command).await,
-            None => false,
+    /// Whether another loop can take all that waits for granted.
+    fn may_look(&self) -> bool {
+        let waiting = self.waiting();
+        waiting.len() < WAITING_MAX && waiting.iter().all(|it| may_be_supposed_begun(&it.command))
+    }
+
+    /// How long the first of the commands that wait has to.
+    fn until_due(&self) -> Option<Duration> {
+        let due = self.waiting().front()?.due;
+        Some(due.saturating_duration_since(Instant::now()))
+    }
+
+    /// Looks a second time at the commands that waited long enough, oldest first, each in the world that those before it
+    /// left: it must still agree, or the command is dropped.
+    async fn begin_what_still_holds(&self) {
+        while self.shell.is_synced() && self.until_due().is_some_and(|it| it.is_zero()) {
+            let Some(Waiting { command, .. }) = self.waiting().front().cloned() else {
+                return;
+            };
+            if let Some(survivor) = self.validate(command).await {
+                self.orchestration.start(survivor).await;
+            }
+            self.waiting().pop_front();
         }
     }
 
-    /// Looks a second time after a while: the world must still agree, or the command is dropped.
     async fn validate(&self, command: Command) -> Option<Command> {
-        tokio::time::sleep(self.shell.settings.consolidation_validation).await;
-        if !self.shell.is_synced() {
-            return None;
-        }
         let observed = Arc::new(self.observe().await);
         let (judges, rank) = (self.judges.clone(), Arc::clone(&self.shell.rank));
         let checked = command.clone();
@@ -193,6 +217,28 @@ impl VoluntaryDisruption {
                 report::rejected(&self.shell, &command, &rejection);
                 None
             }
+        }
+    }
+
+    /// The world as if what waits had begun.
+    fn supposing_begun(&self, observed: Observed) -> Observed {
+        let waiting = self.waiting();
+        let waiting: Vec<Command> = waiting.iter().map(|it| it.command.clone()).collect();
+        if waiting.is_empty() {
+            return observed;
+        }
+        let now = observed.options.now;
+        let window = self.shell.settings.nomination_window();
+        let until = now.saturating_add(window).unwrap_or(now);
+        let real = (&observed.snapshot, &observed.history);
+        let (snapshot, history) = supposing_begun(real, &waiting, until, now);
+        let claims = waiting.iter().flat_map(|it| &it.candidates);
+        let claims = claims.map(|it| it.claim.clone());
+        Observed {
+            queued: observed.queued.iter().cloned().chain(claims).collect(),
+            snapshot,
+            history,
+            ..observed
         }
     }
 
@@ -283,6 +329,10 @@ impl VoluntaryDisruption {
                 work.await
             }
         }
+    }
+
+    fn waiting(&self) -> MutexGuard<'_, VecDeque<Waiting>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn memory(&self) -> MutexGuard<'_, Memory> {

@@ -5,20 +5,25 @@
 
 use std::collections::BTreeSet;
 
+use jiff::Timestamp;
 use scheduling::Interrupt;
 use scheduling::solution::NewClaim;
+use state::Snapshot;
 use state::ledger::OutcomeId;
 
 use crate::budgets::Budgets;
 use crate::candidate::{Candidate, Candidates};
 use crate::command::Command;
 use crate::decide::{Hooks, Input, context};
+use crate::history::History;
 use crate::method::Method;
 use crate::simulation::{Purpose, Simulator};
 use crate::{consolidation, emptiness};
 
 /// How long a command waits before it is looked at again.
 pub const VALIDATION_DELAY_SECONDS: u64 = 15;
+/// Most commands that wait at the same time: every loop meanwhile finds places for the pods of all of them.
+pub const WAITING_MAX: usize = 8;
 
 /// Why a command did not survive.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -43,6 +48,32 @@ impl Rejection {
             Self::Scheduling(_) => OutcomeId::NodeInvalidatedScheduling,
         }
     }
+}
+
+/// What loops look at while commands wait for their second look: their nodes count as going already, for budgets too, and
+/// the nodes that are to take their pods over as expecting them, so that no other command counts on either.
+pub fn supposing_begun(
+    (snapshot, history): (&Snapshot, &History),
+    waiting: &[Command],
+    expected_until: Timestamp,
+    now: Timestamp,
+) -> (Snapshot, History) {
+    let mut history = history.clone();
+    let (mut leaving, mut expecting) = (Vec::new(), Vec::new());
+    for command in waiting {
+        for it in &command.candidates {
+            history.started(&it.claim, command.method.budget_reason());
+            leaving.push(it.claim.clone());
+        }
+        expecting.extend(command.destinations.iter().cloned());
+    }
+    let snapshot = snapshot.supposing(now, leaving, (expecting, expected_until));
+    (snapshot, history)
+}
+
+/// Whether loops may go on while the command waits: what it would bring is not there to be counted with.
+pub fn may_be_supposed_begun(command: &Command) -> bool {
+    command.replacements.is_empty()
 }
 
 /// Checks the command against the cluster as it is now. Emptiness goes on with the survivors, the other

@@ -160,5 +160,29 @@ impl Cluster {
     }
 }
 
+impl Snapshot {
+    /// What would be if some nodes were marked for deletion and pods were expected on others until then; by the names
+    /// of Nodes or NodeClaims. The cluster learns nothing of it.
+    #[must_use]
+    pub fn supposing(
+        &self,
+        now: Timestamp,
+        leaving: Vec<String>,
+        (expecting, until): (Vec<String>, Timestamp),
+    ) -> Self {
+        let mut model = Cluster {
+            data: self.data.clone(),
+            ..Cluster::default()
+        };
+        let nominated = |name| Event::Nominated { name, until };
+        let events = expecting.into_iter().map(nominated);
+        for event in events.chain([Event::MarkedForDeletion(leaving)]) {
+            // Marks are never refused: what they name and is gone stays gone.
+            model.apply(now, event).ok();
+        }
+        model.snapshot()
+    }
+}
+
 #[cfg(test)]
 mod tests;

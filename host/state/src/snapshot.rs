@@ -23,7 +23,7 @@ use crate::workloads::Workloads;
 /// A view of the model as it was when taken.
 #[derive(Debug, Clone)]
 pub struct Snapshot {
-    data: Data,
+    pub(crate) data: Data,
     nothing: Arc<BoundPods>,
 }
 

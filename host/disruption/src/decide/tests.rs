@@ -15,7 +15,7 @@ use crate::hooks::{
     AllowAnswer, BudgetRound, ConsolidationRound, DeclaredBudgets, DefaultConsolidation,
     JudgeAnswer, Move, OrderAnswer, Verdict, VerdictDecision,
 };
-use crate::validation::{Rejection, validate};
+use crate::validation::{Rejection, supposing_begun, validate};
 use world::{World, instance_type, now};
 
 fn natively() -> Hooks<'static> {
@@ -417,6 +417,71 @@ fn policies_have_a_say_and_not_the_last_word() {
         decide(input, hooks, &Interrupt::never())
     });
     assert_eq!(outcome(&decision, "n1"), "node-budget-exhausted");
+}
+
+/// Another loop, while commands wait to be checked again.
+fn decide_meanwhile(world: &World, waiting: &[Command]) -> Decision {
+    world.run(natively(), |input, hooks| {
+        let now = input.options.now;
+        let until = now + jiff::SignedDuration::from_secs(20);
+        let real = (input.snapshot, input.history);
+        let (snapshot, history) = supposing_begun(real, waiting, until, now);
+        let claims = waiting.iter().flat_map(|it| &it.candidates);
+        let queued = claims.map(|it| it.claim.clone()).collect();
+        let input = Input {
+            snapshot: &snapshot,
+            history: &history,
+            queued: &queued,
+            ..input
+        };
+        decide(input, hooks, &Interrupt::never())
+    })
+}
+
+#[test]
+fn while_a_command_waits_its_nodes_and_their_budget_are_gone() {
+    for (text, first, second, outcomes) in [
+        (
+            "pool web budget=1\nnode n1 large on-demand a\nnode n2 large on-demand a",
+            "empty: n1",
+            "",
+            ["node-in-queue", "node-budget-exhausted"],
+        ),
+        (
+            "node n1 large on-demand a\nnode n2 large on-demand a\npod p n2 900\n\
+             node n3 medium on-demand b do-not-disrupt\npod q n3 2000",
+            "empty: n1",
+            "single: n2",
+            ["node-in-queue", "node-chosen-single"],
+        ),
+        (
+            "node n1 large on-demand a\nnode n2 large on-demand a\npod p n2 900",
+            "empty: n1",
+            "single: n2 -> nano",
+            ["node-in-queue", "node-chosen-single"],
+        ),
+    ] {
+        let world = World::new(text);
+        let waiting = world.decide().commands;
+        assert_eq!(told(&world.decide()), first, "{text}");
+        let decision = decide_meanwhile(&world, &waiting);
+        assert_eq!(told(&decision), second, "{text}");
+        invariants::each_node_once(&world, &decision);
+        for (node, expected) in ["n1", "n2"].into_iter().zip(outcomes) {
+            assert_eq!(outcome(&decision, node), expected, "{text}");
+        }
+        for command in waiting.iter().chain(&decision.commands) {
+            let goes = |it: &String| waiting[0].candidates.iter().any(|gone| gone.node == *it);
+            assert!(!command.destinations.iter().any(goes), "{text}");
+            let checked = world.run(natively(), |input, hooks| {
+                validate(input, hooks, &Interrupt::never(), command.clone())
+            });
+            assert!(
+                checked.is_ok() || !command.replacements.is_empty(),
+                "{text}"
+            );
+        }
+    }
 }
 
 #[test]

@@ -286,6 +286,32 @@ fn marks_and_nominations_hold_by_either_name() {
 }
 
 #[test]
+fn what_is_supposed_is_seen_by_nobody_else() {
+    let model = cluster([
+        claim("web-1", "aws:///a/n1", json!({})),
+        node("n1", json!({})),
+        claim("web-2", "aws:///a/n2", json!({})),
+        node("n2", json!({})),
+    ]);
+    let real = model.snapshot();
+    let expecting = (vec!["n2".into(), "gone".into()], at(10));
+    let supposed = real.supposing(at(1), vec!["web-1".into(), "gone".into()], expecting);
+    let marks = |it: &Snapshot| {
+        let marked = |name| it.node(name).unwrap().is_marked_for_deletion();
+        let nominated = |name| it.node(name).unwrap().is_nominated(at(9));
+        (marked("n1"), nominated("n1"), marked("n2"), nominated("n2"))
+    };
+    assert_eq!(marks(&supposed), (true, false, false, true));
+    assert_eq!(marks(&real), (false, false, false, false));
+    assert_eq!(marks(&model.snapshot()), (false, false, false, false));
+    assert_ne!(
+        supposed.consolidation_state(at(1)),
+        real.consolidation_state(at(1)),
+        "a method that found nothing among these looks again"
+    );
+}
+
+#[test]
 fn only_what_matters_bumps_the_consolidation_state() {
     let mut model = cluster([
         claim("web-1", "aws:///a/n1", json!({})),
