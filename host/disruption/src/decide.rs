@@ -88,6 +88,8 @@ pub struct NothingFound {
     /// The claims it was about. Any other claim, such as one whose PodDisruptionBudget opened since, is
     /// reason to look again.
     pub claims: BTreeSet<String>,
+    /// Those of them that rested: what wakes may be moved in more ways.
+    pub resting: BTreeSet<String>,
     /// Those of them that the budgets left room for. As long as they leave room for no other, another look
     /// would find what this one found.
     pub tried: BTreeSet<String>,

@@ -154,7 +154,7 @@ impl History {
         }
     }
 
-    /// Until when consolidation leaves the claim alone, and how often its replacement did not come.
+    /// Until when consolidation buys nothing in place of the claim, and how often its replacement did not come.
     pub fn rests(&self, claim: &str, now: Timestamp) -> Option<(Timestamp, u32)> {
         let it = self.failures.get(claim)?;
         let until = it.rests_until();

@@ -10,8 +10,10 @@ use crate::consolidation::{Floor, SAVINGS_SHARE_MIN};
 
 /// How many of the most wasteful nodes are tried together.
 pub const EXCHANGED: [usize; 11] = [2, 3, 4, 6, 8, 12, 16, 24, 36, 60, 100];
-/// A smaller move is preferred to the one that saves most if it saves this share of it.
+/// A smaller move is preferred to the one that saves most if it saves this share of it...
 const ENOUGH: f64 = 0.9;
+/// ...and leaves a bill that is at most this many times the least: where nearly all goes, what is left counts.
+const LEFT_MAX: f64 = 1.05;
 
 /// Most nodes of one command.
 pub const NODES_MAX: usize = 100;
@@ -57,17 +59,16 @@ pub fn by_waste(candidates: &[Candidate], rows: &[usize], floor: &Floor) -> Vec<
     wasteful.into_iter().map(|(_, row)| row).collect()
 }
 
-/// The smallest move that saves nearly as much as the best.
-pub fn best<T>(moves: Vec<(Proposal, T)>) -> Option<(Proposal, T)> {
-    let savings = |it: &Proposal| it.cost_before_per_hour - it.cost_after_per_hour;
-    let most = moves
-        .iter()
-        .map(|it| savings(&it.0))
-        .max_by(f64::total_cmp)?;
-    moves
-        .into_iter()
-        .filter(|it| it.0.savings_per_hour() >= most * ENOUGH)
-        .min_by_key(|it| it.0.rows.len())
+/// The smallest move that saves nearly as much as the best of a bill.
+pub fn best<T>(moves: Vec<(Proposal, T)>, bill_per_hour: f64) -> Option<(Proposal, T)> {
+    let savings = moves.iter().map(|it| it.0.savings_per_hour());
+    let most = savings.max_by(f64::total_cmp)?;
+    let is_enough = |it: &Proposal| {
+        let saved = it.savings_per_hour();
+        saved >= most * ENOUGH && bill_per_hour - saved <= (bill_per_hour - most) * LEFT_MAX
+    };
+    let enough = moves.into_iter().filter(|it| is_enough(&it.0));
+    enough.min_by_key(|it| it.0.rows.len())
 }
 
 #[cfg(test)]
