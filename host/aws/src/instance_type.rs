@@ -49,10 +49,10 @@ pub(crate) struct Catalogue {
     revision: u64,
 }
 
-/// What of a type does not depend on availability.
+/// What its offerings are made of and availability does not change.
 #[derive(Debug)]
 pub(crate) struct Base {
-    pub(crate) instance_type: InstanceType,
+    pub(crate) name: String,
     /// Zones where it is sold and the class has a subnet.
     pub(crate) zones: Vec<String>,
     pub(crate) capacity_types: Vec<&'static str>,
@@ -71,7 +71,7 @@ struct Revision {
 #[derive(Debug)]
 struct Entry {
     revision: Revision,
-    base: Arc<[Base]>,
+    bases: Arc<[Base]>,
     stamps: Vec<Stamp>,
     built: Arc<[Arc<InstanceType>]>,
     used_at: Timestamp,
@@ -302,48 +302,50 @@ fn build(
     previous: Option<Entry>,
 ) -> Entry {
     let previous = previous.filter(|entry| entry.revision.catalogue == revision.catalogue);
-    let base = match &previous {
-        Some(entry) => Arc::clone(&entry.base),
-        None => bases(catalogue, shape),
-    };
     // A new price or reservation may touch any type; a mark touches those whose stamp has moved.
-    let reusable = previous.filter(|entry| {
-        entry.revision.prices == revision.prices
-            && entry.revision.reservations == revision.reservations
-    });
-    let stamps: Vec<Stamp> = base
-        .iter()
-        .map(|base| {
-            sources
-                .unavailable
-                .stamp(&base.instance_type.name, sources.now)
+    let known_stamps = previous
+        .as_ref()
+        .filter(|entry| {
+            entry.revision.prices == revision.prices
+                && entry.revision.reservations == revision.reservations
         })
+        .map(|entry| entry.stamps.clone())
+        .unwrap_or_default();
+    let (bases, types) = match previous {
+        Some(entry) => (entry.bases, entry.built.to_vec()),
+        None => described(catalogue, shape),
+    };
+    let stamps: Vec<Stamp> = bases
+        .iter()
+        .map(|base| sources.unavailable.stamp(&base.name, sources.now))
         .collect();
     let places = Places::of(shape);
-    let built = base
+    let built = bases
         .iter()
-        .zip(&stamps)
+        .zip(types)
         .enumerate()
-        .map(|(index, (base, stamp))| {
-            let old = reusable
-                .as_ref()
-                .filter(|entry| entry.stamps.get(index) == Some(stamp));
-            let old = old.and_then(|entry| entry.built.get(index));
-            old.map_or_else(|| with_offerings(base, &places, sources), Arc::clone)
+        .map(|(index, (base, instance_type))| {
+            if known_stamps.get(index) == stamps.get(index) {
+                return instance_type;
+            }
+            let mut changed = Arc::unwrap_or_clone(instance_type);
+            changed.offerings = offerings(base, &places, sources);
+            Arc::new(changed)
         })
         .collect();
     Entry {
         revision,
-        base,
+        bases,
         stamps,
         built,
         used_at: sources.now,
     }
 }
 
-fn bases(catalogue: &Catalogue, shape: &ClassShape) -> Arc<[Base]> {
+/// The types as the class sees them, with no offerings yet, and what those are made of.
+fn described(catalogue: &Catalogue, shape: &ClassShape) -> (Arc<[Base]>, Vec<Arc<InstanceType>>) {
     let nowhere = BTreeSet::new();
-    catalogue
+    let (bases, types): (Vec<_>, Vec<_>) = catalogue
         .types
         .iter()
         .map(|(name, info)| {
@@ -353,35 +355,33 @@ fn bases(catalogue: &Catalogue, shape: &ClassShape) -> Arc<[Base]> {
                 .filter(|zone| shape.zones.contains_key(*zone))
                 .cloned()
                 .collect();
-            base(name, info, zones, shape)
+            describe(name, info, zones, shape)
         })
-        .collect()
+        .unzip();
+    (Arc::from(bases), types)
 }
 
-fn base(name: &str, info: &InstanceTypeInfo, zones: Vec<String>, shape: &ClassShape) -> Base {
+fn describe(
+    name: &str,
+    info: &InstanceTypeInfo,
+    zones: Vec<String>,
+    shape: &ClassShape,
+) -> (Base, Arc<InstanceType>) {
     let capacity_types = requirements::capacity_types(name, info, shape);
     let (capacity, overhead) = capacity::capacity_and_overhead(name, info, shape);
-    Base {
-        instance_type: InstanceType {
-            name: name.to_owned(),
-            requirements: requirements::requirements(name, info, &zones, &capacity_types, shape),
-            offerings: Vec::new(),
-            capacity,
-            overhead,
-            volume_attachment_limits: BTreeMap::new(),
-        },
+    let instance_type = InstanceType {
+        name: name.to_owned(),
+        requirements: requirements::requirements(name, info, &zones, &capacity_types, shape),
+        offerings: Vec::new(),
+        capacity,
+        overhead,
+        volume_attachment_limits: BTreeMap::new(),
+    };
+    let base = Base {
+        name: name.to_owned(),
         zones,
         capacity_types,
         is_compatible: incompatibility(name, info, shape).is_none(),
-    }
-}
-
-fn with_offerings(
-    base: &Base,
-    places: &Places<'_>,
-    sources: &OfferingSources<'_>,
-) -> Arc<InstanceType> {
-    let mut instance_type = base.instance_type.clone();
-    instance_type.offerings = offerings(base, places, sources);
-    Arc::new(instance_type)
+    };
+    (base, Arc::new(instance_type))
 }

@@ -68,8 +68,7 @@ pub(crate) fn offerings(
             }
         }
     }
-    let mine =
-        |reservation: &&CapacityReservation| reservation.instance_type == base.instance_type.name;
+    let mine = |reservation: &&CapacityReservation| reservation.instance_type == base.name;
     for reservation in shape.reservations.iter().filter(mine) {
         offerings.push(reserved_offering(base, shape, sources, reservation));
     }
@@ -82,7 +81,7 @@ fn market_offering(
     sources: &OfferingSources<'_>,
     (zone, capacity_type, requirements): (&str, &str, &Requirements),
 ) -> Offering {
-    let name = base.instance_type.name.as_str();
+    let name = base.name.as_str();
     let offered = Offered {
         instance_type: name,
         zone,
@@ -124,9 +123,7 @@ fn reserved_offering(
     sources: &OfferingSources<'_>,
     reservation: &CapacityReservation,
 ) -> Offering {
-    let on_demand = sources
-        .pricing
-        .on_demand_price_per_hour(&base.instance_type.name);
+    let on_demand = sources.pricing.on_demand_price_per_hour(&base.name);
     let zone = &reservation.availability_zone;
     let mut requirements = place(shape, zone, labels::CAPACITY_TYPE_RESERVED);
     let interruptible = if reservation.interruptible {
