@@ -16,6 +16,7 @@ mod node_claim;
 mod node_class;
 mod node_overlay;
 mod node_pool;
+mod paging;
 mod patching;
 mod pod_ledger;
 mod policy_binding;
@@ -32,6 +33,7 @@ mod work_queue;
 pub use controllers::{Activity, Controllers, ControllersConfig, Hooks};
 pub use feed::{DecisionFeed, FeedLine};
 pub use metrics::{Labels, Metrics};
+pub use paging::for_each_listed;
 pub use policy_binding::{
     BindingReport, BindingSource, BindingState, NoPolicies, POLICY_LABEL, PolicyRegistry,
     STATUS_ANNOTATION,

@@ -9,9 +9,9 @@ use apis::conditions::{self, Conditioned};
 use apis::{Ec2NodeClass, NodeClaim, labels};
 use cloudprovider::{CloudProvider, NodeClassStatus};
 use kube::ResourceExt;
-use kube::api::ListParams;
 
 use crate::error::ReconcileError;
+use crate::paging::for_each_listed;
 use crate::patching::{Part, patch};
 use crate::recorder::{EventType, Notice};
 use crate::runtime::{Action, ObjectKey, Reconciler};
@@ -65,18 +65,14 @@ impl Reconciler for NodeClassController {
 impl NodeClassController {
     async fn users(&self, class: &Ec2NodeClass) -> Result<Vec<String>, ReconcileError> {
         let name = class.name_any();
-        let claims = self
-            .shell
-            .cluster_api::<NodeClaim>()
-            .list(&ListParams::default())
-            .await?;
-        let of_class = |claim: &&NodeClaim| claim.spec.node_class_ref.name == name;
-        Ok(claims
-            .items
-            .iter()
-            .filter(of_class)
-            .map(ResourceExt::name_any)
-            .collect())
+        let mut users = Vec::new();
+        for_each_listed(&self.shell.cluster_api::<NodeClaim>(), "", |claim| {
+            if claim.spec.node_class_ref.name == name {
+                users.push(claim.name_any());
+            }
+        })
+        .await?;
+        Ok(users)
     }
 
     async fn apply(&self, class: &Ec2NodeClass, step: Step) -> Result<Action, ReconcileError> {

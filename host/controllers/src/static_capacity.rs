@@ -12,13 +12,13 @@ use apis::conditions::Conditioned;
 use apis::{NodeClaim, NodePool, conditions, labels};
 use disruption::{static_drift, surplus};
 use kube::ResourceExt;
-use kube::api::ListParams;
 use scheduling::solution::NewClaim;
 use state::ledger::OutcomeId;
 use tokio::sync::{Mutex, MutexGuard};
 use tracing::info;
 
 use crate::error::{ReconcileError, ignore_not_found};
+use crate::paging::for_each_listed;
 use crate::runtime::{Action, ObjectKey, Reconciler};
 use crate::shell::Shell;
 
@@ -80,15 +80,14 @@ pub(crate) async fn count(
     let Some(node_pool) = shell.fresh_node_pool(pool).await? else {
         return Ok(Count::default());
     };
-    let params = ListParams::default().labels(&format!("{}={pool}", labels::NODEPOOL));
-    let claims = shell.cluster_api::<NodeClaim>().list(&params).await?;
     let as_count = |it: u64| usize::try_from(it).unwrap_or(usize::MAX);
     let mut count = Count {
         replicas: as_count(static_drift::replicas(&node_pool)),
         limit: as_count(static_drift::node_limit(&node_pool)),
         ..Count::default()
     };
-    for claim in claims.items {
+    let of_pool = format!("{}={pool}", labels::NODEPOOL);
+    for_each_listed(&shell.cluster_api::<NodeClaim>(), &of_pool, |claim| {
         let name = claim.name_any();
         if claim.metadata.deletion_timestamp.is_some() {
             count.deleting += 1;
@@ -97,7 +96,8 @@ pub(crate) async fn count(
         } else {
             count.active.push(name);
         }
-    }
+    })
+    .await?;
     Ok(count)
 }
 

@@ -7,10 +7,11 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use apis::conditions::is_node_ready;
+use controllers::for_each_listed;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::Node;
 use kube::ResourceExt as _;
-use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams, PostParams};
+use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams};
 use serde_json::json;
 use sim::clock::SimulatedClock;
 use sim::ec2::{Ec2Config, Instance, SimulatedEc2};
@@ -114,19 +115,18 @@ impl SimulatedNodes {
     }
 
     async fn observe(&self, instances: Vec<Instance>, now: Timestamp) -> kube::Result<Observed> {
-        let nodes = self.nodes.list(&ListParams::default()).await?;
         let (key, value) = KWOK_ANNOTATION;
-        let ours = nodes
-            .into_iter()
-            .filter(|node| {
-                node.annotations()
-                    .get(key)
-                    .is_some_and(|given| given == value)
-            })
-            .filter_map(|node| Some((node.spec.as_ref()?.provider_id.clone()?, node)));
+        let mut nodes = BTreeMap::new();
+        for_each_listed(&self.nodes, "", |mut node: Node| {
+            node.metadata.managed_fields = None;
+            let is_ours = node.annotations().get(key).is_some_and(|it| it == value);
+            let id = node.spec.as_ref().and_then(|spec| spec.provider_id.clone());
+            nodes.extend(id.filter(|_| is_ours).map(|id| (id, node)));
+        })
+        .await?;
         Ok(Observed {
             instances,
-            nodes: ours.collect(),
+            nodes,
             region: self.ec2.region(),
             now,
         })

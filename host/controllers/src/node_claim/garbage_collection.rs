@@ -14,12 +14,12 @@ use futures::stream::{self, StreamExt};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Node;
 use kube::ResourceExt;
-use kube::api::ListParams;
 use state::ledger::{LaunchRecord, OutcomeId, Record};
 use tracing::{error, info, warn};
 
 use crate::error::{ReconcileError, ignore_not_found};
 use crate::node_claim::{NodeClaimExt, disrupted, remaining};
+use crate::paging::for_each_listed;
 use crate::shell::Shell;
 
 pub(crate) const PERIOD: Duration = Duration::from_mins(2);
@@ -61,24 +61,23 @@ impl GarbageCollection {
     async fn observe(&self) -> Result<Observed, ReconcileError> {
         // First the cloud, then the API: what the list holds too much is young, not leaked.
         let instances = self.provider.list().await?;
-        let claims = self
-            .shell
-            .cluster_api::<NodeClaim>()
-            .list(&ListParams::default())
-            .await?;
-        let nodes = self
-            .shell
-            .cluster_api::<Node>()
-            .list(&ListParams::default())
-            .await?;
-        let ready = nodes
-            .items
-            .iter()
-            .filter(|node| is_node_ready(node))
-            .filter_map(|node| node.spec.as_ref()?.provider_id.clone())
-            .collect();
+        let mut claims = Vec::new();
+        for_each_listed(&self.shell.cluster_api::<NodeClaim>(), "", |mut claim| {
+            // Hundreds of names of instance types, which nothing here asks for.
+            claim.spec.requirements = Vec::new();
+            claim.metadata.managed_fields = None;
+            claims.push(claim);
+        })
+        .await?;
+        let mut ready = BTreeSet::new();
+        for_each_listed(&self.shell.cluster_api::<Node>(), "", |node| {
+            let is_ready = is_node_ready(&node);
+            let id = node.spec.and_then(|spec| spec.provider_id);
+            ready.extend(id.filter(|_| is_ready));
+        })
+        .await?;
         Ok(Observed {
-            claims: claims.items,
+            claims,
             instances,
             ready,
         })
