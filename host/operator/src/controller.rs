@@ -31,8 +31,9 @@ const BLOCKING_THREADS_MAX: usize = 4;
 
 pub(crate) fn run(arguments: &ControllerArguments) -> anyhow::Result<ExitCode> {
     crate::logging::start(&arguments.options.log_level)?;
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
+    // Controllers wait for the API server and the cloud, and what computes for long does so elsewhere. Each further
+    // thread would have a heap of its own, and one that is half empty cannot lend its pages to another.
+    let runtime = tokio::runtime::Builder::new_current_thread()
         .max_blocking_threads(BLOCKING_THREADS_MAX)
         .enable_all()
         .build()?;
@@ -221,7 +222,7 @@ pub(crate) async fn client(kubeconfig: Option<&Path>) -> anyhow::Result<kube::Cl
             "no cluster was found; give --kubeconfig FILE, set KUBECONFIG or run in a pod",
         )?,
     };
-    Ok(kube::Client::try_from(config)?)
+    Ok(crate::api_client::client(config)?)
 }
 
 fn settings(options: &Options, cluster_name: String) -> Settings {

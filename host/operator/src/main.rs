@@ -1,5 +1,6 @@
 //! The `mortise` binary: a list of subcommands, each in its own file.
 
+mod api_client;
 mod cli;
 mod clock;
 mod controller;

@@ -1,0 +1,44 @@
+//! The client of the API server: kube's own, but with small read buffers.
+//!
+//! HTTP/1.1 needs a connection for each watch, and each keeps its read buffer. Left alone, a burst of events makes
+//! that 400 KiB, and it stays so for as long as the watch lives.
+
+use hyper_timeout::TimeoutConnector;
+use hyper_util::client::legacy;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::TokioExecutor;
+use kube::client::retry::RetryPolicy;
+use kube::client::{Body, ClientBuilder, ConfigExt as _};
+use kube::{Client, Config};
+use tower::retry::RetryLayer;
+use tower::{BoxError, ServiceBuilder};
+
+/// What a connection reads at a time, at most.
+const READ_BUFFER_BYTES_MAX: usize = 32 << 10;
+
+/// A client for the cluster that the configuration tells of.
+pub(crate) fn client(config: Config) -> kube::Result<Client> {
+    // Ways into a cluster that people have and controllers do not; kube knows them all.
+    if config.proxy_url.is_some() || config.auth_info.exec.is_some() {
+        return Client::try_from(config);
+    }
+    let mut plain = HttpConnector::new();
+    plain.enforce_http(false);
+    let mut connector = TimeoutConnector::new(config.rustls_https_connector_with_connector(plain)?);
+    connector.set_connect_timeout(config.connect_timeout);
+    connector.set_read_timeout(config.read_timeout);
+    connector.set_write_timeout(config.write_timeout);
+    connector.set_reset_reader_on_write(config.reset_reader_on_write);
+    let http: legacy::Client<_, Body> = legacy::Client::builder(TokioExecutor::new())
+        .http1_max_buf_size(READ_BUFFER_BYTES_MAX)
+        .build(connector);
+    let retries = || RetryLayer::new(RetryPolicy::server_retry());
+    let service = ServiceBuilder::new()
+        .layer(config.base_uri_layer())
+        .option_layer(config.default_retry.then(retries))
+        .option_layer(config.auth_layer()?)
+        .layer(config.extra_headers_layer()?)
+        .map_err(BoxError::from)
+        .service(http);
+    Ok(ClientBuilder::new(service, config.default_namespace).build())
+}
