@@ -54,6 +54,7 @@ use counts::Counted;
 use existing::Nodes;
 use pod_groups::{GroupView, PodGroup, sort_pods};
 use pool_table::PoolTable;
+use reserved::Awaited;
 use topology::{DomainId, KeyId, Topology};
 use vocabulary::{Dimensions, SetId, Vocabulary};
 
@@ -80,27 +81,25 @@ pub fn solve_without(
     interrupt: &Interrupt,
 ) -> Solution {
     let gone = prepared.positions(gone);
-    let mut solution = Solution {
-        pool_errors: prepared.pool_errors.clone(),
-        notes: prepared.notes.clone(),
-        ..Solution::default()
-    };
-    let mut solver = Solver::new(problem, prepared, &gone);
-    let groups: Vec<usize> = (0..solver.groups.len()).collect();
-    let mut waiting: Vec<Pending> = groups.iter().map(|g| solver.pending(*g)).collect();
+    let mut awaited = Awaited::new();
     loop {
-        let placed_before = solver.placed;
-        waiting = solver.pass(waiting, interrupt);
-        // Pods that depend on others (affinity) get another chance as long as anything moves.
-        let is_done = waiting.is_empty() || solver.placed == placed_before;
-        if is_done || interrupt.is_tripped() {
-            break;
+        let mut solution = Solution {
+            pool_errors: prepared.pool_errors.clone(),
+            notes: prepared.notes.clone(),
+            ..Solution::default()
+        };
+        let mut solver = Solver::new(problem, prepared, &gone);
+        solver.awaited = awaited.clone();
+        let waiting = solver.place_all(interrupt);
+        solution.is_interrupted = interrupt.is_tripped();
+        awaited.extend(solver.defer_for_reservations(&mut solution));
+        // Others were told that these pods are where they would have been.
+        if awaited.len() > solver.awaited.len() && !interrupt.is_tripped() {
+            continue;
         }
+        solver.report_errors(&waiting, &mut solution);
+        return solver.finalize(solution);
     }
-    solution.is_interrupted = interrupt.is_tripped();
-    solver.defer_for_reservations(&mut solution);
-    solver.report_errors(&waiting, &mut solution);
-    solver.finalize(solution)
 }
 
 /// Pods of a group that still need a place, at one step of relaxation.
@@ -147,9 +146,24 @@ struct Solver<'a> {
     /// Domains with rows, by what decides about them.
     feasible: BTreeMap<domains::Asked, domains::Feasible>,
     refused: BTreeMap<usize, PodError>,
+    awaited: Awaited,
 }
 
 impl Solver<'_> {
+    /// Places what can be placed; returns the rest.
+    fn place_all(&mut self, interrupt: &Interrupt) -> Vec<Pending> {
+        let mut waiting: Vec<Pending> = (0..self.groups.len()).map(|g| self.pending(g)).collect();
+        loop {
+            let placed_before = self.placed;
+            waiting = self.pass(waiting, interrupt);
+            // Pods that depend on others (affinity) get another chance as long as anything moves.
+            let is_done = waiting.is_empty() || self.placed == placed_before;
+            if is_done || interrupt.is_tripped() {
+                return waiting;
+            }
+        }
+    }
+
     fn pending(&self, group: usize) -> Pending {
         Pending {
             group,
@@ -210,7 +224,7 @@ impl Solver<'_> {
         for pending in waiting {
             let error = if solution.is_interrupted {
                 PodError::Interrupted
-            } else if let Some(pool) = self.awaited_reservation(pending.group) {
+            } else if let Some(pool) = self.awaited_reservation(pending.group, &[]) {
                 PodError::ReservedCapacityPending { pool }
             } else if let Some(lack) = self.lack_of_devices(pending.group) {
                 PodError::Devices(lack)

@@ -148,8 +148,38 @@ impl Solver<'_> {
         }
         let room = room
             .min(pending.members.len())
-            .min(self.free_room(pool, &rows, index, pending));
-        Some((room.max(1), Addition { rows, set, pins }))
+            .min(self.free_room(pool, &rows, index, pending))
+            .max(1);
+        let count = self.count_within_min_values(index, pending.group, (&rows, room));
+        Some((count, Addition { rows, set, pins }))
+    }
+
+    /// The most of so many pods that leave as many distinct values as `minValues` ask; one of them is known to.
+    fn count_within_min_values(
+        &mut self,
+        index: usize,
+        group: usize,
+        (rows, room): (&BitSet, usize),
+    ) -> usize {
+        let pool = self.claims[index].pool;
+        if self.pools[pool].min_values.is_empty() {
+            return room;
+        }
+        let (mut known, mut beyond) = (1, room + 1);
+        while beyond - known > 1 {
+            let count = usize::midpoint(known, beyond);
+            let mut requests = self.claims[index].requests.clone();
+            let pods = i64::try_from(count).unwrap_or(i64::MAX);
+            add_times(&mut requests, &self.groups[group].requests, pods);
+            let mut left = rows.clone();
+            self.pools[pool].retain_fitting(&mut left, &requests);
+            if self.may_narrow(index, &left) {
+                known = count;
+            } else {
+                beyond = count;
+            }
+        }
+        known
     }
 
     /// How many of the pods fit without narrowing the rows further than one of them does.
@@ -197,13 +227,19 @@ impl Solver<'_> {
             if wanted.is_some() && there.is_some() && wanted != there {
                 return None;
             }
+            let is_unknown = claim.place.unknown.contains(key);
             let domain = there
                 .or(wanted)
-                .or_else(|| self.best_domain_of(claim, *key));
+                .or_else(|| self.best_domain_of(claim, *key))
+                .filter(|_| !is_unknown);
             let Some(domain) = domain else {
-                // What others' terms say of a label matters only to nodes that have it.
+                // What others' terms say of a label matters only to nodes that may have a value of it which is known:
+                // owners of such a term are nowhere else.
                 let name = &self.topology.keys()[*key];
-                let is_open = self.vocabulary.get(claim.set).has(name);
+                let asked = self.vocabulary.get(claim.set).find(name);
+                let mut known = self.topology.domains(*key).iter();
+                let is_open =
+                    !is_unknown && asked.is_some_and(|asked| known.any(|it| asked.has(it)));
                 if is_open || self.topology.owns(membership, *key) {
                     return None;
                 }
@@ -218,7 +254,11 @@ impl Solver<'_> {
                         .admits(o, domain, &self.allowed_domains(strict, o.group))
                 });
             let mut selecting = membership.selected.iter().filter(|g| of_key(**g));
-            if !is_admitted || selecting.any(|g| self.topology.is_kept_out(*g, domain)) {
+            let is_awaited = (self.awaited).contains_key(&(pending.group, *key, domain));
+            if !is_admitted
+                || is_awaited
+                || selecting.any(|g| self.topology.is_kept_out(*g, domain))
+            {
                 return None;
             }
             pins.push((*key, domain));
@@ -273,9 +313,8 @@ impl Solver<'_> {
         }
         self.topology
             .record_host(&membership, &mut claim.place, count);
-        for (key, domain) in addition.pins {
-            settle(&mut claim.place, key, domain);
-        }
+        let keys = self.topology.keys_of(&membership);
+        settle(&mut claim.place, &keys, &addition.pins);
         self.placed += members.len();
         claim.members.extend(members);
     }
@@ -343,11 +382,19 @@ impl Solver<'_> {
     }
 }
 
-/// Notes that a place's domain of a key is settled.
-pub(super) fn settle(place: &mut Place, key: KeyId, domain: usize) {
-    debug_assert_ne!(key, HOSTNAME_KEY, "host names are not settled as domains");
-    if place.domains.len() <= key {
-        place.domains.resize(key + 1, None);
+/// Notes the domains of a place that are settled for pods with a stake in these keys.
+pub(super) fn settle(place: &mut Place, keys: &[KeyId], pins: &[(KeyId, DomainId)]) {
+    for (key, domain) in pins {
+        debug_assert_ne!(*key, HOSTNAME_KEY, "host names are not settled as domains");
+        if place.domains.len() <= *key {
+            place.domains.resize(key + 1, None);
+        }
+        place.domains[*key] = Some(*domain);
     }
-    place.domains[key] = Some(domain);
+    for key in keys {
+        let is_settled = pins.iter().any(|(settled, _)| settled == key);
+        if !is_settled && !place.unknown.contains(key) {
+            place.unknown.push(*key);
+        }
+    }
 }

@@ -242,8 +242,28 @@ impl Solver<'_> {
         for (item, count) in &filling.picks {
             board.take(left, *item, *count);
         }
+        self.retain_attaching();
         self.charge_limits(pool, *row);
         true
+    }
+
+    /// Drops rows of the claim opened last that cannot attach all the volumes that came together.
+    fn retain_attaching(&mut self) {
+        let Some(claim) = self.claims.last_mut().filter(|it| !it.volumes.is_empty()) else {
+            return;
+        };
+        let table = &self.pools[claim.pool];
+        let exceeds = |row: &usize| {
+            let limits = &table.type_of(*row).instance_type.volume_attachment_limits;
+            claim.volumes.iter().any(|(driver, volumes)| {
+                let limit = limits.get(driver);
+                limit.is_some_and(|limit| volumes.len() > *limit as usize)
+            })
+        };
+        let exceeding: Vec<usize> = claim.rows.iter().filter(exceeds).collect();
+        for row in exceeding {
+            claim.rows.remove(row);
+        }
     }
 
     /// Whether a claim still keeps `minValues` once it is held to what the limits leave.
@@ -270,9 +290,8 @@ impl Solver<'_> {
         let pods = i64::try_from(count).unwrap_or(0);
         self.topology
             .record_host(membership, &mut claim.place, pods);
-        for (key, domain) in &batch.pins {
-            settle(&mut claim.place, *key, *domain);
-        }
+        let keys = self.topology.keys_of(membership);
+        settle(&mut claim.place, &keys, &batch.pins);
         claim.ports.extend(group.host_ports.iter().cloned());
         for (driver, volumes) in group.volumes.iter().flat_map(|v| &v.attachments) {
             claim

@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use super::bitset::BitSet;
 use super::pod_groups::shares_one_host;
 use super::topology::{DomainId, GroupId, HOSTNAME_KEY, KeyId, Membership, Owned, Rule};
 use super::vocabulary::{Amounts, SetId};
@@ -23,7 +24,8 @@ pub(super) type Feasible = Arc<[(DomainId, f64)]>;
 struct Stakes {
     group: usize,
     key: KeyId,
-    feasible: Feasible,
+    /// Whether the pods declare a term over the key, rather than only being looked at.
+    is_owner: bool,
     /// Terms of the pods themselves, with the domains that strict requirements allow.
     owned: Vec<(Owned, Arc<[bool]>)>,
     /// Groups that count the pods.
@@ -93,7 +95,13 @@ impl Solver<'_> {
                 pins: Vec::new(),
                 members: Vec::new(),
             };
-            (0..self.pools.len()).any(|pool| self.rows_for(pool, &batch).is_some())
+            (0..self.pools.len()).any(|pool| {
+                let rows = self.rows_for(pool, &batch);
+                rows.is_some_and(|mut rows| {
+                    self.retain_buyable(pool, &mut rows);
+                    !rows.is_empty() && !self.pools[pool].is_out_of_nodes()
+                })
+            })
         };
         let served: Vec<SetId> = bases.iter().copied().filter(is_served).collect();
         if served.is_empty() { bases } else { served }
@@ -119,7 +127,9 @@ impl Solver<'_> {
                 group.key != HOSTNAME_KEY && wanted(&group.rule)
             })
         };
-        if owns(|rule| matches!(rule, Rule::Affinity)) {
+        if self.follows_to_host(membership) {
+            3
+        } else if owns(|rule| matches!(rule, Rule::Affinity)) {
             1
         } else if shares_one_host(&self.topology, membership) {
             // The first of them opens the host that all others must find, so they come before any friends.
@@ -131,6 +141,15 @@ impl Solver<'_> {
         } else {
             0
         }
+    }
+
+    /// Whether pods must find a host of which friends of theirs are known, so that no domain is theirs to open.
+    fn follows_to_host(&self, membership: &Membership) -> bool {
+        membership.owned.iter().any(|owned| {
+            let group = self.topology.group(owned.group);
+            let is_of_host = group.key == HOSTNAME_KEY && group.rule == Rule::Affinity;
+            is_of_host && (group.total > 0 || !owned.is_self_selecting)
+        })
     }
 
     /// Whether pods of the batch or running ones may keep it out of a domain: it takes turns with them by size.
@@ -156,21 +175,21 @@ impl Solver<'_> {
     fn assign_within(&mut self, base: SetId, pending: &Pending) -> (Vec<Batch>, Option<Pending>) {
         let membership = self.view_of(pending.group, pending.view).membership.clone();
         let keys = self.topology.keys_of(&membership);
-        let mut stakes: Vec<Stakes> = keys
+        let stakes: Vec<Stakes> = keys
             .iter()
-            .map(|key| self.stakes(pending, &membership, (base, *key)))
+            .map(|key| self.stakes(pending, &membership, *key))
             .collect();
-        // Others' terms over a label that none of its nodes has say nothing about a pod.
-        stakes.retain(|s| !s.feasible.is_empty() || self.topology.owns(&membership, s.key));
+        let are_together = shares_one_host(&self.topology, &membership);
         let uncounted = self.uncounted(base, &membership);
         let mut shares: BTreeMap<Vec<(KeyId, DomainId)>, Vec<usize>> = BTreeMap::new();
         let mut members = pending.members.iter();
         let mut rest = Vec::new();
         for member in members.by_ref() {
-            let pins: Option<Vec<(KeyId, DomainId)>> = stakes
-                .iter()
-                .map(|stakes| Some((stakes.key, self.best_domain(stakes)?)))
-                .collect();
+            let of_first = shares.keys().next().filter(|_| are_together);
+            let pins = match of_first {
+                Some(pins) => self.are_open(&stakes, pins).then(|| pins.clone()),
+                None => self.pins(pending, &stakes, base),
+            };
             let Some(pins) = pins else {
                 rest.push(*member);
                 break;
@@ -209,7 +228,7 @@ impl Solver<'_> {
         (batches, rest)
     }
 
-    fn pinned(&mut self, base: SetId, pins: &[(KeyId, DomainId)]) -> Option<SetId> {
+    pub(super) fn pinned(&mut self, base: SetId, pins: &[(KeyId, DomainId)]) -> Option<SetId> {
         let mut set = base;
         for (key, domain) in pins {
             let name = &self.topology.keys()[*key];
@@ -249,29 +268,51 @@ impl Solver<'_> {
             .collect()
     }
 
-    fn stakes(
-        &mut self,
-        pending: &Pending,
-        membership: &Membership,
-        (base, key): (SetId, KeyId),
-    ) -> Stakes {
+    fn stakes(&self, pending: &Pending, membership: &Membership, key: KeyId) -> Stakes {
         let strict = self.view_of(pending.group, pending.view).strict;
-        let owned = membership.owned.iter();
         let of_key = |id: &GroupId| self.topology.group(*id).key == key;
-        let owned = owned
-            .filter(|o| of_key(&o.group))
-            .map(|o| (o.clone(), self.allowed_domains(strict, o.group)))
-            .collect();
-        let selecting = membership.selected.iter().copied().filter(of_key).collect();
+        let owned = membership.owned.iter().filter(|o| of_key(&o.group));
+        let selecting = membership.selected.iter().copied().filter(of_key);
         Stakes {
             group: pending.group,
             key,
-            owned,
-            selecting,
-            feasible: self.feasible(base, key, pending),
+            is_owner: self.topology.owns(membership, key),
+            owned: owned
+                .map(|o| (o.clone(), self.allowed_domains(strict, o.group)))
+                .collect(),
+            selecting: selecting.collect(),
         }
     }
 
+    /// A domain for each key, such that some node has them all.
+    fn pins(
+        &mut self,
+        pending: &Pending,
+        stakes: &[Stakes],
+        base: SetId,
+    ) -> Option<Vec<(KeyId, DomainId)>> {
+        let Some((first, others)) = stakes.split_first() else {
+            return Some(Vec::new());
+        };
+        let feasible = self.feasible(base, first.key, pending);
+        // Others' terms over a label that none of its nodes has say nothing about a pod.
+        if feasible.is_empty() && !first.is_owner {
+            return self.pins(pending, others, base);
+        }
+        self.open_domains(first, &feasible)
+            .into_iter()
+            .find_map(|domain| {
+                let pin = (first.key, domain);
+                let mut pins = vec![pin];
+                if !others.is_empty() {
+                    let set = self.pinned(base, &pins)?;
+                    pins.extend(self.pins(pending, others, set)?);
+                }
+                Some(pins)
+            })
+    }
+
+    /// The domains of a key in which a node for the pods can be bought.
     fn feasible(&mut self, base: SetId, key: KeyId, pending: &Pending) -> Feasible {
         let group = pending.group;
         let tolerations = &self.view_of(group, pending.view).tolerations;
@@ -291,14 +332,22 @@ impl Solver<'_> {
                 continue;
             }
             let table = &mut self.pools[pool];
+            if table.is_out_of_nodes() {
+                continue;
+            }
             let mut rows = table.rows_of(base, &self.vocabulary).as_ref().clone();
             table.retain_fitting(&mut rows, &self.groups[group].requests);
+            self.retain_buyable(pool, &mut rows);
             if rows.is_empty() {
                 continue;
             }
             let required = self.vocabulary.get(base).get(&name);
-            for (value, of_domain) in table.domains(&name, &self.vocabulary) {
-                if !required.has(&value) || !rows.intersects(&of_domain) {
+            for (value, mut of_domain) in self.domains_of(pool, key) {
+                of_domain.intersect(&rows);
+                if !required.has(&value)
+                    || of_domain.is_empty()
+                    || !self.keeps_min_values(pool, &of_domain)
+                {
                     continue;
                 }
                 let Some(domain) = self.topology.domain(key, &value) else {
@@ -321,39 +370,58 @@ impl Solver<'_> {
         feasible
     }
 
-    /// The domain with the fewest pods among those that every stake admits; ties go to the cheaper one.
-    fn best_domain(&self, stakes: &Stakes) -> Option<DomainId> {
-        let Stakes {
-            owned, selecting, ..
-        } = stakes;
-        let is_open = |domain: DomainId| {
-            self.budget.get(&(stakes.group, stakes.key, domain)) != Some(&0)
-                && owned
-                    .iter()
-                    .all(|(o, allowed)| self.topology.admits(o, domain, allowed))
-                && !selecting
-                    .iter()
-                    .any(|id| self.topology.is_kept_out(*id, domain))
+    /// The domains of a key that nodes of a pool could be in, with their rows: what they are sold with or labelled, or any
+    /// that is known where the pool asks for the label and leaves its value open.
+    fn domains_of(&self, pool: usize, key: KeyId) -> Vec<(String, BitSet)> {
+        let (table, name) = (&self.pools[pool], &self.topology.keys()[key]);
+        let offered = table.domains(name, &self.vocabulary);
+        let asked = self.vocabulary.get(table.template).find(name);
+        let Some(asked) = asked.filter(|it| offered.is_empty() && it.is_complement()) else {
+            return offered;
+        };
+        let known = self.topology.domains(key).iter();
+        known
+            .filter(|value| asked.has(value))
+            .map(|value| (value.clone(), BitSet::full(table.rows.len())))
+            .collect()
+    }
+
+    /// Whether the stakes admit one more pod where others of its group went.
+    fn are_open(&self, stakes: &[Stakes], pins: &[(KeyId, DomainId)]) -> bool {
+        pins.iter().all(|(key, domain)| {
+            let mut of_key = stakes.iter().filter(|it| it.key == *key);
+            of_key.all(|it| self.is_open(it, *domain))
+        })
+    }
+
+    fn is_open(&self, stakes: &Stakes, domain: DomainId) -> bool {
+        let mut owned = stakes.owned.iter();
+        let mut selecting = stakes.selecting.iter();
+        self.budget.get(&(stakes.group, stakes.key, domain)) != Some(&0)
+            && owned.all(|(it, allowed)| self.topology.admits(it, domain, allowed))
+            && !selecting.any(|id| self.topology.is_kept_out(*id, domain))
+    }
+
+    /// The domains that every stake admits, those with the fewest pods first; of equal ones the cheaper.
+    fn open_domains(&self, stakes: &Stakes, feasible: &Feasible) -> Vec<DomainId> {
+        let count = |id: GroupId, domain: DomainId| match self.topology.group(id).rule {
+            Rule::Spread { .. } => self.topology.group(id).selected[domain],
+            Rule::Affinity | Rule::AntiAffinity { .. } => 0,
         };
         let crowd = |domain: DomainId| -> (i64, i64) {
-            let count = |id: GroupId| match self.topology.group(id).rule {
-                Rule::Spread { .. } => self.topology.group(id).selected[domain],
-                Rule::Affinity | Rule::AntiAffinity { .. } => 0,
-            };
-            let own: i64 = owned.iter().map(|(o, _)| count(o.group)).sum();
-            (own, selecting.iter().map(|id| count(*id)).sum())
+            let owned = stakes.owned.iter().map(|(it, _)| count(it.group, domain));
+            let selecting = stakes.selecting.iter().map(|id| count(*id, domain));
+            (owned.sum(), selecting.sum())
         };
-        stakes
-            .feasible
-            .iter()
-            .filter(|(domain, _)| is_open(*domain))
-            .min_by(|(a, price_a), (b, price_b)| {
-                crowd(*a)
-                    .cmp(&crowd(*b))
-                    .then_with(|| price_a.total_cmp(price_b))
-                    .then(a.cmp(b))
-            })
-            .map(|(domain, _)| *domain)
+        let open = feasible.iter().filter(|(it, _)| self.is_open(stakes, *it));
+        let mut open: Vec<_> = open
+            .map(|(domain, price)| (crowd(*domain), *price, *domain))
+            .collect();
+        open.sort_by(|a, b| {
+            let by_price = || a.1.total_cmp(&b.1);
+            a.0.cmp(&b.0).then_with(by_price).then(a.2.cmp(&b.2))
+        });
+        open.into_iter().map(|(.., domain)| domain).collect()
     }
 
     /// The domains of a group's key that strict requirements (and taints, if the group honours them) allow.

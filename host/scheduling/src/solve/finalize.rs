@@ -42,7 +42,6 @@ impl Solver<'_> {
         }
         let mut outcomes: BTreeMap<(usize, BitSet), Outcome> = BTreeMap::new();
         for mut claim in std::mem::take(&mut self.claims) {
-            self.retain_attaching(&mut claim);
             let outcome = outcomes
                 .entry((claim.pool, std::mem::take(&mut claim.rows)))
                 .or_insert_with_key(|(pool, rows)| self.outcome(*pool, rows));
@@ -95,25 +94,6 @@ impl Solver<'_> {
             best: self.best(claim),
             are_min_values_relaxed: claim.are_min_values_relaxed || missed.is_some(),
         })
-    }
-
-    /// Drops types that cannot attach all the volumes that came together.
-    fn retain_attaching(&self, claim: &mut Claim) {
-        if claim.volumes.is_empty() {
-            return;
-        }
-        let table = &self.pools[claim.pool];
-        let exceeds = |row: usize| {
-            let limits = &table.type_of(row).instance_type.volume_attachment_limits;
-            claim.volumes.iter().any(|(driver, volumes)| {
-                let limit = limits.get(driver);
-                limit.is_some_and(|limit| volumes.len() > *limit as usize)
-            })
-        };
-        let too_few: Vec<usize> = claim.rows.iter().filter(|row| exceeds(*row)).collect();
-        for row in too_few {
-            claim.rows.remove(row);
-        }
     }
 
     /// The types left, cheapest first, cut to the greatest number allowed; rows of the others go.

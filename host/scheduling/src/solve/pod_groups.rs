@@ -200,9 +200,11 @@ impl Grouper<'_> {
                 } else {
                     Vec::new()
                 },
-                tolerations: constraint
-                    .honors_node_taints
-                    .then(|| shape.tolerations.clone()),
+                // The Kubernetes scheduler counts nodes whose taints only ask for preference.
+                tolerations: constraint.honors_node_taints.then(|| {
+                    let own = shape.tolerations.iter().cloned();
+                    own.chain([views::of_preferences()]).collect()
+                }),
             };
             let group = self.topology.spread(constraint, namespace, filter);
             owned.push((group, constraint.min_domains.map(i64::from)));

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 
 use super::admission::template_requirements;
 use super::bitset::BitSet;
+use super::topology::{DomainId, KeyId, Place};
 use super::vocabulary::SetId;
 use super::{Batch, Solver};
 use crate::error::PodError;
@@ -16,6 +17,13 @@ use crate::problem::{Pool, ReservedMode};
 use crate::requirements::AllowUndefined;
 use crate::solution::Solution;
 use crate::taints;
+
+/// A topology key and the domain settled for it.
+type Pin = (KeyId, DomainId);
+
+/// Domains that pods of a group keep out of until a slot there is free or known to be gone, and whose slot that is: the
+/// pool's.
+pub(super) type Awaited = BTreeMap<(usize, KeyId, DomainId), String>;
 
 /// What a pool means to a pod that looks for a slot.
 enum Prospect {
@@ -28,16 +36,17 @@ enum Prospect {
 }
 
 impl Solver<'_> {
-    /// Gives up claims without a slot all of whose pods have to wait for one.
-    pub(super) fn defer_for_reservations(&mut self, solution: &mut Solution) {
+    /// Gives up claims without a slot all of whose pods have to wait for one; returns the domains they were sent to.
+    pub(super) fn defer_for_reservations(&mut self, solution: &mut Solution) -> Awaited {
+        let mut domains = Awaited::new();
         if !self.may_wait() {
-            return;
+            return domains;
         }
         let mut group_of = BTreeMap::new();
         for (group, it) in self.groups.iter().enumerate() {
             group_of.extend(it.members.iter().map(|pod| (*pod, group)));
         }
-        let mut awaited: BTreeMap<usize, Option<String>> = BTreeMap::new();
+        let mut awaited: BTreeMap<(usize, Vec<Pin>), Option<String>> = BTreeMap::new();
         for claim in std::mem::take(&mut self.claims) {
             let mut waiting = Vec::new();
             if claim.reservation.is_none() {
@@ -45,10 +54,11 @@ impl Solver<'_> {
                     let Some(group) = group_of.get(pod).copied() else {
                         continue;
                     };
+                    let pins = self.own_pins(group, &claim.place);
                     let pool = awaited
-                        .entry(group)
-                        .or_insert_with(|| self.awaited_reservation(group));
-                    waiting.extend(pool.clone().map(|pool| (*pod, pool)));
+                        .entry((group, pins.clone()))
+                        .or_insert_with(|| self.awaited_reservation(group, &pins));
+                    waiting.extend(pool.clone().map(|pool| (*pod, (group, pins), pool)));
                 }
             }
             // Others may ride along on a claim that somebody opened who may not use reservations.
@@ -56,12 +66,16 @@ impl Solver<'_> {
                 self.claims.push(claim);
                 continue;
             }
-            for (pod, pool) in waiting {
+            for (pod, (group, pins), pool) in waiting {
+                for (key, domain) in pins {
+                    domains.insert((group, key, domain), pool.clone());
+                }
                 let key = self.problem.pods[pod].key.clone();
                 let error = PodError::ReservedCapacityPending { pool };
                 solution.pod_errors.insert(key, error);
             }
         }
+        domains
     }
 
     fn may_wait(&self) -> bool {
@@ -75,10 +89,24 @@ impl Solver<'_> {
                 || self.problem.pools.iter().any(has_full))
     }
 
-    /// The pool for whose reservation pods of a group have to wait: the first that would serve them.
-    pub(super) fn awaited_reservation(&mut self, group: usize) -> Option<String> {
+    /// The domains of a place that pods of a group were sent to for the sake of their topology.
+    fn own_pins(&self, group: usize, place: &Place) -> Vec<Pin> {
+        let keys = self.topology.keys_of(&self.view_of(group, 0).membership);
+        let settled = keys.into_iter().filter_map(|key| {
+            let domain = place.domains.get(key).copied().flatten()?;
+            Some((key, domain))
+        });
+        settled.collect()
+    }
+
+    /// The pool for whose reservation pods of a group have to wait in these domains: the first that would serve them.
+    pub(super) fn awaited_reservation(&mut self, group: usize, pins: &[Pin]) -> Option<String> {
         if !self.may_wait() {
             return None;
+        }
+        let mut of_group = self.awaited.range((group, 0, 0)..(group + 1, 0, 0));
+        if let Some((_, pool)) = of_group.next().filter(|_| pins.is_empty()) {
+            return Some(pool.clone());
         }
         let mut order: Vec<&Pool> = self.problem.pools.iter().collect();
         order.sort_by_key(|it| {
@@ -87,7 +115,7 @@ impl Solver<'_> {
         });
         for view in 0..self.groups[group].views.len() {
             for pool in &order {
-                match self.prospect(pool, group, view) {
+                match self.prospect(pool, (group, view), pins) {
                     Prospect::None => {}
                     Prospect::Serves => return None,
                     Prospect::Waits => return pool.node_pool.metadata.name.clone(),
@@ -97,9 +125,11 @@ impl Solver<'_> {
         None
     }
 
-    fn prospect(&mut self, pool: &Pool, group: usize, view: usize) -> Prospect {
+    fn prospect(&mut self, pool: &Pool, (group, view): (usize, usize), pins: &[Pin]) -> Prospect {
         let name = pool.node_pool.metadata.name.as_deref().unwrap_or_default();
-        let set = self.view_of(group, view).set;
+        let Some(set) = self.pinned(self.view_of(group, view).set, pins) else {
+            return Prospect::None;
+        };
         let index = self.pools.iter().position(|it| it.name == name);
         let batch = Batch {
             group,

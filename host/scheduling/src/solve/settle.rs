@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use super::claim::Claim;
 use super::pod_groups::shares_one_host;
-use super::pool_table::Left;
+use super::pool_table::{Left, PoolTable};
 use super::topology::{DomainId, HOSTNAME_KEY, KeyId, Rule, Topology};
 use super::{Batch, Pending, Solver};
 use crate::interrupt::Interrupt;
@@ -38,10 +38,11 @@ impl Solver<'_> {
         interrupt: &Interrupt,
     ) -> Vec<Pending> {
         let mut sitting_out = Vec::new();
-        let mut caps = Budget::new();
+        let mut caps: Budget = self.awaited.keys().map(|domain| (*domain, 0)).collect();
         for tries in 0.. {
             let checkpoint = self.has_shares(&wave).then(|| self.checkpoint());
             self.budget.clone_from(&caps);
+            self.forget_feasible();
             let (batches, mut left) = self.assign_domains(wave.clone());
             let assigned: Vec<Batch> = batches
                 .iter()
@@ -70,20 +71,27 @@ impl Solver<'_> {
                 }
                 continue;
             }
-            for batch in failed {
-                let mut pending = Pending {
-                    group: batch.group,
-                    view: batch.view,
-                    members: batch.members,
-                };
+            left.extend(failed.into_iter().map(|batch| Pending {
+                group: batch.group,
+                view: batch.view,
+                members: batch.members,
+            }));
+            for pending in &mut left {
                 // Rather a dearer node than a pod without a place.
-                self.place_on_claims(&mut pending, f64::INFINITY);
-                left.push(pending);
+                self.place_on_claims(pending, f64::INFINITY);
             }
             left.extend(sitting_out);
             return left;
         }
         sitting_out
+    }
+
+    /// What limits and reservations leave changes with every node.
+    fn forget_feasible(&mut self) {
+        let is_scarce = |pool: &PoolTable| pool.do_limits_bind || !pool.slots.is_empty();
+        if self.pools.iter().any(is_scarce) {
+            self.feasible.clear();
+        }
     }
 
     fn pack(&mut self, batches: Vec<Batch>, interrupt: &Interrupt) -> Vec<Batch> {
@@ -164,7 +172,7 @@ impl Solver<'_> {
         Checkpoint {
             topology: self.topology.clone(),
             claims: self.claims.clone(),
-            left: self.pools.iter().map(super::PoolTable::left).collect(),
+            left: self.pools.iter().map(PoolTable::left).collect(),
             placed: self.placed,
         }
     }

@@ -11,6 +11,7 @@ use super::existing::Nodes;
 use super::pod_groups::Grouper;
 use super::pool_table::PoolTable;
 use super::prepared::Prepared;
+use super::reserved::Awaited;
 use super::topology::{GroupId, HOSTNAME_KEY, Place, Rule, Topology};
 use super::views::has_preference_taint;
 use super::vocabulary::Vocabulary;
@@ -83,6 +84,7 @@ impl<'a> Solver<'a> {
             budget: BTreeMap::new(),
             feasible: BTreeMap::new(),
             refused,
+            awaited: Awaited::new(),
         }
     }
 

@@ -97,6 +97,9 @@ pub(super) struct Membership {
 pub(super) struct Place {
     /// Domain of each key, where settled.
     pub(super) domains: Vec<Option<DomainId>>,
+    /// Keys that pods here have a stake in though no domain is known: none may be settled later, which would leave
+    /// those pods uncounted.
+    pub(super) unknown: SmallVec<[KeyId; 2]>,
     /// Per group with the host name as key: selected pods and owners on this node.
     pub(super) hosted: SmallVec<[(GroupId, i64, i64); 4]>,
     /// Spreads whose filter leaves this node out.

@@ -45,6 +45,15 @@ pub(super) fn views(
     while relaxation.step() {
         views.push(relaxation.view());
     }
+    // Required terms are given up before preferences, so one of those given up may be what the pod can have without.
+    let terms = &shape.required_node_affinity;
+    let has_preferences = views.len() > terms.len();
+    if has_preferences {
+        for given_up in 0..terms.len().saturating_sub(1) {
+            relaxation.required_terms = &terms[given_up..];
+            views.push(relaxation.view());
+        }
+    }
     views
 }
 
@@ -137,11 +146,7 @@ impl<'a> Relaxation<'a> {
         };
         let mut tolerations = shape.tolerations.clone();
         if self.tolerates_preferences {
-            tolerations.push(Toleration {
-                operator: "Exists".to_owned(),
-                effect: apis::labels::PREFER_NO_SCHEDULE.to_owned(),
-                ..Toleration::default()
-            });
+            tolerations.push(of_preferences());
         }
         let required_spread = shape.topology_spread.iter().filter(|s| s.is_required);
         let required_anti = shape.pod_anti_affinity.iter().map(|t| (t.clone(), true));
@@ -165,6 +170,15 @@ impl<'a> Relaxation<'a> {
                 .collect(),
             anti_affinity: required_anti.chain(preferred_anti).collect(),
         }
+    }
+}
+
+/// Tolerates all taints that only ask for preference.
+pub(super) fn of_preferences() -> Toleration {
+    Toleration {
+        operator: "Exists".to_owned(),
+        effect: apis::labels::PREFER_NO_SCHEDULE.to_owned(),
+        ..Toleration::default()
     }
 }
 

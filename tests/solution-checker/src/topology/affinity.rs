@@ -10,6 +10,7 @@ use crate::layout::{Domain, Layout, Place, alternatives};
 use crate::{Faults, Rule};
 
 /// Equal pods on one place.
+#[derive(Clone)]
 struct Party<'a> {
     place: &'a Place<'a>,
     pod: &'a Pod,
@@ -20,6 +21,9 @@ struct Party<'a> {
     width: usize,
 }
 
+/// Orders of arrival that are tried before it is said that there is none.
+const LOOKS_MAX: usize = 200;
+
 pub(super) fn check(layout: &Layout<'_>, faults: &mut Faults) {
     let has_terms = |pod: &Pod| !pod.shape.pod_affinity.is_empty();
     let mut guests = layout.places.iter().flat_map(|p| &p.guests);
@@ -27,29 +31,55 @@ pub(super) fn check(layout: &Layout<'_>, faults: &mut Faults) {
         return;
     }
     let mut parties = parties(layout);
-    loop {
-        let ready: Vec<usize> = (0..parties.len())
-            .filter(|i| !parties[*i].has_arrived && finds_friends(layout, &parties, *i))
-            .collect();
-        if !ready.is_empty() {
-            for index in ready {
-                parties[index].has_arrived = true;
-            }
-            continue;
-        }
-        // Who may go to most domains is least likely to be first by right of being alone in its own.
-        let first = (0..parties.len())
-            .filter(|i| !parties[*i].has_arrived && may_be_first(layout, &parties, *i))
-            .max_by_key(|i| (parties[*i].width, std::cmp::Reverse(*i)));
-        let Some(first) = first else { break };
-        parties[first].has_arrived = true;
-        parties[first].was_there_first = true;
+    let mut looks = LOOKS_MAX;
+    if let Some(all) = arrive(layout, &parties, &mut looks) {
+        parties = all;
     }
     for party in parties.iter().filter(|p| !p.has_arrived) {
         let (pod, place) = (&party.pod.key, &party.place.name);
         let what = format!("{pod} on {place} has no friend near and was not free to be first");
         faults.add(Rule::Affinity, what);
     }
+}
+
+/// Lets everybody arrive who can, whoever must be first for that; the first order looked at where there is none for all.
+fn arrive<'a>(
+    layout: &Layout<'_>,
+    parties: &[Party<'a>],
+    looks: &mut usize,
+) -> Option<Vec<Party<'a>>> {
+    *looks = looks.checked_sub(1)?;
+    let mut parties = parties.to_vec();
+    loop {
+        let ready: Vec<usize> = (0..parties.len())
+            .filter(|i| !parties[*i].has_arrived && finds_friends(layout, &parties, *i))
+            .collect();
+        if ready.is_empty() {
+            break;
+        }
+        for index in ready {
+            parties[index].has_arrived = true;
+        }
+    }
+    let mut firsts: Vec<usize> = (0..parties.len())
+        .filter(|i| !parties[*i].has_arrived && may_be_first(layout, &parties, *i))
+        .collect();
+    // Who may go to most domains is least likely to be first by right of being alone in its own.
+    firsts.sort_by_key(|i| (std::cmp::Reverse(parties[*i].width), *i));
+    let mut best = None;
+    for first in firsts {
+        let mut with_first = parties.clone();
+        with_first[first].has_arrived = true;
+        with_first[first].was_there_first = true;
+        let Some(after) = arrive(layout, &with_first, looks) else {
+            break;
+        };
+        if after.iter().all(|p| p.has_arrived) {
+            return Some(after);
+        }
+        best.get_or_insert(after);
+    }
+    Some(best.unwrap_or(parties))
 }
 
 fn parties<'a>(layout: &'a Layout<'a>) -> Vec<Party<'a>> {

@@ -65,14 +65,14 @@ pub(crate) struct PoolSpec {
 
 #[derive(Debug, Clone)]
 pub(crate) struct NodeSpec {
-    zone: u8,
-    cpu: u8,
-    arm: u8,
-    taint: u8,
-    state: u8,
-    team: u8,
-    volumes: u8,
-    bound: Vec<(u8, u8)>,
+    pub(crate) zone: u8,
+    pub(crate) cpu: u8,
+    pub(crate) arm: u8,
+    pub(crate) taint: u8,
+    pub(crate) state: u8,
+    pub(crate) team: u8,
+    pub(crate) volumes: u8,
+    pub(crate) bound: Vec<(u8, u8)>,
 }
 
 #[derive(Debug, Clone)]
