@@ -147,6 +147,10 @@ struct Solver<'a> {
     feasible: BTreeMap<domains::Asked, domains::Feasible>,
     refused: BTreeMap<usize, PodError>,
     awaited: Awaited,
+    /// Domains in which no node could be had.
+    closed: settle::Closed,
+    /// The same of the present pass, in which others may still open a node there.
+    in_vain: settle::Closed,
 }
 
 impl Solver<'_> {
@@ -155,11 +159,19 @@ impl Solver<'_> {
         let mut waiting: Vec<Pending> = (0..self.groups.len()).map(|g| self.pending(g)).collect();
         loop {
             let placed_before = self.placed;
+            self.in_vain.clear();
             waiting = self.pass(waiting, interrupt);
-            // Pods that depend on others (affinity) get another chance as long as anything moves.
-            let is_done = waiting.is_empty() || self.placed == placed_before;
-            if is_done || interrupt.is_tripped() {
+            if waiting.is_empty() || interrupt.is_tripped() {
                 return waiting;
+            }
+            // Pods that depend on others (affinity) get another chance as long as anything moves, and those that were
+            // sent where no node can be had another domain.
+            let closed_before = self.closed.len();
+            if self.placed == placed_before {
+                self.closed.append(&mut self.in_vain);
+                if self.closed.len() == closed_before {
+                    return waiting;
+                }
             }
         }
     }

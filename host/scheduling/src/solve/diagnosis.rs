@@ -9,6 +9,7 @@ use apis::labels;
 use apis::resources::Resources;
 
 use super::bitset::BitSet;
+use super::topology::{GroupId, Rule};
 use super::vocabulary::{SetId, add_times};
 use super::{Pending, Solver};
 use crate::error::{NearestMiss, PodError, PoolCause, PoolFailure, TopologyKind, TypeCounts};
@@ -137,11 +138,15 @@ impl Solver<'_> {
 
     fn topology_cause(&self, pending: &Pending) -> PoolCause {
         let membership = &self.view_of(pending.group, pending.view).membership;
+        // Of the terms that only look at the pod, those that repel it are all that can stand in its way.
+        let keeps_out = |id: &GroupId| {
+            self.topology.group(*id).rule == Rule::AntiAffinity { is_required: true }
+        };
         let blamed = membership
             .owned
             .iter()
             .map(|o| o.group)
-            .chain(membership.selected.iter().copied())
+            .chain(membership.selected.iter().copied().filter(keeps_out))
             .next();
         match blamed {
             Some(group) => {

@@ -14,8 +14,9 @@ use super::{Batch, Pending, Solver};
 use crate::requirements::Operator;
 use crate::taints;
 
-/// What decides which domains have rows: requirements, key, requests, and the pools whose taints are tolerated.
-pub(super) type Asked = (SetId, KeyId, Amounts, Vec<bool>);
+/// What decides which domains have rows: requirements, key, requests, the pools whose taints are tolerated, and the
+/// group where its host ports or volumes matter.
+pub(super) type Asked = (SetId, KeyId, Amounts, Vec<bool>, Option<usize>);
 
 /// Domains that have rows for a pod, with a price to break ties.
 pub(super) type Feasible = Arc<[(DomainId, f64)]>;
@@ -321,7 +322,10 @@ impl Solver<'_> {
             .iter()
             .map(|table| taints::untolerated(&table.taints, tolerations).is_none())
             .collect();
-        let asked = (base, key, self.groups[group].requests.clone(), tolerated);
+        let of_group = &self.groups[group];
+        let has_extras = !of_group.host_ports.is_empty() || of_group.volumes.is_some();
+        let requests = of_group.requests.clone();
+        let asked = (base, key, requests, tolerated, has_extras.then_some(group));
         if let Some(known) = self.feasible.get(&asked) {
             return Arc::clone(known);
         }
@@ -337,6 +341,7 @@ impl Solver<'_> {
             }
             let mut rows = table.rows_of(base, &self.vocabulary).as_ref().clone();
             table.retain_fitting(&mut rows, &self.groups[group].requests);
+            self.retain_for_extras(pool, &mut rows, group, &BTreeMap::new());
             self.retain_buyable(pool, &mut rows);
             if rows.is_empty() {
                 continue;

@@ -4,7 +4,7 @@
 //! others may lean on counts that never came true: a spread would end up skewed, a friend alone. Such a round is taken
 //! back and settled again without what could not be had.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::claim::Claim;
 use super::pod_groups::shares_one_host;
@@ -22,6 +22,9 @@ const TRIES_WITH_DOMAIN: usize = 8;
 /// How many more pods of a group a domain may be given; domains that are not listed take any number.
 pub(super) type Budget = BTreeMap<(usize, KeyId, DomainId), usize>;
 
+/// Domains that pods of a group keep out of.
+pub(super) type Closed = BTreeSet<(usize, KeyId, DomainId)>;
+
 /// What packing changes.
 struct Checkpoint {
     topology: Topology,
@@ -38,7 +41,8 @@ impl Solver<'_> {
         interrupt: &Interrupt,
     ) -> Vec<Pending> {
         let mut sitting_out = Vec::new();
-        let mut caps: Budget = self.awaited.keys().map(|domain| (*domain, 0)).collect();
+        let barred = self.awaited.keys().chain(&self.closed);
+        let mut caps: Budget = barred.map(|domain| (*domain, 0)).collect();
         for tries in 0.. {
             let checkpoint = self.has_shares(&wave).then(|| self.checkpoint());
             self.budget.clone_from(&caps);
@@ -71,6 +75,11 @@ impl Solver<'_> {
                 }
                 continue;
             }
+            let in_vain = failed.iter().filter_map(|batch| {
+                let (key, domain) = batch.pins.first()?;
+                Some((batch.group, *key, *domain))
+            });
+            self.in_vain.extend(in_vain);
             left.extend(failed.into_iter().map(|batch| Pending {
                 group: batch.group,
                 view: batch.view,

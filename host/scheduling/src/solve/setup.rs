@@ -85,6 +85,8 @@ impl<'a> Solver<'a> {
             feasible: BTreeMap::new(),
             refused,
             awaited: Awaited::new(),
+            closed: BTreeSet::new(),
+            in_vain: BTreeSet::new(),
         }
     }
 
