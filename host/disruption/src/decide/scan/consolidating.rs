@@ -337,8 +337,8 @@ impl<'a> Scan<'a> {
         }
         let nothing = NothingFound {
             state,
-            resting,
             claims,
+            resting,
             tried,
         };
         self.memory.nothing_found.insert(method, nothing);
