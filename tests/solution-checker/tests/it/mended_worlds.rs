@@ -6,7 +6,7 @@ use solution_checker::check;
 use crate::faults_are_found::PLAIN;
 use crate::properties::solve_by;
 use crate::service::Service;
-use crate::world::{NodeSpec, PoolSpec, TypeSpec, World, plain_pool};
+use crate::world::{DaemonSpec, NodeSpec, PoolSpec, TypeSpec, World, plain_pool};
 
 fn service(replicas: u8, size: (u8, u8), app: u8) -> Service {
     Service {
@@ -279,6 +279,31 @@ fn no_zone_is_chosen_where_limits_leave_nothing_to_buy() {
     let mut pools = pools;
     pools[0].zones = 4;
     world(&types, pools, vec![with_volume]).assert_left(0);
+}
+
+/// On nodes of the pool without taint a daemon holds the pod's port; the other pool sells in one zone.
+#[test]
+fn no_zone_is_chosen_where_daemons_hold_the_port() {
+    let tainted = PoolSpec {
+        zones: 2,
+        taint: 1,
+        ..plain_pool()
+    };
+    let listening = Service {
+        spread: 5,
+        node_needs: 1,
+        tolerates: 1,
+        ..service(1, (0, 0), 0)
+    };
+    let types = four_small_and(of_cpu(4));
+    let mut one = world(&types, vec![plain_pool(), tainted], vec![listening]);
+    one.daemons = vec![DaemonSpec {
+        cpu: 0,
+        selector: 0,
+        port: 1,
+        tolerates: 0,
+    }];
+    one.assert_left(0);
 }
 
 /// The first required term agrees with the volume, the preference does not; the original gives up the term first.

@@ -77,10 +77,10 @@ pub(crate) struct NodeSpec {
 
 #[derive(Debug, Clone)]
 pub(crate) struct DaemonSpec {
-    cpu: u8,
-    selector: u8,
-    port: u8,
-    tolerates: u8,
+    pub(crate) cpu: u8,
+    pub(crate) selector: u8,
+    pub(crate) port: u8,
+    pub(crate) tolerates: u8,
 }
 
 pub(crate) fn worlds() -> impl Strategy<Value = World> {
