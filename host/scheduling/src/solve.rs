@@ -45,6 +45,7 @@ mod topology;
 mod unit_price;
 mod views;
 mod vocabulary;
+mod volumes;
 
 pub(crate) use admission::requirements_of_template;
 pub use prepared::{Prepared, TableCache};

@@ -2,11 +2,10 @@
 //!
 //! Answers to Karpenter's `scheduling/nodeclaim.go`.
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use super::bitset::BitSet;
 use super::topology::{DomainId, HOSTNAME_KEY, KeyId, Place};
 use super::vocabulary::{Amounts, EMPTY_SET, SetId, add_times};
+use super::volumes::{Volumes, attach, attaches};
 use super::{Pending, Solver};
 use crate::pod::HostPort;
 use crate::problem::MinValuesPolicy;
@@ -24,7 +23,7 @@ pub(super) struct Claim {
     pub(super) members: Vec<usize>,
     pub(super) place: Place,
     pub(super) ports: Vec<HostPort>,
-    pub(super) volumes: BTreeMap<String, BTreeSet<String>>,
+    pub(super) volumes: Volumes,
     /// The reservation it holds a slot of.
     pub(super) reservation: Option<String>,
     pub(super) are_min_values_relaxed: bool,
@@ -34,7 +33,9 @@ pub(super) struct Claim {
 pub(super) struct Addition {
     rows: BitSet,
     set: SetId,
-    pins: Vec<(KeyId, usize)>,
+    /// Keys in which the pods have a stake.
+    keys: Vec<KeyId>,
+    pins: Vec<(KeyId, DomainId)>,
 }
 
 /// What was settled for pods before a claim is looked for; by default nothing is.
@@ -108,7 +109,7 @@ impl Solver<'_> {
             return None;
         }
         let keys = self.topology.keys_of(&view.membership);
-        if !group.host_ports.is_empty() || group.volumes.is_some() || !keys.is_empty() {
+        if group.has_extras() || !keys.is_empty() {
             room = 1;
         }
         let (mut set, before) = (claim.set, claim.rows.clone());
@@ -118,13 +119,7 @@ impl Solver<'_> {
             let alternative = self.alternative_on_claim(index, pending)?;
             set = self.vocabulary.merge(set, alternative)?;
         }
-        for (key, domain) in &pins {
-            let name = self.topology.keys()[*key].clone();
-            let value = self.topology.domains(*key)[*domain].clone();
-            set = self
-                .vocabulary
-                .with(set, super::views::exactly(&name, &value))?;
-        }
+        set = self.pinned(set, &pins)?;
         let claim = &self.claims[index];
         let mut rows = before;
         rows.intersect(&self.pools[claim.pool].rows_of(set, &self.vocabulary));
@@ -151,7 +146,13 @@ impl Solver<'_> {
             .min(self.free_room(pool, &rows, index, pending))
             .max(1);
         let count = self.count_within_min_values(index, pending.group, (&rows, room));
-        Some((count, Addition { rows, set, pins }))
+        let addition = Addition {
+            rows,
+            set,
+            keys,
+            pins,
+        };
+        Some((count, addition))
     }
 
     /// The most of so many pods that leave as many distinct values as `minValues` ask; one of them is known to.
@@ -304,17 +305,12 @@ impl Solver<'_> {
         add_times(&mut claim.requests, &group.requests, count);
         self.pools[claim.pool].retain_fitting(&mut claim.rows, &claim.requests);
         claim.ports.extend(group.host_ports.iter().cloned());
-        for (driver, volumes) in group.volumes.iter().flat_map(|v| &v.attachments) {
-            claim
-                .volumes
-                .entry(driver.clone())
-                .or_default()
-                .extend(volumes.iter().cloned());
+        if let Some(volumes) = &group.volumes {
+            attach(&mut claim.volumes, &volumes.attachments);
         }
         self.topology
             .record_host(&membership, &mut claim.place, count);
-        let keys = self.topology.keys_of(&membership);
-        settle(&mut claim.place, &keys, &addition.pins);
+        settle(&mut claim.place, &addition.keys, &addition.pins);
         self.placed += members.len();
         claim.members.extend(members);
     }
@@ -325,11 +321,11 @@ impl Solver<'_> {
         pool: usize,
         rows: &mut BitSet,
         group: usize,
-        attached: &BTreeMap<String, BTreeSet<String>>,
+        attached: &Volumes,
     ) {
         let group = &self.groups[group];
         let wanted = group.volumes.as_ref().map(|v| &v.attachments);
-        if group.host_ports.is_empty() && wanted.is_none_or(BTreeMap::is_empty) {
+        if group.host_ports.is_empty() && wanted.is_none_or(Volumes::is_empty) {
             return;
         }
         let table = &self.pools[pool];
@@ -338,14 +334,7 @@ impl Solver<'_> {
             let is_taken =
                 |port: &HostPort| of_type.daemon_ports.iter().any(|p| p.conflicts_with(port));
             let limits = &of_type.instance_type.volume_attachment_limits;
-            let attaches = wanted.into_iter().flatten().all(|(driver, volumes)| {
-                let there = attached.get(driver);
-                let all = volumes.len()
-                    + there.map_or(0, |t| t.iter().filter(|v| !volumes.contains(*v)).count());
-                limits
-                    .get(driver)
-                    .is_none_or(|limit| all <= *limit as usize)
-            });
+            let attaches = wanted.is_none_or(|wanted| attaches(limits, attached, wanted));
             attaches && !group.host_ports.iter().any(is_taken)
         };
         let unsuited: Vec<usize> = rows.iter().filter(|row| !suits(*row)).collect();

@@ -2,7 +2,7 @@
 //!
 //! Replaces the first-fit of Karpenter's `scheduling/scheduler.go`.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
@@ -14,7 +14,8 @@ use super::fill::HostKind;
 use super::items::{Item, Items};
 use super::plan::{Choice, Ground, Planner, seed_order};
 use super::topology::Place;
-use super::vocabulary::add_times;
+use super::vocabulary::{SetId, add_times};
+use super::volumes::{Volumes, attach, attaches};
 use super::{Batch, Solver};
 use crate::interrupt::Interrupt;
 use crate::problem::MinValuesPolicy;
@@ -138,21 +139,41 @@ impl Solver<'_> {
         Some(rows)
     }
 
-    /// The rows of a pool on which one pod of the batch fits; `None` when there is none.
-    pub(super) fn rows_for(&mut self, pool: usize, batch: &Batch) -> Option<BitSet> {
-        let view = self.view_of(batch.group, batch.view);
+    /// The rows of a pool on which one pod of a view fits under these requirements; `None` when there is none.
+    pub(super) fn rows_for(
+        &mut self,
+        pool: usize,
+        (group, view): (usize, usize),
+        set: SetId,
+    ) -> Option<BitSet> {
+        let view = self.view_of(group, view);
         let table = &self.pools[pool];
         if taints::untolerated(&table.taints, &view.tolerations).is_some()
-            || table.admits(batch.set, &self.vocabulary).is_err()
+            || table.admits(set, &self.vocabulary).is_err()
         {
             return None;
         }
         let mut rows = self.pools[pool]
-            .rows_of(batch.set, &self.vocabulary)
+            .rows_of(set, &self.vocabulary)
             .as_ref()
             .clone();
-        self.pools[pool].retain_fitting(&mut rows, &self.groups[batch.group].requests);
-        self.retain_for_extras(pool, &mut rows, batch.group, &BTreeMap::new());
+        self.pools[pool].retain_fitting(&mut rows, &self.groups[group].requests);
+        self.retain_for_extras(pool, &mut rows, group, &Volumes::new());
+        (!rows.is_empty()).then_some(rows)
+    }
+
+    /// The same, as far as another node may be bought now.
+    pub(super) fn rows_to_buy(
+        &mut self,
+        pool: usize,
+        of_view: (usize, usize),
+        set: SetId,
+    ) -> Option<BitSet> {
+        if self.pools[pool].is_out_of_nodes() {
+            return None;
+        }
+        let mut rows = self.rows_for(pool, of_view, set)?;
+        self.retain_buyable(pool, &mut rows);
         (!rows.is_empty()).then_some(rows)
     }
 
@@ -232,7 +253,7 @@ impl Solver<'_> {
             members: Vec::new(),
             place: Place::default(),
             ports: Vec::new(),
-            volumes: BTreeMap::new(),
+            volumes: Volumes::new(),
             reservation,
             are_min_values_relaxed: relaxed,
         });
@@ -255,10 +276,7 @@ impl Solver<'_> {
         let table = &self.pools[claim.pool];
         let exceeds = |row: &usize| {
             let limits = &table.type_of(*row).instance_type.volume_attachment_limits;
-            claim.volumes.iter().any(|(driver, volumes)| {
-                let limit = limits.get(driver);
-                limit.is_some_and(|limit| volumes.len() > *limit as usize)
-            })
+            !attaches(limits, &Volumes::new(), &claim.volumes)
         };
         let exceeding: Vec<usize> = claim.rows.iter().filter(exceeds).collect();
         for row in exceeding {
@@ -293,12 +311,8 @@ impl Solver<'_> {
         let keys = self.topology.keys_of(membership);
         settle(&mut claim.place, &keys, &batch.pins);
         claim.ports.extend(group.host_ports.iter().cloned());
-        for (driver, volumes) in group.volumes.iter().flat_map(|v| &v.attachments) {
-            claim
-                .volumes
-                .entry(driver.clone())
-                .or_default()
-                .extend(volumes.iter().cloned());
+        if let Some(volumes) = &group.volumes {
+            attach(&mut claim.volumes, &volumes.attachments);
         }
         self.placed += count;
         claim.members.extend(members);

@@ -11,6 +11,7 @@ use apis::resources::Resources;
 use super::bitset::BitSet;
 use super::topology::{GroupId, Rule};
 use super::vocabulary::{SetId, add_times};
+use super::volumes::Volumes;
 use super::{Pending, Solver};
 use crate::error::{NearestMiss, PodError, PoolCause, PoolFailure, TopologyKind, TypeCounts};
 use crate::pod::HostPort;
@@ -105,12 +106,7 @@ impl Solver<'_> {
         let mut buyable = within.clone();
         self.retain_buyable(pool, &mut buyable);
         let mut suiting = buyable.clone();
-        self.retain_for_extras(
-            pool,
-            &mut suiting,
-            pending.group,
-            &std::collections::BTreeMap::new(),
-        );
+        self.retain_for_extras(pool, &mut suiting, pending.group, &Volumes::new());
         let steps = [by_requirements.as_ref(), &fitting, &within];
         let counts = self.counts(pool, set, steps, &requests);
         if buyable.is_empty() && !within.is_empty() {

@@ -88,21 +88,9 @@ impl Solver<'_> {
         if bases.len() < 2 {
             return bases;
         }
+        let of_view = (pending.group, pending.view);
         let is_served = |set: &SetId| {
-            let batch = Batch {
-                group: pending.group,
-                view: pending.view,
-                set: *set,
-                pins: Vec::new(),
-                members: Vec::new(),
-            };
-            (0..self.pools.len()).any(|pool| {
-                let rows = self.rows_for(pool, &batch);
-                rows.is_some_and(|mut rows| {
-                    self.retain_buyable(pool, &mut rows);
-                    !rows.is_empty() && !self.pools[pool].is_out_of_nodes()
-                })
-            })
+            (0..self.pools.len()).any(|pool| self.rows_to_buy(pool, of_view, *set).is_some())
         };
         let served: Vec<SetId> = bases.iter().copied().filter(is_served).collect();
         if served.is_empty() { bases } else { served }
@@ -323,29 +311,18 @@ impl Solver<'_> {
             .map(|table| taints::untolerated(&table.taints, tolerations).is_none())
             .collect();
         let of_group = &self.groups[group];
-        let has_extras = !of_group.host_ports.is_empty() || of_group.volumes.is_some();
         let requests = of_group.requests.clone();
-        let asked = (base, key, requests, tolerated, has_extras.then_some(group));
+        let of_extras = of_group.has_extras().then_some(group);
+        let asked = (base, key, requests, tolerated, of_extras);
         if let Some(known) = self.feasible.get(&asked) {
             return Arc::clone(known);
         }
         let name = self.topology.keys()[key].clone();
         let mut best: BTreeMap<DomainId, f64> = BTreeMap::new();
         for pool in 0..self.pools.len() {
-            if !asked.3[pool] || self.pools[pool].admits(base, &self.vocabulary).is_err() {
+            let Some(rows) = self.rows_to_buy(pool, (group, pending.view), base) else {
                 continue;
-            }
-            let table = &mut self.pools[pool];
-            if table.is_out_of_nodes() {
-                continue;
-            }
-            let mut rows = table.rows_of(base, &self.vocabulary).as_ref().clone();
-            table.retain_fitting(&mut rows, &self.groups[group].requests);
-            self.retain_for_extras(pool, &mut rows, group, &BTreeMap::new());
-            self.retain_buyable(pool, &mut rows);
-            if rows.is_empty() {
-                continue;
-            }
+            };
             let required = self.vocabulary.get(base).get(&name);
             for (value, mut of_domain) in self.domains_of(pool, key) {
                 of_domain.intersect(&rows);

@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use super::topology::{HOSTNAME_KEY, Membership, Place, Rule};
 use super::vocabulary::{Amounts, Dimensions, add_times, times_fitting};
+use super::volumes::{Volumes, attach, attaches};
 use super::{Pending, PodGroup, Solver, daemons};
 use crate::pod::{HostPort, Pod, PodShape};
 use crate::problem::{DaemonPod, ExistingNode, Problem};
@@ -71,7 +72,7 @@ pub(super) struct Node<'a> {
     room: Amounts,
     place: Place,
     ports: Vec<HostPort>,
-    volumes: BTreeMap<String, BTreeSet<String>>,
+    volumes: Volumes,
     pub(super) added: Vec<usize>,
 }
 
@@ -216,20 +217,6 @@ impl<'a> Node<'a> {
             added: Vec::new(),
         }
     }
-
-    fn has_room_for_volumes(&self, wanted: &BTreeMap<String, BTreeSet<String>>) -> bool {
-        wanted.iter().all(|(driver, volumes)| {
-            let Some(limit) = self.node.volume_limits.get(driver) else {
-                return true;
-            };
-            let there = self.volumes.get(driver);
-            let new = volumes
-                .iter()
-                .filter(|v| there.is_none_or(|t| !t.contains(*v)))
-                .count();
-            there.map_or(0, BTreeSet::len) + new <= *limit as usize
-        })
-    }
 }
 
 impl Solver<'_> {
@@ -299,7 +286,8 @@ impl Solver<'_> {
         }
         if let Some(volumes) = &group.volumes {
             // Pods of a group share their volumes, so the first one attaches them for all.
-            if !node.has_room_for_volumes(&volumes.attachments) {
+            let limits = &node.node.volume_limits;
+            if !attaches(limits, &node.volumes, &volumes.attachments) {
                 return 0;
             }
         }
@@ -374,11 +362,8 @@ impl Solver<'_> {
         };
         add_times(&mut node.room, &group.requests, -count);
         node.ports.extend(group.host_ports.iter().cloned());
-        for (driver, volumes) in group.volumes.iter().flat_map(|v| &v.attachments) {
-            node.volumes
-                .entry(driver.clone())
-                .or_default()
-                .extend(volumes.iter().cloned());
+        if let Some(volumes) = &group.volumes {
+            attach(&mut node.volumes, &volumes.attachments);
         }
         self.topology
             .record_host(membership, &mut node.place, count);

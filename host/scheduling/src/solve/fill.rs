@@ -13,8 +13,8 @@ use super::plan::{Ground, OpenSets};
 use super::pool_rows::TypeRow;
 use super::topology::{GroupId, HOSTNAME_KEY, Membership, Rule, Topology};
 use super::vocabulary::{Amounts, SetId, times_fitting};
+use super::volumes::{Volumes, attach, attaches};
 use crate::pod::HostPort;
-use crate::problem::PodVolumes;
 
 /// An item's stake in a group whose domains are hosts.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -107,7 +107,7 @@ pub(super) struct Filler<'a> {
     hosted: SmallVec<[(GroupId, i64, i64); 8]>,
     ports: Vec<HostPort>,
     open: SetId,
-    volumes: BTreeMap<String, BTreeSet<String>>,
+    volumes: Volumes,
     filling: Filling,
 }
 
@@ -193,7 +193,7 @@ impl<'a> Filler<'a> {
             hosted: SmallVec::new(),
             ports: Vec::new(),
             open: ground.classes[ground.items[target.seed].class].open[target.pool],
-            volumes: BTreeMap::new(),
+            volumes: Volumes::new(),
             filling: Filling::default(),
         }
     }
@@ -306,20 +306,10 @@ impl<'a> Filler<'a> {
         if times > 0
             && let Some(volumes) = &item.volumes
         {
-            times = usize::from(self.attaches(volumes));
+            let limits = &self.of_type.instance_type.volume_attachment_limits;
+            times = usize::from(attaches(limits, &self.volumes, &volumes.attachments));
         }
         times
-    }
-
-    fn attaches(&self, volumes: &PodVolumes) -> bool {
-        let limits = &self.of_type.instance_type.volume_attachment_limits;
-        volumes.attachments.iter().all(|(driver, wanted)| {
-            let there = self.volumes.get(driver);
-            let others = there.map_or(0, |t| t.iter().filter(|v| !wanted.contains(*v)).count());
-            limits
-                .get(driver)
-                .is_none_or(|limit| wanted.len() + others <= *limit as usize)
-        })
     }
 
     fn hosted(&self, group: GroupId) -> (i64, i64) {
@@ -372,11 +362,8 @@ impl<'a> Filler<'a> {
             }
         }
         self.ports.extend(item.ports.iter().cloned());
-        for (driver, volumes) in item.volumes.iter().flat_map(|v| &v.attachments) {
-            self.volumes
-                .entry(driver.clone())
-                .or_default()
-                .extend(volumes.iter().cloned());
+        if let Some(volumes) = &item.volumes {
+            attach(&mut self.volumes, &volumes.attachments);
         }
         let picks = &mut self.filling.picks;
         if let Some(pick) = picks.iter_mut().find(|(known, _)| *known == index) {

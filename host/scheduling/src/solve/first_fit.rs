@@ -2,12 +2,11 @@
 //!
 //! Kept for those who want its few large nodes. Answers to `scheduling/scheduler.go`.
 
-use std::collections::BTreeMap;
-
 use super::bitset::BitSet;
 use super::claim::{Claim, Settled};
 use super::pool_table::PoolTable;
 use super::topology::Place;
+use super::volumes::Volumes;
 use super::{Batch, Pending, Solver};
 use crate::interrupt::Interrupt;
 
@@ -99,13 +98,10 @@ impl Solver<'_> {
 
     /// Opens a claim without pods for a batch, where the pool suits.
     fn open_empty(&mut self, pool: usize, batch: &Batch) -> bool {
-        if self.pools[pool].is_out_of_nodes() {
-            return false;
-        }
-        let Some(mut rows) = self.rows_for(pool, batch) else {
+        let of_view = (batch.group, batch.view);
+        let Some(rows) = self.rows_to_buy(pool, of_view, batch.set) else {
             return false;
         };
-        self.retain_buyable(pool, &mut rows);
         let template = self.pools[pool].template;
         let set = self.vocabulary.merge(template, batch.set);
         let (Some(row), Some(set)) = (rows.first(), set) else {
@@ -129,7 +125,7 @@ impl Solver<'_> {
             members: Vec::new(),
             place: Place::default(),
             ports: Vec::new(),
-            volumes: BTreeMap::new(),
+            volumes: Volumes::new(),
             reservation,
             are_min_values_relaxed: relaxed,
         });

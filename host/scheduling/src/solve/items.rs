@@ -15,6 +15,7 @@ use super::pod_groups::{most_per_host, shares_one_host};
 use super::pool_table::PoolTable;
 use super::unit_price::{UnitPrice, unit_price};
 use super::vocabulary::{Amounts, EMPTY_SET, SetId, add_times};
+use super::volumes::Volumes;
 use super::{Batch, Solver};
 use crate::market::CapacityType;
 use crate::pod::HostPort;
@@ -215,7 +216,7 @@ impl Solver<'_> {
             .map(|table| taints::untolerated(&table.taints, &view.tolerations).is_none())
             .collect();
         let group = &self.groups[batch.group];
-        let needs_extras = !group.host_ports.is_empty() || group.volumes.is_some();
+        let needs_extras = group.has_extras();
         let rows: Vec<Option<Arc<BitSet>>> = (0..pools)
             .map(|pool| {
                 if !tolerated[pool] {
@@ -226,7 +227,7 @@ impl Solver<'_> {
                     return Some(rows);
                 }
                 let mut rows = rows.as_ref().clone();
-                self.retain_for_extras(pool, &mut rows, batch.group, &BTreeMap::new());
+                self.retain_for_extras(pool, &mut rows, batch.group, &Volumes::new());
                 (!rows.is_empty()).then(|| Arc::new(rows))
             })
             .collect();

@@ -39,6 +39,13 @@ pub(super) struct PodGroup {
     pub(super) members: Vec<usize>,
 }
 
+impl PodGroup {
+    /// Whether host ports or volumes rule out types that are large enough.
+    pub(super) fn has_extras(&self) -> bool {
+        !self.host_ports.is_empty() || self.volumes.is_some()
+    }
+}
+
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Key {
     requests: Amounts,

@@ -6,11 +6,11 @@
 
 use std::collections::BTreeMap;
 
+use super::Solver;
 use super::admission::template_requirements;
 use super::bitset::BitSet;
 use super::topology::{DomainId, KeyId, Place};
 use super::vocabulary::SetId;
-use super::{Batch, Solver};
 use crate::error::PodError;
 use crate::instance_type::Offering;
 use crate::problem::{Pool, ReservedMode};
@@ -131,14 +131,7 @@ impl Solver<'_> {
             return Prospect::None;
         };
         let index = self.pools.iter().position(|it| it.name == name);
-        let batch = Batch {
-            group,
-            view,
-            set,
-            pins: Vec::new(),
-            members: Vec::new(),
-        };
-        let rows = index.and_then(|index| Some((index, self.rows_for(index, &batch)?)));
+        let rows = index.and_then(|it| Some((it, self.rows_for(it, (group, view), set)?)));
         match rows {
             Some((index, rows)) => self.prospect_of_rows(index, &rows),
             None if self.has_full_reservation(pool, group, view, set) => Prospect::Waits,

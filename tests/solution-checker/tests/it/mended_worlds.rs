@@ -1,6 +1,7 @@
 //! Random worlds that once got a wrong answer, kept as they were found.
 
 use scheduling::problem::Packing;
+use scheduling::{Problem, Solution};
 use solution_checker::check;
 
 use crate::faults_are_found::PLAIN;
@@ -56,20 +57,24 @@ impl World {
     fn assert_sound(&self) {
         let problem = self.build().problem;
         for packing in [Packing::Cost, Packing::Karpenter] {
-            let solution = solve_by(&problem, packing);
-            assert_eq!(check(&problem, &solution), [], "by {packing:?}");
+            sound(&problem, packing);
         }
     }
 
     /// Sound, and so many pods are left over.
     fn assert_left(&self, pods: usize) {
-        self.assert_sound();
         let problem = self.build().problem;
         for packing in [Packing::Cost, Packing::Karpenter] {
-            let errors = solve_by(&problem, packing).pod_errors;
+            let errors = sound(&problem, packing).pod_errors;
             assert_eq!(errors.len(), pods, "by {packing:?}: {errors:?}");
         }
     }
+}
+
+fn sound(problem: &Problem, packing: Packing) -> Solution {
+    let solution = solve_by(problem, packing);
+    assert_eq!(check(problem, &solution), [], "by {packing:?}");
+    solution
 }
 
 /// Pods that share one host, and a friend of theirs that looks for them by zone and capacity type: only one of the two
