@@ -12,6 +12,7 @@ use futures::future::FutureExt;
 use kube::Client;
 use scheduling::ranking::RankHook;
 use state::{Cluster, Snapshot};
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use crate::capacity_buffer::{self, BufferNodes};
@@ -181,7 +182,7 @@ impl Controllers {
             rank: hooks.rank,
             cluster: RwLock::new(Cluster::new()),
             objects: Mutex::new(Objects::default()),
-            progress: Mutex::new(Progress::default()),
+            progress: watch::Sender::new(Progress::default()),
             pod_ledger: Mutex::new(PodLedger::default()),
             registration_health: Mutex::new(RegistrationHealth::default()),
             overlays: Arc::clone(&overlays),
@@ -222,15 +223,19 @@ impl Controllers {
     }
 
     /// Runs everything until the future is dropped, or until one of the loops dies of a bug. Call it once.
+    ///
+    /// Only the watches run at first: who acts on half of what there is takes a node for drained whose pods are on
+    /// the second page.
     pub async fn run(&self) {
+        let parts = &self.parts;
         let mut tasks = JoinSet::new();
-        for task in self
-            .parts
-            .loops()
-            .into_iter()
-            .chain(self.parts.claim_tasks())
-            .chain(self.parts.pool_tasks())
-        {
+        tasks.spawn(watches::run(Arc::clone(&parts.shell), parts.router()));
+        tokio::select! {
+            () = watches::first_lists(&parts.shell) => {}
+            _ = tasks.join_next() => return,
+        }
+        let workers = [parts.loops(), parts.claim_tasks(), parts.pool_tasks()];
+        for task in workers.into_iter().flatten() {
             tasks.spawn(task);
         }
         // None of them ends by itself. Dropping the set ends all.
@@ -463,9 +468,12 @@ impl Parts {
         ]
     }
 
+    fn router(&self) -> Router {
+        Router::new(Arc::clone(&self.shell), self.queues.clone())
+    }
+
     fn loops(&self) -> Vec<Task> {
         let shell = || Arc::clone(&self.shell);
-        let router = Router::new(shell(), self.queues.clone());
         let (provisioner, disruption) =
             (Arc::clone(&self.provisioner), Arc::clone(&self.disruption));
         let collection = garbage_collection::GarbageCollection {
@@ -473,7 +481,6 @@ impl Parts {
             provider: self.measured("nodeclaim.garbagecollection"),
         };
         let mut tasks = vec![
-            watches::run(shell(), router).boxed(),
             async move { provisioner.run().await }.boxed(),
             async move { Box::pin(disruption.run()).await }.boxed(),
             async move { collection.run().await }.boxed(),

@@ -35,9 +35,6 @@ impl InstanceStatusController {
         let mut told = None;
         loop {
             tokio::time::sleep(PERIOD).await;
-            if !self.shell.progress().is_complete() {
-                continue;
-            }
             match self.provider.impairments().await {
                 Ok(found) => {
                     told = None;

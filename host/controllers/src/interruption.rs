@@ -49,11 +49,6 @@ impl InterruptionController {
     pub(crate) async fn run(&self) {
         let mut pause = RETRY.0;
         loop {
-            // Before the nodes are known every notice would be about a stranger.
-            if !self.shell.progress().is_complete() {
-                tokio::time::sleep(RETRY.0).await;
-                continue;
-            }
             match self.queue.receive().await {
                 Ok(notices) => {
                     pause = RETRY.0;

@@ -19,6 +19,7 @@ use scheduling::ranking::{LaunchRanking, PolicyUse, RankHook, RankedLaunch, rank
 use state::ledger::{LaunchRecord, Ledger, OutcomeId, PolicyUseRecord, Record};
 use state::pod::PodLife;
 use state::{Cluster, Event, Snapshot, StateError};
+use tokio::sync::watch;
 use tracing::info;
 
 use crate::capacity_buffer::BufferNodes;
@@ -64,7 +65,7 @@ pub(crate) struct Shell {
     pub(crate) rank: Arc<dyn RankHook>,
     pub(crate) cluster: RwLock<Cluster>,
     pub(crate) objects: Mutex<Objects>,
-    pub(crate) progress: Mutex<Progress>,
+    pub(crate) progress: watch::Sender<Progress>,
     pub(crate) pod_ledger: Mutex<PodLedger>,
     pub(crate) registration_health: Mutex<RegistrationHealth>,
     pub(crate) overlays: Arc<Overlays>,
@@ -94,8 +95,8 @@ impl Shell {
         self.objects.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn progress(&self) -> MutexGuard<'_, Progress> {
-        self.progress.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(crate) fn progress(&self) -> watch::Ref<'_, Progress> {
+        self.progress.borrow()
     }
 
     pub(crate) fn now(&self) -> Timestamp {

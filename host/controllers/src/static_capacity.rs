@@ -24,7 +24,6 @@ use crate::shell::Shell;
 
 const PERIOD: Action = Action::RequeueAfter(Duration::from_mins(1));
 const AT_LIMIT: Action = Action::RequeueAfter(Duration::from_secs(30));
-const UNSYNCED: Action = Action::RequeueAfter(Duration::from_secs(1));
 
 /// What everybody who makes claims for static pools shares.
 #[derive(Debug, Default)]
@@ -113,9 +112,6 @@ impl Reconciler for StaticPools {
     async fn reconcile(&self, key: &ObjectKey) -> Result<Action, ReconcileError> {
         if !self.shell.settings.feature_gates.static_capacity {
             return Ok(Action::Await);
-        }
-        if !self.shell.progress().is_complete() {
-            return Ok(UNSYNCED);
         }
         let pool = self.shell.fresh_node_pool(&key.name).await?;
         let is_kept = |it: &NodePool| it.is_static() && it.metadata.deletion_timestamp.is_none();

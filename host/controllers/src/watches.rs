@@ -3,6 +3,7 @@
 //! There is no second cache: objects are parsed into the model and forgotten. All watches are polled in one task,
 //! which is the only one that feeds the model from outside. Answers to `pkg/controllers/state/informer`.
 
+mod progress;
 mod routing;
 
 use std::collections::BTreeSet;
@@ -34,6 +35,7 @@ use crate::runtime::ObjectKey;
 use crate::settings::Settings;
 use crate::shell::Shell;
 
+pub(crate) use progress::{Failure, Progress};
 pub(crate) use routing::{Queues, Router};
 
 /// Objects a page, on the first list of each kind and when a watch has to start over.
@@ -42,6 +44,8 @@ const DEVICE_GROUP: &str = "resource.k8s.io";
 /// An API server that ends a watch is asked again after this long; it bounds how long a dead connection goes
 /// unnoticed.
 const WATCH_TIMEOUT_SECONDS: u32 = 290;
+/// First lists that take longer are spoken of.
+const LONG_LIST: Duration = Duration::from_secs(30);
 
 /// A kind that is watched, and its object when it was added or changed.
 #[derive(Debug)]
@@ -91,23 +95,6 @@ pub(crate) enum Kind {
     Policy,
 }
 
-impl Kind {
-    /// Without these, nothing can be decided; the others come when they come.
-    const ESSENTIAL: [Self; 7] = [
-        Self::Pod,
-        Self::Node,
-        Self::NodeClaim,
-        Self::NodePool,
-        Self::NodeClass,
-        Self::DaemonSet,
-        Self::Namespace,
-    ];
-
-    fn is_essential(self) -> bool {
-        Self::ESSENTIAL.contains(&self)
-    }
-}
-
 /// What a watch tells.
 #[derive(Debug)]
 enum Told {
@@ -122,30 +109,22 @@ enum Told {
     /// An object is gone.
     Deleted(Kind, ObjectKey),
     /// The watch failed and will be tried again.
-    Failed(Kind, String),
+    Failed(Kind, watcher::Error),
 }
 
-/// Kinds whose first list is complete.
-#[derive(Debug, Default)]
-pub(crate) struct Progress {
-    complete: BTreeSet<Kind>,
-}
-
-impl Progress {
-    /// Whether every essential kind has been listed.
-    pub(crate) fn is_complete(&self) -> bool {
-        let mut all = Kind::ESSENTIAL.iter();
-        all.all(|kind| self.complete.contains(kind))
-    }
-}
+/// A kind and what its watch tells.
+type Watch = (Kind, BoxStream<'static, Told>);
 
 /// Feeds the model until the future is dropped.
 pub(crate) async fn run(shell: Arc<Shell>, router: Router) {
     let mut router = router;
-    let mut streams = streams(&shell.client, &shell.settings);
+    let mut watches = watches(&shell.client, &shell.settings);
     if !shell.settings.ignore_dra_requests {
-        streams.extend(watch_devices(&shell.client).await);
+        watches.extend(watch_devices(&shell.client).await);
     }
+    let kinds: Vec<Kind> = watches.iter().map(|(kind, _)| *kind).collect();
+    shell.progress.send_modify(|it| it.begin(kinds));
+    let mut streams: SelectAll<_> = watches.into_iter().map(|(_, stream)| stream).collect();
     let mut listing = Listing::default();
     while let Some(told) = streams.next().await {
         match told {
@@ -158,18 +137,44 @@ pub(crate) async fn run(shell: Arc<Shell>, router: Router) {
             Told::ListEnds(kind) => {
                 let seen = listing.end(kind);
                 router.listed(kind, &seen);
-                let mut progress = shell.progress();
-                if progress.complete.insert(kind) && progress.is_complete() && kind.is_essential() {
-                    info!("cluster state has seen every kind");
-                }
+                shell.progress.send_modify(|it| it.listed(kind));
             }
             Told::Applied(object) => router.applied(object),
             Told::Deleted(kind, key) => router.deleted(kind, &key),
-            Told::Failed(kind, error) if kind.is_essential() => {
-                warn!(?kind, error, "watch failed, will be tried again");
+            Told::Failed(kind, error) => {
+                if progress::is_essential(kind) {
+                    warn!(?kind, %error, "watch failed, will be tried again");
+                } else {
+                    debug!(?kind, %error, "watch failed, will be tried again");
+                }
+                let failure = failure(&error);
+                shell.progress.send_modify(|it| it.failed(kind, failure));
             }
-            Told::Failed(kind, error) => debug!(?kind, error, "watch failed, will be tried again"),
         }
+    }
+}
+
+/// Waits until everything that there is has been told; says what is missing where that takes long.
+pub(crate) async fn first_lists(shell: &Shell) {
+    let mut progress = shell.progress.subscribe();
+    loop {
+        let complete = progress.wait_for(Progress::is_complete);
+        // The sender lives as long as the shell.
+        if tokio::time::timeout(LONG_LIST, complete).await.is_ok() {
+            info!("cluster state has seen every kind");
+            return;
+        }
+        let awaited = shell.progress().awaited();
+        warn!(kinds = ?awaited, "still waiting for first lists; nothing is decided before they are complete");
+    }
+}
+
+fn failure(error: &watcher::Error) -> Failure {
+    match error {
+        watcher::Error::InitialListFailed(kube::Error::Api(status)) if status.code == 404 => {
+            Failure::NotServed
+        }
+        _ => Failure::Passing,
     }
 }
 
@@ -197,70 +202,70 @@ impl Listing {
     }
 }
 
-fn streams(client: &Client, settings: &Settings) -> SelectAll<BoxStream<'static, Told>> {
-    let mut streams = SelectAll::new();
-    streams.push(watch_all(client, Kind::NodePool, Object::NodePool));
-    streams.push(watch_all(client, Kind::NodeClass, Object::NodeClass));
-    streams.push(watch_all(client, Kind::NodeClaim, Object::NodeClaim));
-    streams.push(watch_all(client, Kind::Node, Object::Node));
-    streams.push(watch_all(client, Kind::Namespace, Object::Namespace));
-    streams.push(watch_all(client, Kind::DaemonSet, Object::DaemonSet));
-    streams.push(watch_all(client, Kind::Pdb, Object::Pdb));
-    streams.push(watch_all(client, Kind::StorageClass, Object::StorageClass));
-    streams.push(watch_all(client, Kind::Volume, Object::Volume));
-    streams.push(watch_all(client, Kind::VolumeClaim, Object::VolumeClaim));
-    streams.push(watch_all(client, Kind::CsiNode, Object::CsiNode));
-    streams.push(watch_all(
+fn watches(client: &Client, settings: &Settings) -> Vec<Watch> {
+    let mut watches = Vec::new();
+    watches.push(watch_all(client, Kind::NodePool, Object::NodePool));
+    watches.push(watch_all(client, Kind::NodeClass, Object::NodeClass));
+    watches.push(watch_all(client, Kind::NodeClaim, Object::NodeClaim));
+    watches.push(watch_all(client, Kind::Node, Object::Node));
+    watches.push(watch_all(client, Kind::Namespace, Object::Namespace));
+    watches.push(watch_all(client, Kind::DaemonSet, Object::DaemonSet));
+    watches.push(watch_all(client, Kind::Pdb, Object::Pdb));
+    watches.push(watch_all(client, Kind::StorageClass, Object::StorageClass));
+    watches.push(watch_all(client, Kind::Volume, Object::Volume));
+    watches.push(watch_all(client, Kind::VolumeClaim, Object::VolumeClaim));
+    watches.push(watch_all(client, Kind::CsiNode, Object::CsiNode));
+    watches.push(watch_all(
         client,
         Kind::VolumeAttachment,
         Object::VolumeAttachment,
     ));
-    streams.push(watch_all(client, Kind::Pod, Object::Pod));
+    watches.push(watch_all(client, Kind::Pod, Object::Pod));
     let (has_spread, has_buffers) = (
         !settings.default_spread.is_empty(),
         settings.feature_gates.capacity_buffer,
     );
     if has_spread || has_buffers {
-        streams.push(watch_workloads::<ReplicaSet>(
+        watches.push(watch_workloads::<ReplicaSet>(
             client,
             WorkloadKind::ReplicaSet,
         ));
-        streams.push(watch_workloads::<StatefulSet>(
+        watches.push(watch_workloads::<StatefulSet>(
             client,
             WorkloadKind::StatefulSet,
         ));
     }
     if has_spread {
         let kind = WorkloadKind::ReplicationController;
-        streams.push(watch_workloads::<ReplicationController>(client, kind));
-        streams.push(watch_all(client, Kind::Service, Object::Service));
+        watches.push(watch_workloads::<ReplicationController>(client, kind));
+        watches.push(watch_all(client, Kind::Service, Object::Service));
     }
     if has_buffers {
-        streams.push(watch_workloads::<Deployment>(
+        watches.push(watch_workloads::<Deployment>(
             client,
             WorkloadKind::Deployment,
         ));
-        streams.push(watch_workloads::<PodTemplate>(
+        watches.push(watch_workloads::<PodTemplate>(
             client,
             WorkloadKind::PodTemplate,
         ));
-        streams.push(watch_all(
+        watches.push(watch_all(
             client,
             Kind::CapacityBuffer,
             Object::CapacityBuffer,
         ));
     }
     if settings.feature_gates.node_overlay {
-        streams.push(watch_all(client, Kind::NodeOverlay, Object::NodeOverlay));
+        watches.push(watch_all(client, Kind::NodeOverlay, Object::NodeOverlay));
     }
     let policies = Api::namespaced(client.clone(), &settings.system_namespace);
     let labelled = watcher::Config::default().labels(POLICY_LABEL);
-    streams.push(watch(policies, Kind::Policy, labelled, Object::Policy));
-    streams
+    watches.push(watch(policies, Kind::Policy, labelled, Object::Policy));
+    watches
 }
 
 /// Watches a kind of workload, of which only some facts are kept.
-fn watch_workloads<K>(client: &Client, kind: WorkloadKind) -> BoxStream<'static, Told>
+fn watch_workloads<K>(client: &Client, kind: WorkloadKind) -> Watch
 where
     K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + 'static,
     Workload: From<K>,
@@ -276,7 +281,7 @@ where
     watch_all(client, Kind::Workload(kind), wrap::<K>)
 }
 
-fn watch_all<K>(client: &Client, kind: Kind, wrap: fn(Box<K>) -> Object) -> BoxStream<'static, Told>
+fn watch_all<K>(client: &Client, kind: Kind, wrap: fn(Box<K>) -> Object) -> Watch
 where
     K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + 'static,
 {
@@ -288,12 +293,7 @@ where
     )
 }
 
-fn watch<K>(
-    api: Api<K>,
-    kind: Kind,
-    config: watcher::Config,
-    wrap: fn(Box<K>) -> Object,
-) -> BoxStream<'static, Told>
+fn watch<K>(api: Api<K>, kind: Kind, config: watcher::Config, wrap: fn(Box<K>) -> Object) -> Watch
 where
     K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + 'static,
 {
@@ -302,7 +302,7 @@ where
         object.managed_fields_mut().clear();
         wrap(Box::new(object))
     };
-    watcher(api, config)
+    let told = watcher(api, config)
         .backoff(Steady::default())
         .map(move |event| match event {
             Ok(watcher::Event::Init) => Told::ListStarts(kind),
@@ -316,9 +316,9 @@ where
                     name: object.name_any(),
                 },
             ),
-            Err(error) => Told::Failed(kind, error.to_string()),
-        })
-        .boxed()
+            Err(error) => Told::Failed(kind, error),
+        });
+    (kind, told.boxed())
 }
 
 /// Doubling delays without jitter: equal runs stay equal.
@@ -413,7 +413,7 @@ fn of_pod_key(key: &PodKey) -> ObjectKey {
 
 /// Watches what tells of devices, in the version that the cluster prefers. An object that cannot be read counts as
 /// absent.
-async fn watch_devices(client: &Client) -> Vec<BoxStream<'static, Told>> {
+async fn watch_devices(client: &Client) -> Vec<Watch> {
     let group = kube::discovery::group(client, DEVICE_GROUP).await;
     let version = match &group {
         Ok(group) => group.preferred_version_or_latest().to_owned(),
@@ -446,7 +446,7 @@ async fn watch_devices(client: &Client) -> Vec<BoxStream<'static, Told>> {
     kinds.into_iter().map(watch_kind).collect()
 }
 
-fn watch_dynamic(api: Api<DynamicObject>, kind: DeviceKind) -> BoxStream<'static, Told> {
+fn watch_dynamic(api: Api<DynamicObject>, kind: DeviceKind) -> Watch {
     let config = watcher::Config::default();
     let config = config.page_size(PAGE_SIZE).timeout(WATCH_TIMEOUT_SECONDS);
     let gone = move |object: &DynamicObject| {
@@ -465,7 +465,7 @@ fn watch_dynamic(api: Api<DynamicObject>, kind: DeviceKind) -> BoxStream<'static
             gone(object)
         }
     };
-    watcher(api, config)
+    let all_told = watcher(api, config)
         .backoff(Steady::default())
         .map(move |event| match event {
             Ok(watcher::Event::Init) => Told::ListStarts(Kind::Device(kind)),
@@ -473,7 +473,7 @@ fn watch_dynamic(api: Api<DynamicObject>, kind: DeviceKind) -> BoxStream<'static
             Ok(watcher::Event::InitDone) => Told::ListEnds(Kind::Device(kind)),
             Ok(watcher::Event::Apply(object)) => told(&object, Told::Applied),
             Ok(watcher::Event::Delete(object)) => gone(&object),
-            Err(error) => Told::Failed(Kind::Device(kind), error.to_string()),
-        })
-        .boxed()
+            Err(error) => Told::Failed(Kind::Device(kind), error),
+        });
+    (Kind::Device(kind), all_told.boxed())
 }

@@ -10,6 +10,7 @@ mod cloud;
 mod complaints;
 mod ends_of_nodes;
 mod failures;
+mod first_lists;
 mod interruption;
 mod invariants;
 mod invariants_broken;

@@ -5,6 +5,7 @@ use std::convert::Infallible;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use controllers::SharedLedger;
 use http::{Method, Request, Response};
@@ -23,6 +24,10 @@ struct State {
     is_dead: bool,
     /// How far the clock of its machine is off.
     clock_off_by: SignedDuration,
+    /// Reads whose path and query contain the text are answered so late.
+    slow: Vec<(String, Duration)>,
+    /// Paths of kinds that the API server does not serve.
+    unserved: Vec<String>,
 }
 
 /// Counts the writes of one process after another.
@@ -36,6 +41,32 @@ impl Process {
     pub(crate) fn dies_at(&self, write: Option<usize>) {
         let mut state = self.state.lock().unwrap();
         (state.writes, state.dies_at) = (0, write);
+    }
+
+    /// From now on reads (watches aside) whose path and query contain the text are answered late.
+    pub(crate) fn reads_slowly(&self, text: &str, late: Duration) {
+        self.state
+            .lock()
+            .unwrap()
+            .slow
+            .push((text.to_owned(), late));
+    }
+
+    /// From now on the API server knows nothing under that path.
+    pub(crate) fn is_not_served(&self, path: &str) {
+        self.state.lock().unwrap().unserved.push(path.to_owned());
+    }
+
+    fn lateness(&self, uri: &str) -> Option<Duration> {
+        let state = self.state.lock().unwrap();
+        let mut slow = state.slow.iter().filter(|_| !uri.contains("watch="));
+        let found = slow.find(|(text, _)| uri.contains(text));
+        found.map(|(_, late)| *late)
+    }
+
+    fn is_served(&self, uri: &str) -> bool {
+        let unserved = &self.state.lock().unwrap().unserved;
+        !unserved.iter().any(|path| uri.contains(path))
     }
 
     /// Sets the clock of its machine.
@@ -123,20 +154,25 @@ impl Service<Request<Body>> for Door {
         Poll::Ready(Ok(()))
     }
 
-    fn call(&mut self, request: Request<Body>) -> Self::Future {
+    fn call(&mut self, mut request: Request<Body>) -> Self::Future {
         let (mut api, process) = (self.api.clone(), self.process.clone());
+        let uri = request.uri().to_string();
+        if !process.is_served(&uri) {
+            *request.uri_mut() = http::Uri::from_static("/apis/not.served/v1/things");
+        }
         // Events are told to people; nothing is decided by them.
         let is_write = request.method() != Method::GET && !request.uri().path().contains("/events");
         if is_write && !self.process.is_dead() {
             self.judge(&request);
         }
         Box::pin(async move {
-            let work = api.call(request);
             if is_write {
-                process.write(work).await
-            } else {
-                process.read(work).await
+                return process.write(api.call(request)).await;
             }
+            if let Some(late) = process.lateness(&uri) {
+                tokio::time::sleep(late).await;
+            }
+            process.read(api.call(request)).await
         })
     }
 }

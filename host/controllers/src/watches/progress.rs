@@ -1,0 +1,145 @@
+//! How far the first lists have come: nothing is written before everything that there is has been told.
+//!
+//! A node whose pods are not listed yet looks drained, a claim whose node is not listed yet looks as if it had none.
+//! Answers to controller-runtime, which starts no worker before its caches are synced.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::Kind;
+
+/// A kind that nothing essential hangs on is waited for until its list failed so often.
+const PATIENCE: usize = 5;
+
+/// How much hangs on a kind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Weight {
+    /// There is no cluster to manage without it.
+    Core,
+    /// Whoever does not see it does harm; a cluster that does not serve it has none of it.
+    Guarding,
+    /// Without it decisions are poorer.
+    Helpful,
+}
+
+fn weight(kind: Kind) -> Weight {
+    match kind {
+        Kind::Pod
+        | Kind::Node
+        | Kind::NodeClaim
+        | Kind::NodePool
+        | Kind::NodeClass
+        | Kind::DaemonSet
+        | Kind::Namespace => Weight::Core,
+        Kind::Pdb | Kind::VolumeAttachment => Weight::Guarding,
+        Kind::NodeOverlay
+        | Kind::VolumeClaim
+        | Kind::Volume
+        | Kind::StorageClass
+        | Kind::CsiNode
+        | Kind::Service
+        | Kind::Workload(_)
+        | Kind::CapacityBuffer
+        | Kind::Device(_)
+        | Kind::Policy => Weight::Helpful,
+    }
+}
+
+/// Whether people must hear of a watch that fails.
+pub(super) fn is_essential(kind: Kind) -> bool {
+    weight(kind) != Weight::Helpful
+}
+
+/// Why a list failed, as far as waiting for it goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Failure {
+    /// The API server does not know the kind.
+    NotServed,
+    /// Anything else; it may pass.
+    Passing,
+}
+
+/// Kinds whose first list is waited for.
+#[derive(Debug, Default)]
+pub(crate) struct Progress {
+    /// None before the watches have begun.
+    awaited: Option<BTreeSet<Kind>>,
+    failures: BTreeMap<Kind, usize>,
+}
+
+impl Progress {
+    /// The watches of these kinds begin.
+    pub(crate) fn begin(&mut self, kinds: impl IntoIterator<Item = Kind>) {
+        self.awaited = Some(kinds.into_iter().collect());
+    }
+
+    /// A list of the kind is complete.
+    pub(crate) fn listed(&mut self, kind: Kind) {
+        if let Some(awaited) = &mut self.awaited {
+            awaited.remove(&kind);
+        }
+    }
+
+    /// A list of the kind failed; it is tried again, whether it is waited for or not.
+    pub(crate) fn failed(&mut self, kind: Kind, failure: Failure) {
+        let failures = self.failures.entry(kind).or_default();
+        *failures += 1;
+        let is_over = match weight(kind) {
+            Weight::Core => false,
+            Weight::Guarding => failure == Failure::NotServed,
+            Weight::Helpful => failure == Failure::NotServed || *failures >= PATIENCE,
+        };
+        if is_over {
+            self.listed(kind);
+        }
+    }
+
+    /// Whether everything has been told.
+    pub(crate) fn is_complete(&self) -> bool {
+        self.awaited.as_ref().is_some_and(BTreeSet::is_empty)
+    }
+
+    /// What is still waited for.
+    pub(crate) fn awaited(&self) -> Vec<Kind> {
+        self.awaited.iter().flatten().copied().collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_is_complete_before_it_begins() {
+        let mut progress = Progress::default();
+        assert!(!progress.is_complete());
+        progress.begin([Kind::Pod, Kind::Node]);
+        progress.listed(Kind::Pod);
+        assert!(!progress.is_complete());
+        assert_eq!(progress.awaited(), [Kind::Node]);
+        progress.listed(Kind::Node);
+        assert!(progress.is_complete());
+    }
+
+    #[test]
+    fn what_fails_is_waited_for_by_what_hangs_on_it() {
+        // Kind, how it fails, and after how many failures nobody waits any more.
+        let cases = [
+            (Kind::Pod, Failure::Passing, None),
+            (Kind::NodeClaim, Failure::NotServed, None),
+            (Kind::VolumeAttachment, Failure::Passing, None),
+            (Kind::VolumeAttachment, Failure::NotServed, Some(1)),
+            (Kind::Pdb, Failure::NotServed, Some(1)),
+            (Kind::NodeOverlay, Failure::NotServed, Some(1)),
+            (Kind::StorageClass, Failure::Passing, Some(PATIENCE)),
+        ];
+        for (kind, failure, expected) in cases {
+            let mut progress = Progress::default();
+            progress.begin([kind]);
+            let given_up = (1..=2 * PATIENCE).find(|_| {
+                progress.failed(kind, failure);
+                progress.is_complete()
+            });
+            assert_eq!(given_up, expected, "{kind:?} {failure:?}");
+        }
+    }
+}
