@@ -17,9 +17,9 @@ use state::ledger::OutcomeId;
 use tracing::{debug, error, info};
 
 use crate::error::{ReconcileError, ignore_not_found};
-use crate::node::events::node_reference;
 use crate::node_claim::{NodeClaimExt, disrupted};
 use crate::recorder::{EventType, Notice};
+use crate::references;
 use crate::shell::Shell;
 
 /// Notices handled at one time.
@@ -245,7 +245,7 @@ impl Withdrawal<'_> {
         publish(claim.object_ref(&()), "NodeClaim");
         let node = claim.status.as_ref().and_then(|it| it.node_name.as_ref());
         if let Some(node) = node {
-            publish(node_reference(node), "Node");
+            publish(references::node(&self.shell.snapshot(), node), "Node");
         }
     }
 }

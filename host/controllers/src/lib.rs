@@ -22,6 +22,7 @@ mod pod_ledger;
 mod policy_binding;
 mod provisioning;
 mod recorder;
+mod references;
 mod runtime;
 mod settings;
 mod shell;

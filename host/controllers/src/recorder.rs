@@ -75,18 +75,13 @@ impl Notice {
         reason: &'static str,
         message: impl Into<String>,
     ) -> Self {
-        let dedupe = regarding
-            .uid
-            .clone()
-            .or_else(|| regarding.name.clone())
-            .unwrap_or_default();
         let message = message.into();
         Self {
+            dedupe: identity(&regarding),
             regarding,
             event_type,
             reason,
             message,
-            dedupe,
             dedupe_for: DEDUPE_DEFAULT,
             rate: None,
         }
@@ -228,7 +223,7 @@ impl Publisher {
 
     async fn write(&mut self, notice: Notice) -> Result<(), kube::Error> {
         let key = (
-            notice.regarding.uid.clone().unwrap_or_default(),
+            identity(&notice.regarding),
             notice.reason,
             notice.message.clone(),
         );
@@ -310,6 +305,22 @@ impl Publisher {
     }
 }
 
+/// What tells an object from every other: many have a name in common, and not each reference has a UID.
+fn identity(object: &ObjectReference) -> String {
+    let ObjectReference {
+        kind,
+        namespace,
+        name,
+        uid,
+        api_version: _,
+        field_path: _,
+        resource_version: _,
+    } = object;
+    [kind, namespace, name, uid]
+        .map(|part| part.as_deref().unwrap_or_default())
+        .join("/")
+}
+
 /// The text cut at a character boundary, with an ellipsis when something was cut.
 pub(crate) fn shorten(text: &str, bytes_max: usize) -> String {
     if text.len() <= bytes_max {
@@ -342,6 +353,29 @@ mod tests {
         assert!(gate.admits(&notice("b"), Instant::now()));
         tokio::time::advance(DEDUPE_DEFAULT).await;
         assert!(gate.admits(&notice("a"), Instant::now()));
+    }
+
+    #[test]
+    fn objects_of_one_name_or_without_uid_are_told_apart() {
+        let about = |kind: &str, name: &str, uid: Option<&str>| ObjectReference {
+            kind: Some(kind.to_owned()),
+            name: Some(name.to_owned()),
+            uid: uid.map(str::to_owned),
+            ..ObjectReference::default()
+        };
+        let objects = [
+            about("NodeClaim", "default", None),
+            about("NodePool", "default", None),
+            about("NodePool", "other", None),
+            about("NodePool", "other", Some("first")),
+            about("NodePool", "other", Some("second")),
+        ];
+        let mut gate = Gate::default();
+        for object in objects {
+            let notice = Notice::new(object, EventType::Normal, "DisruptionBlocked", "budget");
+            assert!(gate.admits(&notice, Instant::now()), "{notice:?}");
+            assert!(!gate.admits(&notice, Instant::now()), "{notice:?}");
+        }
     }
 
     #[tokio::test(start_paused = true)]

@@ -26,7 +26,6 @@ use crate::capacity_buffer::BufferNodes;
 use crate::error::ReconcileError;
 use crate::feed::DecisionFeed;
 use crate::metrics::Metrics;
-use crate::node::events::pod_reference;
 use crate::node_claim::NodeClaimExt;
 use crate::node_claim::events::insufficient_capacity_for_pod;
 use crate::node_claim::recent::RecentClaims;
@@ -35,6 +34,7 @@ use crate::node_pool::registration_health::RegistrationHealth;
 use crate::patching::{Part, patch};
 use crate::pod_ledger::PodLedger;
 use crate::recorder::Recorder;
+use crate::references;
 use crate::settings::{Settings, SolvePlacement};
 use crate::static_capacity::StaticCapacity;
 use crate::watches::Progress;
@@ -582,7 +582,7 @@ impl Shell {
         let keys = self.pod_ledger().settle_claim(&name);
         let snapshot = self.snapshot();
         for pod in keys.iter().filter_map(|key| snapshot.pod(key)) {
-            let regarding = pod_reference(&pod.key, &pod.uid);
+            let regarding = references::pod(&pod.key, &pod.uid);
             self.events
                 .publish(insufficient_capacity_for_pod(regarding, &name, error));
         }

@@ -53,6 +53,8 @@ pub struct Candidate {
 pub struct PodBlock {
     /// Which rule.
     pub outcome: OutcomeId,
+    /// The pod, or the PodDisruptionBudgets that hold it.
+    pub about: String,
     /// For events.
     pub message: String,
 }
@@ -70,8 +72,29 @@ pub struct Blocked {
     pub pool: String,
     /// Which rule.
     pub outcome: OutcomeId,
+    /// The pod that blocks, or the PodDisruptionBudgets that hold it; empty where the node itself is the cause. With
+    /// the rule it tells one cause from another, which the words for people do not.
+    pub about: String,
     /// For the event `DisruptionBlocked`; `None` where none is due.
     pub message: Option<String>,
+}
+
+impl Blocked {
+    /// A candidate that a method could not take: the rule, the pod or PodDisruptionBudgets it is about, and the words.
+    pub(crate) fn candidate(
+        candidate: &Candidate,
+        (outcome, about, message): (OutcomeId, &str, &str),
+    ) -> Self {
+        Self {
+            name: candidate.name().to_owned(),
+            node: Some(candidate.name().to_owned()),
+            claim: Some(candidate.claim().to_owned()),
+            pool: candidate.pool().to_owned(),
+            outcome,
+            about: about.to_owned(),
+            message: Some(message.to_owned()),
+        }
+    }
 }
 
 /// Every tracked node, sorted into those that may be disrupted and those that may not.
@@ -100,6 +123,7 @@ impl Candidates {
                     claim: node.claim_name().map(str::to_owned),
                     pool: node.node_pool().unwrap_or_default().to_owned(),
                     outcome,
+                    about: String::new(),
                     message,
                 }),
                 None => found
@@ -303,6 +327,7 @@ fn pod_block(snapshot: &Snapshot, pod: &Pod, now: Timestamp) -> Option<PodBlock>
     if pod.is_active() && pod.is_protected(now) {
         return Some(PodBlock {
             outcome: OutcomeId::NodePodDoNotDisrupt,
+            about: pod.key.to_string(),
             message: format!(
                 "Pod has \"karpenter.sh/do-not-disrupt\" annotation (Pod={})",
                 pod.key
@@ -320,10 +345,12 @@ fn pod_block(snapshot: &Snapshot, pod: &Pod, now: Timestamp) -> Option<PodBlock>
                 "Eviction does not support multiple PDBs (PodDisruptionBudget=[{}])",
                 names.join(" ")
             ),
+            about: names.join(" "),
         }),
         PdbVerdict::Blocked(name) => Some(PodBlock {
             outcome: OutcomeId::NodePodPdbBlocked,
             message: format!("PDB prevents pod evictions (PodDisruptionBudget=[{name}])"),
+            about: name,
         }),
     }
 }

@@ -98,7 +98,7 @@ pub(crate) fn look(
                 repaired.command = Some(command);
                 break;
             }
-            Err(obstacle) => repaired.find(&patient.candidate.node, obstacle),
+            Err(obstacle) => repaired.find(&patient.candidate.node, obstacle, ""),
         }
     }
     repaired
@@ -114,7 +114,8 @@ fn patients(input: &Input<'_>, policies: &RepairPolicies, repaired: &mut Repaire
         };
         if is_vetoed(node) {
             let reason = "Repair is blocked through the \"karpenter.sh/do-not-repair\" annotation";
-            repaired.find(node, Obstacle::new(OutcomeId::NodeDoNotRepair, reason));
+            let vetoed = Obstacle::new(OutcomeId::NodeDoNotRepair, reason);
+            repaired.find(node, vetoed, "");
             continue;
         }
         // Pods may be on their way to it, and what they asked for is about to come.
@@ -127,7 +128,8 @@ fn patients(input: &Input<'_>, policies: &RepairPolicies, repaired: &mut Repaire
         let block = candidate.block(DisruptionClass::Repair);
         if let Some(block) = block.filter(|_| diagnosis.bound.is_none()) {
             let reason = format!("{}; set terminationGracePeriod", block.message);
-            repaired.find(node, Obstacle::new(OutcomeId::NodeRepairUnbounded, reason));
+            let unbounded = Obstacle::new(OutcomeId::NodeRepairUnbounded, reason);
+            repaired.find(node, unbounded, &block.about);
             continue;
         }
         patients.push(Patient {
@@ -164,7 +166,7 @@ fn is_vetoed(node: &StateNode) -> bool {
 }
 
 impl Repaired {
-    fn find(&mut self, node: &Arc<StateNode>, obstacle: Obstacle) {
+    fn find(&mut self, node: &Arc<StateNode>, obstacle: Obstacle, about: &str) {
         let name = node.node_name().unwrap_or_else(|| node.name()).to_owned();
         self.blocked.push(Blocked {
             name: name.clone(),
@@ -172,6 +174,7 @@ impl Repaired {
             claim: node.claim_name().map(str::to_owned),
             pool: node.node_pool().unwrap_or_default().to_owned(),
             outcome: obstacle.outcome,
+            about: about.to_owned(),
             message: Some(obstacle.reason.clone()),
         });
         self.findings.insert(name, obstacle);

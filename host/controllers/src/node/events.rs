@@ -3,37 +3,14 @@
 //! Answers to `pkg/controllers/node/termination/terminator/events`.
 
 use k8s_openapi::api::core::v1::{Node, ObjectReference};
-use kube::{Resource, ResourceExt};
-use scheduling::pod::{Pod, PodKey};
+use kube::Resource;
+use scheduling::pod::Pod;
 
 use crate::recorder::{EventType, Notice};
-
-/// Reference to a pod of which we keep no object.
-pub(crate) fn pod_reference(key: &PodKey, uid: &str) -> ObjectReference {
-    ObjectReference {
-        api_version: Some("v1".to_owned()),
-        kind: Some("Pod".to_owned()),
-        namespace: Some(key.namespace.clone()),
-        name: Some(key.name.clone()),
-        uid: Some(uid.to_owned()),
-        ..ObjectReference::default()
-    }
-}
-
-/// Reference to a node of which only the name is at hand.
-pub(crate) fn node_reference(name: &str) -> ObjectReference {
-    ObjectReference {
-        api_version: Some("v1".to_owned()),
-        kind: Some("Node".to_owned()),
-        name: Some(name.to_owned()),
-        // Events about nodes carry the name as UID, as kubectl describe looks for it there.
-        uid: Some(name.to_owned()),
-        ..ObjectReference::default()
-    }
-}
+use crate::references;
 
 pub(crate) fn evicted(pod: &Pod, reason: &str) -> Notice {
-    let regarding = pod_reference(&pod.key, &pod.uid);
+    let regarding = references::pod(&pod.key, &pod.uid);
     Notice::new(
         regarding,
         EventType::Normal,
@@ -53,21 +30,16 @@ pub(crate) fn force_deleted(pod: &Pod, granted_seconds: u32, deadline: &str) -> 
          PDB of the pod and the do-not-disrupt annotation."
     );
     Notice::new(
-        pod_reference(&pod.key, &pod.uid),
+        references::pod(&pod.key, &pod.uid),
         EventType::Normal,
         "Disrupted",
         message,
     )
 }
 
-pub(crate) fn failed_draining(node: &str, why: &str) -> Notice {
+pub(crate) fn failed_draining(node: ObjectReference, why: &str) -> Notice {
     let message = format!("Failed to drain node, {why}");
-    Notice::new(
-        node_reference(node),
-        EventType::Warning,
-        "FailedDraining",
-        message,
-    )
+    Notice::new(node, EventType::Warning, "FailedDraining", message)
 }
 
 pub(crate) fn awaiting_volumes(node: &Node, attachments: &[String]) -> Notice {
@@ -84,9 +56,8 @@ pub(crate) fn awaiting_volumes(node: &Node, attachments: &[String]) -> Notice {
         String::new()
     };
     let message = format!("Awaiting deletion of bound volumeattachments ({shown}{more})");
-    let regarding = node_reference(&node.name_any());
     Notice::new(
-        regarding,
+        node.object_ref(&()),
         EventType::Normal,
         "AwaitingVolumeDetachment",
         message,
@@ -95,10 +66,8 @@ pub(crate) fn awaiting_volumes(node: &Node, attachments: &[String]) -> Notice {
 
 pub(crate) fn grace_period_expiring(node: &Node, deadline: &str) -> Notice {
     let message = format!("All pods will be deleted by {deadline}");
-    let mut regarding = node.object_ref(&());
-    regarding.uid = Some(node.name_any());
     Notice::new(
-        regarding,
+        node.object_ref(&()),
         EventType::Warning,
         "TerminationGracePeriodExpiring",
         message,

@@ -17,6 +17,7 @@ use tracing::debug;
 use crate::error::ReconcileError;
 use crate::node::events;
 use crate::node_claim::{NodeClaimExt, drain_reason, reboot};
+use crate::references;
 use crate::runtime::{Action, Reconciler};
 use crate::shell::Shell;
 use crate::work_queue::WorkQueue;
@@ -123,9 +124,10 @@ impl EvictionQueue {
             Err(error) => {
                 if code == 429 || is_many_budgets(&error) {
                     let why = format!("failed to evict pod {}: {}", key.pod, message_of(&error));
+                    let regarding = references::node(&self.shell.snapshot(), &key.node);
                     self.shell
                         .events
-                        .publish(events::failed_draining(&key.node, &why));
+                        .publish(events::failed_draining(regarding, &why));
                     debug!(Node = %key.node, pod = %key.pod, "eviction refused by a budget");
                     return Err(ReconcileError::Refused(why));
                 }

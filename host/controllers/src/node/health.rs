@@ -47,11 +47,11 @@ impl Health {
             if !self.shell.is_synced() {
                 continue;
             }
-            let sick = sick(&self.shell.snapshot(), &policies, self.shell.now());
-            for it in sick {
+            let snapshot = self.shell.snapshot();
+            for it in sick(&snapshot, &policies, self.shell.now()) {
                 if it.is_blocked {
                     let why = "more than 20% of its nodepool is unhealthy";
-                    for notice in repair_blocked(&it.node, &it.claim, why) {
+                    for notice in repair_blocked(&snapshot, (&it.node, &it.claim), why) {
                         self.shell.events.publish(notice);
                     }
                 } else if let Err(error) = self.repair(&it).await {

@@ -12,7 +12,7 @@ use cloudprovider::{CloudProvider, CloudProviderError};
 use disruption::drain::{DrainInput, DrainStep, drain_step};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Node;
-use kube::ResourceExt;
+use kube::{Resource, ResourceExt};
 use scheduling::pod::Pod;
 use state::ledger::{OutcomeId, Record, TerminationRecord};
 use tracing::info;
@@ -201,9 +201,10 @@ impl Termination {
         }
         if !waiting.is_empty() {
             let why = format!("{} pods are waiting to be evicted", waiting.len());
+            let regarding = observed.node.object_ref(&());
             self.shell
                 .events
-                .publish(events::failed_draining(&node, &why));
+                .publish(events::failed_draining(regarding, &why));
         }
         Ok(Action::RequeueAfter(DRAIN_POLL))
     }

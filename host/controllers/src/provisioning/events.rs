@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use scheduling::pod::Pod;
 
-use crate::node::events::pod_reference;
 use crate::recorder::{EventType, Notice, RateClass};
+use crate::references;
 
 pub(crate) fn nominated(pod: &Pod, claim: Option<&str>, node: Option<&str>) -> Notice {
     let claim = claim.map(|name| format!("nodeclaim/{name}"));
@@ -16,14 +16,14 @@ pub(crate) fn nominated(pod: &Pod, claim: Option<&str>, node: Option<&str>) -> N
         .collect::<Vec<_>>()
         .join(", ");
     let message = format!("Pod should schedule on: {target}");
-    let regarding = pod_reference(&pod.key, &pod.uid);
+    let regarding = references::pod(&pod.key, &pod.uid);
     Notice::new(regarding, EventType::Normal, "Nominated", message)
         .limited_by(RateClass::Nomination)
 }
 
 pub(crate) fn failed_scheduling(pod: &Pod, why: &str) -> Notice {
     let message = format!("Failed to schedule pod, {why}");
-    let regarding = pod_reference(&pod.key, &pod.uid);
+    let regarding = references::pod(&pod.key, &pod.uid);
     Notice::new(regarding, EventType::Warning, "FailedScheduling", message)
         .at_most_every(Duration::from_mins(5))
 }

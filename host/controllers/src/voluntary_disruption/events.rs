@@ -3,63 +3,71 @@
 use std::time::Duration;
 
 use apis::NodeClaim;
+use disruption::candidate::Blocked;
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::Resource;
+use state::Snapshot;
+use state::ledger::NodeOutcome;
 
-use crate::node::events::node_reference;
 use crate::recorder::{EventType, Notice};
+use crate::references;
 
-/// Reference to a claim of which only the name is at hand.
-pub(super) fn claim_reference(name: &str) -> ObjectReference {
-    karpenter_reference("NodeClaim", name)
-}
-
-fn karpenter_reference(kind: &str, name: &str) -> ObjectReference {
-    ObjectReference {
-        api_version: Some("karpenter.sh/v1".to_owned()),
-        kind: Some(kind.to_owned()),
-        name: Some(name.to_owned()),
-        ..ObjectReference::default()
-    }
-}
-
-/// On the node, the claim, or both.
-pub(super) fn blocked(node: Option<&str>, claim: Option<&str>, why: &str) -> Vec<Notice> {
-    let regarding = node
-        .map(node_reference)
-        .into_iter()
-        .chain(claim.map(claim_reference));
+/// On the node, the claim, or both. Another cause is news however lately the last one was told.
+pub(super) fn blocked(snapshot: &Snapshot, blocked: &Blocked, why: &str) -> Vec<Notice> {
+    let node = blocked.node.as_deref();
+    let node = node.map(|it| references::node(snapshot, it));
+    let claim = blocked.claim.as_deref();
+    let claim = claim.map(|it| references::node_claim(snapshot, it));
+    let regarding = node.into_iter().chain(claim);
     regarding
-        .map(|regarding| Notice::new(regarding, EventType::Normal, "DisruptionBlocked", why))
+        .map(|regarding| {
+            Notice::new(regarding, EventType::Normal, "DisruptionBlocked", why)
+                .distinct_by(blocked.outcome.name())
+                .distinct_by(&blocked.about)
+        })
         .collect()
 }
 
 /// Too much of a pool is sick for anything of it to be repaired.
-pub(crate) fn repair_blocked(node: &str, claim: &str, why: &str) -> [Notice; 2] {
-    [node_reference(node), claim_reference(claim)].map(|regarding| {
+pub(crate) fn repair_blocked(
+    snapshot: &Snapshot,
+    (node, claim): (&str, &str),
+    why: &str,
+) -> [Notice; 2] {
+    references::node_and_claim(snapshot, node, claim).map(|regarding| {
         Notice::new(regarding, EventType::Warning, "NodeRepairBlocked", why)
             .at_most_every(Duration::from_mins(15))
     })
 }
 
-pub(super) fn pool_blocked(pool: &str, reason: &str) -> Notice {
+pub(super) fn pool_blocked(snapshot: &Snapshot, pool: &str, reason: &str) -> Notice {
     let message =
         format!("No allowed disruptions for disruption reason {reason} due to blocking budget");
-    let regarding = karpenter_reference("NodePool", pool);
+    let regarding = references::node_pool(snapshot, pool);
     Notice::new(regarding, EventType::Normal, "DisruptionBlocked", message)
         .distinct_by(reason)
         .at_most_every(Duration::from_mins(1))
 }
 
-pub(super) fn unconsolidatable(node: &str, claim: &str, why: &str) -> [Notice; 2] {
-    [node_reference(node), claim_reference(claim)].map(|regarding| {
+/// Prices in the text change all the time, so that only the outcome makes it another event.
+pub(super) fn unconsolidatable(
+    regarding: [ObjectReference; 2],
+    outcome: &NodeOutcome,
+) -> [Notice; 2] {
+    let why = match outcome.reason.as_str() {
+        "" => outcome.outcome.meaning().to_owned(),
+        reason => format!("{} ({reason})", outcome.outcome.meaning()),
+    };
+    regarding.map(|regarding| {
+        let why = why.clone();
         Notice::new(regarding, EventType::Normal, "Unconsolidatable", why)
+            .distinct_by(outcome.outcome.name())
             .at_most_every(Duration::from_mins(15))
     })
 }
 
-pub(super) fn candidate(node: &str, claim: &str, command: &str) -> [Notice; 2] {
-    [node_reference(node), claim_reference(claim)].map(|regarding| {
+pub(super) fn candidate(regarding: [ObjectReference; 2], command: &str) -> [Notice; 2] {
+    regarding.map(|regarding| {
         Notice::new(
             regarding,
             EventType::Normal,
@@ -70,9 +78,9 @@ pub(super) fn candidate(node: &str, claim: &str, command: &str) -> [Notice; 2] {
     })
 }
 
-pub(super) fn rejected(node: &str, claim: &str, command: &str, class: &str) -> [Notice; 2] {
+pub(super) fn rejected(regarding: [ObjectReference; 2], command: &str, class: &str) -> [Notice; 2] {
     let message = format!("{command} was rejected: {class}");
-    [node_reference(node), claim_reference(claim)].map(|regarding| {
+    regarding.map(|regarding| {
         Notice::new(
             regarding,
             EventType::Normal,
@@ -83,12 +91,9 @@ pub(super) fn rejected(node: &str, claim: &str, command: &str, class: &str) -> [
     })
 }
 
-pub(super) fn terminating(node: &str, claim: &str, reason: &str) -> [Notice; 2] {
-    [
-        ("Node", node_reference(node)),
-        ("NodeClaim", claim_reference(claim)),
-    ]
-    .map(|(kind, regarding)| {
+pub(super) fn terminating(regarding: [ObjectReference; 2], reason: &str) -> [Notice; 2] {
+    regarding.map(|regarding| {
+        let kind = regarding.kind.as_deref().unwrap_or_default();
         let message = format!("Disrupting {kind}: {reason}");
         Notice::new(
             regarding,

@@ -8,11 +8,14 @@ use disruption::hooks::BudgetReason;
 use disruption::validation::Rejection;
 use disruption::{Command, CommandCandidate, Decision, Manner, Method};
 use jiff::Timestamp;
+use k8s_openapi::api::core::v1::ObjectReference;
 use kube::ResourceExt;
 use state::ledger::{CommandRecord, CommandStep, OutcomeId, Record};
 use tracing::info;
 
 use crate::node_claim::{NodeClaimExt, disrupted_with};
+use crate::recorder::Notice;
+use crate::references;
 use crate::shell::Shell;
 use crate::voluntary_disruption::events;
 
@@ -76,50 +79,54 @@ pub(super) fn measure(shell: &Shell, decision: &Decision, took: Duration) {
 }
 
 pub(super) fn publish(shell: &Shell, decision: &Decision) {
+    let snapshot = shell.snapshot();
     for blocked in &decision.blocked {
-        if let Some(message) = &blocked.message {
-            let (node, claim) = (blocked.node.as_deref(), blocked.claim.as_deref());
-            if blocked.outcome == OutcomeId::NodeRepairBreaker
-                && let (Some(node), Some(claim)) = (node, claim)
-            {
-                for notice in events::repair_blocked(node, claim, message) {
-                    shell.events.publish(notice);
-                }
-                continue;
-            }
-            for notice in events::blocked(node, claim, message) {
-                shell.events.publish(notice);
-            }
+        let Some(message) = &blocked.message else {
+            continue;
+        };
+        if blocked.outcome == OutcomeId::NodeRepairBreaker
+            && let (Some(node), Some(claim)) = (&blocked.node, &blocked.claim)
+        {
+            tell(
+                shell,
+                events::repair_blocked(&snapshot, (node, claim), message),
+            );
+            continue;
         }
+        tell(shell, events::blocked(&snapshot, blocked, message));
     }
     for detail in &decision.budgets.details {
         // A budget for what nobody does is no news.
         let is_asked =
             detail.reason != BudgetReason::Unhealthy || shell.settings.feature_gates.node_repair;
         if detail.allowed == 0 && detail.total > 0 && is_asked {
-            shell
-                .events
-                .publish(events::pool_blocked(&detail.pool, detail.reason.as_str()));
+            let reason = detail.reason.as_str();
+            tell(
+                shell,
+                [events::pool_blocked(&snapshot, &detail.pool, reason)],
+            );
         }
     }
-    let snapshot = shell.snapshot();
-    for outcome in decision
-        .outcomes
-        .iter()
-        .filter(|it| is_unconsolidatable(it.outcome))
-    {
-        let claim = snapshot
-            .node(&outcome.node)
-            .and_then(|node| node.claim_name());
-        let Some(claim) = claim else { continue };
-        let why = match outcome.reason.as_str() {
-            "" => outcome.outcome.meaning().to_owned(),
-            reason => format!("{} ({reason})", outcome.outcome.meaning()),
+    let outcomes = decision.outcomes.iter();
+    for outcome in outcomes.filter(|it| is_unconsolidatable(it.outcome)) {
+        let node = snapshot.node(&outcome.node);
+        let Some(claim) = node.and_then(|it| it.claim_name()) else {
+            continue;
         };
-        for notice in events::unconsolidatable(&outcome.node, claim, &why) {
-            shell.events.publish(notice);
-        }
+        let regarding = references::node_and_claim(&snapshot, &outcome.node, claim);
+        tell(shell, events::unconsolidatable(regarding, outcome));
     }
+}
+
+fn tell(shell: &Shell, notices: impl IntoIterator<Item = Notice>) {
+    for notice in notices {
+        shell.events.publish(notice);
+    }
+}
+
+/// The Node and the NodeClaim of a candidate.
+fn both(shell: &Shell, candidate: &CommandCandidate) -> [ObjectReference; 2] {
+    references::node_and_claim(&shell.snapshot(), &candidate.node, &candidate.claim)
 }
 
 /// The outcomes that the reference tells as `Unconsolidatable`.
@@ -179,9 +186,7 @@ fn text(command: &Command) -> String {
 pub(super) fn announce(shell: &Shell, command: &Command) {
     let text = text(command);
     for candidate in &command.candidates {
-        for notice in events::candidate(&candidate.node, &candidate.claim, &text) {
-            shell.events.publish(notice);
-        }
+        tell(shell, events::candidate(both(shell, candidate), &text));
     }
     info!(
         command = %text,
@@ -258,9 +263,7 @@ pub(super) fn deleted(
     claim: &NodeClaim,
 ) {
     let reason = command.reason().to_string();
-    for notice in events::terminating(&candidate.node, &candidate.claim, &reason) {
-        shell.events.publish(notice);
-    }
+    tell(shell, events::terminating(both(shell, candidate), &reason));
     let policy = shell
         .node_pool(&candidate.pool)
         .map(|pool| snake_case(&pool.spec.disruption.consolidation_policy.to_string()))
@@ -322,9 +325,10 @@ pub(super) fn rejected(shell: &Shell, command: &Command, rejection: &Rejection) 
     };
     let text = text(command);
     for candidate in &command.candidates {
-        for notice in events::rejected(&candidate.node, &candidate.claim, &text, class) {
-            shell.events.publish(notice);
-        }
+        tell(
+            shell,
+            events::rejected(both(shell, candidate), &text, class),
+        );
     }
     shell
         .metrics

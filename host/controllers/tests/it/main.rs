@@ -9,6 +9,7 @@ mod clock_jumps;
 mod cloud;
 mod complaints;
 mod ends_of_nodes;
+mod events;
 mod failures;
 mod first_lists;
 mod interruption;

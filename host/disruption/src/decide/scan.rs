@@ -221,20 +221,11 @@ impl<'a> Scan<'a> {
                 candidate.claim().to_owned(),
                 (finding.outcome, finding.reason.clone()),
             );
-            if candidate
-                .pod_block
-                .as_ref()
-                .is_some_and(|it| it.outcome == finding.outcome)
-            {
-                events.push(Blocked {
-                    name: candidate.name().to_owned(),
-                    node: Some(candidate.name().to_owned()),
-                    claim: Some(candidate.claim().to_owned()),
-                    pool: candidate.pool().to_owned(),
-                    outcome: finding.outcome,
-                    message: Some(finding.reason.clone()),
-                });
-            }
+            let block = candidate.pod_block.as_ref();
+            let block = block.filter(|it| it.outcome == finding.outcome);
+            events.extend(
+                block.map(|it| Blocked::candidate(candidate, (it.outcome, &it.about, &it.message))),
+            );
             outcomes.push(NodeOutcome {
                 node: candidate.name().to_owned(),
                 pool: candidate.pool().to_owned(),
