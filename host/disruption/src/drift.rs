@@ -5,7 +5,7 @@
 
 use state::ledger::OutcomeId;
 
-use crate::candidate::Candidate;
+use crate::candidate::{Blocked, Candidate};
 use crate::command::{Manner, Proposal, TerminateFirst};
 use crate::consolidation::Obstacle;
 use crate::method::Method;
@@ -31,6 +31,20 @@ pub fn order(candidates: &[Candidate], is_eligible: fn(&Candidate) -> bool) -> V
         )
     });
     rows
+}
+
+/// What is told as `DisruptionBlocked` of a drifted node that could go but for what should come in its place: its pods
+/// find none, or its pool of replicas may have no node more.
+pub(crate) fn blocked(candidate: &Candidate, obstacle: &Obstacle) -> Option<Blocked> {
+    let is_told = matches!(
+        obstacle.outcome,
+        OutcomeId::NodePodsDoNotFit
+            | OutcomeId::NodeStaticAtLimit
+            | OutcomeId::NodeReservationsFull
+    );
+    let rule = obstacle.outcome.meaning().trim_end_matches('.');
+    let message = format!("{rule}: {}", obstacle.reason);
+    is_told.then(|| Blocked::candidate(candidate, (obstacle.outcome, "", &message)))
 }
 
 /// The reservation whose slot the node would leave to its own pods, where that is allowed.

@@ -1,6 +1,6 @@
 //! The traces of disruption: metrics, events, decision lines and the ledger's records.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use apis::{NodeClaim, labels};
@@ -107,8 +107,13 @@ pub(super) fn publish(shell: &Shell, decision: &Decision) {
             );
         }
     }
-    let outcomes = decision.outcomes.iter();
-    for outcome in outcomes.filter(|it| is_unconsolidatable(it.outcome)) {
+    // A node that something blocks altogether is no matter for consolidation.
+    let blocked: BTreeSet<&str> = decision.blocked.iter().map(|it| it.name.as_str()).collect();
+    let unconsolidatable = decision
+        .outcomes
+        .iter()
+        .filter(|it| is_unconsolidatable(it.outcome) && !blocked.contains(it.node.as_str()));
+    for outcome in unconsolidatable {
         let node = snapshot.node(&outcome.node);
         let Some(claim) = node.and_then(|it| it.claim_name()) else {
             continue;

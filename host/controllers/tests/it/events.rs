@@ -177,3 +177,19 @@ async fn why_a_node_is_not_consolidated_is_told_anew_when_it_changes() {
         "said once in a while"
     );
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_pod_in_the_way_is_told_where_consolidation_would_not_look_at_the_node() {
+    let mut world = two_nodes(json!({"consolidationPolicy": "WhenEmpty"})).await;
+    let node = &known(&world, "Node", &Resource::NODES)[0];
+    for pod in world.names(&Resource::PODS) {
+        world.protect(&pod);
+    }
+    world.settle(30).await;
+    let blocked = told(&world, node, "DisruptionBlocked");
+    let last = blocked.last().unwrap();
+    assert!(
+        last.starts_with("Pod has \"karpenter.sh/do-not-disrupt\" annotation"),
+        "{last}"
+    );
+}

@@ -126,10 +126,16 @@ async fn at_the_limit_drift_waits_or_lets_the_node_go_first() {
         world.settle(180).await;
         assert_eq!(world.names(&Resource::NODE_CLAIMS) == old, !goes_first);
         assert_eq!(ready(&world), 1);
-        let told = world
-            .event_reasons("Node")
-            .contains(&"DisruptionBlocked".to_owned());
-        assert!(told || goes_first, "it is said why the node stays");
+        let limit = "The NodePool keeps replicas and is at its limit of nodes, so no replacement can \
+                     come first: nodepool \"default\" is at its limit of nodes";
+        for kind in ["Node", "NodeClaim"] {
+            let told = world.event_messages(kind, "DisruptionBlocked");
+            assert_eq!(
+                told.contains(&limit.to_owned()),
+                !goes_first,
+                "{kind} {told:?}"
+            );
+        }
     }
 }
 

@@ -256,6 +256,17 @@ impl World {
             .collect()
     }
 
+    /// Messages of the events about objects of a kind with a reason.
+    pub(crate) fn event_messages(&self, kind: &str, reason: &str) -> Vec<String> {
+        let events = self.list(&Resource::EVENTS);
+        let is_about = |event: &&Arc<Value>| {
+            event["involvedObject"]["kind"] == kind && event["reason"] == reason
+        };
+        let found = events.iter().filter(is_about);
+        let messages = found.map(|event| event["message"].as_str().unwrap().to_owned());
+        messages.collect()
+    }
+
     /// Lets time pass and checks on the way what must always hold.
     pub(crate) async fn pass(&self, seconds: u64) {
         for _ in 0..seconds {

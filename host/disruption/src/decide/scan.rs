@@ -18,6 +18,7 @@ use crate::budgets::Budgets;
 use crate::candidate::{Blocked, Candidate};
 use crate::command::{Command, Proposal};
 use crate::consolidation::{self, Floor, Obstacle, Prices};
+use crate::drift;
 use crate::emptiness;
 use crate::hooks::{Context, Verdict};
 use crate::method::Method;
@@ -221,8 +222,9 @@ impl<'a> Scan<'a> {
                 candidate.claim().to_owned(),
                 (finding.outcome, finding.reason.clone()),
             );
-            let block = candidate.pod_block.as_ref();
-            let block = block.filter(|it| it.outcome == finding.outcome);
+            events.extend(of_drift.and_then(|it| drift::blocked(candidate, it)));
+            // Whatever else keeps the node, it is told of the pod in its way.
+            let block = candidate.pod_block.as_ref().filter(|_| !is_chosen);
             events.extend(
                 block.map(|it| Blocked::candidate(candidate, (it.outcome, &it.about, &it.message))),
             );
