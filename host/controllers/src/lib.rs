@@ -9,6 +9,7 @@ mod error;
 mod feed;
 mod instance_status;
 mod interruption;
+mod managed;
 mod measured_provider;
 mod metrics;
 mod node;

@@ -6,12 +6,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use apis::conditions::{self, Conditioned};
-use apis::{Ec2NodeClass, NodeClaim, labels};
+use apis::{Ec2NodeClass, labels};
 use cloudprovider::{CloudProvider, NodeClassStatus};
 use kube::ResourceExt;
 
 use crate::error::ReconcileError;
-use crate::paging::for_each_listed;
 use crate::patching::{Part, patch};
 use crate::recorder::{EventType, Notice};
 use crate::runtime::{Action, ObjectKey, Reconciler};
@@ -66,12 +65,13 @@ impl NodeClassController {
     async fn users(&self, class: &Ec2NodeClass) -> Result<Vec<String>, ReconcileError> {
         let name = class.name_any();
         let mut users = Vec::new();
-        for_each_listed(&self.shell.cluster_api::<NodeClaim>(), "", |claim| {
-            if claim.spec.node_class_ref.name == name {
-                users.push(claim.name_any());
-            }
-        })
-        .await?;
+        self.shell
+            .for_each_claim("", |claim| {
+                if claim.spec.node_class_ref.name == name {
+                    users.push(claim.name_any());
+                }
+            })
+            .await?;
         Ok(users)
     }
 

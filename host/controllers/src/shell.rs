@@ -25,12 +25,14 @@ use tracing::info;
 use crate::capacity_buffer::BufferNodes;
 use crate::error::ReconcileError;
 use crate::feed::DecisionFeed;
+use crate::managed::Managed as _;
 use crate::metrics::Metrics;
 use crate::node_claim::NodeClaimExt;
 use crate::node_claim::events::insufficient_capacity_for_pod;
 use crate::node_claim::recent::RecentClaims;
 use crate::node_overlay::Overlays;
 use crate::node_pool::registration_health::RegistrationHealth;
+use crate::paging::for_each_listed;
 use crate::patching::{Part, patch};
 use crate::pod_ledger::PodLedger;
 use crate::recorder::Recorder;
@@ -283,11 +285,22 @@ impl Shell {
         if recent.is_some() {
             return Ok(recent);
         }
-        Ok(self
-            .cluster_api::<NodeClaim>()
-            .get_opt(name)
-            .await?
-            .map(Arc::new))
+        let claim = self.cluster_api::<NodeClaim>().get_opt(name).await?;
+        Ok(claim.filter(NodeClaim::is_managed).map(Arc::new))
+    }
+
+    /// Hands every claim of ours that bears the labels to `each`, as [`for_each_listed`] does.
+    pub(crate) async fn for_each_claim(
+        &self,
+        labels: &str,
+        mut each: impl FnMut(NodeClaim),
+    ) -> kube::Result<()> {
+        let ours = |claim: NodeClaim| {
+            if claim.is_managed() {
+                each(claim);
+            }
+        };
+        for_each_listed(&self.cluster_api(), labels, ours).await
     }
 
     /// The node as it is now.
@@ -498,7 +511,8 @@ impl Shell {
         &self,
         name: &str,
     ) -> Result<Option<NodePool>, ReconcileError> {
-        Ok(self.cluster_api::<NodePool>().get_opt(name).await?)
+        let pool = self.cluster_api::<NodePool>().get_opt(name).await?;
+        Ok(pool.filter(NodePool::is_managed))
     }
 
     /// Writes the status of a pool.

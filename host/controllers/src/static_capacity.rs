@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use apis::conditions::Conditioned;
-use apis::{NodeClaim, NodePool, conditions, labels};
+use apis::{NodePool, conditions, labels};
 use disruption::{static_drift, surplus};
 use kube::ResourceExt;
 use scheduling::solution::NewClaim;
@@ -18,7 +18,6 @@ use tokio::sync::{Mutex, MutexGuard};
 use tracing::info;
 
 use crate::error::{ReconcileError, ignore_not_found};
-use crate::paging::for_each_listed;
 use crate::runtime::{Action, ObjectKey, Reconciler};
 use crate::shell::Shell;
 
@@ -86,17 +85,18 @@ pub(crate) async fn count(
         ..Count::default()
     };
     let of_pool = format!("{}={pool}", labels::NODEPOOL);
-    for_each_listed(&shell.cluster_api::<NodeClaim>(), &of_pool, |claim| {
-        let name = claim.name_any();
-        if claim.metadata.deletion_timestamp.is_some() {
-            count.deleting += 1;
-        } else if pending.contains(&name) {
-            count.pending += 1;
-        } else {
-            count.active.push(name);
-        }
-    })
-    .await?;
+    shell
+        .for_each_claim(&of_pool, |claim| {
+            let name = claim.name_any();
+            if claim.metadata.deletion_timestamp.is_some() {
+                count.deleting += 1;
+            } else if pending.contains(&name) {
+                count.pending += 1;
+            } else {
+                count.active.push(name);
+            }
+        })
+        .await?;
     Ok(count)
 }
 

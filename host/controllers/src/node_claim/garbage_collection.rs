@@ -62,13 +62,14 @@ impl GarbageCollection {
         // First the cloud, then the API: what the list holds too much is young, not leaked.
         let instances = self.provider.list().await?;
         let mut claims = Vec::new();
-        for_each_listed(&self.shell.cluster_api::<NodeClaim>(), "", |mut claim| {
-            // Hundreds of names of instance types, which nothing here asks for.
-            claim.spec.requirements = Vec::new();
-            claim.metadata.managed_fields = None;
-            claims.push(claim);
-        })
-        .await?;
+        self.shell
+            .for_each_claim("", |mut claim| {
+                // Hundreds of names of instance types, which nothing here asks for.
+                claim.spec.requirements = Vec::new();
+                claim.metadata.managed_fields = None;
+                claims.push(claim);
+            })
+            .await?;
         let mut ready = BTreeSet::new();
         for_each_listed(&self.shell.cluster_api::<Node>(), "", |node| {
             let is_ready = is_node_ready(&node);

@@ -7,7 +7,6 @@ use std::sync::Arc;
 use apis::conditions::{self, Conditioned};
 use apis::{NodeClaim, NodePool, hash, labels};
 use kube::ResourceExt;
-use kube::api::ListParams;
 
 use crate::error::ReconcileError;
 use crate::patching::Part;
@@ -40,13 +39,16 @@ impl Reconciler for Hash {
 impl Hash {
     /// Claims of the pool get the new version; their hash too, unless they are drifted and must stay so.
     async fn migrate(&self, pool: &str, hash: &str) -> Result<(), ReconcileError> {
-        let params = ListParams::default().labels(&format!("{}={pool}", labels::NODEPOOL));
-        let claims = self.shell.cluster_api::<NodeClaim>().list(&params).await?;
-        for claim in claims
-            .items
-            .iter()
-            .filter(|claim| version_of(claim.annotations()) != Some(hash::NODE_POOL_HASH_VERSION))
-        {
+        let mut outdated: Vec<NodeClaim> = Vec::new();
+        let of_pool = format!("{}={pool}", labels::NODEPOOL);
+        self.shell
+            .for_each_claim(&of_pool, |claim| {
+                if version_of(claim.annotations()) != Some(hash::NODE_POOL_HASH_VERSION) {
+                    outdated.push(claim);
+                }
+            })
+            .await?;
+        for claim in &outdated {
             let mut after = claim.clone();
             let annotations = after.annotations_mut();
             annotations.insert(

@@ -16,6 +16,7 @@ use state::cluster::Event;
 use tracing::warn;
 
 use super::{Kind, Object};
+use crate::managed::Managed as _;
 use crate::node_claim::initialization::taints;
 use crate::runtime::ObjectKey;
 use crate::shell::Shell;
@@ -128,6 +129,9 @@ impl Router {
 
     pub(crate) fn applied(&mut self, object: Object) {
         let (kind, key) = (super::kind_of(&object), super::key_of(&object));
+        if !is_managed(&object) {
+            return self.foreign(kind, &key);
+        }
         if kind != Kind::Pod {
             self.known.entry(kind).or_default().insert(key.clone());
         }
@@ -234,6 +238,13 @@ impl Router {
             | Object::NodeClass(_)
             | Object::NodeOverlay(_)
             | Object::Policy(_) => {}
+        }
+    }
+
+    /// Another provider's; one of ours may have borne the name before.
+    fn foreign(&mut self, kind: Kind, key: &ObjectKey) {
+        if self.known.get(&kind).is_some_and(|it| it.contains(key)) {
+            self.deleted(kind, key);
         }
     }
 
@@ -557,6 +568,30 @@ impl Router {
                 .claim_disruption
                 .add(ObjectKey::cluster(claim.name.clone()));
         }
+    }
+}
+
+fn is_managed(object: &Object) -> bool {
+    match object {
+        Object::NodeClaim(it) => it.is_managed(),
+        Object::NodePool(it) => it.is_managed(),
+        Object::Pod(_)
+        | Object::Node(_)
+        | Object::NodeClass(_)
+        | Object::NodeOverlay(_)
+        | Object::DaemonSet(_)
+        | Object::Pdb(_)
+        | Object::VolumeClaim(_)
+        | Object::Volume(_)
+        | Object::StorageClass(_)
+        | Object::CsiNode(_)
+        | Object::VolumeAttachment(_)
+        | Object::Service(_)
+        | Object::Workload(..)
+        | Object::CapacityBuffer(_)
+        | Object::Device(_)
+        | Object::Namespace(_)
+        | Object::Policy(_) => true,
     }
 }
 

@@ -36,6 +36,8 @@ pub(crate) struct Judge {
     orphans: BTreeMap<String, Timestamp>,
     pods: BTreeSet<String>,
     ended: usize,
+    /// Claims that somebody made by hand, by uid.
+    by_hand: BTreeSet<String>,
     /// Most replicas that each CapacityBuffer ever wanted, by uid.
     buffered: BTreeMap<String, u64>,
     writes: BTreeMap<String, VecDeque<Timestamp>>,
@@ -53,10 +55,14 @@ struct Truth<'a> {
 impl<'a> Truth<'a> {
     fn of(api: &'a ApiServer, now: Timestamp) -> Self {
         let list = |resource: &Resource| api.list(resource, &Selection::everything());
+        // What becomes of another provider's claims is its own business.
+        let is_ours =
+            |it: &Arc<Value>| it["spec"]["nodeClassRef"]["group"] == apis::labels::AWS_GROUP;
+        let claims = list(&Resource::NODE_CLAIMS);
         Self {
             api,
             now,
-            claims: list(&Resource::NODE_CLAIMS),
+            claims: claims.into_iter().filter(is_ours).collect(),
             nodes: list(&Resource::NODES),
             pods: list(&Resource::PODS),
         }
@@ -263,7 +269,8 @@ impl Judge {
         found
     }
 
-    /// I10, I11: every launch has its pod, real or of a buffer, its replacement, its replica, or an earlier claim that ended.
+    /// I10, I11: every launch has its pod, real or of a buffer, its replacement, its replica, a hand that asked, or an earlier
+    /// claim that ended.
     fn launches(&mut self, truth: &Truth<'_>, cloud: &Cloud, ledger: &SharedLedger) -> Vec<String> {
         let uid = |it: &Arc<Value>| it["metadata"]["uid"].as_str().unwrap().to_owned();
         self.pods.extend(truth.pods.iter().map(uid));
@@ -281,7 +288,10 @@ impl Judge {
             .sum();
         let replacements: usize = started(ledger).map(|it| it.1.len()).sum();
         let going = truth.claims.iter().filter(|it| is_going(it)).count();
-        let reasons = self.pods.len() + self.ended + going + replacements;
+        let by_hand = truth.claims.iter().filter(|it| pool_of(it).is_empty());
+        self.by_hand.extend(by_hand.map(uid));
+        let asked = self.pods.len() + self.by_hand.len();
+        let reasons = asked + self.ended + going + replacements;
         let everything = Selection::everything();
         for buffer in truth.api.list(&BUFFERS, &everything) {
             let wanted = buffer["spec"]["replicas"].as_u64().unwrap_or_default();

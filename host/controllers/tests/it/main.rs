@@ -12,6 +12,7 @@ mod ends_of_nodes;
 mod events;
 mod failures;
 mod first_lists;
+mod foreign_objects;
 mod interruption;
 mod invariants;
 mod invariants_broken;
