@@ -46,6 +46,8 @@ impl EventType {
 pub(crate) enum RateClass {
     /// Pods nominated to nodes: 5 a second, burst 10.
     Nomination,
+    /// Pods whose node could not be bought: 5 a second, burst 10.
+    NoCapacity,
 }
 
 /// An event to publish.
@@ -142,7 +144,7 @@ impl Gate {
 
     fn takes_token(&mut self, class: RateClass, now: Instant) -> bool {
         let (per_second, burst) = match class {
-            RateClass::Nomination => (5.0, 10.0),
+            RateClass::Nomination | RateClass::NoCapacity => (5.0, 10.0),
         };
         let (tokens, filled_at) = self.buckets.entry(class).or_insert((burst, now));
         let gained = now.duration_since(*filled_at).as_secs_f64() * per_second;

@@ -556,8 +556,9 @@ impl Shell {
                 _ => None,
             });
             let mut health = self.registration_health();
-            health.seed(name, told);
-            health.note(name, is_success)
+            let uid = pool.uid().unwrap_or_default();
+            health.seed(&uid, told);
+            health.note(&uid, is_success)
         };
         let status = if is_healthy {
             Status::True
@@ -590,12 +591,13 @@ impl Shell {
         self.write_pool_status(&pool, &after).await
     }
 
-    /// Tells the pods that a failed claim was made for.
+    /// Tells the pods that a failed claim was made for and that still wait for a node.
     pub(crate) fn tell_pods_of(&self, claim: &NodeClaim, error: &str) {
         let name = claim.name_any();
         let keys = self.pod_ledger().settle_claim(&name);
         let snapshot = self.snapshot();
-        for pod in keys.iter().filter_map(|key| snapshot.pod(key)) {
+        let pods = keys.iter().filter_map(|key| snapshot.pod(key));
+        for pod in pods.filter(|it| it.node_name.is_none() && !it.is_terminating()) {
             let regarding = references::pod(&pod.key, &pod.uid);
             self.events
                 .publish(insufficient_capacity_for_pod(regarding, &name, error));

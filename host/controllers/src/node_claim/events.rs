@@ -4,9 +4,11 @@ use apis::NodeClaim;
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::{Resource, ResourceExt};
 
-use crate::recorder::{EventType, Notice, shorten};
+use crate::recorder::{EventType, Notice, RateClass, shorten};
 
 const REBOOT_REPEAT: std::time::Duration = std::time::Duration::from_mins(30);
+
+const ERROR_BYTES_MAX: usize = 1024;
 
 fn reference(claim: &NodeClaim) -> ObjectReference {
     claim.object_ref(&())
@@ -16,7 +18,7 @@ pub(crate) fn insufficient_capacity(claim: &NodeClaim, error: &str) -> Notice {
     let message = format!(
         "NodeClaim {} event: {}",
         claim.name_any(),
-        shorten(error, 300)
+        shorten(error, ERROR_BYTES_MAX)
     );
     Notice::new(
         reference(claim),
@@ -32,13 +34,17 @@ pub(crate) fn insufficient_capacity_for_pod(
     claim: &str,
     error: &str,
 ) -> Notice {
-    let message = format!("NodeClaim {claim} event: {}", shorten(error, 300));
+    let message = format!(
+        "NodeClaim {claim} event: {}",
+        shorten(error, ERROR_BYTES_MAX)
+    );
     Notice::new(
         pod,
         EventType::Warning,
         "InsufficientCapacityError",
         message,
     )
+    .limited_by(RateClass::NoCapacity)
 }
 
 pub(crate) fn unregistered_taint_missing(claim: &NodeClaim) -> Notice {

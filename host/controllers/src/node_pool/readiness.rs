@@ -7,6 +7,7 @@ use std::sync::Arc;
 use apis::conditions::{self, Conditioned, Status, reason};
 use apis::{Ec2NodeClass, NodePool};
 use jiff::Timestamp;
+use kube::ResourceExt;
 
 use crate::error::ReconcileError;
 use crate::runtime::{Action, ObjectKey, Reconciler};
@@ -30,7 +31,8 @@ impl Reconciler for Readiness {
             .node_class(&pool.spec.template.spec.node_class_ref.name);
         let after = decide(&pool, class.as_deref(), self.shell.now());
         if is_past_outdated(&pool, class.as_deref()) {
-            self.shell.registration_health().forget(&key.name);
+            let uid = pool.uid().unwrap_or_default();
+            self.shell.registration_health().forget(&uid);
         }
         self.shell.write_pool_status(&pool, &after).await?;
         Ok(Action::Await)
@@ -80,17 +82,15 @@ fn decide(pool: &NodePool, class: Option<&Ec2NodeClass>, now: Timestamp) -> Node
     after
 }
 
-/// Whether what is known of registrations is about an earlier version of the pool or of its class.
+/// Whether what is known of registrations is about an earlier version of the pool or of its class, or nothing is
+/// said of them yet. A pool without class is looked at again when it has one.
 fn is_past_outdated(pool: &NodePool, class: Option<&Ec2NodeClass>) -> bool {
-    let observed = pool
-        .status
-        .as_ref()
-        .and_then(|it| it.node_class_observed_generation);
-    let now = class.and_then(|it| it.metadata.generation);
-    let is_other_class = match (observed, now) {
-        (Some(observed), Some(now)) => observed != now,
-        (Some(_) | None, _) => false,
+    let Some(class) = class else {
+        return false;
     };
+    let status = pool.status.as_ref();
+    let observed = status.and_then(|it| it.node_class_observed_generation);
     let told = pool.condition(conditions::NODE_REGISTRATION_HEALTHY);
-    told.is_some_and(|told| is_other_class || told.observed_generation != pool.metadata.generation)
+    observed != class.metadata.generation
+        || told.is_none_or(|told| told.observed_generation != pool.metadata.generation)
 }

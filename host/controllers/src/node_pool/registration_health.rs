@@ -10,7 +10,7 @@ const REMEMBERED: usize = 4;
 /// With this many failures among them, a pool is unhealthy.
 const FAILURES_MIN: usize = 2;
 
-/// The last results of each pool.
+/// The last results of each pool, by its UID: a pool that was made anew starts afresh.
 #[derive(Debug, Default)]
 pub(crate) struct RegistrationHealth {
     results: BTreeMap<String, VecDeque<bool>>,

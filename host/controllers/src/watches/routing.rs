@@ -269,6 +269,10 @@ impl Router {
                 }
             }
             Kind::NodePool => {
+                let uid = self.shell.node_pool(&name).and_then(|it| it.uid());
+                self.shell
+                    .registration_health()
+                    .forget(&uid.unwrap_or_default());
                 self.tell(Event::NodePoolDeleted(name));
                 self.queues.pool_counter.forget(key);
             }
@@ -346,7 +350,10 @@ impl Router {
                 self.pod_event(after.node_name.as_deref());
             }
         } else if let Some(before) = before {
-            // The model keeps no finished pods.
+            // The model keeps no finished pods. The end of a long grace period counts as much as its beginning.
+            if !before.is_owned_by_daemon_set() {
+                self.pod_event(before.node_name.as_deref());
+            }
             self.pod_ended(&before);
         }
     }
@@ -355,6 +362,9 @@ impl Router {
         let before = self.shell.pod(key);
         self.tell(Event::PodDeleted(key.clone()));
         if let Some(before) = before {
+            if !before.is_terminating() && !before.is_owned_by_daemon_set() {
+                self.pod_event(before.node_name.as_deref());
+            }
             self.pod_ended(&before);
         }
     }
@@ -362,9 +372,6 @@ impl Router {
     fn pod_ended(&self, before: &scheduling::pod::Pod) {
         self.shell.pod_decided_or_gone(&before.key);
         self.queues.pod_trigger.forget(&object_key(&before.key));
-        if !before.is_terminating() && !before.is_owned_by_daemon_set() {
-            self.pod_event(before.node_name.as_deref());
-        }
         if let Some(node) = &before.node_name
             && self
                 .shell

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use sim::api_server::{ObjectKey, Part, Resource};
 
-use crate::world::World;
+use crate::world::{World, node_pool};
 
 async fn with_pods(pods: usize, cpu: &str) -> World {
     let mut world = World::new();
@@ -246,6 +246,31 @@ async fn two_failed_registrations_are_said_of_the_pool_until_one_succeeds_or_it_
     *world.boots.lock().unwrap() = true;
     world.settle(20 * 60).await;
     assert_eq!(health(&world).as_deref(), Some("True"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn failures_before_an_edit_or_of_an_earlier_pool_do_not_count() {
+    let mut world = World::new();
+    let health = |world: &World| {
+        world.condition(&Resource::NODE_POOLS, "default", "NodeRegistrationHealthy")
+    };
+    *world.boots.lock().unwrap() = false;
+    world.settle(5).await;
+    assert_eq!(health(&world).as_deref(), Some("Unknown"), "of a new pool");
+    world.keep(1, "900m");
+    // A failure each, before and after the edit.
+    world.settle(16 * 60).await;
+    world.change_pool(json!({"spec": {"weight": 7}}));
+    world.settle(16 * 60).await;
+    assert_eq!(health(&world).as_deref(), Some("Unknown"));
+    world.delete(&Resource::NODE_POOLS, "default");
+    world.settle(60).await;
+    let pools = Resource::NODE_POOLS;
+    world.api.create(&pools, "", node_pool(&json!({}))).unwrap();
+    world.settle(16 * 60).await;
+    assert_eq!(health(&world).as_deref(), Some("Unknown"));
+    world.settle(16 * 60).await;
+    assert_eq!(health(&world).as_deref(), Some("False"));
 }
 
 #[tokio::test(start_paused = true)]

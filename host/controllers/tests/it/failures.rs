@@ -1,5 +1,7 @@
 //! What goes wrong, and what the controllers make of it.
 
+use std::collections::BTreeSet;
+
 use serde_json::json;
 use sim::api_server::{Part, Resource};
 
@@ -31,6 +33,60 @@ async fn a_claim_without_capacity_is_deleted_and_the_pods_are_told() {
     world
         .until("capacity is back", 120, |world| world.bound_pods() == 1)
         .await;
+}
+
+fn dry(world: &World) {
+    world.cloud.with(|state| {
+        state
+            .dry
+            .extend(["t.small", "t.medium", "t.large"].map(str::to_owned));
+    });
+}
+
+/// Pods that were told that there is no capacity.
+fn told_pods(world: &World) -> BTreeSet<String> {
+    let events = world.list(&Resource::EVENTS);
+    let about_pods = events.iter().filter(|event| {
+        event["involvedObject"]["kind"] == "Pod" && event["reason"] == "InsufficientCapacityError"
+    });
+    about_pods
+        .map(|event| event["involvedObject"]["name"].as_str().unwrap().to_owned())
+        .collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn only_pods_that_still_wait_are_told_of_missing_capacity() {
+    let world = World::new();
+    dry(&world);
+    world.pass(5).await;
+    let held = json!({"metadata": {"finalizers": ["example.com/held"]}});
+    world.create_pod("waits", "900m", &json!({}));
+    world.create_pod("goes", "900m", &held);
+    world
+        .until("a claim", 10, |world| {
+            !world.names(&Resource::NODE_CLAIMS).is_empty()
+        })
+        .await;
+    world.delete_pod("goes");
+    world.pass(10).await;
+    assert_eq!(told_pods(&world), BTreeSet::from(["waits".to_owned()]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn many_pods_are_told_of_missing_capacity_a_few_at_a_time() {
+    let world = World::new();
+    dry(&world);
+    world.pass(5).await;
+    for number in 0..40 {
+        world.create_pod(&format!("p-{number}"), "100m", &json!({}));
+    }
+    world
+        .until("the first are told", 20, |world| {
+            !told_pods(world).is_empty()
+        })
+        .await;
+    let told = told_pods(&world).len();
+    assert!((1..=12).contains(&told), "a burst of ten: {told}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -311,3 +311,29 @@ async fn equal_runs_leave_equal_ledgers() {
     assert!(!ledgers[0].is_empty());
     assert_eq!(ledgers[0], ledgers[1]);
 }
+
+#[tokio::test(start_paused = true)]
+async fn the_end_of_a_long_grace_period_is_noted_on_the_claim() {
+    let mut world = World::new();
+    let never = json!({"spec": {"disruption": {"consolidateAfter": "Never"}}});
+    world.change_pool(never);
+    world.pass(5).await;
+    let held = json!({"metadata": {"finalizers": ["example.com/held"]}});
+    world.create_pod("a", "900m", &held);
+    world.settle(90).await;
+    assert_eq!(world.bound_pods(), 1);
+    world.delete_pod("a");
+    world.settle(60).await;
+    let ended = world.clock.now();
+    let pods = Resource::PODS;
+    let succeeded = json!({"status": {"phase": "Succeeded"}});
+    world
+        .api
+        .patch_merge_status(&pods, "default", "a", succeeded)
+        .unwrap();
+    world.settle(5).await;
+    let claim = world.list(&Resource::NODE_CLAIMS)[0].clone();
+    let noted = claim["status"]["lastPodEventTime"].as_str().unwrap();
+    let noted: jiff::Timestamp = noted.parse().unwrap();
+    assert!(noted.as_second() >= ended.as_second(), "{noted} {ended}");
+}
