@@ -53,6 +53,8 @@ pub(crate) struct Objects {
     pub(crate) recent_claims: RecentClaims,
     /// Node and volume of each VolumeAttachment.
     pub(crate) volume_attachments: BTreeMap<String, (String, String)>,
+    /// What pods say that it costs to lose them, where that is ours to say; the model does not hear of it.
+    pub(crate) deletion_costs: BTreeMap<PodKey, String>,
 }
 
 /// Shared by all controllers.
@@ -276,6 +278,15 @@ impl Shell {
             })
     }
 
+    /// A pod bears this deletion cost, or none.
+    pub(crate) fn told_cost(&self, pod: &PodKey, cost: Option<String>) {
+        let costs = &mut self.objects().deletion_costs;
+        match cost {
+            Some(cost) => costs.insert(pod.clone(), cost),
+            None => costs.remove(pod),
+        };
+    }
+
     /// The claim as it is now, as far as watches and our own writes tell.
     pub(crate) async fn node_claim(
         &self,
@@ -457,6 +468,30 @@ impl Shell {
             uid: object.uid(),
             resource_version: None,
         };
+        self.delete_if(object, preconditions).await
+    }
+
+    /// Deletes the object unless it has changed since; what was seen of a claim is then asked for anew.
+    pub(crate) async fn delete_unchanged(&self, claim: &NodeClaim) -> Result<(), kube::Error> {
+        let preconditions = Preconditions {
+            uid: claim.uid(),
+            resource_version: claim.resource_version(),
+        };
+        let result = self.delete_if(claim, preconditions).await;
+        if result.is_err() {
+            self.objects().recent_claims.forget(&claim.name_any());
+        }
+        result
+    }
+
+    async fn delete_if<K>(
+        &self,
+        object: &K,
+        preconditions: Preconditions,
+    ) -> Result<(), kube::Error>
+    where
+        K: Resource<DynamicType = ()> + Clone + std::fmt::Debug + serde::de::DeserializeOwned,
+    {
         let params = DeleteParams {
             preconditions: Some(preconditions),
             ..DeleteParams::default()

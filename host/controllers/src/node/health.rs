@@ -22,6 +22,8 @@ use crate::voluntary_disruption::repair_blocked;
 
 const PERIOD: Duration = Duration::from_secs(10);
 const BREAKER_PERCENT: usize = 20;
+/// What was held back is not looked at again before this time is over.
+const BLOCKED_PERIOD: SignedDuration = SignedDuration::from_mins(5);
 
 /// The controller.
 pub(crate) struct Health {
@@ -35,22 +37,71 @@ struct Sick {
     node: String,
     claim: String,
     condition: String,
-    /// Too many of its pool are sick.
-    is_blocked: bool,
+    /// When its time was up.
+    since: Timestamp,
+    /// Too many are sick beside it: says among which.
+    blocked: Option<&'static str>,
+}
+
+/// Sick nodes that were held back, with the time until which they are let alone. A condition that begins anew is
+/// another matter.
+#[derive(Debug, Default)]
+struct HeldBack(BTreeMap<(String, String, Timestamp), Timestamp>);
+
+impl HeldBack {
+    fn key(sick: &Sick) -> (String, String, Timestamp) {
+        (sick.node.clone(), sick.condition.clone(), sick.since)
+    }
+
+    fn forget_past(&mut self, now: Timestamp) {
+        self.0.retain(|_, until| *until > now);
+    }
+
+    fn has(&self, sick: &Sick) -> bool {
+        self.0.contains_key(&Self::key(sick))
+    }
+
+    fn add(&mut self, sick: &Sick, now: Timestamp) {
+        let until = now.checked_add(BLOCKED_PERIOD).unwrap_or(Timestamp::MAX);
+        self.0.insert(Self::key(sick), until);
+    }
+}
+
+/// Nodes that are looked at together.
+#[derive(Debug, Default, Clone, Copy)]
+struct Share {
+    total: usize,
+    sick: usize,
+}
+
+impl Share {
+    fn count(&mut self, is_sick: bool) {
+        self.total += 1;
+        self.sick += usize::from(is_sick);
+    }
+
+    fn is_too_sick(self) -> bool {
+        self.sick > (self.total * BREAKER_PERCENT).div_ceil(100)
+    }
 }
 
 impl Health {
     pub(crate) async fn run(&self) {
         let policies = self.provider.repair_policies();
+        let mut held_back = HeldBack::default();
         loop {
             tokio::time::sleep(PERIOD).await;
             if !self.shell.is_synced() {
                 continue;
             }
-            let snapshot = self.shell.snapshot();
-            for it in sick(&snapshot, &policies, self.shell.now()) {
-                if it.is_blocked {
-                    let why = "more than 20% of its nodepool is unhealthy";
+            let now = self.shell.now();
+            held_back.forget_past(now);
+            let mut sick = sick(&self.shell.snapshot(), &policies, now);
+            sick.retain(|it| !held_back.has(it));
+            for it in sick {
+                if let Some(why) = it.blocked {
+                    held_back.add(&it, now);
+                    let snapshot = self.shell.snapshot();
                     for notice in repair_blocked(&snapshot, (&it.node, &it.claim), why) {
                         self.shell.events.publish(notice);
                     }
@@ -83,27 +134,37 @@ impl Health {
 
 /// Nodes that have been sick for longer than is tolerated.
 fn sick(snapshot: &Snapshot, policies: &[RepairPolicy], now: Timestamp) -> Vec<Sick> {
-    let mut pools: BTreeMap<Option<&str>, (usize, usize)> = BTreeMap::new();
+    let mut cluster = Share::default();
+    let mut pools: BTreeMap<&str, Share> = BTreeMap::new();
     for node in snapshot.nodes().filter(|it| it.node.is_some()) {
-        let count = pools.entry(node.node_pool()).or_default();
-        count.0 += 1;
-        count.1 += usize::from(matching(node, policies).next().is_some());
+        let is_sick = matching(node, policies).next().is_some();
+        cluster.count(is_sick);
+        if let Some(pool) = node.node_pool() {
+            pools.entry(pool).or_default().count(is_sick);
+        }
     }
-    let is_blocked = |pool: Option<&str>| {
-        let (total, sick) = pools.get(&pool).copied().unwrap_or_default();
-        sick > (total * BREAKER_PERCENT).div_ceil(100)
+    let blocked = |pool: Option<&str>| {
+        let (share, why) = match pool {
+            Some(pool) => (
+                pools.get(pool).copied().unwrap_or_default(),
+                "more than 20% of its nodepool is unhealthy",
+            ),
+            None => (cluster, "more than 20% of the cluster is unhealthy"),
+        };
+        share.is_too_sick().then_some(why)
     };
     let nodes = snapshot.nodes().filter(|it| !it.is_deleted());
     nodes
         .filter_map(|node| {
-            let (_, condition) = matching(node, policies)
+            let (since, condition) = matching(node, policies)
                 .filter(|(at, _)| *at <= now)
                 .min_by_key(|(at, _)| *at)?;
             Some(Sick {
                 node: node.node_name()?.to_owned(),
                 claim: node.claim_name()?.to_owned(),
                 condition: condition.to_owned(),
-                is_blocked: is_blocked(node.node_pool()),
+                since,
+                blocked: blocked(node.node_pool()),
             })
         })
         .collect()

@@ -253,7 +253,8 @@ impl Reboot {
                 }
                 None => claim.clone(),
             };
-            ignore_not_found(self.shell.delete(&claim).await)?;
+            // Whoever changed it meanwhile may have called the reboot off.
+            ignore_not_found(self.shell.delete_unchanged(&claim).await)?;
             crate::node_claim::disrupted(&self.shell.metrics, &claim, "unhealthy");
         }
         self.measure(claim, result);

@@ -2,13 +2,12 @@
 //!
 //! The ranking is not decided here. Answers to `pkg/controllers/pod/deletioncost`.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use apis::labels;
 use disruption::budgets::Budgets;
 use disruption::candidate::Candidates;
-use disruption::deletion_cost::{NodeCost, rank};
+use disruption::deletion_cost::rank;
 use disruption::hooks::{Civil, Context, DeclaredBudgets};
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
@@ -25,10 +24,6 @@ const UNSYNCED: Duration = Duration::from_secs(1);
 /// Nodes whose pods are written in one pass, those on their way out aside.
 const NODES_MAX: usize = 50;
 
-/// What was written, by pod, with the UID it was written to.
-#[derive(Debug, Default)]
-struct Written(BTreeMap<PodKey, (String, Option<i32>)>);
-
 impl VoluntaryDisruption {
     /// For ever; nothing while the gate is closed.
     pub(super) async fn rank_pods_for_ever(&self) {
@@ -40,7 +35,6 @@ impl VoluntaryDisruption {
         {
             return std::future::pending().await;
         }
-        let mut written = Written::default();
         let mut seen: Option<ConsolidationState> = None;
         loop {
             if !self.shell.is_synced() {
@@ -48,7 +42,7 @@ impl VoluntaryDisruption {
                 continue;
             }
             let state = self.shell.snapshot().consolidation_state(self.shell.now());
-            if seen != Some(state) && self.rank_pods(&mut written).await {
+            if seen != Some(state) && self.rank_pods().await {
                 seen = Some(state);
             }
             tokio::time::sleep(PERIOD).await;
@@ -56,7 +50,7 @@ impl VoluntaryDisruption {
     }
 
     /// One pass; whether everything that was to be written is.
-    async fn rank_pods(&self, written: &mut Written) -> bool {
+    async fn rank_pods(&self) -> bool {
         let observed = self.observe().await;
         let now = observed.options.now;
         let context = Context {
@@ -75,9 +69,6 @@ impl VoluntaryDisruption {
             now,
         );
         let costs = rank(&observed.snapshot, &found, &budgets);
-        written
-            .0
-            .retain(|key, _| observed.snapshot.pod(key).is_some());
         drop(observed);
         let mut nodes = 0;
         let mut is_done = true;
@@ -85,7 +76,7 @@ impl VoluntaryDisruption {
             let open: Vec<&PodKey> = cost
                 .pods
                 .iter()
-                .filter(|key| !self.has(written, key, cost))
+                .filter(|key| !self.says(key, cost.value))
                 .collect();
             if open.is_empty() {
                 continue;
@@ -97,23 +88,19 @@ impl VoluntaryDisruption {
                 return false;
             }
             for key in open {
-                is_done &= self.write_cost(written, key, cost.value).await;
+                is_done &= self.write_cost(key, cost.value).await;
             }
         }
         is_done
     }
 
-    fn has(&self, written: &Written, key: &PodKey, cost: &NodeCost) -> bool {
-        let pod = self.shell.pod(key);
-        pod.is_none_or(|pod| {
-            written
-                .0
-                .get(key)
-                .is_some_and(|(uid, value)| *uid == pod.uid && *value == cost.value)
-        })
+    /// Whether the pod says so already, whoever wrote it.
+    fn says(&self, pod: &PodKey, value: Option<i32>) -> bool {
+        let wanted = value.map(|it| it.to_string());
+        self.shell.objects().deletion_costs.get(pod) == wanted.as_ref()
     }
 
-    async fn write_cost(&self, written: &mut Written, key: &PodKey, value: Option<i32>) -> bool {
+    async fn write_cost(&self, key: &PodKey, value: Option<i32>) -> bool {
         let pods: Api<Pod> = Api::namespaced(self.shell.client.clone(), &key.namespace);
         let pod = match pods.get_opt(&key.name).await {
             Ok(Some(pod)) => pod,
@@ -125,7 +112,6 @@ impl VoluntaryDisruption {
         };
         let known = pod.annotations().get(labels::POD_DELETION_COST_ANNOTATION);
         let wanted = value.map(|it| it.to_string());
-        let uid = pod.uid().unwrap_or_default();
         let outcome = if known == wanted.as_ref() {
             Ok("skipped_unchanged")
         } else {
@@ -138,10 +124,7 @@ impl VoluntaryDisruption {
             patched.map(|_| "updated")
         };
         match outcome {
-            Ok(result) => {
-                written.0.insert(key.clone(), (uid, value));
-                self.count_cost(result, true)
-            }
+            Ok(result) => self.count_cost(result, true),
             Err(kube::Error::Api(status)) if status.code == 404 => {
                 self.count_cost("skipped_notfound", true)
             }

@@ -322,17 +322,20 @@ impl Router {
 
     fn pod(&mut self, mut object: Pod) {
         // What we write ourselves must not decide anything, nor make equal pods differ.
-        let gates = &self.shell.settings.feature_gates;
-        if let (true, Some(annotations)) = (
-            gates.pod_deletion_cost_management,
-            object.metadata.annotations.as_mut(),
-        ) {
-            annotations.remove(labels::POD_DELETION_COST_ANNOTATION);
-        }
         let key = PodKey {
             namespace: object.namespace().unwrap_or_default(),
             name: object.name_any(),
         };
+        if self
+            .shell
+            .settings
+            .feature_gates
+            .pod_deletion_cost_management
+        {
+            let annotations = object.metadata.annotations.as_mut();
+            let told = annotations.and_then(|it| it.remove(labels::POD_DELETION_COST_ANNOTATION));
+            self.shell.told_cost(&key, told);
+        }
         let before = self.shell.pod(&key);
         self.tell(Event::PodApplied(Arc::new(object)));
         let after = self.shell.pod(&key);
@@ -360,6 +363,7 @@ impl Router {
 
     fn pod_gone(&mut self, key: &PodKey) {
         let before = self.shell.pod(key);
+        self.shell.told_cost(key, None);
         self.tell(Event::PodDeleted(key.clone()));
         if let Some(before) = before {
             if !before.is_terminating() && !before.is_owned_by_daemon_set() {

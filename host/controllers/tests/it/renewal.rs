@@ -1,5 +1,7 @@
 //! Nodes that are sick, drifted or protected.
 
+use std::sync::Arc;
+
 use cloudprovider::{RepairAction, RepairPolicy};
 use serde_json::{Value, json};
 use sim::api_server::{ObjectKey, Resource};
@@ -88,6 +90,62 @@ async fn a_node_that_recovers_in_time_stays() {
     world.be_sick(&sick, "DiskReady", "True");
     world.settle(120).await;
     assert_eq!(world.cloud.with(|it| it.launches), 1);
+}
+
+/// Nodes whose claims belong to no pool.
+async fn standalone(world: &mut World, names: &[&str]) -> Vec<String> {
+    let before = world.names(&Resource::NODES);
+    for name in names {
+        let claim = json!({
+            "apiVersion": "karpenter.sh/v1", "kind": "NodeClaim", "metadata": {"name": name},
+            "spec": {
+                "requirements": [],
+                "nodeClassRef": {"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": "default"},
+                "expireAfter": "Never",
+            },
+        });
+        world.api.create(&Resource::NODE_CLAIMS, "", claim).unwrap();
+    }
+    world.settle(60).await;
+    let mut nodes = world.names(&Resource::NODES);
+    nodes.retain(|it| !before.contains(it));
+    assert_eq!(nodes.len(), names.len());
+    nodes
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_old_repair_measures_nodes_without_pool_by_the_whole_cluster() {
+    let mut world = with_repair(4, true).await;
+    let alone = standalone(&mut world, &["a", "b"]).await;
+    for node in &alone {
+        world.be_sick(node, "DiskReady", "False");
+    }
+    world.settle(200).await;
+    let left = world.names(&Resource::NODES);
+    assert!(
+        alone.iter().all(|it| !left.contains(it)),
+        "two of six: {left:?}"
+    );
+    assert_eq!(left.len(), 4);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_old_repair_looks_again_after_five_minutes_when_too_many_are_sick() {
+    let mut world = with_repair(0, true).await;
+    let alone = standalone(&mut world, &["a", "b"]).await;
+    for node in &alone {
+        world.be_sick(node, "DiskReady", "False");
+    }
+    world.settle(150).await;
+    world.be_sick(&alone[0], "DiskReady", "True");
+    world.settle(200).await;
+    assert_eq!(
+        world.names(&Resource::NODES).len(),
+        2,
+        "it was blocked lately"
+    );
+    world.settle(180).await;
+    assert_eq!(world.names(&Resource::NODES), [alone[0].clone()]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -327,4 +385,43 @@ async fn pods_are_ranked_for_scale_downs_while_the_gate_is_open_only() {
         };
         assert_eq!(costs, expected);
     }
+}
+
+const COST: &str = "controller.kubernetes.io/pod-deletion-cost";
+
+fn costs(world: &World) -> Vec<Option<String>> {
+    let pods = world.list(&Resource::PODS);
+    let cost = |pod: &Arc<Value>| {
+        pod["metadata"]["annotations"][COST]
+            .as_str()
+            .map(str::to_owned)
+    };
+    pods.iter().map(cost).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_rank_that_somebody_changed_is_written_again_and_one_that_stands_is_not_asked_for() {
+    let mut world = World::with_settings(|settings| {
+        settings.feature_gates.pod_deletion_cost_management = true;
+    });
+    world.change_pool(json!({"spec": {"disruption": {"budgets": [{"nodes": "100%"}]}}}));
+    world.pass(5).await;
+    world.keep(2, "7");
+    world.settle(180).await;
+    let ranked = costs(&world);
+    let pod = world.names(&Resource::PODS)[0].clone();
+    let changed = json!({"metadata": {"annotations": {COST: "5"}}});
+    world
+        .api
+        .patch_merge(&Resource::PODS, "default", &pod, changed)
+        .unwrap();
+    // Looked at again whenever consolidation would, every five minutes at least.
+    world.settle(400).await;
+    assert_eq!(costs(&world), ranked);
+    world.restart();
+    world.settle(120).await;
+    assert_eq!(costs(&world), ranked);
+    let unchanged = vec![("result", "skipped_unchanged".to_owned())];
+    let asked = world.metrics.deletion_cost_writes.get_or_create(&unchanged);
+    assert_eq!(asked.get(), 0, "the list has told them all");
 }
