@@ -16,6 +16,7 @@ mod foreign_objects;
 mod interruption;
 mod invariants;
 mod invariants_broken;
+mod joining;
 mod life_of_a_node;
 mod overlays_and_buffers;
 mod policies;

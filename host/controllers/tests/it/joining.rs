@@ -1,0 +1,133 @@
+//! Nodes and claims that find each other, and what is written on them when they do.
+
+use serde_json::{Value, json};
+use sim::api_server::{ObjectKey, Part, Resource};
+
+use crate::cloud::State;
+use crate::world::World;
+
+const CLASS: &str = "karpenter.k8s.aws/ec2nodeclass";
+
+async fn with_a_node() -> World {
+    let mut world = World::new();
+    world.pass(5).await;
+    world.keep(1, "900m");
+    world.settle(90).await;
+    assert_eq!(world.bound_pods(), 1);
+    world
+}
+
+/// A world where an instance runs that has not joined; its provider id.
+async fn with_an_instance() -> (World, String) {
+    let mut world = World::new();
+    *world.boots.lock().unwrap() = false;
+    world.pass(5).await;
+    world.keep(1, "900m");
+    world.settle(10).await;
+    let instance = |state: &mut State| state.instances.keys().next().cloned();
+    let id = world.cloud.with(instance).unwrap();
+    (world, id)
+}
+
+fn join(world: &World, name: &str, provider_id: &str, taints: &Value) {
+    let node = json!({
+        "apiVersion": "v1", "kind": "Node",
+        "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name}},
+        "spec": {"providerID": provider_id, "taints": taints},
+    });
+    world.api.create(&Resource::NODES, "", node).unwrap();
+}
+
+fn unregistered() -> Value {
+    json!([{"key": "karpenter.sh/unregistered", "effect": "NoExecute"}])
+}
+
+fn registered(world: &World) -> (Option<String>, Option<String>) {
+    let claims = Resource::NODE_CLAIMS;
+    let claim = world.names(&claims)[0].clone();
+    (
+        world.condition(&claims, &claim, "Registered"),
+        world.reason(&claims, &claim, "Registered"),
+    )
+}
+
+#[tokio::test(start_paused = true)]
+async fn claims_and_nodes_of_older_releases_get_the_label_of_their_class() {
+    let mut world = with_a_node().await;
+    for kind in [Resource::NODE_CLAIMS, Resource::NODES] {
+        let name = world.names(&kind)[0].clone();
+        let key = ObjectKey::new("", name.as_str());
+        world
+            .api
+            .modify(&kind, &key, |object| {
+                let labels = object["metadata"]["labels"].as_object_mut().unwrap();
+                assert_eq!(labels.remove(CLASS), Some(json!("default")));
+            })
+            .unwrap();
+        world.settle(5).await;
+        let object = world.api.get(&kind, "", &name).unwrap();
+        assert_eq!(object["metadata"]["labels"][CLASS], "default", "{object}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn two_nodes_of_one_instance_do_not_register() {
+    let (mut world, id) = with_an_instance().await;
+    join(&world, "one", &id, &unregistered());
+    join(&world, "two", &id, &unregistered());
+    world.settle(30).await;
+    let (status, reason) = registered(&world);
+    assert_eq!(status.as_deref(), Some("False"));
+    assert_eq!(reason.as_deref(), Some("MultipleNodesFound"));
+    world.delete(&Resource::NODES, "two");
+    world.settle(30).await;
+    assert_eq!(registered(&world).0.as_deref(), Some("True"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_without_the_unregistered_taint_registers_and_people_hear_of_it() {
+    for (taints, is_told) in [(json!([]), true), (unregistered(), false)] {
+        let (mut world, id) = with_an_instance().await;
+        join(&world, "one", &id, &taints);
+        world.settle(30).await;
+        assert_eq!(registered(&world).0.as_deref(), Some("True"));
+        let events = world.event_reasons("NodeClaim");
+        let told = events.contains(&"UnregisteredTaintMissing".to_owned());
+        assert_eq!(told, is_told, "{taints}: {events:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_row_of_pod_events_is_noted_once_in_ten_seconds() {
+    let mut world = with_a_node().await;
+    let noted = |world: &World| {
+        let claim = world.list(&Resource::NODE_CLAIMS)[0].clone();
+        claim["status"]["lastPodEventTime"].clone()
+    };
+    let mut seen = vec![noted(&world)];
+    world.settle(15).await;
+    // Every other second a pod ends.
+    for number in 0..4 {
+        let name = format!("p-{number}");
+        let node = world.names(&Resource::NODES)[0].clone();
+        world.create_pod(&name, "1m", &json!({"spec": {"nodeName": node}}));
+        world.settle(2).await;
+        let key = ObjectKey::new("default", name.as_str());
+        world
+            .api
+            .modify_part(&Resource::PODS, &key, Part::Status, |pod| {
+                pod["status"]["phase"] = json!("Succeeded");
+            })
+            .unwrap();
+        seen.push(noted(&world));
+    }
+    seen.dedup();
+    assert_eq!(seen.len(), 2, "{seen:?}");
+    world.settle(15).await;
+    world.delete_pod("p-0");
+    world.create_pod("late", "1m", &json!({}));
+    world.settle(5).await;
+    seen.push(noted(&world));
+    seen.dedup();
+    assert_eq!(seen.len(), 3, "{seen:?}");
+}
