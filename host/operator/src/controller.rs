@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context as _, bail};
 use aws::sdk::SdkClients;
@@ -72,8 +73,9 @@ async fn control(arguments: &ControllerArguments) -> anyhow::Result<()> {
     if let Some(file) = &arguments.policy_records {
         stack.record_policies(file)?;
     }
+    let leads = Arc::new(AtomicBool::new(false));
     let serving = http::serve(
-        probes(&stack),
+        probes(&stack, Arc::clone(&leads)),
         options.metrics_port,
         options.health_probe_port,
     );
@@ -84,6 +86,7 @@ async fn control(arguments: &ControllerArguments) -> anyhow::Result<()> {
             election.acquire().await;
         }
         tracing::info!("leading; the controllers start");
+        leads.store(true, Ordering::Relaxed);
         let keeping = async {
             match &election {
                 Some(election) => election.keep().await,
@@ -259,14 +262,22 @@ fn settings(options: &Options, cluster_name: String) -> Settings {
     }
 }
 
-fn probes(stack: &Stack) -> Probes {
+/// Whoever waits for the lease is ready to take over; a deployment whose second replica never got ready could not be
+/// rolled. Whoever leads is ready once everything was listed.
+fn is_ready(leads: bool, is_started: bool) -> bool {
+    !leads || is_started
+}
+
+fn probes(stack: &Stack, leads: Arc<AtomicBool>) -> Probes {
     let controllers = stack.controllers.clone();
     let mut registry = Registry::default();
     stack.metrics.register(&mut registry);
     registry.register_collector(Box::new(stack.policy_metrics()));
     Probes {
         ledger: stack.controllers.ledger(),
-        is_ready: Arc::new(move || controllers.is_started()),
+        is_ready: Arc::new(move || {
+            is_ready(leads.load(Ordering::Relaxed), controllers.is_started())
+        }),
         metrics: Arc::new(move || {
             let mut text = String::new();
             match prometheus_client::encoding::text::encode(&mut text, &registry) {
@@ -306,4 +317,16 @@ async fn stop_signal() -> anyhow::Result<()> {
     }
     tracing::info!("stopping");
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_waits_for_the_lease_is_ready_and_who_leads_once_everything_was_listed() {
+        let cases = [(false, false), (true, false), (true, true)];
+        let ready = cases.map(|(leads, is_started)| is_ready(leads, is_started));
+        assert_eq!(ready, [true, false, true]);
+    }
 }
