@@ -137,6 +137,16 @@ impl Budgets {
         }
     }
 
+    /// Whether one node of each of these pools, as often as it is named, may go together.
+    pub fn admit<'p>(
+        &self,
+        mut pools: impl Iterator<Item = &'p str>,
+        reason: BudgetReason,
+    ) -> bool {
+        let mut left = self.clone();
+        pools.all(|pool| left.take(pool, reason))
+    }
+
     /// Why a pool's budget is what it is.
     pub fn why(&self, pool: &str, reason: BudgetReason) -> String {
         self.details

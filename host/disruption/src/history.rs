@@ -16,7 +16,16 @@ const HOUR_SECONDS: i64 = 3_600;
 /// A move that saves this share of what goes gets somewhere, whatever types it brings back.
 const PROGRESS_SHARE: f64 = 0.2;
 /// So long a node rests after its replacement did not come, twice as long after the next time, an hour at most.
-const REST_SECONDS: i64 = 300;
+const REST: Rest = Rest {
+    first_seconds: 300,
+    longest_seconds: 3_600,
+};
+/// So long drift leaves a pool alone after a replacement did not come; the numbers of Karpenter's
+/// `designs/drift-per-nodepool-backoff.md`.
+const POOL_REST: Rest = Rest {
+    first_seconds: 60,
+    longest_seconds: 600,
+};
 const DAY_SECONDS: i64 = 86_400;
 
 /// Moves finished in the last hour and the last day.
@@ -36,10 +45,20 @@ pub struct History {
     origins: BTreeMap<String, Origin>,
     /// Reboots by UID of the claim.
     reboots: BTreeMap<String, VecDeque<Timestamp>>,
+    /// By claim.
     failures: BTreeMap<String, Failures>,
+    /// Of drift, by pool.
+    pool_failures: BTreeMap<String, Failures>,
 }
 
-/// Consolidations of a claim in a row whose replacements did not come.
+/// A rest that doubles.
+#[derive(Debug, Clone, Copy)]
+struct Rest {
+    first_seconds: i64,
+    longest_seconds: i64,
+}
+
+/// Commands in a row whose replacements did not come.
 #[derive(Debug, Clone, Copy)]
 struct Failures {
     times: u32,
@@ -47,10 +66,20 @@ struct Failures {
 }
 
 impl Failures {
-    fn rests_until(self) -> Timestamp {
-        let doubled = REST_SECONDS << (self.times.saturating_sub(1)).min(4);
-        let rest = SignedDuration::from_secs(doubled.min(HOUR_SECONDS));
-        self.last.saturating_add(rest).unwrap_or(Timestamp::MAX)
+    fn another(before: Option<&Self>, now: Timestamp) -> Self {
+        Self {
+            times: before.map_or(0, |it| it.times).saturating_add(1),
+            last: now,
+        }
+    }
+
+    /// When the rest ends and how often it came to one, unless it is over.
+    fn rest(self, rest: Rest, now: Timestamp) -> Option<(Timestamp, u32)> {
+        let doubled = rest.first_seconds << (self.times.saturating_sub(1)).min(16);
+        let rest = SignedDuration::from_secs(doubled.min(rest.longest_seconds));
+        let until = self.last.saturating_add(rest).unwrap_or(Timestamp::MAX);
+        // A failure that is still to come is one of a clock that was wrong.
+        (self.last <= now && until > now).then_some((until, self.times))
     }
 }
 
@@ -143,27 +172,35 @@ impl History {
     pub fn failed(&mut self, command: &Command, now: Timestamp) {
         let is_recent = |it: &Failures| now.duration_since(it.last).as_secs() <= DAY_SECONDS;
         self.failures.retain(|_, it| is_recent(it));
-        if !command.method.is_consolidation() {
-            return;
-        }
+        self.pool_failures.retain(|_, it| is_recent(it));
         for it in &command.candidates {
-            let before = self.failures.get(&it.claim).map_or(0, |it| it.times);
-            let (times, last) = (before.saturating_add(1), now);
-            self.failures
-                .insert(it.claim.clone(), Failures { times, last });
+            let (rests, name) = match command.method.budget_reason() {
+                BudgetReason::Underutilized => (&mut self.failures, &it.claim),
+                // A second command that fails within the rest began before it.
+                BudgetReason::Drifted if self.pool_rests(&it.pool, now).is_some() => continue,
+                BudgetReason::Drifted => (&mut self.pool_failures, &it.pool),
+                BudgetReason::Empty | BudgetReason::Unhealthy => continue,
+            };
+            let failures = Failures::another(rests.get(name), now);
+            rests.insert(name.clone(), failures);
         }
+    }
+
+    /// Until when drift leaves the pool alone, and how often in a row its replacements did not come.
+    pub fn pool_rests(&self, pool: &str, now: Timestamp) -> Option<(Timestamp, u32)> {
+        self.pool_failures.get(pool)?.rest(POOL_REST, now)
     }
 
     /// Until when consolidation buys nothing in place of the claim, and how often its replacement did not come.
     pub fn rests(&self, claim: &str, now: Timestamp) -> Option<(Timestamp, u32)> {
-        let it = self.failures.get(claim)?;
-        let until = it.rests_until();
-        (until > now).then_some((until, it.times))
+        self.failures.get(claim)?.rest(REST, now)
     }
 
     /// The claim was deleted by its command.
     pub fn finished(&mut self, claim: &str, pool: &str, now: Timestamp) {
-        self.reasons.remove(claim);
+        if self.reasons.remove(claim) == Some(BudgetReason::Drifted) {
+            self.pool_failures.remove(pool);
+        }
         self.failures.remove(claim);
         let times = self.finished.entry(pool.to_owned()).or_default();
         times.push_back(now);

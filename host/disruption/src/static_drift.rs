@@ -35,6 +35,8 @@ pub struct Standing {
     deleting: u64,
     /// Nodes that may still come.
     room: u64,
+    /// Some of the room was taken in this loop.
+    is_room_taken: bool,
     is_refilled: bool,
 }
 
@@ -69,6 +71,7 @@ impl Standing {
             pending,
             deleting,
             room: node_limit(pool).saturating_sub(active + pending + deleting),
+            is_room_taken: false,
             is_refilled: pool.metadata.deletion_timestamp.is_none()
                 && ready.is_some_and(|it| it.status == "True"),
         }
@@ -87,6 +90,7 @@ impl Standing {
     /// One more node of the pool is to come.
     pub fn take_room(&mut self) {
         self.room = self.room.saturating_sub(1);
+        self.is_room_taken = true;
     }
 }
 
@@ -153,6 +157,10 @@ pub fn propose(
             return Err(blocked);
         }
         return goes_first(TerminateFirst::NoReservedCapacity, blocked);
+    }
+    if standing.room == 0 && standing.is_room_taken {
+        let text = "others of its nodepool take what room its limit of nodes leaves";
+        return Err(Obstacle::new(OutcomeId::NodeOutranked, text));
     }
     if standing.room == 0 {
         let text = format!("nodepool \"{}\" is at its limit of nodes", candidate.pool());

@@ -6,12 +6,12 @@ use state::ledger::{OutcomeId, Record};
 
 use crate::world::World;
 
-/// Commands that began for the sake of cost.
-fn attempts(world: &World) -> usize {
+/// Commands that began for this reason.
+fn attempts(world: &World, reason: &str) -> usize {
     let ledger = world.ledger.lock().unwrap();
     let commands = ledger.entries().filter(|it| {
         matches!(&it.record, Record::Command(it)
-            if it.outcome == OutcomeId::CommandStarted && it.reason == "Underutilized")
+            if it.outcome == OutcomeId::CommandStarted && it.reason == reason)
     });
     commands.count()
 }
@@ -34,7 +34,7 @@ async fn a_consolidation_without_capacity_is_not_tried_again_and_again() {
     let pod = world.names(&Resource::PODS)[0].clone();
     world.delete_pod(&pod);
     world.settle(15 * 60).await;
-    let tries = attempts(&world);
+    let tries = attempts(&world, "Underutilized");
     assert!(
         (1..=3).contains(&tries),
         "{tries} {}",
@@ -81,11 +81,14 @@ async fn what_a_command_failed_to_launch_is_not_launched_for_its_pods_either() {
     world.change_pool(json!({"spec": {"template": {"metadata": {"labels": {"team": "a"}}}}}));
     world.settle(20 * 60).await;
     let node = world.names(&Resource::NODES)[0].clone();
-    world.tells("node", &node, &["command-failed"]);
+    world.tells("node", &node, &["command-failed", "next try"]);
+    // After one minute, two, four, eight and ten.
+    let tries = attempts(&world, "Drifted");
+    assert!((3..=6).contains(&tries), "{tries}");
     assert_eq!(opened(&world), 1, "the pods have run all the time");
     assert_eq!(world.bound_pods(), 2);
     world.cloud.with(|it| it.dry.clear());
-    world.settle(5 * 60).await;
+    world.settle(11 * 60).await;
     assert!(!world.names(&Resource::NODES).contains(&node));
     assert_eq!((world.cloud.running(), world.bound_pods()), (1, 2));
 }
@@ -102,10 +105,16 @@ async fn protection_that_came_late_is_named_as_what_saved_the_node() {
     let pod = world.names(&Resource::PODS)[0].clone();
     world.protect(&pod);
     world.settle(200).await;
+    let claim = world.names(&Resource::NODE_CLAIMS)[0].clone();
     let saved = format!("pod default/{pod} is protected by do-not-disrupt now");
     world.tells(
         "node",
         &node,
         &["command-failed", &saved, "carries do-not-disrupt"],
+    );
+    world.tells(
+        "claim",
+        &claim,
+        &["stopped      has no pod that must stay", &saved],
     );
 }

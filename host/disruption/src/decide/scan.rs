@@ -102,13 +102,15 @@ impl<'a> Scan<'a> {
             return None;
         }
         let ordered = self.ordered(&rows);
-        let mut budgets = self.budgets.clone();
-        let (rows, _) = self.within(&ordered, method, &mut budgets);
+        let rows = self.each_within(&ordered, method);
         let proposals: Vec<Proposal> = rows
             .iter()
             .filter_map(|&row| Some(emptiness::proposal(self.candidates.get(row)?, row)))
             .collect();
-        let approved = self.approved(proposals);
+        let mut approved = self.approved(proposals);
+        let rows: Vec<usize> = approved.iter().flat_map(|it| it.0.rows.clone()).collect();
+        let together: BTreeSet<usize> = self.within(&rows, method).into_iter().collect();
+        approved.retain(|it| it.0.rows.iter().all(|row| together.contains(row)));
         let verdict = approved.first().map(|it| it.1.clone())?;
         let all = emptiness::merge(approved.into_iter().map(|it| it.0))?;
         Some(self.command(all, verdict))
@@ -203,6 +205,7 @@ impl<'a> Scan<'a> {
             .iter()
             .map(|it| NodeOutcome {
                 node: it.name.clone(),
+                claim: it.claim.clone().unwrap_or_default(),
                 pool: it.pool.clone(),
                 outcome: it.outcome,
                 reason: it.message.clone().unwrap_or_default(),
@@ -230,6 +233,7 @@ impl<'a> Scan<'a> {
             );
             outcomes.push(NodeOutcome {
                 node: candidate.name().to_owned(),
+                claim: candidate.claim().to_owned(),
                 pool: candidate.pool().to_owned(),
                 outcome: finding.outcome,
                 reason: finding.reason,

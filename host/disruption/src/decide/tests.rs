@@ -477,7 +477,7 @@ fn while_a_command_waits_its_nodes_and_their_budget_are_gone() {
                 validate(input, hooks, &Interrupt::never(), command.clone())
             });
             assert!(
-                checked.is_ok() || !command.replacements.is_empty(),
+                checked.survivor.is_ok() || !command.replacements.is_empty(),
                 "{text}"
             );
         }
@@ -532,10 +532,16 @@ fn a_command_is_checked_again_before_it_starts() {
         let mut world = World::new(text);
         let command = world.decide().commands.remove(0);
         change(&mut world);
-        let result = world.run(natively(), |input, hooks| {
+        let decided = command.candidates.len();
+        let checked = world.run(natively(), |input, hooks| {
             validate(input, hooks, &Interrupt::never(), command)
         });
-        let told = match result {
+        let going = checked
+            .survivor
+            .as_ref()
+            .map_or(0, |it| it.candidates.len());
+        assert_eq!(going + checked.dropped.len(), decided, "{story}");
+        let told = match checked.survivor {
             Ok(command) => command
                 .candidates
                 .iter()

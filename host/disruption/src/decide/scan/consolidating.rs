@@ -276,7 +276,7 @@ impl<'a> Scan<'a> {
         let bench = self.bench()?;
         let joined = single_node_consolidation::join(&best.0, &others, |rows| {
             let method = Method::MultiNodeConsolidation;
-            if self.interrupt.is_tripped() {
+            if self.interrupt.is_tripped() || !self.admits(rows, method) {
                 return None;
             }
             let found = consolidation::compute(&bench, rows, method, Replacements::SeveralIfNeeded);
@@ -328,8 +328,10 @@ impl<'a> Scan<'a> {
             return None;
         }
         let ordered = self.ordered(&rows);
-        let mut budgets = self.budgets.clone();
-        let (kept, _) = self.within(&ordered, method, &mut budgets);
+        let kept = match method {
+            Method::SingleNodeConsolidation => self.each_within(&ordered, method),
+            _ => self.within(&ordered, method),
+        };
         let tried = self.claims(&kept);
         if known.is_some_and(|it| tried.is_subset(&it.tried)) {
             self.repeat_findings(&kept);

@@ -8,10 +8,10 @@ use std::collections::BTreeSet;
 use state::ledger::OutcomeId;
 
 use super::Scan;
-use crate::budgets::Budgets;
+use crate::candidate::Candidate;
 use crate::command::Proposal;
 use crate::consolidation::Obstacle;
-use crate::hooks::{Verdict, VerdictDecision};
+use crate::hooks::{BudgetReason, Verdict, VerdictDecision};
 use crate::method::Method;
 use crate::round::Round;
 
@@ -49,28 +49,51 @@ impl Scan<'_> {
         order.into_iter().map(|(_, row)| row).collect()
     }
 
-    /// The rows that the budgets leave room for, in order, and whether some had to stay out.
-    pub(super) fn within(
+    /// The first rows that the budgets allow to go together.
+    pub(super) fn within(&mut self, rows: &[usize], method: Method) -> Vec<usize> {
+        let mut left = self.budgets.clone();
+        self.allowed(rows, method, |pool, reason| left.take(pool, reason))
+    }
+
+    /// The rows each of which might go by itself. One that cannot go in the end is not in the way of the others.
+    pub(super) fn each_within(&mut self, rows: &[usize], method: Method) -> Vec<usize> {
+        let left = self.budgets.clone();
+        self.allowed(rows, method, |pool, reason| {
+            left.remaining(pool, reason) > 0
+        })
+    }
+
+    /// The rows whose pool the predicate allows; the others are told of their budget.
+    fn allowed(
         &mut self,
         rows: &[usize],
         method: Method,
-        budgets: &mut Budgets,
-    ) -> (Vec<usize>, bool) {
+        mut is_allowed: impl FnMut(&str, BudgetReason) -> bool,
+    ) -> Vec<usize> {
+        let reason = method.budget_reason();
         let mut kept = Vec::new();
         for &row in rows {
-            let Some(candidate) = self.candidates.get(row) else {
-                continue;
-            };
-            let (pool, reason) = (candidate.pool().to_owned(), method.budget_reason());
-            if budgets.take(&pool, reason) {
+            let pool = self.candidates.get(row).map(Candidate::pool);
+            if pool.is_some_and(|pool| is_allowed(pool, reason)) {
                 kept.push(row);
             } else {
-                let why = self.budgets.why(&pool, reason);
-                self.note(row, Obstacle::new(OutcomeId::NodeBudgetExhausted, why));
+                self.note(row, self.out_of_budget(row, method));
             }
         }
-        let is_limited = kept.len() < rows.len();
-        (kept, is_limited)
+        kept
+    }
+
+    pub(super) fn out_of_budget(&self, row: usize, method: Method) -> Obstacle {
+        let pool = self.candidates.get(row).map_or("", Candidate::pool);
+        let why = self.budgets.why(pool, method.budget_reason());
+        Obstacle::new(OutcomeId::NodeBudgetExhausted, why)
+    }
+
+    /// Whether these rows may go together.
+    pub(super) fn admits(&self, rows: &[usize], method: Method) -> bool {
+        let candidates = rows.iter().filter_map(|&row| self.candidates.get(row));
+        let pools = candidates.map(Candidate::pool);
+        self.budgets.admit(pools, method.budget_reason())
     }
 
     /// Asks the policy once about all proposals; what it refuses is noted.

@@ -2,9 +2,12 @@
 //!
 //! Budgets and what blocks a node hold here too; prices and `consolidateAfter` do not count.
 
+use std::collections::BTreeMap;
+
 use state::ledger::OutcomeId;
 
 use super::Scan;
+use crate::candidate::Candidate;
 use crate::command::{Command, Proposal};
 use crate::consolidation::Obstacle;
 use crate::drift;
@@ -24,40 +27,62 @@ impl Scan<'_> {
         let rows = self.unblocked(rows, method);
         self.count(method, rows.len());
         let rows = self.of_settled_pools(rows);
-        let mut budgets = self.budgets.clone();
-        let (rows, _) = self.within(&rows, method, &mut budgets);
-        let mut standings = std::collections::BTreeMap::new();
-        let mut proposals = Vec::new();
-        for row in rows.into_iter().take(STATIC_AT_ONCE) {
+        let rows = self.of_awake_pools(rows);
+        let mut left = self.budgets.clone();
+        let mut standings = BTreeMap::new();
+        let mut commands = Vec::new();
+        for row in rows {
+            if commands.len() == STATIC_AT_ONCE {
+                break;
+            }
             let Some(candidate) = self.candidates.get(row) else {
                 continue;
             };
+            let pool = candidate.pool().to_owned();
+            if left.remaining(&pool, method.budget_reason()) == 0 {
+                self.note(row, self.out_of_budget(row, method));
+                continue;
+            }
             let standing = standings
-                .entry(candidate.pool().to_owned())
+                .entry(pool.clone())
                 .or_insert_with(|| Standing::of(self.input.snapshot, &candidate.node_pool));
-            let types = static_drift::types_of(self.input.types, candidate.pool());
-            let is_gate_open = self.input.gates.terminate_first_drift;
-            let how = (method, is_gate_open);
-            match static_drift::propose(candidate, types, standing, how) {
-                Ok(proposal) => {
-                    if !proposal.replacements.is_empty() {
-                        standing.take_room();
-                    }
-                    proposals.push(Proposal {
-                        rows: vec![row],
-                        ..proposal
-                    });
+            let types = static_drift::types_of(self.input.types, &pool);
+            let how = (method, self.input.gates.terminate_first_drift);
+            let proposal = match static_drift::propose(candidate, types, standing, how) {
+                Ok(proposal) => proposal,
+                Err(obstacle) => {
+                    self.note(row, obstacle);
+                    continue;
                 }
-                Err(obstacle) => self.note(row, obstacle),
+            };
+            let rows = vec![row];
+            // One by one: what is refused takes neither budget nor room from the next.
+            let approved = self.approved(vec![Proposal { rows, ..proposal }]);
+            for (proposal, verdict) in approved {
+                left.take(&pool, method.budget_reason());
+                if !proposal.replacements.is_empty() {
+                    standing.take_room();
+                }
+                commands.push(self.command(proposal, verdict));
             }
         }
-        let approved = self.approved(proposals);
-        let commands = approved
-            .into_iter()
-            .map(|(proposal, verdict)| self.command(proposal, verdict))
-            .collect();
         self.keep_findings(tried);
         commands
+    }
+
+    /// Leaves out nodes of pools whose last replacement did not come.
+    fn of_awake_pools(&mut self, mut rows: Vec<usize>) -> Vec<usize> {
+        let (history, now) = (self.input.history, self.input.options.now);
+        rows.retain(|&row| {
+            let pool = self.candidates.get(row).map_or("", Candidate::pool);
+            let Some((until, times)) = history.pool_rests(pool, now) else {
+                return true;
+            };
+            let told = format!("nodepool \"{pool}\": {times} in a row, next try {until}");
+            self.note(row, Obstacle::new(OutcomeId::NodeReplacementFailed, told));
+            false
+        });
+        rows
     }
 
     /// Leaves out nodes of pools that have more nodes than replicas.
@@ -96,9 +121,8 @@ impl Scan<'_> {
         let method = Method::Drift;
         let rows = self.unblocked(rows, method);
         self.count(method, rows.len());
-        let mut budgets = self.budgets.clone();
-        let (rows, _) = self.within(&rows, method, &mut budgets);
-        for row in rows {
+        let rows = self.of_awake_pools(rows);
+        for row in self.each_within(&rows, method) {
             self.prepare();
             match self.renewed(row)? {
                 Ok(proposal) => {

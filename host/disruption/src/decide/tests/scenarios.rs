@@ -153,7 +153,7 @@ fn play(file: &str, story: &Story) {
         told_lines.line(line.trim());
     }
     let validated = world.run(natively(), |input, hooks| {
-        validate(input, hooks, &Interrupt::never(), command)
+        validate(input, hooks, &Interrupt::never(), command).survivor
     });
     let came = match &validated {
         Ok(command) => {

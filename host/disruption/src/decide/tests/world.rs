@@ -21,6 +21,7 @@ use crate::candidate::TypesByPool;
 use crate::consolidation::Gates;
 use crate::decide::{Decision, Hooks, Input, Memory, decide};
 use crate::history::History;
+use crate::method::Method;
 use crate::repair::{RepairAction, RepairPolicies, RepairPolicy};
 
 const GIB_MILLIS: i64 = 1 << 30;
@@ -149,7 +150,10 @@ impl World {
             ["rebooted", node, at] => self
                 .history
                 .rebooted(&format!("{node}-claim"), at.parse().unwrap()),
-            ["failed", node, at] => self.fail(node, at.parse().unwrap()),
+            ["failed", node, at] => {
+                self.fail(Method::SingleNodeConsolidation, node, at.parse().unwrap());
+            }
+            ["failed-drift", node, at] => self.fail(Method::Drift, node, at.parse().unwrap()),
             ["pod", name, node, cpu, flags @ ..] => self.pod(name, node, cpu, flags),
             ["pdb", name, allowed] => self.pdb(name, allowed, "web"),
             ["pdb", name, allowed, app] => self.pdb(name, allowed, app),
@@ -167,15 +171,16 @@ impl World {
         }
     }
 
-    /// A consolidation of the node was given up.
-    fn fail(&mut self, node: &str, at: Timestamp) {
+    /// A command about the node was given up.
+    fn fail(&mut self, method: Method, node: &str, at: Timestamp) {
         let it = crate::command::CommandCandidate {
             node: node.to_owned(),
             claim: format!("{node}-claim"),
+            pool: "web".to_owned(),
             ..Default::default()
         };
         let command = crate::Command {
-            method: crate::method::Method::SingleNodeConsolidation,
+            method,
             candidates: vec![it],
             ..World::new("node x large on-demand a")
                 .decide()

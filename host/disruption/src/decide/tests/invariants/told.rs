@@ -85,7 +85,7 @@ impl Told {
             ["gone", "node", name] => drop(self.nodes.remove(*name)),
             ["gone", "pool", name] => drop(self.pools.remove(*name)),
             ["gone", "pdb", name] => drop(self.pdbs.remove(*name)),
-            [] | ["reservation" | "rebooted" | "failed", ..] => {}
+            [] | ["reservation" | "rebooted" | "failed" | "failed-drift", ..] => {}
             other => panic!("{other:?}"),
         }
     }
