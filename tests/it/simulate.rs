@@ -222,6 +222,28 @@ fn a_running_cluster_is_consolidated_step_by_step() {
     assert!(stable["loops"].as_u64().unwrap() >= 2, "{stable:#}");
 }
 
+#[test]
+fn a_sick_node_is_repaired_in_a_simulation_too_where_the_gate_is_open() {
+    let mut problem = problem(&[]);
+    problem["nodePools"][0]["spec"]["disruption"] =
+        json!({"consolidateAfter": "Never", "budgets": [{"nodes": "100%"}]});
+    for name in ["n1", "n2", "n3", "n4", "n5"] {
+        add_running_node(&mut problem, name);
+    }
+    problem["nodes"][1]["status"]["conditions"] = json!([{"type": "Ready", "status": "False",
+        "lastTransitionTime": "2020-01-01T00:00:00Z"}]);
+    for (gates, expected) in [("NodeRepair=true", 1), ("NodeRepair=false", 0)] {
+        let arguments = ["--disruption", "--feature-gates", gates];
+        let answer = solve("sick", &problem, &types(), &arguments).summary();
+        let commands = answer["commands"].as_array().unwrap();
+        assert_eq!(commands.len(), expected, "{answer:#}");
+        for command in commands {
+            assert_eq!(command["reason"], "Unhealthy");
+            assert_eq!(command["remove"], json!(["n2"]));
+        }
+    }
+}
+
 const WORKLOADS: &str = r#"
 apiVersion: apps/v1
 kind: Deployment

@@ -42,4 +42,4 @@ pub mod unavailable_offerings;
 
 pub use interruption::SqsInterruptionQueue;
 pub use options::AwsOptions;
-pub use provider::{AwsApis, AwsProvider};
+pub use provider::{AwsApis, AwsProvider, repair_policies};

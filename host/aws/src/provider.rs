@@ -360,33 +360,38 @@ impl CloudProvider for AwsProvider {
     }
 
     fn repair_policies(&self) -> Vec<RepairPolicy> {
-        let minutes = |condition_type: &str, status: &str, minutes: u64| RepairPolicy {
-            condition_type: condition_type.to_owned(),
-            condition_status: status.to_owned(),
-            reason_regex: ".*".to_owned(),
-            toleration_seconds: minutes * 60,
-            // A node that is this sick for this long drains nothing.
-            termination_grace_period_seconds: Some(0),
-            priority: 0,
-            action: RepairAction::Replace,
-        };
-        vec![
-            RepairPolicy {
-                reason_regex: String::new(),
-                ..minutes("Ready", "False", 30)
-            },
-            minutes("Ready", "Unknown", 30),
-            minutes("AcceleratedHardwareReady", "False", 10),
-            minutes("StorageReady", "False", 30),
-            minutes("NetworkingReady", "False", 30),
-            minutes("KernelReady", "False", 30),
-            minutes("ContainerRuntimeReady", "False", 30),
-        ]
+        repair_policies()
     }
 
     fn name(&self) -> &'static str {
         "aws"
     }
+}
+
+/// What counts as a sick node on EC2. From the AWS provider's `cloudprovider.go` (`RepairPolicies`).
+pub fn repair_policies() -> Vec<RepairPolicy> {
+    let minutes = |condition_type: &str, status: &str, minutes: u64| RepairPolicy {
+        condition_type: condition_type.to_owned(),
+        condition_status: status.to_owned(),
+        reason_regex: ".*".to_owned(),
+        toleration_seconds: minutes * 60,
+        // A node that is this sick for this long drains nothing.
+        termination_grace_period_seconds: Some(0),
+        priority: 0,
+        action: RepairAction::Replace,
+    };
+    vec![
+        RepairPolicy {
+            reason_regex: String::new(),
+            ..minutes("Ready", "False", 30)
+        },
+        minutes("Ready", "Unknown", 30),
+        minutes("AcceleratedHardwareReady", "False", 10),
+        minutes("StorageReady", "False", 30),
+        minutes("NetworkingReady", "False", 30),
+        minutes("KernelReady", "False", 30),
+        minutes("ContainerRuntimeReady", "False", 30),
+    ]
 }
 
 /// An instance as far as EC2 alone can tell.

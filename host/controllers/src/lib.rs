@@ -42,3 +42,4 @@ pub use policy_binding::{
 };
 pub use settings::{FeatureGates, MinValuesPolicy, PreferencePolicy, Settings, SolvePlacement};
 pub use shell::SharedLedger;
+pub use voluntary_disruption::compiled as compiled_repair_policies;

@@ -21,7 +21,9 @@ use disruption::consolidation::Gates;
 use disruption::history::History;
 use disruption::hooks::{BudgetsHook, ConsolidationHook};
 use disruption::repair::{RepairAction, RepairPolicies, RepairPolicy};
-use disruption::validation::{WAITING_MAX, may_be_supposed_begun, supposing_begun, validate};
+use disruption::validation::{
+    Checked, WAITING_MAX, may_be_supposed_begun, supposing_begun, validate,
+};
 use disruption::{Command, Decision, Input, Memory, decide};
 use kube::ResourceExt;
 use scheduling::problem::{Options, ReservedMode};
@@ -195,14 +197,15 @@ impl VoluntaryDisruption {
             let Some(Waiting { command, .. }) = self.waiting().front().cloned() else {
                 return;
             };
-            if let Some(survivor) = self.validate(command).await {
+            if let Some(survivor) = self.still_holds(command).await {
                 self.orchestration.start(survivor).await;
             }
             self.waiting().pop_front();
         }
     }
 
-    async fn validate(&self, command: Command) -> Option<Command> {
+    /// What is left of the command at its second look.
+    async fn still_holds(&self, command: Command) -> Option<Command> {
         let observed = Arc::new(self.observe().await);
         let (judges, rank) = (self.judges.clone(), Arc::clone(&self.shell.rank));
         let checked = command.clone();
@@ -211,13 +214,12 @@ impl VoluntaryDisruption {
             let never = Interrupt::never();
             Some(validate(observed.as_input(), hooks, &never, checked))
         };
-        match self.shell.compute(work).await? {
-            Ok(survivor) => Some(survivor),
-            Err(rejection) => {
-                report::rejected(&self.shell, &command, &rejection);
-                None
-            }
+        let Checked { survivor, dropped } = self.shell.compute(work).await?;
+        report::dropped(&self.shell, &command, &dropped);
+        if let Err(rejection) = &survivor {
+            report::rejected(&self.shell, &command, rejection);
         }
+        survivor.ok()
     }
 
     /// The world as if what waits had begun.
@@ -349,9 +351,13 @@ pub(crate) fn repair_policies(
     if !gates.node_repair || gates.legacy_node_repair {
         return Ok(None);
     }
+    compiled(provider.repair_policies()).map(|it| Some(Arc::new(it)))
+}
+
+/// A provider's repair policies, ready to be asked; otherwise all that is wrong with them.
+pub fn compiled(policies: Vec<cloudprovider::RepairPolicy>) -> Result<RepairPolicies, String> {
     let seconds = |it: u64| GoDuration::from_seconds(i64::try_from(it).unwrap_or(i64::MAX));
-    let policies = provider.repair_policies().into_iter();
-    let policies = policies.map(|it| RepairPolicy {
+    let policies = policies.into_iter().map(|it| RepairPolicy {
         condition_type: it.condition_type,
         condition_status: it.condition_status,
         reason_regex: it.reason_regex,
@@ -363,13 +369,10 @@ pub(crate) fn repair_policies(
             cloudprovider::RepairAction::Reboot => RepairAction::Reboot,
         },
     });
-    match RepairPolicies::new(policies.collect()) {
-        Ok(policies) => Ok(Some(Arc::new(policies))),
-        Err(faults) => {
-            let faults: Vec<String> = faults.iter().map(ToString::to_string).collect();
-            Err(format!("RepairPolicies: {}", faults.join("; ")))
-        }
-    }
+    RepairPolicies::new(policies.collect()).map_err(|faults| {
+        let faults: Vec<String> = faults.iter().map(ToString::to_string).collect();
+        format!("RepairPolicies: {}", faults.join("; "))
+    })
 }
 
 impl Judges {

@@ -57,15 +57,16 @@ pub fn progress(
                 reason: format!("replacement {name} is gone"),
             };
         }
-        let claim = snapshot
-            .node_of_claim(name)
-            .and_then(|it| it.claim.as_ref());
+        let node = snapshot.node_of_claim(name);
+        let claim = node.as_ref().and_then(|it| it.claim.as_ref());
         if claim.is_some_and(|it| it.deleted_at.is_some()) {
             return Progress::GiveUp {
                 reason: format!("replacement {name} is being deleted"),
             };
         }
-        if claim.is_none_or(|it| it.conditions.initialized_at.is_none()) {
+        // One that came up may be down again while another is waited for.
+        let is_ready = node.as_ref().is_some_and(|it| it.is_ready());
+        if !is_ready || claim.is_none_or(|it| it.conditions.initialized_at.is_none()) {
             waiting.push(name.clone());
         }
     }

@@ -13,7 +13,7 @@ use state::ledger::OutcomeId;
 
 use crate::budgets::Budgets;
 use crate::candidate::{Candidate, Candidates};
-use crate::command::Command;
+use crate::command::{Command, CommandCandidate};
 use crate::decide::{Hooks, Input, context};
 use crate::history::History;
 use crate::method::Method;
@@ -76,13 +76,41 @@ pub fn may_be_supposed_begun(command: &Command) -> bool {
     command.replacements.is_empty()
 }
 
+/// What a second look makes of a command.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Checked {
+    /// The command with the nodes that still hold, or why none is left of it.
+    pub survivor: Result<Command, Rejection>,
+    /// Every node that goes no more, with the reason.
+    pub dropped: Vec<(CommandCandidate, Rejection)>,
+}
+
 /// Checks the command against the cluster as it is now. Emptiness goes on with the survivors, the other
 /// methods with all of their nodes or none.
 pub fn validate(
     input: Input<'_>,
     hooks: Hooks<'_>,
     interrupt: &Interrupt,
+    command: Command,
+) -> Checked {
+    let decided = command.candidates.clone();
+    let mut dropped = Vec::new();
+    let survivor = check(input, hooks, interrupt, command, &mut dropped);
+    if let Err(rejection) = &survivor {
+        let is_told = |it: &CommandCandidate| dropped.iter().any(|(other, _)| other == it);
+        let others = decided.into_iter().filter(|it| !is_told(it));
+        let others: Vec<_> = others.map(|it| (it, rejection.clone())).collect();
+        dropped.extend(others);
+    }
+    Checked { survivor, dropped }
+}
+
+fn check(
+    input: Input<'_>,
+    hooks: Hooks<'_>,
+    interrupt: &Interrupt,
     mut command: Command,
+    dropped: &mut Vec<(CommandCandidate, Rejection)>,
 ) -> Result<Command, Rejection> {
     if !command.method.needs_validation() {
         return Ok(command);
@@ -96,7 +124,7 @@ pub fn validate(
         hooks.budgets,
         now,
     );
-    let rows = survivors(&found, &command, &budgets, input.buffer_nodes)?;
+    let rows = survivors(&found, &command, (&budgets, input.buffer_nodes), dropped)?;
     match command.method {
         Method::Emptiness => {
             let kept: BTreeSet<&str> = rows
@@ -156,13 +184,12 @@ fn holds(
 fn survivors(
     found: &Candidates,
     command: &Command,
-    budgets: &Budgets,
-    buffer_nodes: &BTreeSet<String>,
+    (budgets, buffer_nodes): (&Budgets, &BTreeSet<String>),
+    dropped: &mut Vec<(CommandCandidate, Rejection)>,
 ) -> Result<Vec<usize>, Rejection> {
     let is_emptiness = command.method == Method::Emptiness;
     let mut budgets = budgets.clone();
     let mut rows = Vec::new();
-    let mut last = None;
     for wanted in &command.candidates {
         let row = found
             .candidates
@@ -195,10 +222,10 @@ fn survivors(
         if !is_emptiness {
             return Err(rejection);
         }
-        last = Some(rejection);
+        dropped.push((wanted.clone(), rejection));
     }
-    match last {
-        Some(rejection) if rows.is_empty() => Err(rejection),
+    match dropped.last() {
+        Some((_, rejection)) if rows.is_empty() => Err(rejection.clone()),
         Some(_) | None => Ok(rows),
     }
 }

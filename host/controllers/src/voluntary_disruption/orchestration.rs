@@ -15,7 +15,10 @@ use disruption::method::DisruptionClass;
 use disruption::queue::{Progress, RunningCommand, progress};
 use disruption::{Command, CommandCandidate, Manner, Sickness};
 use futures::future::join_all;
+use k8s_openapi::api::core::v1;
 use kube::ResourceExt;
+use kube::api::{Api, ListParams};
+use scheduling::pod::{Pod, ShapeTable};
 use scheduling::solution::NewClaim;
 use state::Event;
 use state::ledger::{CommandStep, OutcomeId};
@@ -35,6 +38,14 @@ pub(super) struct Orchestration {
     shell: Arc<Shell>,
     running: Mutex<Vec<RunningCommand>>,
     history: Mutex<History>,
+}
+
+/// Candidates that somebody protected meanwhile, with the reason.
+#[derive(Default)]
+struct Protected {
+    staying: Vec<(CommandCandidate, String)>,
+    /// Others of the command are going already.
+    is_begun: bool,
 }
 
 impl Orchestration {
@@ -87,20 +98,21 @@ impl Orchestration {
     /// Starts a command; false when it could not.
     pub(super) async fn start(&self, command: Command) -> bool {
         let queued = self.claims();
-        if command.candidates.is_empty()
-            || command
-                .candidates
-                .iter()
-                .any(|candidate| queued.contains(&candidate.claim))
-        {
+        let mut candidates = command.candidates.iter();
+        if let Some(it) = candidates.find(|it| queued.contains(&it.claim)) {
+            let why = format!("another command about {} is under way", it.node);
+            return self.not_begun(&command, &why);
+        }
+        if command.candidates.is_empty() {
             return false;
         }
         if command.manner == Manner::Reboot {
             return self.reboot(&command).await;
         }
         report::announce(&self.shell, &command);
-        let Some(command) = self.mark(command).await else {
-            return false;
+        let command = match self.mark(command).await {
+            Ok(command) => command,
+            Err(command) => return self.not_begun(&command, "its nodes could not be marked"),
         };
         let created = if command.replacements.iter().any(NewClaim::is_bare) {
             self.create_static_replacements(&command).await
@@ -112,15 +124,9 @@ impl Orchestration {
             Err(error) => {
                 error!(command = %command.id, %error, "creating replacements, giving the command up");
                 self.take_back(&command).await;
-                let detail = format!("creating replacements: {error}");
-                report::step(
-                    &self.shell,
-                    &command,
-                    CommandStep::Finished,
-                    OutcomeId::CommandFailed,
-                    (&[], &detail),
-                );
-                return false;
+                let now = self.shell.now();
+                self.remember(|history| history.failed(&command, now));
+                return self.not_begun(&command, &format!("creating replacements: {error}"));
             }
         };
         let claims: Vec<String> = command
@@ -147,6 +153,12 @@ impl Orchestration {
             started_at,
         });
         true
+    }
+
+    fn not_begun(&self, command: &Command, why: &str) -> bool {
+        let (step, outcome) = (CommandStep::Finished, OutcomeId::CommandFailed);
+        report::step(&self.shell, command, step, outcome, (&[], why));
+        false
     }
 
     /// Asks for a reboot by writing it on the claim; the rest is another controller's.
@@ -207,8 +219,8 @@ impl Orchestration {
     }
 
     /// Taints the nodes and marks the claims. With replacements it is all or nothing; without, what could be marked
-    /// goes on.
-    async fn mark(&self, mut command: Command) -> Option<Command> {
+    /// goes on. An error is the command that does not.
+    async fn mark(&self, mut command: Command) -> Result<Command, Command> {
         let reason = command.reason().to_string();
         let marks = command
             .candidates
@@ -228,10 +240,10 @@ impl Orchestration {
         }
         if marked.is_empty() || (failed && !command.replacements.is_empty()) {
             self.take_back(&command).await;
-            return None;
+            return Err(command);
         }
         command.candidates = marked;
-        Some(command)
+        Ok(command)
     }
 
     async fn mark_one(
@@ -334,16 +346,24 @@ impl Orchestration {
         }
     }
 
-    async fn finish(&self, running: RunningCommand) {
-        let command = &running.command;
-        match self.protection(command).await {
-            Ok(None) => {}
-            Ok(Some(why)) => return self.give_up(&running, &why).await,
+    async fn finish(&self, mut running: RunningCommand) {
+        let protected = match self.protected(&running.command).await {
+            Ok(protected) => protected,
             Err(error) => {
-                warn!(command = %command.id, %error, "looking at candidates, will be tried again");
+                warn!(command = %running.command.id, %error, "looking at candidates, will be tried again");
                 return;
             }
+        };
+        if let Some((_, why)) = protected.staying.first() {
+            if !protected.is_begun {
+                return self.give_up(&running, why).await;
+            }
+            // Pods of the others are on their way to the replacements already.
+            for (candidate, why) in &protected.staying {
+                self.leave_out(&mut running, candidate, why).await;
+            }
         }
+        let command = &running.command;
         for candidate in &command.candidates {
             if let Err(error) = self.delete(command, candidate).await {
                 warn!(NodeClaim = %candidate.claim, %error, "deleting candidate, will be tried again");
@@ -370,41 +390,81 @@ impl Orchestration {
         self.forget(command).await;
     }
 
-    /// A person may have asked for protection since the decision; asked of the API, not of memory.
-    async fn protection(&self, command: &Command) -> Result<Option<String>, ReconcileError> {
+    /// Which candidates a person protected since the decision.
+    async fn protected(&self, command: &Command) -> Result<Protected, ReconcileError> {
+        let mut protected = Protected::default();
         // A sick node is not worth protecting.
         if command.method.class() == DisruptionClass::Repair {
-            return Ok(None);
+            return Ok(protected);
         }
         for candidate in &command.candidates {
-            let Some(node) = self.shell.node(&candidate.node).await? else {
-                continue;
-            };
-            let annotation = node.annotations().get(labels::DO_NOT_DISRUPT_ANNOTATION);
-            if annotation.is_some_and(|value| value == "true") {
-                return Ok(Some(format!(
-                    "{} is protected by do-not-disrupt now",
-                    candidate.node
-                )));
-            }
             let claim = self.shell.node_claim(&candidate.claim).await?;
-            let is_bounded = claim.is_some_and(|it| it.spec.termination_grace_period.is_some());
-            if is_bounded && command.method.class() == DisruptionClass::Eventual {
-                continue;
-            }
-            let now = self.shell.now();
-            let pods = self.shell.pods_on(&candidate.node);
-            if let Some(pod) = pods
-                .iter()
-                .find(|pod| pod.is_active() && pod.is_protected(now))
-            {
-                return Ok(Some(format!(
-                    "pod {} is protected by do-not-disrupt now",
-                    pod.key
-                )));
+            match claim {
+                Some(claim) if claim.metadata.deletion_timestamp.is_none() => {
+                    let why = self.protection(command, candidate, &claim).await?;
+                    let staying = why.map(|why| (candidate.clone(), why));
+                    protected.staying.extend(staying);
+                }
+                Some(_) | None => protected.is_begun = true,
             }
         }
-        Ok(None)
+        Ok(protected)
+    }
+
+    /// What protects the node now; asked of the API, as a watch may lag behind whoever asked for protection.
+    async fn protection(
+        &self,
+        command: &Command,
+        candidate: &CommandCandidate,
+        claim: &NodeClaim,
+    ) -> Result<Option<String>, ReconcileError> {
+        let Some(node) = self.shell.node(&candidate.node).await? else {
+            return Ok(None);
+        };
+        let annotation = node.annotations().get(labels::DO_NOT_DISRUPT_ANNOTATION);
+        if annotation.is_some_and(|value| value == "true") {
+            let why = format!("{} is protected by do-not-disrupt now", candidate.node);
+            return Ok(Some(why));
+        }
+        let is_bounded = claim.spec.termination_grace_period.is_some();
+        if is_bounded && command.method.class() == DisruptionClass::Eventual {
+            return Ok(None);
+        }
+        let pods: Api<v1::Pod> = Api::all(self.shell.client.clone());
+        let here = ListParams::default().fields(&format!("spec.nodeName={}", candidate.node));
+        let mut shapes = ShapeTable::default();
+        let pods = pods.list(&here).await?.items.into_iter();
+        // One that cannot be read is none of the model's either.
+        let mut pods = pods.filter_map(|pod| Pod::parse(&pod, &mut shapes).ok());
+        let now = self.shell.now();
+        let pod = pods.find(|pod| pod.is_active() && pod.is_protected(now));
+        Ok(pod.map(|pod| format!("pod {} is protected by do-not-disrupt now", pod.key)))
+    }
+
+    /// One node of a command stays although others go.
+    async fn leave_out(
+        &self,
+        running: &mut RunningCommand,
+        candidate: &CommandCandidate,
+        why: &str,
+    ) {
+        let (claim, node) = (&candidate.claim, &candidate.node);
+        warn!(command = %running.command.id, Node = %node, reason = why, "leaving node out of the disruption command");
+        if let Err(error) = stale::unmark(&self.shell, claim, Some(node)).await {
+            warn!(Node = %node, %error, "taking disruption marks back");
+        }
+        self.shell
+            .tell(Event::UnmarkedForDeletion(vec![claim.clone()]))
+            .ok();
+        self.remember(|history| history.abandoned(claim));
+        let mut pending = self.shell.static_capacity.pending().await;
+        pending.remove(claim);
+        let leave_out = |command: &mut Command| command.candidates.retain(|it| it != candidate);
+        let same = |it: &&mut RunningCommand| it.command.id == running.command.id;
+        if let Some(it) = self.running().iter_mut().find(same) {
+            leave_out(&mut it.command);
+        }
+        leave_out(&mut running.command);
     }
 
     async fn delete(

@@ -10,7 +10,7 @@ use disruption::{Command, CommandCandidate, Decision, Manner, Method};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::ResourceExt;
-use state::ledger::{CommandRecord, CommandStep, OutcomeId, Record};
+use state::ledger::{CommandRecord, CommandStep, DisruptionRound, NodeOutcome, OutcomeId, Record};
 use tracing::info;
 
 use crate::node_claim::{NodeClaimExt, disrupted_with};
@@ -321,15 +321,18 @@ pub(super) fn failed(shell: &Shell, command: &Command, replacements: &[String], 
     );
 }
 
-/// A command did not survive its validation.
-pub(super) fn rejected(shell: &Shell, command: &Command, rejection: &Rejection) {
-    let class = match rejection {
-        Rejection::Churn(_) => "churn",
-        Rejection::Budget(_) => "budget",
-        Rejection::Scheduling(_) => "scheduling",
-    };
+/// Nodes of a command that did not survive its validation. The ledger has them as a scan of their own: the second look.
+pub(super) fn dropped(shell: &Shell, command: &Command, dropped: &[(CommandCandidate, Rejection)]) {
+    if dropped.is_empty() {
+        return;
+    }
     let text = text(command);
-    for candidate in &command.candidates {
+    for (candidate, rejection) in dropped {
+        let class = match rejection {
+            Rejection::Churn(_) => "churn",
+            Rejection::Budget(_) => "budget",
+            Rejection::Scheduling(_) => "scheduling",
+        };
         tell(
             shell,
             events::rejected(both(shell, candidate), &text, class),
@@ -342,7 +345,27 @@ pub(super) fn rejected(shell: &Shell, command: &Command, rejection: &Rejection) 
             "consolidation_type",
             command.method.consolidation_type().to_owned(),
         )])
-        .inc_by(command.candidates.len() as u64);
+        .inc_by(dropped.len() as u64);
+    let nodes = dropped.iter().map(|(candidate, rejection)| NodeOutcome {
+        node: candidate.node.clone(),
+        claim: candidate.claim.clone(),
+        pool: candidate.pool.clone(),
+        outcome: rejection.outcome(),
+        reason: rejection.to_string(),
+    });
+    shell.record(Record::DisruptionRound(DisruptionRound {
+        at: shell.now(),
+        decision_id: command.id.clone(),
+        nodes: nodes.collect(),
+        policies: Vec::new(),
+        commands: 0,
+        interrupted: false,
+    }));
+}
+
+/// A command of which nothing survived its validation.
+pub(super) fn rejected(shell: &Shell, command: &Command, rejection: &Rejection) {
+    let text = text(command);
     info!(command = %text, reason = %rejection, "abandoning disruption attempt");
     shell.say(format!("dropped {}: {rejection}", command.id));
     let detail = rejection.to_string();
@@ -376,6 +399,11 @@ pub(super) fn step(
             .candidates
             .iter()
             .map(|it| it.node.clone())
+            .collect(),
+        candidate_claims: command
+            .candidates
+            .iter()
+            .map(|it| it.claim.clone())
             .collect(),
         replacements: replacements.to_vec(),
         cost_before_per_hour: command.cost_before_per_hour,

@@ -161,6 +161,7 @@ async fn a_node_that_goes_before_its_replacement_is_noticed() {
         decision: "replace".to_owned(),
         consolidation_type: String::new(),
         candidates: vec![node],
+        candidate_claims: vec![claim.clone()],
         replacements: vec!["not-there".to_owned()],
         cost_before_per_hour: 1.0,
         cost_after_per_hour: 1.0,

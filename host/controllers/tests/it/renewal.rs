@@ -354,7 +354,11 @@ async fn an_empty_node_that_fills_while_its_end_is_checked_stays() {
     world.tells(
         "node",
         &node,
-        &["command-rejected", "is no longer eligible"],
+        &[
+            "command-rejected",
+            "node-invalidated-churn",
+            "is no longer eligible",
+        ],
     );
 }
 

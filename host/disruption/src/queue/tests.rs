@@ -12,7 +12,7 @@ fn at(seconds: i64) -> Timestamp {
     Timestamp::from_second(1_700_000_000 + seconds).unwrap()
 }
 
-/// Claims told as `name` and words: `launched`, `initialized`, `deleting`.
+/// Claims told as `name` and words: `launched`, `initialized`, `down` (it was initialized), `deleting`.
 fn cluster(claims: &[(&str, &str)]) -> Cluster {
     let mut cluster = Cluster::new();
     for (name, words) in claims {
@@ -21,10 +21,10 @@ fn cluster(claims: &[(&str, &str)]) -> Cluster {
             "apiVersion": "karpenter.sh/v1", "kind": "NodeClaim", "metadata": {"name": name},
             "spec": {"requirements": [], "nodeClassRef": {"group": "g", "kind": "K", "name": "c"}},
             "status": {"conditions": []}});
-        if has("launched") || has("initialized") {
+        if has("launched") || has("initialized") || has("down") {
             object["status"]["providerID"] = json!(format!("aws:///a/{name}"));
         }
-        if has("initialized") {
+        if has("initialized") || has("down") {
             object["status"]["conditions"] = json!([{"type": "Initialized", "status": "True", "reason": "", "message": "",
                 "lastTransitionTime": "2026-11-20T10:00:00Z"}]);
         }
@@ -35,6 +35,14 @@ fn cluster(claims: &[(&str, &str)]) -> Cluster {
         cluster
             .apply(at(0), Event::NodeClaimApplied(claim))
             .unwrap();
+        if has("initialized") || has("down") {
+            let ready = if has("down") { "False" } else { "True" };
+            let node = json!({"metadata": {"name": format!("node-{name}")},
+                "spec": {"providerID": format!("aws:///a/{name}")},
+                "status": {"conditions": [{"type": "Ready", "status": ready}]}});
+            let node = Arc::new(serde_json::from_value(node).unwrap());
+            cluster.apply(at(0), Event::NodeApplied(node)).unwrap();
+        }
     }
     cluster
 }
@@ -71,6 +79,13 @@ fn a_command_waits_for_its_replacements_and_not_for_ever() {
             600,
             "wait a",
         ),
+        (
+            &[("a", "down"), ("b", "initialized")],
+            &["a", "b"],
+            1,
+            "wait a",
+        ),
+        (&[("a", "down")], &["a"], 601, "give up"),
         (&[("a", "launched")], &["a"], 601, "give up"),
         (&[("b", "initialized")], &["a"], 1, "give up"),
         (&[("a", "initialized deleting")], &["a"], 1, "give up"),
@@ -103,7 +118,7 @@ fn marks_without_a_command_are_stale() {
         ("team", false, false, false),
     ] {
         let mut cluster = cluster(&[("a", "initialized")]);
-        let node = json!({"metadata": {"name": "n", "labels": labels},
+        let node = json!({"metadata": {"name": "node-a", "labels": labels},
             "spec": {"providerID": "aws:///a/a", "taints": [{"key": taint, "effect": "NoSchedule"}]}});
         cluster
             .apply(
@@ -113,7 +128,7 @@ fn marks_without_a_command_are_stale() {
             .unwrap();
         if marked {
             cluster
-                .apply(at(0), Event::MarkedForDeletion(vec!["n".into()]))
+                .apply(at(0), Event::MarkedForDeletion(vec!["node-a".into()]))
                 .unwrap();
         }
         let queue = if queued {

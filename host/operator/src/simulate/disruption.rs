@@ -48,6 +48,12 @@ pub(super) fn simulate(
         reserved: ReservedMode::Fallback,
         ..super::options(arguments, *now)
     };
+    let repair = arguments
+        .feature_gates
+        .node_repair
+        .then(|| controllers::compiled_repair_policies(aws::repair_policies()))
+        .transpose()
+        .map_err(anyhow::Error::msg)?;
     let stage = Stage {
         types,
         pools,
@@ -57,7 +63,7 @@ pub(super) fn simulate(
             terminate_first_drift: arguments.feature_gates.terminate_first_drift,
             terminate_first_repair: arguments.feature_gates.terminate_first_repair,
         },
-        repair: None,
+        repair: repair.as_ref(),
         hooks: Hooks {
             rank: policies,
             consolidation: policies,

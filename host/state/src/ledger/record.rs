@@ -162,12 +162,26 @@ impl DisruptionRound {
 pub struct NodeOutcome {
     /// Node name, or the claim's while there is no node.
     pub node: String,
+    /// NodeClaim; empty without one.
+    #[serde(default)]
+    pub claim: String,
     /// NodePool; empty without one.
     pub pool: String,
     /// What came of it.
     pub outcome: OutcomeId,
     /// Why, where the outcome alone does not tell: the pod, the PDB, the nearest miss.
     pub reason: String,
+}
+
+impl NodeOutcome {
+    /// Whether the subject is the node or its claim.
+    pub fn is_about(&self, subject: &Subject) -> bool {
+        match subject {
+            Subject::Node(name) => self.node == *name,
+            Subject::Claim(name) => self.claim == *name,
+            Subject::Pod(_) | Subject::Pool(_) => false,
+        }
+    }
 }
 
 /// A step of a disruption command.
@@ -190,6 +204,9 @@ pub struct CommandRecord {
     pub consolidation_type: String,
     /// Nodes that go.
     pub candidates: Vec<String>,
+    /// Their claims.
+    #[serde(default)]
+    pub candidate_claims: Vec<String>,
     /// Claims that come.
     pub replacements: Vec<String>,
     /// USD an hour of what goes.
@@ -296,17 +313,16 @@ impl Record {
                 Subject::Pool(name) => it.pool == *name,
             },
             Self::DisruptionRound(it) => match subject {
-                Subject::Pod(_) => false,
-                Subject::Node(name) | Subject::Claim(name) => {
-                    it.nodes.iter().any(|node| node.node == *name)
-                }
                 Subject::Pool(name) => it.nodes.iter().any(|node| node.pool == *name),
+                Subject::Pod(_) | Subject::Node(_) | Subject::Claim(_) => {
+                    it.nodes.iter().any(|node| node.is_about(subject))
+                }
             },
             Self::Command(it) => match subject {
                 Subject::Pod(_) | Subject::Pool(_) => false,
                 Subject::Node(name) => it.candidates.contains(name),
                 Subject::Claim(name) => {
-                    it.replacements.contains(name) || it.candidates.contains(name)
+                    it.replacements.contains(name) || it.candidate_claims.contains(name)
                 }
             },
             Self::Termination(it) => match subject {

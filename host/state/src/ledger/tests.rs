@@ -10,6 +10,7 @@ fn scan(at_seconds: i64, outcomes: &[(&str, OutcomeId)]) -> Record {
             .iter()
             .map(|(node, outcome)| NodeOutcome {
                 node: (*node).to_owned(),
+                claim: format!("claim-of-{node}"),
                 pool: "web".to_owned(),
                 outcome: *outcome,
                 reason: String::new(),
@@ -30,6 +31,23 @@ fn the_table_of_outcome_ids_is_unique_and_ascending() {
         assert_eq!(OutcomeId::from_name(id.name()), Some(id));
         assert!(id.meaning().ends_with('.'), "{id}");
     }
+}
+
+#[test]
+fn a_claim_is_told_what_became_of_its_node() {
+    let mut ledger = Ledger::default();
+    ledger.push(scan(
+        10,
+        &[
+            ("a", OutcomeId::NodeBudgetExhausted),
+            ("b", OutcomeId::NodeNominated),
+        ],
+    ));
+    let of_claim = Why::of(&ledger, &Subject::parse("claim", "claim-of-a").unwrap());
+    let of_node = Why::of(&ledger, &Subject::parse("node", "a").unwrap());
+    assert_eq!(of_claim.steps, of_node.steps);
+    assert_eq!(of_claim.funnel, of_node.funnel);
+    assert_eq!(of_claim.steps[0].outcome.name(), "node-budget-exhausted");
 }
 
 #[test]

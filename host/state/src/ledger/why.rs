@@ -102,7 +102,7 @@ impl Why {
                 (&entry.record, subject)
                 && funnel.is_empty()
             {
-                let found = round.nodes.iter().find(|it| it.node == name);
+                let found = round.nodes.iter().find(|it| it.is_about(subject));
                 funnel = found.map(funnel_of).unwrap_or_default();
             }
             steps.extend(steps_of(entry, subject));
@@ -243,7 +243,6 @@ fn of_provisioning<'a>(it: &'a ProvisioningRound, subject: &Subject) -> Vec<Told
 }
 
 fn of_disruption<'a>(it: &'a DisruptionRound, subject: &Subject) -> Vec<Told<'a>> {
-    let (_, name) = subject.words();
     let policies = it.policies.as_slice();
     match subject {
         Subject::Pool(pool) => summary(&it.nodes, pool)
@@ -253,7 +252,7 @@ fn of_disruption<'a>(it: &'a DisruptionRound, subject: &Subject) -> Vec<Told<'a>
         Subject::Node(_) | Subject::Claim(_) | Subject::Pod(_) => it
             .nodes
             .iter()
-            .filter(|node| node.node == name)
+            .filter(|node| node.is_about(subject))
             .map(|node| {
                 (
                     node.node.clone(),
