@@ -203,24 +203,21 @@ impl Listing {
 }
 
 fn watches(client: &Client, settings: &Settings) -> Vec<Watch> {
-    let mut watches = Vec::new();
-    watches.push(watch_all(client, Kind::NodePool, Object::NodePool));
-    watches.push(watch_all(client, Kind::NodeClass, Object::NodeClass));
-    watches.push(watch_all(client, Kind::NodeClaim, Object::NodeClaim));
-    watches.push(watch_all(client, Kind::Node, Object::Node));
-    watches.push(watch_all(client, Kind::Namespace, Object::Namespace));
-    watches.push(watch_all(client, Kind::DaemonSet, Object::DaemonSet));
-    watches.push(watch_all(client, Kind::Pdb, Object::Pdb));
-    watches.push(watch_all(client, Kind::StorageClass, Object::StorageClass));
-    watches.push(watch_all(client, Kind::Volume, Object::Volume));
-    watches.push(watch_all(client, Kind::VolumeClaim, Object::VolumeClaim));
-    watches.push(watch_all(client, Kind::CsiNode, Object::CsiNode));
-    watches.push(watch_all(
-        client,
-        Kind::VolumeAttachment,
-        Object::VolumeAttachment,
-    ));
-    watches.push(watch_all(client, Kind::Pod, Object::Pod));
+    let mut watches = vec![
+        watch_all(client, Kind::NodePool, Object::NodePool),
+        watch_all(client, Kind::NodeClass, Object::NodeClass),
+        watch_all(client, Kind::NodeClaim, Object::NodeClaim),
+        watch_all(client, Kind::Node, Object::Node),
+        watch_all(client, Kind::Namespace, Object::Namespace),
+        watch_all(client, Kind::DaemonSet, Object::DaemonSet),
+        watch_all(client, Kind::Pdb, Object::Pdb),
+        watch_all(client, Kind::StorageClass, Object::StorageClass),
+        watch_all(client, Kind::Volume, Object::Volume),
+        watch_all(client, Kind::VolumeClaim, Object::VolumeClaim),
+        watch_all(client, Kind::CsiNode, Object::CsiNode),
+        watch_all(client, Kind::VolumeAttachment, Object::VolumeAttachment),
+        watch_all(client, Kind::Pod, Object::Pod),
+    ];
     let (has_spread, has_buffers) = (
         !settings.default_spread.is_empty(),
         settings.feature_gates.capacity_buffer,
