@@ -43,7 +43,7 @@ impl Process {
         (state.writes, state.dies_at) = (0, write);
     }
 
-    /// From now on reads whose path and query contain the text are answered late; watches where the text names them.
+    /// From now on reads (watches aside) whose path and query contain the text are answered late.
     pub(crate) fn reads_slowly(&self, text: &str, late: Duration) {
         self.state
             .lock()
@@ -59,9 +59,8 @@ impl Process {
 
     fn lateness(&self, uri: &str) -> Option<Duration> {
         let state = self.state.lock().unwrap();
-        let found = state.slow.iter().find(|(text, _)| {
-            uri.contains(text) && (text.contains("watch=") || !uri.contains("watch="))
-        });
+        let mut slow = state.slow.iter().filter(|_| !uri.contains("watch="));
+        let found = slow.find(|(text, _)| uri.contains(text));
         found.map(|(_, late)| *late)
     }
 

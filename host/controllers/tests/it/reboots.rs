@@ -1,10 +1,8 @@
 //! Sick nodes that reboot in place.
 
-use std::time::Duration;
-
 use cloudprovider::{RebootError, RepairAction, RepairPolicy};
 use serde_json::json;
-use sim::api_server::{ObjectKey, Part, Resource};
+use sim::api_server::{ObjectKey, Resource};
 
 use crate::world::World;
 
@@ -196,29 +194,4 @@ async fn a_controller_that_dies_on_the_way_asks_no_second_time() {
             "{write}: one operation"
         );
     }
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_claim_that_changed_unseen_is_not_deleted_for_a_failed_reboot() {
-    let mut world = with_a_node(None).await;
-    let (claim, node) = (only_claim(&world), world.names(&Resource::NODES)[0].clone());
-    world.cloud.with(|it| it.stays_away = true);
-    world.be_sick(&node, "DevicesReady", "False");
-    world.settle(19 * 60).await;
-    world
-        .process
-        .reads_slowly("nodeclaims?&watch=", Duration::from_mins(10));
-    world.restart();
-    world.settle(10).await;
-    // Somebody calls it off while the watch is behind.
-    let key = ObjectKey::new("", claim.as_str());
-    world
-        .api
-        .modify_part(&Resource::NODE_CLAIMS, &key, Part::Status, |claim| {
-            let conditions = claim["status"]["conditions"].as_array_mut().unwrap();
-            conditions.retain(|it| it["type"] != REBOOTING);
-        })
-        .unwrap();
-    world.settle(5 * 60).await;
-    assert_eq!(only_claim(&world), claim);
 }
