@@ -48,6 +48,10 @@ fn doubling_to_1280() -> Histogram {
     Histogram::new((0..8).map(|exponent| 10.0 * f64::from(1_u32 << exponent)))
 }
 
+fn scores() -> Histogram {
+    Histogram::new([0.1, 0.25, 0.33, 0.5, 1.0, 2.0, 5.0, 10.0])
+}
+
 fn lifetimes() -> Histogram {
     Histogram::new(LIFETIME_HOURS.into_iter().map(|hours| hours * HOUR))
 }
@@ -71,6 +75,8 @@ pub struct Metrics {
     pub node_claims_terminated: Counters,
     /// `karpenter_nodeclaims_disrupted_total{reason,nodepool,capacity_type,…}`.
     pub node_claims_disrupted: Counters,
+    /// `karpenter_nodeclaims_unhealthy_disrupted_total{condition,nodepool,capacity_type,image_id,termination_mode}`.
+    pub node_claims_unhealthy_disrupted: Counters,
     /// `karpenter_nodeclaims_instance_termination_duration_seconds{nodepool}`.
     pub instance_termination_seconds: Histograms,
     /// `karpenter_nodeclaims_termination_duration_seconds{nodepool}`.
@@ -123,6 +129,12 @@ pub struct Metrics {
     pub disruption_queue_failures: Counters,
     /// `karpenter_voluntary_disruption_terminate_first_decisions_total{nodepool,reason,terminate_first_reason}`.
     pub terminate_first_decisions: Counters,
+    /// `karpenter_consolidation_moves_total{decision,nodepool,policy}`.
+    pub consolidation_moves: Counters,
+    /// `karpenter_consolidation_score{decision,nodepool,policy}`.
+    pub consolidation_score: Histograms,
+    /// `karpenter_pod_deletion_cost_nodes_with_pending_annotation_writes{nodepool}`.
+    pub deletion_cost_pending_nodes: Gauges,
     /// `karpenter_pod_deletion_cost_pod_annotation_writes_total{result}`.
     pub deletion_cost_writes: Counters,
     /// `karpenter_interruption_received_messages_total{message_type}`.
@@ -166,6 +178,7 @@ impl Metrics {
             node_claims_created: Counters::default(),
             node_claims_terminated: Counters::default(),
             node_claims_disrupted: Counters::default(),
+            node_claims_unhealthy_disrupted: Counters::default(),
             instance_termination_seconds: histograms(doubling_to_1024),
             node_claim_termination_seconds: histograms(doubling_to_2048),
             nodes_created: Counters::default(),
@@ -192,6 +205,9 @@ impl Metrics {
             failed_validations: Counters::default(),
             disruption_queue_failures: Counters::default(),
             terminate_first_decisions: Counters::default(),
+            consolidation_moves: Counters::default(),
+            consolidation_score: histograms(scores),
+            deletion_cost_pending_nodes: Gauges::default(),
             deletion_cost_writes: Counters::default(),
             interruption_received: Counters::default(),
             interruption_deleted: Counters::default(),
@@ -236,6 +252,11 @@ impl Metrics {
                 "karpenter_nodeclaims_disrupted",
                 "NodeClaims disrupted",
                 &self.node_claims_disrupted,
+            ),
+            (
+                "karpenter_nodeclaims_unhealthy_disrupted",
+                "NodeClaims disrupted because their node was sick",
+                &self.node_claims_unhealthy_disrupted,
             ),
             (
                 "karpenter_nodes_created",
@@ -305,6 +326,11 @@ impl Metrics {
                 &self.terminate_first_decisions,
             ),
             (
+                "karpenter_consolidation_moves",
+                "Moves of consolidation that were judged",
+                &self.consolidation_moves,
+            ),
+            (
                 "karpenter_pod_deletion_cost_pod_annotation_writes",
                 "Deletion costs written to pods, or not",
                 &self.deletion_cost_writes,
@@ -369,6 +395,11 @@ impl Metrics {
                 "karpenter_voluntary_disruption_eligible_nodes",
                 "Candidates of the last run",
                 &self.disruption_eligible_nodes,
+            ),
+            (
+                "karpenter_pod_deletion_cost_nodes_with_pending_annotation_writes",
+                "Nodes with deletion costs to write in the last pass",
+                &self.deletion_cost_pending_nodes,
             ),
             (
                 "karpenter_scheduler_queue_depth",
@@ -447,6 +478,11 @@ impl Metrics {
                 &self.disruption_evaluation_seconds,
             ),
             (
+                "karpenter_consolidation_score",
+                "Scores of moves that take nodes of Balanced NodePools",
+                &self.consolidation_score,
+            ),
+            (
                 "karpenter_scheduler_scheduling_duration_seconds",
                 "Time of one simulation",
                 &self.scheduling_seconds,
@@ -517,7 +553,43 @@ fn register_all<M, const N: usize>(
     }
 }
 
+/// Shows these series and no others: what is no more must not be seen for ever.
+pub(crate) fn replace(gauges: &Gauges, series: impl IntoIterator<Item = (Labels, f64)>) {
+    gauges.clear();
+    for (labels, value) in series {
+        gauges.get_or_create(&labels).set(value);
+    }
+}
+
+/// Words of the API as label values are written.
+pub(crate) fn snake_case(words: &str) -> String {
+    let mut snake = String::new();
+    for (position, letter) in words.char_indices() {
+        if letter.is_uppercase() && position > 0 {
+            snake.push('_');
+        }
+        snake.extend(letter.to_lowercase());
+    }
+    snake
+}
+
 /// `cpu` in cores, everything else in base units, under the lower-cased name with underscores.
 pub(crate) fn resource_type(name: &str) -> String {
     name.to_lowercase().replace('-', "_")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels_are_snake_case() {
+        let cases = [
+            ("WhenEmptyOrUnderutilized", "when_empty_or_underutilized"),
+            ("Drifted", "drifted"),
+        ];
+        for (words, snake) in cases {
+            assert_eq!(snake_case(words), snake);
+        }
+    }
 }

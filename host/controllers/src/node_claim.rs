@@ -27,7 +27,7 @@ use apis::{NodeClaim, labels};
 use jiff::Timestamp;
 use kube::ResourceExt;
 
-use crate::metrics::Metrics;
+use crate::metrics::{Metrics, snake_case};
 
 /// Questions that several controllers ask of a claim.
 pub(crate) trait NodeClaimExt {
@@ -166,6 +166,36 @@ pub(crate) fn disrupted_with(metrics: &Metrics, claim: &NodeClaim, reason: &str,
         ("termination_mode", termination_mode(claim).to_owned()),
     ];
     metrics.node_claims_disrupted.get_or_create(&labels).inc();
+}
+
+/// Counts a claim whose node is sick by this condition, which bounds the drain or leaves that to the claim.
+pub(crate) fn unhealthy_disrupted(
+    metrics: &Metrics,
+    claim: &NodeClaim,
+    (condition, bound): (&str, Option<apis::GoDuration>),
+) {
+    let status = claim.status.as_ref();
+    let image = status.and_then(|it| it.image_id.clone());
+    let capacity_type = claim.label(labels::CAPACITY_TYPE);
+    let labels = vec![
+        ("condition", snake_case(condition)),
+        ("nodepool", claim.pool_name().to_owned()),
+        ("capacity_type", capacity_type.to_owned()),
+        ("image_id", image.unwrap_or_default()),
+        ("termination_mode", mode(bound, claim).to_owned()),
+    ];
+    metrics
+        .node_claims_unhealthy_disrupted
+        .get_or_create(&labels)
+        .inc();
+}
+
+fn mode(bound: Option<apis::GoDuration>, claim: &NodeClaim) -> &'static str {
+    match bound {
+        None => termination_mode(claim),
+        Some(bound) if bound > apis::GoDuration::ZERO => "eventual",
+        Some(_) => "forceful",
+    }
 }
 
 /// How hard the end of the claim will be.

@@ -292,7 +292,7 @@ impl Shell {
         &self,
         name: &str,
     ) -> Result<Option<Arc<NodeClaim>>, ReconcileError> {
-        let recent = self.objects().recent_claims.get(name);
+        let recent = self.recent_node_claim(name);
         if recent.is_some() {
             return Ok(recent);
         }
@@ -312,6 +312,11 @@ impl Shell {
             }
         };
         for_each_listed(&self.cluster_api(), labels, ours).await
+    }
+
+    /// The claim, if it changed lately.
+    pub(crate) fn recent_node_claim(&self, name: &str) -> Option<Arc<NodeClaim>> {
+        self.objects().recent_claims.get(name)
     }
 
     /// The node as it is now.

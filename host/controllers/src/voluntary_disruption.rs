@@ -24,7 +24,7 @@ use disruption::repair::{RepairAction, RepairPolicies, RepairPolicy};
 use disruption::validation::{
     Checked, WAITING_MAX, may_be_supposed_begun, supposing_begun, validate,
 };
-use disruption::{Command, Decision, Input, Memory, decide};
+use disruption::{Command, Decision, Input, Memory, Method, decide_watched};
 use kube::ResourceExt;
 use scheduling::problem::{Options, ReservedMode};
 use scheduling::{Interrupt, TableCache};
@@ -153,9 +153,8 @@ impl VoluntaryDisruption {
     async fn scan(&self) -> (bool, Duration) {
         let observed = Arc::new(self.supposing_begun(self.observe().await));
         let now = observed.options.now;
-        let started = Instant::now();
-        let decision = self.decide(&observed).await;
-        report::measure(&self.shell, &decision, started.elapsed());
+        let (decision, laps) = self.decide(&observed).await;
+        report::measure(&self.shell, &decision, &laps);
         report::publish(&self.shell, &decision);
         report::record(&self.shell, &decision, now);
         let look_again = Duration::from_secs(u64::from(decision.next_look_seconds.max(1)));
@@ -315,13 +314,21 @@ impl VoluntaryDisruption {
         types
     }
 
-    async fn decide(&self, observed: &Arc<Observed>) -> Decision {
+    /// The decision, and how long each method took.
+    async fn decide(&self, observed: &Arc<Observed>) -> (Decision, Vec<(Method, Duration)>) {
         let interrupt = Interrupt::never();
         let (input, stop) = (Arc::clone(observed), interrupt.clone());
         let (judges, rank) = (self.judges.clone(), Arc::clone(&self.shell.rank));
         let work = self.shell.compute(move || {
             let hooks = judges.hooks(rank.as_ref());
-            decide(input.as_input(), hooks, &stop)
+            let (mut laps, mut started) = (Vec::new(), Instant::now());
+            let mut done = |method| {
+                let now = Instant::now();
+                laps.push((method, now - started));
+                started = now;
+            };
+            let decision = decide_watched(input.as_input(), hooks, &stop, &mut done);
+            (decision, laps)
         });
         tokio::pin!(work);
         tokio::select! { biased;

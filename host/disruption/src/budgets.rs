@@ -5,6 +5,7 @@
 //! and `disruption/helpers.go` (`BuildDisruptionBudgetMapping`).
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use apis::NodePool;
 use apis::duration::GoDuration;
@@ -25,7 +26,7 @@ use crate::hooks::{
 #[derive(Debug, Clone, Default)]
 pub struct Budgets {
     remaining: BTreeMap<(String, BudgetReason), u32>,
-    /// Per pool and reason: what was allowed, what was already under way, and why.
+    /// Per pool, those without nodes too, and reason: what was allowed, what was already under way, and why.
     pub details: Vec<BudgetDetail>,
     /// Policies that took part.
     pub uses: Vec<PolicyUse>,
@@ -60,14 +61,19 @@ impl Budgets {
         now: Timestamp,
     ) -> Self {
         let pools = pools(snapshot, history, now);
+        let details = without_nodes(snapshot, &pools, now);
         if pools.is_empty() {
-            return Self::default();
+            return Self {
+                details,
+                ..Self::default()
+            };
         }
         let round = BudgetRound { context, pools };
         let answer = hook.allow(&round);
         let mut budgets = Self {
             uses: answer.uses,
             valid_for_seconds: answer.valid_for_seconds,
+            details,
             ..Self::default()
         };
         let invalid = invalid(snapshot, now);
@@ -223,6 +229,33 @@ pub fn pools(snapshot: &Snapshot, history: &History, now: Timestamp) -> Vec<Budg
             })
         })
         .collect()
+}
+
+/// What the pools without nodes would allow. No policy is asked about them, as there is nothing to disrupt.
+fn without_nodes(snapshot: &Snapshot, others: &[BudgetPool], now: Timestamp) -> Vec<BudgetDetail> {
+    let of_pool = |pool: &NodePool| {
+        let name = pool.metadata.name.clone().unwrap_or_default();
+        let pool = BudgetPool {
+            declared: declared(pool, 0, now),
+            ..BudgetPool::default()
+        };
+        let detail = move |reason| BudgetDetail {
+            pool: name.clone(),
+            reason,
+            allowed: pool.declared_allowed(reason),
+            consuming: 0,
+            total: 0,
+            why: "declared budgets".to_owned(),
+        };
+        let reasons = BudgetReason::ALL.into_iter();
+        reasons.chain([BudgetReason::Unhealthy]).map(detail)
+    };
+    let is_empty = |pool: &&Arc<NodePool>| {
+        let name = pool.metadata.name.as_deref();
+        others.iter().all(|it| Some(it.name.as_str()) != name)
+    };
+    let pools = snapshot.node_pools().filter(is_empty);
+    pools.flat_map(|it| of_pool(it)).collect()
 }
 
 /// Nodes that reboot and are not going, by pool.

@@ -23,6 +23,7 @@ use crate::history::History;
 use crate::hooks::{BudgetsHook, Civil, ConsolidationHook, Context};
 use crate::method::Method;
 use crate::repair::{self, RepairPolicies, Repaired};
+use crate::scored::ScoredMove;
 
 use scan::Scan;
 
@@ -112,6 +113,8 @@ pub struct Decision {
     pub memory: Memory,
     /// When to look again, if nothing is decided.
     pub next_look_seconds: u32,
+    /// Moves of consolidation that were judged, for metrics and events.
+    pub scored: Vec<ScoredMove>,
     /// Eligible nodes of each method, for the metric.
     pub eligible: BTreeMap<Method, u32>,
     /// The loop was cut off.
@@ -172,6 +175,16 @@ pub fn policy_use(it: &PolicyUse) -> PolicyUseRecord {
 
 /// Runs one loop.
 pub fn decide(input: Input<'_>, hooks: Hooks<'_>, interrupt: &Interrupt) -> Decision {
+    decide_watched(input, hooks, interrupt, &mut |_| {})
+}
+
+/// The same, and says of each method that it is done, so that somebody with a clock can time it.
+pub fn decide_watched(
+    input: Input<'_>,
+    hooks: Hooks<'_>,
+    interrupt: &Interrupt,
+    done: &mut dyn FnMut(Method),
+) -> Decision {
     let now = input.options.now;
     let context = context(&input);
     let found = Candidates::find(input.snapshot, input.types, input.queued, now);
@@ -189,13 +202,18 @@ pub fn decide(input: Input<'_>, hooks: Hooks<'_>, interrupt: &Interrupt) -> Deci
         interrupt,
         (found.candidates, budgets, context),
     );
-    let commands = Method::ORDER.into_iter().map(|method| match method {
-        Method::Repair => repaired.command.take().into_iter().collect(),
-        Method::Emptiness => scan.emptiness().into_iter().collect(),
-        Method::StaticDrift => scan.static_drift(),
-        Method::Drift => scan.drift().into_iter().collect(),
-        Method::MultiNodeConsolidation => scan.multi_node().into_iter().collect(),
-        Method::SingleNodeConsolidation => scan.single_node().into_iter().collect(),
+    let is_run = |method: &Method| *method != Method::Repair || input.repair.is_some();
+    let commands = Method::ORDER.into_iter().filter(is_run).map(|method| {
+        let found = match method {
+            Method::Repair => repaired.command.take().into_iter().collect(),
+            Method::Emptiness => scan.emptiness().into_iter().collect(),
+            Method::StaticDrift => scan.static_drift(),
+            Method::Drift => scan.drift().into_iter().collect(),
+            Method::MultiNodeConsolidation => scan.multi_node().into_iter().collect(),
+            Method::SingleNodeConsolidation => scan.single_node().into_iter().collect(),
+        };
+        done(method);
+        found
     });
     let mut commands: Vec<Command> = { commands }.find(|it| !it.is_empty()).unwrap_or_default();
     if commands.is_empty() {

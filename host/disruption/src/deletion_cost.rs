@@ -22,6 +22,8 @@ const SYSTEM_NAMESPACE: &str = "kube-system";
 pub struct NodeCost {
     /// Name of the Node.
     pub node: String,
+    /// Its NodePool; empty without one.
+    pub pool: String,
     /// The annotation's value; `None` for no annotation.
     pub value: Option<i32>,
     /// The pods that a ReplicaSet controls.
@@ -80,6 +82,7 @@ pub fn rank(snapshot: &Snapshot, found: &Candidates, budgets: &Budgets) -> Vec<N
         .filter_map(|node| {
             Some(NodeCost {
                 node: node.node_name()?.to_owned(),
+                pool: node.node_pool().unwrap_or_default().to_owned(),
                 value: value_of(node),
                 pods: written_pods(snapshot, node),
             })

@@ -10,7 +10,7 @@ mod defaults;
 
 use serde::{Deserialize, Serialize};
 
-pub use defaults::{DeclaredBudgets, DefaultConsolidation};
+pub use defaults::{BalancedScore, DeclaredBudgets, DefaultConsolidation, balanced_scores};
 pub use scheduling::ranking::{ExtraColumn, ExtraValues, NEVER_SECONDS, NO_SYMBOL, PolicyUse};
 
 /// Extra column (syms) of [`NodeTable`]: the pool's `consolidationPolicy`.

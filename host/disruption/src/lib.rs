@@ -20,6 +20,7 @@ pub mod multi_node_consolidation;
 pub mod queue;
 pub mod repair;
 pub mod round;
+pub mod scored;
 pub mod settle;
 pub mod simulation;
 pub mod single_node_consolidation;
@@ -28,5 +29,5 @@ pub mod surplus;
 pub mod validation;
 
 pub use command::{Command, CommandCandidate, Manner, Sickness, TerminateFirst};
-pub use decide::{Decision, Hooks, Input, Memory, decide};
+pub use decide::{Decision, Hooks, Input, Memory, decide, decide_watched};
 pub use method::Method;

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use apis::GoDuration;
 use cloudprovider::{CloudProvider, RepairAction, RepairPolicy};
 use jiff::{SignedDuration, Timestamp};
 use kube::ResourceExt;
@@ -16,7 +17,7 @@ use state::{Snapshot, StateNode};
 use tracing::{error, info};
 
 use crate::error::{ReconcileError, ignore_not_found};
-use crate::node_claim::{NodeClaimExt, disrupted, with_deadline};
+use crate::node_claim::{NodeClaimExt, disrupted, unhealthy_disrupted, with_deadline};
 use crate::shell::Shell;
 use crate::voluntary_disruption::repair_blocked;
 
@@ -37,6 +38,8 @@ struct Sick {
     node: String,
     claim: String,
     condition: String,
+    /// How long the drain may take by the policy that found it; `None` as the claim says.
+    bound: Option<GoDuration>,
     /// When its time was up.
     since: Timestamp,
     /// Too many are sick beside it: says among which.
@@ -102,7 +105,9 @@ impl Health {
                 if let Some(why) = it.blocked {
                     held_back.add(&it, now);
                     let snapshot = self.shell.snapshot();
-                    for notice in repair_blocked(&snapshot, (&it.node, &it.claim), why) {
+                    let pool = snapshot.node(&it.node).and_then(|it| it.node_pool());
+                    let about = (it.node.as_str(), it.claim.as_str(), pool);
+                    for notice in repair_blocked(&snapshot, about, why) {
                         self.shell.events.publish(notice);
                     }
                 } else if let Err(error) = self.repair(&it).await {
@@ -126,6 +131,7 @@ impl Health {
         ignore_not_found(self.shell.delete(&claim).await)?;
         info!(NodeClaim = %claim.name_any(), Node = %sick.node, condition = %sick.condition, "deleted unhealthy node");
         disrupted(&self.shell.metrics, &claim, "unhealthy");
+        unhealthy_disrupted(&self.shell.metrics, &claim, (&sick.condition, sick.bound));
         self.shell
             .record_claim(&claim, OutcomeId::ClaimRepaired, &sick.condition);
         Ok(())
@@ -156,13 +162,14 @@ fn sick(snapshot: &Snapshot, policies: &[RepairPolicy], now: Timestamp) -> Vec<S
     let nodes = snapshot.nodes().filter(|it| !it.is_deleted());
     nodes
         .filter_map(|node| {
-            let (since, condition) = matching(node, policies)
-                .filter(|(at, _)| *at <= now)
-                .min_by_key(|(at, _)| *at)?;
+            let (since, condition, bound) = matching(node, policies)
+                .filter(|(at, ..)| *at <= now)
+                .min_by_key(|(at, ..)| *at)?;
             Some(Sick {
                 node: node.node_name()?.to_owned(),
                 claim: node.claim_name()?.to_owned(),
                 condition: condition.to_owned(),
+                bound,
                 since,
                 blocked: blocked(node.node_pool()),
             })
@@ -170,11 +177,11 @@ fn sick(snapshot: &Snapshot, policies: &[RepairPolicy], now: Timestamp) -> Vec<S
         .collect()
 }
 
-/// Sick conditions of a node, each with the moment at which its time is up.
+/// Sick conditions of a node, each with the moment at which its time is up and the bound of its drain.
 fn matching<'a>(
     node: &'a StateNode,
     policies: &'a [RepairPolicy],
-) -> impl Iterator<Item = (Timestamp, &'a str)> {
+) -> impl Iterator<Item = (Timestamp, &'a str, Option<GoDuration>)> {
     let conditions = node.node.iter().flat_map(|it| &it.conditions);
     conditions.flat_map(move |condition| {
         policies
@@ -193,7 +200,10 @@ fn matching<'a>(
                 let until = condition
                     .since?
                     .checked_add(SignedDuration::from_secs(toleration));
-                Some((until.ok()?, condition.kind.as_str()))
+                let bound = it.termination_grace_period_seconds;
+                let bound =
+                    bound.map(|it| GoDuration::from_seconds(i64::try_from(it).unwrap_or(i64::MAX)));
+                Some((until.ok()?, condition.kind.as_str(), bound))
             })
     })
 }

@@ -2,12 +2,13 @@
 //!
 //! The ranking is not decided here. Answers to `pkg/controllers/pod/deletioncost`.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use apis::labels;
 use disruption::budgets::Budgets;
 use disruption::candidate::Candidates;
-use disruption::deletion_cost::rank;
+use disruption::deletion_cost::{NodeCost, rank};
 use disruption::hooks::{Civil, Context, DeclaredBudgets};
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
@@ -18,6 +19,7 @@ use state::ConsolidationState;
 use tracing::warn;
 
 use super::VoluntaryDisruption;
+use crate::metrics::replace;
 
 const PERIOD: Duration = Duration::from_mins(1);
 const UNSYNCED: Duration = Duration::from_secs(1);
@@ -70,14 +72,24 @@ impl VoluntaryDisruption {
         );
         let costs = rank(&observed.snapshot, &found, &budgets);
         drop(observed);
+        let (pending, is_all) = self.pending(&costs);
+        self.measure_pending(&pending);
+        let mut is_done = is_all;
+        for (cost, pods) in pending {
+            for key in pods {
+                is_done &= self.write_cost(key, cost.value).await;
+            }
+        }
+        is_done
+    }
+
+    /// Nodes with pods to write in this pass, and whether these are all.
+    fn pending<'a>(&self, costs: &'a [NodeCost]) -> (Vec<(&'a NodeCost, Vec<&'a PodKey>)>, bool) {
+        let mut pending = Vec::new();
         let mut nodes = 0;
-        let mut is_done = true;
-        for cost in &costs {
-            let open: Vec<&PodKey> = cost
-                .pods
-                .iter()
-                .filter(|key| !self.says(key, cost.value))
-                .collect();
+        for cost in costs {
+            let open = cost.pods.iter();
+            let open: Vec<&PodKey> = open.filter(|key| !self.says(key, cost.value)).collect();
             if open.is_empty() {
                 continue;
             }
@@ -85,13 +97,23 @@ impl VoluntaryDisruption {
                 nodes += 1;
             }
             if nodes > NODES_MAX {
-                return false;
+                return (pending, false);
             }
-            for key in open {
-                is_done &= self.write_cost(key, cost.value).await;
-            }
+            pending.push((cost, open));
         }
-        is_done
+        (pending, true)
+    }
+
+    fn measure_pending(&self, pending: &[(&NodeCost, Vec<&PodKey>)]) {
+        let mut by_pool: BTreeMap<&str, u32> = BTreeMap::new();
+        for (cost, _) in pending {
+            *by_pool.entry(&cost.pool).or_default() += 1;
+        }
+        let series = by_pool.into_iter().map(|(pool, nodes)| {
+            let labels = vec![("nodepool", pool.to_owned())];
+            (labels, f64::from(nodes))
+        });
+        replace(&self.shell.metrics.deletion_cost_pending_nodes, series);
     }
 
     /// Whether the pod says so already, whoever wrote it.

@@ -2,15 +2,23 @@
 
 use std::time::Duration;
 
-use apis::NodeClaim;
+use apis::{NodeClaim, labels};
 use disruption::candidate::Blocked;
+use disruption::hooks::BalancedScore;
+use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::Resource;
+use scheduling::pod::Pod;
 use state::Snapshot;
 use state::ledger::NodeOutcome;
+use state::pod::{DoNotDisrupt, PodLife};
 
+use crate::node_claim::deadline_text;
 use crate::recorder::{EventType, Notice};
 use crate::references;
+
+/// What stays as it is for long is told again after this long.
+const REPEAT: Duration = Duration::from_mins(15);
 
 /// On the node, the claim, or both. Another cause is news however lately the last one was told.
 pub(super) fn blocked(snapshot: &Snapshot, blocked: &Blocked, why: &str) -> Vec<Notice> {
@@ -28,16 +36,21 @@ pub(super) fn blocked(snapshot: &Snapshot, blocked: &Blocked, why: &str) -> Vec<
         .collect()
 }
 
-/// Too much of a pool is sick for anything of it to be repaired.
+/// Too much of a pool, or of a cluster, is sick for anything of it to be repaired.
 pub(crate) fn repair_blocked(
     snapshot: &Snapshot,
-    (node, claim): (&str, &str),
+    (node, claim, pool): (&str, &str, Option<&str>),
     why: &str,
-) -> [Notice; 2] {
-    references::node_and_claim(snapshot, node, claim).map(|regarding| {
-        Notice::new(regarding, EventType::Warning, "NodeRepairBlocked", why)
-            .at_most_every(Duration::from_mins(15))
-    })
+) -> Vec<Notice> {
+    let pool = pool.map(|it| references::node_pool(snapshot, it));
+    let regarding = references::node_and_claim(snapshot, node, claim);
+    let regarding = regarding.into_iter().chain(pool);
+    regarding
+        .map(|regarding| {
+            Notice::new(regarding, EventType::Warning, "NodeRepairBlocked", why)
+                .at_most_every(REPEAT)
+        })
+        .collect()
 }
 
 pub(super) fn pool_blocked(snapshot: &Snapshot, pool: &str, reason: &str) -> Notice {
@@ -62,8 +75,66 @@ pub(super) fn unconsolidatable(
         let why = why.clone();
         Notice::new(regarding, EventType::Normal, "Unconsolidatable", why)
             .distinct_by(outcome.outcome.name())
-            .at_most_every(Duration::from_mins(15))
+            .at_most_every(REPEAT)
     })
+}
+
+/// A move that pays for a Balanced pool.
+pub(super) fn approved(regarding: Vec<ObjectReference>, found: &BalancedScore) -> Vec<Notice> {
+    let message = format!(
+        "score {:.2} >= threshold {:.2} (k={}, savings {:.1}%, disruption {:.1}%)",
+        found.score,
+        BalancedScore::THRESHOLD,
+        BalancedScore::K,
+        found.savings_share * 100.0,
+        found.disruption_share * 100.0,
+    );
+    let notice = |regarding| {
+        let reason = "ConsolidationApproved";
+        Notice::new(regarding, EventType::Normal, reason, message.clone())
+    };
+    regarding.into_iter().map(notice).collect()
+}
+
+/// What do-not-disrupt comes to for a pod that carries it with a time, or with something that cannot be read. That it is
+/// over is told for a quarter of an hour: a pod may live on for weeks.
+pub(super) fn protection(pod: &Pod, now: Timestamp) -> Option<Notice> {
+    let annotation = labels::DO_NOT_DISRUPT_ANNOTATION;
+    let tell = |event_type, reason, message: String| {
+        let regarding = references::pod(&pod.key, &pod.uid);
+        let notice = Notice::new(regarding, event_type, reason, message.clone());
+        Some(notice.distinct_by(&message).at_most_every(REPEAT))
+    };
+    match pod.do_not_disrupt() {
+        DoNotDisrupt::Unset | DoNotDisrupt::Always => None,
+        DoNotDisrupt::Invalid => {
+            let value = pod.shape.annotations.get(annotation);
+            let value = value.map_or("", String::as_str);
+            let message = format!(
+                "Invalid {annotation} annotation, ignoring it: {value:?} is neither \"true\" nor a positive \
+                 duration such as \"30m\""
+            );
+            tell(EventType::Warning, "InvalidDoNotDisruptAnnotation", message)
+        }
+        DoNotDisrupt::For(window) => {
+            let end = pod
+                .started_at?
+                .checked_add(window.to_signed_duration())
+                .ok()?;
+            let over_for = now.duration_since(end);
+            if over_for.is_negative() {
+                let end = deadline_text(end);
+                let message = format!("The {annotation} grace period will elapse at {end}");
+                return tell(EventType::Normal, "DoNotDisruptUntil", message);
+            }
+            if over_for.unsigned_abs() >= REPEAT {
+                return None;
+            }
+            let message =
+                format!("The {annotation} grace period has elapsed, the pod may be disrupted now");
+            tell(EventType::Normal, "DoNotDisruptGracePeriodElapsed", message)
+        }
+    }
 }
 
 pub(super) fn candidate(regarding: [ObjectReference; 2], command: &str) -> [Notice; 2] {

@@ -4,16 +4,21 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use apis::{NodeClaim, labels};
-use disruption::hooks::BudgetReason;
+use disruption::budgets::BudgetDetail;
+use disruption::hooks::{BalancedScore, BudgetReason};
+use disruption::scored::ScoredMove;
 use disruption::validation::Rejection;
-use disruption::{Command, CommandCandidate, Decision, Manner, Method};
+use disruption::{Command, CommandCandidate, Decision, Manner, Method, Sickness};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::ResourceExt;
+use state::Snapshot;
 use state::ledger::{CommandRecord, CommandStep, DisruptionRound, NodeOutcome, OutcomeId, Record};
+use state::pod::PodLife;
 use tracing::info;
 
-use crate::node_claim::{NodeClaimExt, disrupted_with};
+use crate::metrics::{Metrics, replace, snake_case};
+use crate::node_claim::{NodeClaimExt, disrupted_with, unhealthy_disrupted};
 use crate::recorder::Notice;
 use crate::references;
 use crate::shell::Shell;
@@ -26,16 +31,42 @@ fn method_labels(method: Method) -> Vec<(&'static str, String)> {
     ]
 }
 
-pub(super) fn measure(shell: &Shell, decision: &Decision, took: Duration) {
+/// `laps` holds how long each method took that was run.
+pub(super) fn measure(shell: &Shell, decision: &Decision, laps: &[(Method, Duration)]) {
     let metrics = &shell.metrics;
-    let last = decision
-        .commands
-        .first()
-        .map_or(Method::SingleNodeConsolidation, |it| it.method);
-    metrics
-        .disruption_evaluation_seconds
-        .get_or_create(&method_labels(last))
-        .observe(took.as_secs_f64());
+    for (method, took) in laps {
+        metrics
+            .disruption_evaluation_seconds
+            .get_or_create(&method_labels(*method))
+            .observe(took.as_secs_f64());
+    }
+    measure_eligible(shell, decision);
+    if decision.is_interrupted {
+        let last = decision.commands.first();
+        let last = last.map_or(Method::SingleNodeConsolidation, |it| it.method);
+        let kind = last.consolidation_type().to_owned();
+        metrics
+            .consolidation_timeouts
+            .get_or_create(&vec![("consolidation_type", kind)])
+            .inc();
+    }
+    let budgets = |number: fn(&BudgetDetail) -> u32| {
+        decision.budgets.details.iter().map(move |it| {
+            let labels = vec![
+                ("nodepool", it.pool.clone()),
+                ("reason", it.reason.as_str().to_lowercase()),
+            ];
+            (labels, f64::from(number(it)))
+        })
+    };
+    replace(&metrics.allowed_disruptions, budgets(|it| it.allowed));
+    replace(&metrics.nodes_consuming_budgets, budgets(|it| it.consuming));
+    for scored in &decision.scored {
+        measure_move(metrics, scored);
+    }
+}
+
+fn measure_eligible(shell: &Shell, decision: &Decision) {
     let mut eligible_by_reason = BTreeMap::<String, u32>::new();
     for (method, eligible) in &decision.eligible {
         let reason = method.reason().to_string().to_lowercase();
@@ -48,33 +79,31 @@ pub(super) fn measure(shell: &Shell, decision: &Decision, took: Duration) {
         };
     }
     for (reason, eligible) in eligible_by_reason {
-        metrics
+        shell
+            .metrics
             .disruption_eligible_nodes
             .get_or_create(&vec![("reason", reason)])
             .set(f64::from(eligible));
     }
-    if decision.is_interrupted {
-        metrics
-            .consolidation_timeouts
-            .get_or_create(&vec![(
-                "consolidation_type",
-                last.consolidation_type().to_owned(),
-            )])
-            .inc();
-    }
-    for detail in &decision.budgets.details {
+}
+
+fn measure_move(metrics: &Metrics, scored: &ScoredMove) {
+    let decision = if scored.is_approved {
+        "approved"
+    } else {
+        "rejected"
+    };
+    for pool in &scored.pools {
         let labels = vec![
-            ("nodepool", detail.pool.clone()),
-            ("reason", detail.reason.as_str().to_lowercase()),
+            ("decision", decision.to_owned()),
+            ("nodepool", pool.name.clone()),
+            ("policy", pool.policy.to_string()),
         ];
-        metrics
-            .allowed_disruptions
-            .get_or_create(&labels)
-            .set(f64::from(detail.allowed));
-        metrics
-            .nodes_consuming_budgets
-            .get_or_create(&labels)
-            .set(f64::from(detail.consuming));
+        metrics.consolidation_moves.get_or_create(&labels).inc();
+        if let Some(balanced) = pool.balanced {
+            let scores = &metrics.consolidation_score;
+            scores.get_or_create(&labels).observe(balanced.score);
+        }
     }
 }
 
@@ -87,9 +116,10 @@ pub(super) fn publish(shell: &Shell, decision: &Decision) {
         if blocked.outcome == OutcomeId::NodeRepairBreaker
             && let (Some(node), Some(claim)) = (&blocked.node, &blocked.claim)
         {
+            let pool = Some(blocked.pool.as_str());
             tell(
                 shell,
-                events::repair_blocked(&snapshot, (node, claim), message),
+                events::repair_blocked(&snapshot, (node, claim, pool), message),
             );
             continue;
         }
@@ -120,6 +150,42 @@ pub(super) fn publish(shell: &Shell, decision: &Decision) {
         };
         let regarding = references::node_and_claim(&snapshot, &outcome.node, claim);
         tell(shell, events::unconsolidatable(regarding, outcome));
+    }
+    publish_approved(shell, &snapshot, decision);
+    publish_protection(shell, &snapshot);
+}
+
+/// The score of a single node is told on the node, that of several on their pools.
+fn publish_approved(shell: &Shell, snapshot: &Snapshot, decision: &Decision) {
+    for scored in decision.scored.iter().filter(|it| it.is_chosen) {
+        for pool in &scored.pools {
+            // Another policy may approve what this score does not.
+            let Some(balanced) = pool.balanced.filter(BalancedScore::passes) else {
+                continue;
+            };
+            let mut claims = scored.claims.iter();
+            let single = claims.next().filter(|_| scored.claims.len() == 1);
+            let node = single.and_then(|it| snapshot.node_of_claim(it)?.node_name());
+            let regarding = match (node, single) {
+                (Some(node), Some(claim)) => {
+                    references::node_and_claim(snapshot, node, claim).to_vec()
+                }
+                _ => vec![references::node_pool(snapshot, &pool.name)],
+            };
+            tell(shell, events::approved(regarding, &balanced));
+        }
+    }
+}
+
+/// Until when do-not-disrupt protects the pods of our nodes, or that it does not any more, or never did.
+fn publish_protection(shell: &Shell, snapshot: &Snapshot) {
+    let now = shell.now();
+    let nodes = snapshot
+        .nodes()
+        .filter(|it| it.is_managed() && !it.is_marked_for_deletion());
+    for node in nodes {
+        let pods = snapshot.bound(node).pods().filter(|pod| pod.is_active());
+        tell(shell, pods.filter_map(|pod| events::protection(pod, now)));
     }
 }
 
@@ -250,6 +316,13 @@ pub(super) fn started(shell: &Shell, command: &Command, replacements: &[NodeClai
             counter.get_or_create(&labels).inc();
         }
     }
+    if let (Manner::Reboot, Some(sickness)) = (command.manner, &command.sickness) {
+        let claims = command.candidates.iter();
+        // What was just written is at hand.
+        for claim in claims.filter_map(|it| shell.recent_node_claim(&it.claim)) {
+            sick(shell, sickness, &claim);
+        }
+    }
     let names: Vec<String> = replacements.iter().map(ResourceExt::name_any).collect();
     step(
         shell,
@@ -275,6 +348,9 @@ pub(super) fn deleted(
         .filter(|_| command.method.is_consolidation() || command.method == Method::Emptiness)
         .unwrap_or_default();
     disrupted_with(&shell.metrics, claim, &reason.to_lowercase(), &policy);
+    if let Some(sickness) = &command.sickness {
+        sick(shell, sickness, claim);
+    }
     let initiated = vec![
         ("reason", reason.to_lowercase()),
         ("nodepool", candidate.pool.clone()),
@@ -296,21 +372,26 @@ pub(super) fn deleted(
     info!(NodeClaim = %candidate.claim, Node = %candidate.node, reason, "deleted nodeclaim");
 }
 
+/// A claim was taken away, or told to reboot, as its node is sick.
+fn sick(shell: &Shell, sickness: &Sickness, claim: &NodeClaim) {
+    let found = (sickness.condition.as_str(), sickness.policy_bound);
+    unhealthy_disrupted(&shell.metrics, claim, found);
+}
+
 /// A command was given up after it had started.
 pub(super) fn failed(shell: &Shell, command: &Command, replacements: &[String], why: &str) {
-    let labels = vec![
-        ("decision", command.decision().to_owned()),
-        ("reason", snake_case(&command.reason().to_string())),
-        (
-            "consolidation_type",
-            command.method.consolidation_type().to_owned(),
-        ),
-    ];
+    let mut labels = method_labels(command.method);
+    labels.insert(0, ("decision", command.decision().to_owned()));
+    let snapshot = shell.snapshot();
+    let is_missing = |name: &&String| {
+        let node = snapshot.node_of_claim(name);
+        node.is_none_or(|it| !it.is_initialized())
+    };
     shell
         .metrics
         .disruption_queue_failures
         .get_or_create(&labels)
-        .inc_by(replacements.len() as u64);
+        .inc_by(replacements.iter().filter(is_missing).count() as u64);
     shell.say(format!("gave up {}: {why}", command.id));
     step(
         shell,
@@ -410,31 +491,4 @@ pub(super) fn step(
         cost_after_per_hour: command.cost_after_per_hour,
         detail: detail.to_owned(),
     }));
-}
-
-fn snake_case(words: &str) -> String {
-    let mut snake = String::new();
-    for (position, letter) in words.char_indices() {
-        if letter.is_uppercase() && position > 0 {
-            snake.push('_');
-        }
-        snake.extend(letter.to_lowercase());
-    }
-    snake
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn labels_are_snake_case() {
-        let cases = [
-            ("WhenEmptyOrUnderutilized", "when_empty_or_underutilized"),
-            ("Drifted", "drifted"),
-        ];
-        for (words, snake) in cases {
-            assert_eq!(snake_case(words), snake);
-        }
-    }
 }

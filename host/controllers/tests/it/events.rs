@@ -179,6 +179,35 @@ async fn why_a_node_is_not_consolidated_is_told_anew_when_it_changes() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_drifted_node_whose_pods_have_nowhere_to_go_is_told_as_blocked() {
+    let team = |name: &str| json!({"template": {"metadata": {"labels": {"team": name}}}});
+    let mut world = World::new();
+    world.change_pool(json!({"spec": team("a")}));
+    world.change_pool(json!({"spec": {"disruption": {"consolidateAfter": "Never"}}}));
+    world.pass(5).await;
+    world.create_pod("a", "5", &json!({"spec": {"nodeSelector": {"team": "a"}}}));
+    world.settle(60).await;
+    let objects = [
+        known(&world, "Node", &Resource::NODES),
+        known(&world, "NodeClaim", &Resource::NODE_CLAIMS),
+    ];
+    let before = told(&world, &objects[0][0], "Unconsolidatable").len();
+    world.change_pool(json!({"spec": team("b")}));
+    world.settle(16 * 60).await;
+    for about in objects.iter().flatten() {
+        let blocked = told(&world, about, "DisruptionBlocked");
+        let no_place = "Not every pod of the node would find a place: pod default/";
+        assert!(
+            blocked.iter().any(|it| it.starts_with(no_place)),
+            "{} {blocked:?}",
+            about.name
+        );
+        let unconsolidatable = told(&world, about, "Unconsolidatable");
+        assert_eq!(unconsolidatable.len(), before, "{unconsolidatable:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_pod_in_the_way_is_told_where_consolidation_would_not_look_at_the_node() {
     let mut world = two_nodes(json!({"consolidationPolicy": "WhenEmpty"})).await;
     let node = &known(&world, "Node", &Resource::NODES)[0];

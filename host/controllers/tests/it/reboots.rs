@@ -4,6 +4,7 @@ use cloudprovider::{RebootError, RepairAction, RepairPolicy};
 use serde_json::json;
 use sim::api_server::{ObjectKey, Resource};
 
+use crate::renewal::repaired;
 use crate::world::World;
 
 const REBOOTING: &str = "Rebooting";
@@ -62,6 +63,7 @@ async fn a_sick_node_is_drained_and_reboots_in_place() {
     world.settle(50).await;
     assert!(world.is_tainted(&node, FENCE), "no pods come");
     assert!(is(&told(&world, &claim), "True", "RebootIssued"));
+    assert_eq!(repaired(&world, "devices_ready", "graceful"), Some(1.0));
     let object = world.api.get(&Resource::NODES, "", &node).unwrap();
     assert!(object["metadata"]["labels"]["karpenter.sh/initialized"].is_null());
     assert!(world.event_reasons("Pod").contains(&"Evicted".to_owned()));

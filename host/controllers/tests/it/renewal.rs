@@ -160,9 +160,26 @@ async fn a_bounded_repair_ends_what_protection_would_hold() {
         2,
         "a replacement is on its way"
     );
+    assert_eq!(
+        repaired(&world, "disk_ready", "eventual"),
+        None,
+        "not gone yet"
+    );
     world.settle(200).await;
     assert!(!world.names(&Resource::NODES).contains(&sick));
     assert_eq!(world.bound_pods(), 1);
+    assert_eq!(repaired(&world, "disk_ready", "eventual"), Some(1.0));
+}
+
+/// How often a claim went because of a condition of its node.
+pub(crate) fn repaired(world: &World, condition: &str, mode: &str) -> Option<f64> {
+    let labels = format!(
+        "condition=\"{condition}\",nodepool=\"default\",capacity_type=\"on-demand\",\
+         image_id=\"image-1\",termination_mode=\"{mode}\""
+    );
+    world.series(&format!(
+        "karpenter_nodeclaims_unhealthy_disrupted_total{{{labels}}}"
+    ))
 }
 
 #[tokio::test(start_paused = true)]
@@ -188,11 +205,10 @@ async fn when_too_many_are_sick_none_is_repaired() {
     }
     world.settle(240).await;
     assert_eq!(world.cloud.with(|it| it.launches), 3);
-    assert!(
-        world
-            .event_reasons("Node")
-            .contains(&"NodeRepairBlocked".to_owned())
-    );
+    for kind in ["Node", "NodeClaim", "NodePool"] {
+        let told = world.event_reasons(kind);
+        assert!(told.contains(&"NodeRepairBlocked".to_owned()), "{kind}");
+    }
     let second = world.names(&Resource::NODES)[1].clone();
     world.be_sick(&second, "DiskReady", "True");
     world.settle(200).await;
@@ -235,6 +251,7 @@ async fn the_legacy_way_takes_the_node_by_force_and_asks_no_budget() {
     assert!(world.names(&Resource::NODES).contains(&sick));
     world.settle(120).await;
     assert!(!world.names(&Resource::NODES).contains(&sick));
+    assert_eq!(repaired(&world, "ready", "graceful"), Some(1.0));
     world.settle(120).await;
     assert_eq!(world.bound_pods(), 1);
 }
@@ -371,7 +388,13 @@ async fn pods_are_ranked_for_scale_downs_while_the_gate_is_open_only() {
         world.change_pool(json!({"spec": {"disruption": {"budgets": [{"nodes": "100%"}]}}}));
         world.pass(5).await;
         world.keep(2, "7");
-        world.settle(180).await;
+        let mut pending = Vec::new();
+        for _ in 0..180 {
+            world.settle(1).await;
+            let name = "karpenter_pod_deletion_cost_nodes_with_pending_annotation_writes";
+            pending.extend(world.series(&format!("{name}{{nodepool=\"default\"}}")));
+        }
+        assert_eq!(pending.contains(&2.0), is_open, "{pending:?}");
         let mut costs: Vec<Option<String>> = world
             .list(&Resource::PODS)
             .iter()

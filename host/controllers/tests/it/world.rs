@@ -9,6 +9,7 @@ use controllers::{
 };
 use disruption::hooks::{DeclaredBudgets, DefaultConsolidation};
 use jiff::Timestamp;
+use prometheus_client::registry::Registry;
 use scheduling::ranking::PriceRank;
 use serde_json::{Value, json};
 use sim::SimulatedClock;
@@ -254,6 +255,18 @@ impl World {
             .filter(|event| event["involvedObject"]["kind"] == kind)
             .map(|event| event["reason"].as_str().unwrap().to_owned())
             .collect()
+    }
+
+    /// The value of a series that `/metrics` would show, by its name and labels.
+    pub(crate) fn series(&self, name: &str) -> Option<f64> {
+        let mut registry = Registry::default();
+        self.metrics.register(&mut registry);
+        let mut text = String::new();
+        prometheus_client::encoding::text::encode(&mut text, &registry).unwrap();
+        let value = text
+            .lines()
+            .find_map(|it| it.strip_prefix(name)?.strip_prefix(' '));
+        value.map(|it| it.parse().unwrap())
     }
 
     /// Messages of the events about objects of a kind with a reason.

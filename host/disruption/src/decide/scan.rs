@@ -23,6 +23,7 @@ use crate::emptiness;
 use crate::hooks::{Context, Verdict};
 use crate::method::Method;
 use crate::round::Round;
+use crate::scored::{self, ScoredMove};
 use crate::simulation::Simulator;
 
 pub(super) struct Scan<'a> {
@@ -44,6 +45,7 @@ pub(super) struct Scan<'a> {
     /// What keeps drifted nodes: consolidation, which looks at them too, does not talk over it.
     drift_findings: BTreeMap<usize, Obstacle>,
     uses: Vec<PolicyUse>,
+    scored: Vec<ScoredMove>,
     memory: Memory,
     eligible: BTreeMap<Method, u32>,
 }
@@ -73,6 +75,7 @@ impl<'a> Scan<'a> {
             floor: Floor::default(),
             exchange: None,
             order: None,
+            scored: Vec::new(),
             memory,
             eligible: BTreeMap::new(),
         }
@@ -241,6 +244,7 @@ impl<'a> Scan<'a> {
         }
         outcomes.sort_by(|a, b| a.node.cmp(&b.node));
         Decision {
+            scored: scored::counted(self.scored, &commands),
             commands,
             outcomes,
             blocked: events,

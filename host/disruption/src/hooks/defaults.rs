@@ -9,9 +9,6 @@ use super::{
     ExtraValues, JudgeAnswer, Move, MoveKind, NodeTable, OrderAnswer, Verdict, VerdictDecision,
 };
 
-/// A move of a Balanced pool passes when its score reaches one over this.
-const BALANCED_K: f64 = 2.0;
-
 /// The declared budgets, nothing else.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct DeclaredBudgets;
@@ -95,36 +92,82 @@ fn verdict(nodes: &NodeTable, it: &Move) -> Verdict {
                 .find(|&&row| policy_of(nodes, row) == "WhenEmpty")
             {
                 Some(_) => reject("the pool consolidates only empty nodes"),
-                None => {
-                    balanced(nodes, it, savings).unwrap_or_else(|| approve(score, "saves cost"))
-                }
+                None => balanced(nodes, it).unwrap_or_else(|| approve(score, "saves cost")),
             }
         }
     }
 }
 
 /// The verdict of the Balanced pools among the removed nodes; `None` when all of them approve.
-fn balanced(nodes: &NodeTable, it: &Move, savings: f64) -> Option<Verdict> {
-    let mut pools: Vec<u32> = it
-        .remove
-        .iter()
-        .filter(|&&row| policy_of(nodes, row) == "Balanced")
-        .filter_map(|&row| nodes.nodepool.get(usize::try_from(row).ok()?).copied())
-        .collect();
+fn balanced(nodes: &NodeTable, it: &Move) -> Option<Verdict> {
+    let mut scores = balanced_scores(nodes, it).into_iter();
+    let (pool, found) = scores.find(|(_, it)| !it.passes())?;
+    Some(reject(&format!(
+        "balanced score {:.3} of NodePool {} is below {:.3}",
+        found.score,
+        nodes.symbol(pool),
+        BalancedScore::THRESHOLD,
+    )))
+}
+
+/// How a move of a Balanced pool stands.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct BalancedScore {
+    /// Share of the pool's cost saved, over share of the pool's disruption caused.
+    pub score: f64,
+    /// Share of the pool's cost saved.
+    pub savings_share: f64,
+    /// Share of the pool's disruption caused.
+    pub disruption_share: f64,
+}
+
+impl BalancedScore {
+    /// How many times the share it disturbs a move may cost for the share it saves.
+    pub const K: f64 = 2.0;
+    /// A move passes from here on.
+    pub const THRESHOLD: f64 = 1.0 / Self::K;
+
+    /// Whether the move pays.
+    pub fn passes(&self) -> bool {
+        self.score >= Self::THRESHOLD
+    }
+
+    fn of(savings: f64, disruption: f64, (cost_total, disruption_total): (f64, f64)) -> Self {
+        let share = |part: f64, total: f64| if total > 0.0 { part / total } else { 0.0 };
+        let (savings_share, disruption_share) = (
+            share(savings, cost_total),
+            share(disruption, disruption_total),
+        );
+        let score = if savings <= 0.0 || cost_total <= 0.0 || disruption_total <= 0.0 {
+            0.0
+        } else if disruption_share <= 0.0 {
+            f64::MAX
+        } else {
+            savings_share / disruption_share
+        };
+        Self {
+            score,
+            savings_share,
+            disruption_share,
+        }
+    }
+}
+
+/// The scores of the Balanced pools among the removed nodes, by the symbol of the pool. What a move over several pools
+/// saves is split by what each pool's nodes cost.
+pub fn balanced_scores(nodes: &NodeTable, it: &Move) -> Vec<(u32, BalancedScore)> {
+    let balanced = it.remove.iter().copied();
+    let balanced = balanced.filter(|&row| policy_of(nodes, row) == "Balanced");
+    let mut pools: Vec<u32> = balanced.map(|row| at(&nodes.nodepool, row)).collect();
     pools.sort_unstable();
     pools.dedup();
-    for pool in pools {
-        let rows: Vec<u32> = it
-            .remove
-            .iter()
-            .copied()
+    let score = |pool: u32| {
+        let rows = it.remove.iter().copied();
+        let rows: Vec<u32> = rows
             .filter(|&row| at(&nodes.nodepool, row) == pool)
             .collect();
-        let source: f64 = rows.iter().map(|&row| at(&nodes.price, row)).sum();
-        let disruption: f64 = rows
-            .iter()
-            .map(|&row| at(&nodes.disruption_cost, row))
-            .sum();
+        let sum = |column: &[f64]| rows.iter().map(|&row| at(column, row)).sum::<f64>();
+        let (source, disruption) = (sum(&nodes.price), sum(&nodes.disruption_cost));
         let share = if it.cost_before > 0.0 {
             source / it.cost_before
         } else {
@@ -135,32 +178,10 @@ fn balanced(nodes: &NodeTable, it: &Move, savings: f64) -> Option<Verdict> {
             extra(nodes, COLUMN_POOL_TOTAL_COST, first),
             extra(nodes, COLUMN_POOL_TOTAL_DISRUPTION, first),
         );
-        let score = balanced_score(savings * share, disruption, totals);
-        if score < 1.0 / BALANCED_K {
-            return Some(reject(&format!(
-                "balanced score {score:.3} of NodePool {} is below {:.3}",
-                nodes.symbol(pool),
-                1.0 / BALANCED_K
-            )));
-        }
-    }
-    None
-}
-
-/// Share of the pool's cost saved, over share of the pool's disruption caused.
-fn balanced_score(
-    savings: f64,
-    disruption: f64,
-    (cost_total, disruption_total): (f64, f64),
-) -> f64 {
-    if savings <= 0.0 || cost_total <= 0.0 || disruption_total <= 0.0 {
-        return 0.0;
-    }
-    let fraction = disruption / disruption_total;
-    if fraction <= 0.0 {
-        return f64::MAX;
-    }
-    savings / cost_total / fraction
+        let savings = it.cost_before - it.cost_after;
+        BalancedScore::of(savings * share, disruption, totals)
+    };
+    pools.into_iter().map(|pool| (pool, score(pool))).collect()
 }
 
 fn approve(score: f64, reason: &str) -> Verdict {

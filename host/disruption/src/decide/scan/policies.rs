@@ -14,6 +14,7 @@ use crate::consolidation::Obstacle;
 use crate::hooks::{BudgetReason, Verdict, VerdictDecision};
 use crate::method::Method;
 use crate::round::Round;
+use crate::scored::ScoredMove;
 
 impl Scan<'_> {
     /// The rows in the policy's order; those it skips are left out.
@@ -113,6 +114,11 @@ impl Scan<'_> {
             .collect();
         let mut answer = self.hooks.consolidation.judge(&round.table, &moves);
         self.uses.append(&mut answer.uses);
+        let judged = proposals.iter().zip(&moves).zip(&answer.verdicts);
+        let judged = judged.filter(|((it, _), _)| it.method.is_consolidation());
+        self.scored.extend(
+            judged.map(|(it, verdict)| ScoredMove::of(round, &self.candidates, it, verdict)),
+        );
         let mut approved = Vec::new();
         // A missing verdict approves nothing.
         for (proposal, verdict) in proposals.into_iter().zip(answer.verdicts) {

@@ -1,0 +1,124 @@
+//! How moves of consolidation scored and what became of them, for metrics and events.
+//!
+//! Tells, never decides. Answers to the observing half of Karpenter's `disruption/balanced.go`.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use apis::ConsolidationPolicy;
+
+use crate::candidate::Candidate;
+use crate::command::{Command, Proposal};
+use crate::hooks::{BalancedScore, Move, Verdict, VerdictDecision, balanced_scores};
+use crate::round::Round;
+
+/// A move of consolidation that a policy judged.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ScoredMove {
+    /// The claims that would go.
+    pub claims: BTreeSet<String>,
+    /// The pools they belong to, in order of name.
+    pub pools: Vec<ScoredPool>,
+    /// What the policy said.
+    pub is_approved: bool,
+    /// Whether it became a command.
+    pub is_chosen: bool,
+}
+
+/// A pool that a move takes nodes from.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ScoredPool {
+    /// Name of the NodePool.
+    pub name: String,
+    /// How it consolidates.
+    pub policy: ConsolidationPolicy,
+    /// The score, of a Balanced pool.
+    pub balanced: Option<BalancedScore>,
+}
+
+impl ScoredMove {
+    /// The move and what became of it.
+    pub(crate) fn of(
+        round: &Round,
+        candidates: &[Candidate],
+        (proposal, it): (&Proposal, &Move),
+        verdict: &Verdict,
+    ) -> Self {
+        let nodes = &round.table.nodes;
+        let scores = balanced_scores(nodes, it).into_iter();
+        let scores: BTreeMap<&str, BalancedScore> = scores
+            .map(|(pool, score)| (nodes.symbol(pool), score))
+            .collect();
+        let removed = || proposal.rows.iter().filter_map(|&row| candidates.get(row));
+        let pools: BTreeMap<&str, ConsolidationPolicy> = removed()
+            .map(|it| {
+                let policy = it.node_pool.spec.disruption.consolidation_policy;
+                (it.pool(), policy)
+            })
+            .collect();
+        let pools = pools.into_iter().map(|(name, policy)| ScoredPool {
+            name: name.to_owned(),
+            policy,
+            balanced: scores.get(name).copied(),
+        });
+        Self {
+            claims: removed().map(|it| it.claim().to_owned()).collect(),
+            pools: pools.collect(),
+            is_approved: verdict.decision == VerdictDecision::Approve,
+            is_chosen: false,
+        }
+    }
+}
+
+/// What counts of all that was judged on the way: every node by itself, and of the sets of nodes the one that became a
+/// command, or the largest that was refused where none did. A search asks about many sets and means one.
+pub(crate) fn counted(judged: Vec<ScoredMove>, commands: &[Command]) -> Vec<ScoredMove> {
+    let chosen: BTreeSet<BTreeSet<&str>> = commands
+        .iter()
+        .map(|it| it.candidates.iter().map(|it| it.claim.as_str()).collect())
+        .collect();
+    let mut moves: BTreeMap<BTreeSet<String>, ScoredMove> = BTreeMap::new();
+    for mut it in judged {
+        let claims: BTreeSet<&str> = it.claims.iter().map(String::as_str).collect();
+        it.is_chosen = it.is_approved && chosen.contains(&claims);
+        // Asked again about the same nodes, the last answer counts.
+        moves.insert(it.claims.clone(), it);
+    }
+    let (mut counted, sets): (Vec<_>, Vec<_>) =
+        moves.into_values().partition(|it| it.claims.len() == 1);
+    let (taken, others): (Vec<_>, Vec<_>) = sets.into_iter().partition(|it| it.is_chosen);
+    let refused = others.into_iter().filter(|it| !it.is_approved);
+    let largest = refused.max_by_key(|it| it.claims.len());
+    counted.extend(largest.filter(|_| taken.is_empty()));
+    counted.extend(taken);
+    counted
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn judged(claims: &str, is_approved: bool) -> ScoredMove {
+        ScoredMove {
+            claims: claims.split_whitespace().map(str::to_owned).collect(),
+            pools: Vec::new(),
+            is_approved,
+            is_chosen: false,
+        }
+    }
+
+    #[test]
+    fn single_nodes_count_each_and_of_sets_the_largest_refused() {
+        let all = ["a b", "a b c", "b", "a", "b"].map(|it| judged(it, it == "a"));
+        let counted = counted(all.into(), &[]);
+        let claims = |it: &ScoredMove| it.claims.iter().map(String::as_str).collect::<String>();
+        let told: Vec<_> = counted
+            .iter()
+            .map(|it| (claims(it), it.is_approved))
+            .collect();
+        let expected = [("a", true), ("b", false), ("abc", false)];
+        assert_eq!(
+            told,
+            expected.map(|(claims, told)| (claims.to_owned(), told))
+        );
+    }
+}
