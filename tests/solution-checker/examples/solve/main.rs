@@ -27,7 +27,7 @@ type Failure = Box<dyn std::error::Error>;
 
 /// What `mortise` runs with, so that times and memory are of its kind.
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 /// Types of the generator's own: as many as EC2 has.
 const TYPES: usize = 1199;
