@@ -232,6 +232,7 @@ impl Metrics {
     pub fn register(&self, registry: &mut Registry) {
         self.register_counters(registry);
         self.register_disruption_counters(registry);
+        self.register_counters_of_the_world_outside(registry);
         self.register_gauges(registry);
         self.register_histograms(registry);
     }
@@ -335,6 +336,12 @@ impl Metrics {
                 "Deletion costs written to pods, or not",
                 &self.deletion_cost_writes,
             ),
+        ];
+        register_all(registry, counters);
+    }
+
+    fn register_counters_of_the_world_outside(&self, registry: &mut Registry) {
+        let counters = [
             (
                 "karpenter_interruption_received_messages",
                 "Interruption notices received",
