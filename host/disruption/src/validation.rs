@@ -96,11 +96,12 @@ pub fn validate(
     let decided = command.candidates.clone();
     let mut dropped = Vec::new();
     let survivor = check(input, hooks, interrupt, command, &mut dropped);
-    if let Err(rejection) = &survivor {
-        let is_told = |it: &CommandCandidate| dropped.iter().any(|(other, _)| other == it);
-        let others = decided.into_iter().filter(|it| !is_told(it));
-        let others: Vec<_> = others.map(|it| (it, rejection.clone())).collect();
-        dropped.extend(others);
+    // Emptiness says of each node why it goes no more; elsewhere one reason is that of all.
+    if let Err(rejection) = &survivor
+        && dropped.is_empty()
+    {
+        let all = decided.into_iter().map(|it| (it, rejection.clone()));
+        dropped.extend(all);
     }
     Checked { survivor, dropped }
 }

@@ -123,7 +123,7 @@ impl Orchestration {
             Ok(replacements) => replacements,
             Err(error) => {
                 error!(command = %command.id, %error, "creating replacements, giving the command up");
-                self.take_back(&command).await;
+                self.take_back(&command.candidates).await;
                 let now = self.shell.now();
                 self.remember(|history| history.failed(&command, now));
                 return self.not_begun(&command, &format!("creating replacements: {error}"));
@@ -239,7 +239,7 @@ impl Orchestration {
             }
         }
         if marked.is_empty() || (failed && !command.replacements.is_empty()) {
-            self.take_back(&command).await;
+            self.take_back(&command.candidates).await;
             return Err(command);
         }
         command.candidates = marked;
@@ -359,9 +359,7 @@ impl Orchestration {
                 return self.give_up(&running, why).await;
             }
             // Pods of the others are on their way to the replacements already.
-            for (candidate, why) in &protected.staying {
-                self.leave_out(&mut running, candidate, why).await;
-            }
+            self.leave_out(&mut running, protected.staying).await;
         }
         let command = &running.command;
         for candidate in &command.candidates {
@@ -441,30 +439,28 @@ impl Orchestration {
         Ok(pod.map(|pod| format!("pod {} is protected by do-not-disrupt now", pod.key)))
     }
 
-    /// One node of a command stays although others go.
+    /// Some nodes of a command stay although others go.
     async fn leave_out(
         &self,
         running: &mut RunningCommand,
-        candidate: &CommandCandidate,
-        why: &str,
+        staying: Vec<(CommandCandidate, String)>,
     ) {
-        let (claim, node) = (&candidate.claim, &candidate.node);
-        warn!(command = %running.command.id, Node = %node, reason = why, "leaving node out of the disruption command");
-        if let Err(error) = stale::unmark(&self.shell, claim, Some(node)).await {
-            warn!(Node = %node, %error, "taking disruption marks back");
+        for (candidate, why) in &staying {
+            warn!(command = %running.command.id, Node = %candidate.node, reason = why, "leaving node out of the disruption command");
         }
-        self.shell
-            .tell(Event::UnmarkedForDeletion(vec![claim.clone()]))
-            .ok();
-        self.remember(|history| history.abandoned(claim));
-        let mut pending = self.shell.static_capacity.pending().await;
-        pending.remove(claim);
-        let leave_out = |command: &mut Command| command.candidates.retain(|it| it != candidate);
+        let staying: Vec<CommandCandidate> = staying.into_iter().map(|it| it.0).collect();
+        self.release(&staying).await;
+        self.no_longer_pending(&staying).await;
+        running
+            .command
+            .candidates
+            .retain(|it| !staying.contains(it));
         let same = |it: &&mut RunningCommand| it.command.id == running.command.id;
         if let Some(it) = self.running().iter_mut().find(same) {
-            leave_out(&mut it.command);
+            it.command
+                .candidates
+                .clone_from(&running.command.candidates);
         }
-        leave_out(&mut running.command);
     }
 
     async fn delete(
@@ -509,18 +505,7 @@ impl Orchestration {
     async fn give_up(&self, running: &RunningCommand, why: &str) {
         let command = &running.command;
         warn!(command = %command.id, reason = why, "failed terminating nodes while executing a disruption command");
-        self.take_back(command).await;
-        let claims: Vec<String> = command
-            .candidates
-            .iter()
-            .map(|it| it.claim.clone())
-            .collect();
-        self.shell.tell(Event::UnmarkedForDeletion(claims)).ok();
-        self.remember(|history| {
-            for candidate in &command.candidates {
-                history.abandoned(&candidate.claim);
-            }
-        });
+        self.release(&command.candidates).await;
         report::failed(&self.shell, command, &running.replacements, why);
         self.forget(command).await;
         self.return_replacements(&running.replacements).await;
@@ -553,9 +538,21 @@ impl Orchestration {
         }
     }
 
+    /// No command is about these nodes any more, and they stay.
+    async fn release(&self, candidates: &[CommandCandidate]) {
+        self.take_back(candidates).await;
+        let claims = candidates.iter().map(|it| it.claim.clone()).collect();
+        self.shell.tell(Event::UnmarkedForDeletion(claims)).ok();
+        self.remember(|history| {
+            for candidate in candidates {
+                history.abandoned(&candidate.claim);
+            }
+        });
+    }
+
     /// What cannot be taken back now is stale, and the next scan's cleaning takes it.
-    async fn take_back(&self, command: &Command) {
-        for candidate in &command.candidates {
+    async fn take_back(&self, candidates: &[CommandCandidate]) {
+        for candidate in candidates {
             let result = stale::unmark(&self.shell, &candidate.claim, Some(&candidate.node)).await;
             if let Err(error) = result {
                 warn!(Node = %candidate.node, %error, "taking disruption marks back");
@@ -566,8 +563,12 @@ impl Orchestration {
     /// The command is over: what was pending about static pools is not any more.
     async fn forget(&self, command: &Command) {
         self.running().retain(|it| it.command.id != command.id);
+        self.no_longer_pending(&command.candidates).await;
+    }
+
+    async fn no_longer_pending(&self, candidates: &[CommandCandidate]) {
         let mut pending = self.shell.static_capacity.pending().await;
-        for candidate in &command.candidates {
+        for candidate in candidates {
             pending.remove(&candidate.claim);
         }
     }
