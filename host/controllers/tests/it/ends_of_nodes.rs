@@ -14,6 +14,11 @@ async fn with_pods(pods: usize, cpu: &str) -> World {
     world
 }
 
+/// How the pool's latest registrations went, as its condition tells.
+fn health(world: &World) -> Option<String> {
+    world.condition(&Resource::NODE_POOLS, "default", "NodeRegistrationHealthy")
+}
+
 fn modify(world: &World, resource: &Resource, name: &str, change: impl FnMut(&mut Value)) {
     let key = ObjectKey::new("", name);
     world.api.modify(resource, &key, change).unwrap();
@@ -148,13 +153,7 @@ async fn a_drained_node_waits_for_its_volumes_to_be_detached() {
     world.create_pod("a", "900m", &json!({}));
     world.settle(60).await;
     let node = world.names(&Resource::NODES)[0].clone();
-    let attachment = json!({
-        "apiVersion": "storage.k8s.io/v1", "kind": "VolumeAttachment", "metadata": {"name": "va"},
-        "spec": {"attacher": "ebs.csi.aws.com", "nodeName": node, "source": {"persistentVolumeName": "pv-1"}},
-        "status": {"attached": true},
-    });
-    let attachments = Resource::VOLUME_ATTACHMENTS;
-    world.api.create(&attachments, "", attachment).unwrap();
+    world.attach_volume(&node);
     let claim = world.names(&Resource::NODE_CLAIMS)[0].clone();
     world.delete(&Resource::NODE_CLAIMS, &claim);
     world.settle(60).await;
@@ -165,7 +164,7 @@ async fn a_drained_node_waits_for_its_volumes_to_be_detached() {
             .event_reasons("Node")
             .contains(&"AwaitingVolumeDetachment".to_owned())
     );
-    world.delete(&attachments, "va");
+    world.delete(&Resource::VOLUME_ATTACHMENTS, "va");
     world.settle(30).await;
     assert_eq!(world.cloud.running(), 0);
 }
@@ -178,14 +177,7 @@ async fn the_grace_period_ends_the_wait_for_volumes_too() {
     world.create_pod("a", "900m", &json!({}));
     world.settle(60).await;
     let node = world.names(&Resource::NODES)[0].clone();
-    let attachment = json!({
-        "apiVersion": "storage.k8s.io/v1", "kind": "VolumeAttachment", "metadata": {"name": "va"},
-        "spec": {"attacher": "ebs.csi.aws.com", "nodeName": node, "source": {"persistentVolumeName": "pv-1"}},
-    });
-    world
-        .api
-        .create(&Resource::VOLUME_ATTACHMENTS, "", attachment)
-        .unwrap();
+    world.attach_volume(&node);
     let claim = world.names(&Resource::NODE_CLAIMS)[0].clone();
     world.delete(&Resource::NODE_CLAIMS, &claim);
     world.settle(100).await;
@@ -224,9 +216,6 @@ async fn a_startup_taint_that_stays_keeps_the_node_from_being_touched() {
 #[tokio::test(start_paused = true)]
 async fn two_failed_registrations_are_said_of_the_pool_until_one_succeeds_or_it_changes() {
     let mut world = World::new();
-    let health = |world: &World| {
-        world.condition(&Resource::NODE_POOLS, "default", "NodeRegistrationHealthy")
-    };
     *world.boots.lock().unwrap() = false;
     world.pass(5).await;
     world.keep(1, "900m");
@@ -251,9 +240,6 @@ async fn two_failed_registrations_are_said_of_the_pool_until_one_succeeds_or_it_
 #[tokio::test(start_paused = true)]
 async fn failures_before_an_edit_or_of_an_earlier_pool_do_not_count() {
     let mut world = World::new();
-    let health = |world: &World| {
-        world.condition(&Resource::NODE_POOLS, "default", "NodeRegistrationHealthy")
-    };
     *world.boots.lock().unwrap() = false;
     world.settle(5).await;
     assert_eq!(health(&world).as_deref(), Some("Unknown"), "of a new pool");
@@ -280,9 +266,6 @@ async fn what_is_known_of_registrations_outlives_a_restart() {
     world.pass(5).await;
     world.keep(1, "900m");
     world.settle(33 * 60).await;
-    let health = |world: &World| {
-        world.condition(&Resource::NODE_POOLS, "default", "NodeRegistrationHealthy")
-    };
     assert_eq!(health(&world).as_deref(), Some("False"));
     world.restart();
     *world.boots.lock().unwrap() = true;

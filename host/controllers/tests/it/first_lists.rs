@@ -74,13 +74,7 @@ async fn volumes_that_are_listed_late_are_waited_for() {
     world.create_pod("a", "900m", &json!({}));
     world.settle(60).await;
     let node = world.names(&Resource::NODES)[0].clone();
-    let attachment = json!({
-        "apiVersion": "storage.k8s.io/v1", "kind": "VolumeAttachment", "metadata": {"name": "va"},
-        "spec": {"attacher": "ebs.csi.aws.com", "nodeName": node, "source": {"persistentVolumeName": "pv"}},
-        "status": {"attached": true},
-    });
-    let attachments = Resource::VOLUME_ATTACHMENTS;
-    world.api.create(&attachments, "", attachment).unwrap();
+    world.attach_volume(&node);
     let claim = world.names(&Resource::NODE_CLAIMS)[0].clone();
     world.delete(&Resource::NODE_CLAIMS, &claim);
     world.settle(5).await;
@@ -88,7 +82,7 @@ async fn volumes_that_are_listed_late_are_waited_for() {
     world.restart();
     world.settle(2 * LATE.as_secs()).await;
     assert_eq!(world.cloud.running(), 1, "its volume is still attached");
-    world.delete(&attachments, "va");
+    world.delete(&Resource::VOLUME_ATTACHMENTS, "va");
     world.settle(30).await;
     assert_eq!(world.cloud.running(), 0);
 }

@@ -113,13 +113,19 @@ async fn standalone(world: &mut World, names: &[&str]) -> Vec<String> {
     nodes
 }
 
-#[tokio::test(start_paused = true)]
-async fn the_old_repair_measures_nodes_without_pool_by_the_whole_cluster() {
-    let mut world = with_repair(4, true).await;
+/// The old repair, nodes of the pool, and two sick ones of no pool.
+async fn with_sick_strangers(of_pool: usize) -> (World, Vec<String>) {
+    let mut world = with_repair(of_pool, true).await;
     let alone = standalone(&mut world, &["a", "b"]).await;
     for node in &alone {
         world.be_sick(node, "DiskReady", "False");
     }
+    (world, alone)
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_old_repair_measures_nodes_without_pool_by_the_whole_cluster() {
+    let (mut world, alone) = with_sick_strangers(4).await;
     world.settle(200).await;
     let left = world.names(&Resource::NODES);
     assert!(
@@ -131,11 +137,7 @@ async fn the_old_repair_measures_nodes_without_pool_by_the_whole_cluster() {
 
 #[tokio::test(start_paused = true)]
 async fn the_old_repair_looks_again_after_five_minutes_when_too_many_are_sick() {
-    let mut world = with_repair(0, true).await;
-    let alone = standalone(&mut world, &["a", "b"]).await;
-    for node in &alone {
-        world.be_sick(node, "DiskReady", "False");
-    }
+    let (mut world, alone) = with_sick_strangers(0).await;
     world.settle(150).await;
     world.be_sick(&alone[0], "DiskReady", "True");
     world.settle(200).await;

@@ -296,6 +296,17 @@ impl World {
         }
     }
 
+    /// A volume is attached to the node, as the VolumeAttachment `va` tells.
+    pub(crate) fn attach_volume(&self, node: &str) {
+        let attachment = json!({
+            "apiVersion": "storage.k8s.io/v1", "kind": "VolumeAttachment", "metadata": {"name": "va"},
+            "spec": {"attacher": "ebs.csi.aws.com", "nodeName": node, "source": {"persistentVolumeName": "pv-1"}},
+            "status": {"attached": true},
+        });
+        let attachments = Resource::VOLUME_ATTACHMENTS;
+        self.api.create(&attachments, "", attachment).unwrap();
+    }
+
     /// Somebody puts do-not-disrupt on a pod.
     pub(crate) fn protect(&self, pod: &str) {
         let protected =
