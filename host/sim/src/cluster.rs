@@ -329,7 +329,7 @@ impl Cluster {
 
     fn mark_budgets(&mut self, namespace: &str, old: Option<&PodRecord>, new: Option<&PodRecord>) {
         let health =
-            |record: Option<&PodRecord>| record.map(|r| (r.ready, r.is_deleting(), r.phase));
+            |record: Option<&PodRecord>| record.map(|r| (r.is_ready(), r.is_deleting(), r.phase));
         if health(old) == health(new) {
             return;
         }

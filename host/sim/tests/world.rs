@@ -443,6 +443,29 @@ async fn a_changed_template_rolls_over_without_falling_below_its_minimum() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn fewer_replicas_are_left_where_few_of_their_kind_are() {
+    let world = world(1);
+    launch(&world, 1, "m5.large", "").await;
+    let deployment = workload("Deployment", "web", &json!({ "replicas": 4 }));
+    let api = world.api();
+    let deployments = &Resource::DEPLOYMENTS;
+    api.create(deployments, "default", deployment).unwrap();
+    settle(&world).await;
+    launch(&world, 1, "m5.large", "").await;
+    settle(&world).await;
+    api.scale(deployments, "default", "web", 5).unwrap();
+    settle(&world).await;
+    let node = |pod: &Arc<Value>| pod["spec"]["nodeName"].as_str().map(ToOwned::to_owned);
+    let before: Vec<_> = pods(&world).iter().map(node).collect();
+    let lonely = |it: &&Option<String>| before.iter().filter(|other| other == it).count() == 1;
+    let lonely = before.iter().find(lonely).unwrap();
+    api.scale(deployments, "default", "web", 1).unwrap();
+    settle(&world).await;
+    let left: Vec<_> = pods(&world).iter().map(node).collect();
+    assert_eq!(left, std::slice::from_ref(lonely), "the youngest of all");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_no_execute_taint_drives_away_what_does_not_tolerate_it() {
     let world = world(1);
     launch(&world, 1, "m5.large", "").await;

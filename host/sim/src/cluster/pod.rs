@@ -37,7 +37,8 @@ pub(crate) struct PodRecord {
     /// Where the scheduler has bound it, before the watch tells so.
     pub(crate) assumed: Option<String>,
     pub(crate) phase: Phase,
-    pub(crate) ready: bool,
+    /// Since when it is ready, if it is.
+    pub(crate) ready_since: Option<Timestamp>,
     pub(crate) gated: bool,
     /// PodScheduled=False was written.
     pub(crate) reported_unschedulable: bool,
@@ -63,12 +64,9 @@ impl PodRecord {
             .filter(labels_kept);
         let condition = |name: &str| {
             let conditions = status["conditions"].as_array();
-            conditions
-                .into_iter()
-                .flatten()
-                .find(|c| c["type"] == name)
-                .map(|c| &c["status"])
+            conditions.into_iter().flatten().find(|c| c["type"] == name)
         };
+        let time = |value: &Value| value.as_str().and_then(|text| text.parse().ok());
         Self {
             shape: known.map_or_else(|| shapes.shape(object), |old| Arc::clone(&old.shape)),
             owner: known.map_or_else(|| controller_of(object), |old| old.owner.clone()),
@@ -86,16 +84,13 @@ impl PodRecord {
                 Some("Failed") => Phase::Failed,
                 _ => Phase::Pending,
             },
-            ready: condition("Ready").is_some_and(|status| status == "True"),
+            ready_since: condition("Ready")
+                .filter(|it| it["status"] == "True")
+                .map(|it| time(&it["lastTransitionTime"]).unwrap_or_default()),
             reported_unschedulable: condition("PodScheduled")
-                .is_some_and(|status| status == "False"),
-            deletion: metadata["deletionTimestamp"]
-                .as_str()
-                .and_then(|text| text.parse().ok()),
-            created_at: metadata["creationTimestamp"]
-                .as_str()
-                .and_then(|text| text.parse().ok())
-                .unwrap_or_default(),
+                .is_some_and(|it| it["status"] == "False"),
+            deletion: time(&metadata["deletionTimestamp"]),
+            created_at: time(&metadata["creationTimestamp"]).unwrap_or_default(),
             uid,
             gated,
             host_network: spec["hostNetwork"] == true,
@@ -119,6 +114,10 @@ impl PodRecord {
     /// Counts towards its controller's replicas, and for rules about other pods.
     pub(crate) fn is_live(&self) -> bool {
         self.phase.is_active() && !self.is_deleting()
+    }
+
+    pub(crate) fn is_ready(&self) -> bool {
+        self.ready_since.is_some()
     }
 
     pub(crate) fn waits_for_scheduler(&self) -> bool {

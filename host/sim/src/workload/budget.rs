@@ -25,7 +25,11 @@ impl Cluster {
             .map(|(_, pod)| pod)
             .filter(|pod| pod.phase.is_active() && selects(selector.as_ref(), &pod.shape.labels))
             .collect();
-        let healthy = count(covered.iter().filter(|pod| pod.ready && !pod.is_deleting()));
+        let healthy = count(
+            covered
+                .iter()
+                .filter(|pod| pod.is_ready() && !pod.is_deleting()),
+        );
         let expected = self.expected(&covered, spec["minAvailable"].is_i64());
         let desired = match int_or_percent(&spec["maxUnavailable"], expected, true) {
             Some(unavailable) => (expected - unavailable).max(0),

@@ -68,10 +68,10 @@ impl Cluster {
     ) {
         let rolling = set["spec"]["updateStrategy"]["type"] != "OnDelete";
         let live = || by_node.values().flatten().filter(|pod| !pod.is_deleting());
-        let all_ready =
-            live().all(|pod| pod.ready) && by_node.values().flatten().count() == live().count();
+        let all_ready = live().all(|pod| pod.is_ready())
+            && by_node.values().flatten().count() == live().count();
         let outdated = live().find(|pod| pod.label(REVISION) != Some(revision));
-        if let Some(pod) = outdated.filter(|pod| rolling && (all_ready || !pod.ready)) {
+        if let Some(pod) = outdated.filter(|pod| rolling && (all_ready || !pod.is_ready())) {
             self.delete_pod(pod);
         }
         for (name, pods) in by_node {
@@ -93,7 +93,7 @@ impl Cluster {
     fn daemon_set_status(&self, key: &ObjectKey, set: &Value, shape: &PodShape, revision: &str) {
         let wanted = count(self.nodes.values().filter(|node| should_run(shape, node)));
         let pods = || self.pods_of(uid(set)).filter(|pod| pod.is_live());
-        let ready = count(pods().filter(|pod| pod.ready));
+        let ready = count(pods().filter(|pod| pod.is_ready()));
         let updated = count(pods().filter(|pod| pod.label(REVISION) == Some(revision)));
         let status = json!({
             "observedGeneration": set["metadata"]["generation"],

@@ -50,7 +50,7 @@ impl Cluster {
             let more = usize::try_from(more).unwrap_or_default().min(BURST_MAX);
             self.create_job_pods(&job, &pods, more);
         }
-        let ready = count(live.iter().filter(|pod| pod.ready));
+        let ready = count(live.iter().filter(|pod| pod.is_ready()));
         let counts = (if suspended { 0 } else { active }, ready, succeeded, failed);
         self.job_status(key, &job, counts, (done, gave_up));
     }

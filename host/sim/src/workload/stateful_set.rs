@@ -27,7 +27,7 @@ impl Cluster {
         }
         let live = by_ordinal.values().filter(|pod| pod.is_live());
         let updated = |pod: &&&PodRecord| pod.label(REVISION) == Some(revision.as_str());
-        let ready = count(live.clone().filter(|pod| pod.ready));
+        let ready = count(live.clone().filter(|pod| pod.is_ready()));
         let status = json!({
             "observedGeneration": set["metadata"]["generation"],
             "replicas": count(live.clone()), "readyReplicas": ready, "availableReplicas": ready,
@@ -58,7 +58,7 @@ impl Cluster {
                     }
                 }
                 Some(pod) if !pod.phase.is_active() && !pod.is_deleting() => self.delete_pod(pod),
-                Some(pod) if !parallel && (!pod.ready || pod.is_deleting()) => return,
+                Some(pod) if !parallel && (!pod.is_ready() || pod.is_deleting()) => return,
                 Some(_) => {}
             }
         }
@@ -99,7 +99,7 @@ impl Cluster {
                 }
                 return;
             }
-            if !pod.ready {
+            if !pod.is_ready() {
                 return;
             }
         }
