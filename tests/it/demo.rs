@@ -4,7 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use serde_json::Value;
-use tests::{Finished, foreign_manifests, run};
+use tests::{Finished, foreign_manifests, run, workspace_root};
 
 fn demo(arguments: &[&str]) -> Finished {
     run(
@@ -62,6 +62,34 @@ fn one_seed_gives_one_ledger_and_another_seed_another() {
     let first = hash("7");
     assert_eq!(first, hash("7"));
     assert_ne!(first, hash("8"));
+}
+
+#[test]
+fn a_scale_down_to_a_tenth_settles_soon_and_costs_what_the_rest_costs_afresh() {
+    let folder = workspace_root().join("tests/scale-down");
+    let file = |name: &str| folder.join(name).display().to_string();
+    let pool = file("nodes-of-16-cpu.yaml");
+    let scaled = |name: &str, from: &str, to: &str| {
+        let text = fs::read_to_string(folder.join("5000-pods.yaml")).unwrap();
+        let replicas = |n: &str| format!("replicas: {n}");
+        assert!(text.contains(&replicas(from)));
+        let path = manifest(name, &text.replace(&replicas(from), &replicas(to)));
+        path.display().to_string()
+    };
+    let (many, few) = (scaled("600", "5000", "600"), scaled("60", "5000", "60"));
+    let finished = demo(&["-f", &pool, "-f", &many, "--then", &few]);
+    let summary = finished.summary();
+    assert!(finished.is_success(), "{summary:#}");
+    let [_, after] = &summary["stages"].as_array().unwrap()[..] else {
+        panic!("two stages: {summary:#}");
+    };
+    assert_eq!(after["pods"]["running"], 60);
+    // Commands wait 15 seconds for their second look, pods end gracefully, and then EC2 takes half a minute.
+    let settled = after["settledSeconds"].as_f64().unwrap();
+    assert!(settled < 90.0, "{after:#}");
+    let afresh = demo(&["-f", &pool, "-f", &few]).summary();
+    let bill = |it: &Value| it["pricePerHour"].as_f64().unwrap();
+    assert!(bill(after) <= bill(&afresh) * 1.05, "{after:#} {afresh:#}");
 }
 
 #[test]
@@ -202,6 +230,11 @@ fn arguments_that_make_no_sense_name_the_way_out() {
             vec!["demo", "--listen", "127.0.0.1:0", "--speed", "max"],
             "--speed",
         ),
+        (
+            vec!["demo", "--then", "x.yaml", "--until", "5m"],
+            "leave --until away",
+        ),
+        (vec!["demo", "--then", "no-such.yaml"], "--then"),
         (vec!["crds", "nothing-like-it"], "mortise crds"),
     ] {
         let finished = run(&arguments);

@@ -101,6 +101,11 @@ pub(crate) struct DemoArguments {
     #[arg(long, value_name = "FILE")]
     pub(crate) policy_records: Option<PathBuf>,
 
+    /// Apply these manifests once the world has settled, and go on until it has again (repeatable): what a change
+    /// leads to, how long it takes and what it saves
+    #[arg(long, value_name = "FILE")]
+    pub(crate) then: Vec<PathBuf>,
+
     /// Apply these manifests one after the other, and again from the first, for as long as the demo
     /// runs (repeatable): a way to swap policies under load
     #[arg(long, value_name = "FILE")]

@@ -9,10 +9,12 @@ mod live_view;
 mod problems;
 mod progress;
 mod rotation;
+mod stages;
 mod summary;
 
 use std::io::{IsTerminal as _, Write as _};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -27,8 +29,9 @@ use crate::manifests::{Manifests, variables};
 use crate::stack::{Stack, StackConfig};
 
 pub(crate) use progress::peak_rss_bytes;
-use progress::{Ended, Watcher};
+use progress::{Ended, View, Watcher};
 use rotation::Rotation;
+use stages::{Run, Stages};
 use summary::Summary;
 
 pub(crate) use summary::{PolicyLine, SwapLine};
@@ -94,6 +97,7 @@ impl Plan {
 
 async fn demonstrate(arguments: &DemoArguments, plan: &Plan) -> anyhow::Result<ExitCode> {
     let started = Instant::now();
+    let (rotation, stages) = (Rotation::of(arguments)?, Stages::of(arguments)?);
     let world = World::new(WorldConfig {
         seed: arguments.seed,
         time: match plan.speed {
@@ -112,8 +116,8 @@ async fn demonstrate(arguments: &DemoArguments, plan: &Plan) -> anyhow::Result<E
     let served = serve(arguments, plan, &world).await?;
     let client = kube::Client::new(world.api().clone(), "default");
     let mut problems = prepare(arguments, &client).await?;
-    let rotating =
-        Rotation::of(arguments)?.map(|rotation| tokio::spawn(rotation.run(client.clone())));
+    let rotating = rotation.map(|rotation| tokio::spawn(rotation.run(client.clone())));
+    let changing = client.clone();
 
     let stack = if arguments.no_controller {
         None
@@ -125,8 +129,15 @@ async fn demonstrate(arguments: &DemoArguments, plan: &Plan) -> anyhow::Result<E
         _ => None,
     };
     let watcher = Watcher::new(Arc::clone(&world), stack.as_ref());
-    let ended = Box::pin(watcher.watch(arguments.until, plan)).await?;
-
+    let mut view = View::open(plan)?;
+    let run = stages.run(&changing, &watcher, &mut view).await;
+    drop(view);
+    let Run {
+        ended,
+        stages,
+        faults,
+    } = run?;
+    problems.extend(faults);
     problems.extend(watcher.problems());
     if ended == Ended::NeverSettled {
         problems.push(format!(
@@ -134,7 +145,7 @@ async fn demonstrate(arguments: &DemoArguments, plan: &Plan) -> anyhow::Result<E
             watcher.what_is_busy()
         ));
     }
-    let summary = watcher.summary(ended, started.elapsed(), problems);
+    let summary = watcher.summary(ended, started.elapsed(), stages, problems);
     drop((served, ledger, running_world, rotating));
     print(arguments.output, &summary)?;
     Ok(if summary.problems.is_empty() {
@@ -142,6 +153,15 @@ async fn demonstrate(arguments: &DemoArguments, plan: &Plan) -> anyhow::Result<E
     } else {
         ExitCode::FAILURE
     })
+}
+
+/// Manifests of an option; anything wrong with them is told before the world begins.
+fn read(option: &str, file: &PathBuf) -> anyhow::Result<Manifests> {
+    let manifests = Manifests::read(std::slice::from_ref(file), &variables(CLUSTER_NAME));
+    match manifests.faults.first() {
+        Some(fault) => bail!("{option}: {fault}"),
+        None => Ok(manifests),
+    }
 }
 
 /// Serves the ledger on a free loopback port, for `mortise why`.

@@ -14,7 +14,7 @@ use sim::statistics::Pulse;
 use super::frame::{Frame, NodeLine, NodeStatus, round};
 use super::live_view::Screen;
 use super::problems;
-use super::summary::{PodCounts, PolicyLine, Summary, SwapLine};
+use super::summary::{PodCounts, PolicyLine, StageLine, Summary, SwapLine};
 use super::{LOOK_EVERY, Plan};
 use crate::cli::{Output, Until};
 use crate::stack::Stack;
@@ -38,6 +38,14 @@ pub(crate) enum Ended {
     NeverSettled,
 }
 
+/// How a stage of a run went.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Watched {
+    pub(crate) ended: Ended,
+    /// From its beginning to the last change of the world or end of a disruption command, in the world's time.
+    pub(crate) changed_for: Duration,
+}
+
 /// Looks at the world and the controllers; changes neither.
 pub(crate) struct Watcher<'a> {
     world: Arc<World>,
@@ -49,28 +57,35 @@ impl<'a> Watcher<'a> {
         Self { world, stack }
     }
 
-    /// Returns when the run is over, and meanwhile shows it.
-    pub(crate) async fn watch(&self, until: Until, plan: &Plan) -> anyhow::Result<Ended> {
-        let mut view = View::open(plan)?;
-        let mut quiet = Quiet::default();
+    /// Returns when the run, or this stage of it, is over, and meanwhile shows it.
+    pub(crate) async fn watch(&self, until: Until, view: &mut View) -> anyhow::Result<Watched> {
+        let began = self.world.clock().elapsed();
+        let (mut quiet, mut changed) = (Quiet::default(), began);
         let interrupted = tokio::signal::ctrl_c();
         tokio::pin!(interrupted);
-        loop {
+        let ended = loop {
             tokio::select! {
                 biased;
-                _ = &mut interrupted => return Ok(Ended::Interrupted),
+                _ = &mut interrupted => break Ended::Interrupted,
                 () = tokio::time::sleep(LOOK_EVERY) => {}
             }
             let elapsed = self.world.clock().elapsed();
             view.show(self, elapsed)?;
+            if self.is_changing() || quiet.last != Some(self.world.pulse()) {
+                changed = elapsed;
+            }
             let is_quiet = quiet.observe(elapsed, self.is_busy(), self.world.pulse());
             match until {
-                Until::Settled if is_quiet => return Ok(Ended::Settled),
-                Until::Settled if elapsed > PATIENCE => return Ok(Ended::NeverSettled),
-                Until::After(span) if elapsed >= span => return Ok(Ended::TimeUp),
+                Until::Settled if is_quiet => break Ended::Settled,
+                Until::Settled if elapsed - began > PATIENCE => break Ended::NeverSettled,
+                Until::After(span) if elapsed >= span => break Ended::TimeUp,
                 Until::Settled | Until::After(_) | Until::Forever => {}
             }
-        }
+        };
+        Ok(Watched {
+            ended,
+            changed_for: changed - began,
+        })
     }
 
     /// What the world looks like now.
@@ -113,11 +128,24 @@ impl<'a> Watcher<'a> {
         problems::of(self.world.api(), &reasons)
     }
 
+    /// What a stage of a run came to.
+    pub(crate) fn stage(&self, begun_by: String, changed_for: Duration) -> StageLine {
+        let frame = self.frame();
+        StageLine {
+            begun_by,
+            settled_seconds: round(changed_for.as_secs_f64(), 3),
+            pods: PodCounts::of(&frame),
+            nodes: frame.nodes.len(),
+            price_per_hour: frame.price_per_hour(),
+        }
+    }
+
     /// The end of a run.
     pub(crate) fn summary(
         &self,
         ended: Ended,
         wall: Duration,
+        stages: Vec<StageLine>,
         mut problems: Vec<String>,
     ) -> Summary {
         let frame = self.frame();
@@ -136,6 +164,7 @@ impl<'a> Watcher<'a> {
             launches: frame.launches,
             terminations: frame.terminations,
             leaked_instances: statistics.leaked_instances.len(),
+            stages,
             nodes: frame.nodes,
             policies: self.stack.map(Stack::policy_lines).unwrap_or_default(),
             swaps: self.stack.map(Stack::policy_swaps).unwrap_or_default(),
@@ -178,6 +207,10 @@ impl<'a> Watcher<'a> {
             busy.push("pods, launches or terminations changed within the last minute".to_owned());
         }
         busy.join(", ")
+    }
+
+    fn is_changing(&self) -> bool {
+        self.activity().commands > 0 || !self.world.is_settled()
     }
 
     fn is_busy(&self) -> bool {
@@ -247,7 +280,7 @@ impl Quiet {
 }
 
 /// Where what happens is shown: a screen, lines, or nowhere.
-struct View {
+pub(crate) struct View {
     screen: Option<Screen>,
     prints_lines: bool,
     drawn: Option<Instant>,
@@ -256,7 +289,7 @@ struct View {
 }
 
 impl View {
-    fn open(plan: &Plan) -> anyhow::Result<Self> {
+    pub(crate) fn open(plan: &Plan) -> anyhow::Result<Self> {
         let screen = if plan.is_terminal {
             Some(Screen::open()?)
         } else {

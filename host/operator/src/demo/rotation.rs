@@ -1,14 +1,10 @@
 //! Manifests applied in turn while the demo runs, such as policies that are swapped under load.
 
-use std::path::PathBuf;
 use std::time::Duration;
 
-use anyhow::bail;
-
-use super::apply;
-use super::{CLUSTER_NAME, SYSTEM_NAMESPACE};
+use super::{SYSTEM_NAMESPACE, apply, read};
 use crate::cli::DemoArguments;
-use crate::manifests::{Manifests, variables};
+use crate::manifests::Manifests;
 
 /// What is applied in turn, and how long each lasts.
 pub(super) struct Rotation {
@@ -24,7 +20,8 @@ impl Rotation {
             rotate_every,
             ..
         } = arguments;
-        let read: anyhow::Result<Vec<Manifests>> = rotate.iter().map(read).collect();
+        let read: anyhow::Result<Vec<Manifests>> =
+            rotate.iter().map(|it| read("--rotate", it)).collect();
         let manifests = read?;
         Ok((!manifests.is_empty()).then_some(Self {
             manifests,
@@ -43,13 +40,5 @@ impl Rotation {
             }
             tokio::time::sleep(self.every).await;
         }
-    }
-}
-
-fn read(file: &PathBuf) -> anyhow::Result<Manifests> {
-    let manifests = Manifests::read(std::slice::from_ref(file), &variables(CLUSTER_NAME));
-    match manifests.faults.first() {
-        Some(fault) => bail!("--rotate: {fault}"),
-        None => Ok(manifests),
     }
 }

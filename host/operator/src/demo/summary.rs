@@ -19,6 +19,9 @@ pub(crate) struct Summary {
     pub(crate) launches: u64,
     pub(crate) terminations: u64,
     pub(crate) leaked_instances: usize,
+    /// Of `--then`: how each stage settled.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) stages: Vec<StageLine>,
     pub(crate) policies: Vec<PolicyLine>,
     pub(crate) swaps: SwapLine,
     pub(crate) ledger_hash: String,
@@ -31,6 +34,19 @@ pub(crate) struct Summary {
 pub(crate) struct PodCounts {
     pub(crate) running: usize,
     pub(crate) pending: usize,
+}
+
+/// How the world settled after something was applied.
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct StageLine {
+    /// The manifests that were applied.
+    pub(crate) begun_by: String,
+    /// From then on to the last change, in simulated time.
+    pub(crate) settled_seconds: f64,
+    pub(crate) pods: PodCounts,
+    pub(crate) nodes: usize,
+    pub(crate) price_per_hour: f64,
 }
 
 /// A policy that decided something.
@@ -59,6 +75,13 @@ impl Summary {
     /// The summary for people: totals, then the nodes grouped by what they are.
     pub(crate) fn text(&self) -> String {
         let mut text = String::new();
+        for it in &self.stages {
+            let _ = writeln!(
+                text,
+                "{}: settled after {:.1} s with {} pods on {} nodes for {:.4} USD/h",
+                it.begun_by, it.settled_seconds, it.pods.running, it.nodes, it.price_per_hour
+            );
+        }
         let _ = writeln!(
             text,
             "{} pods run on {} nodes for {:.4} USD/h; {} pending",

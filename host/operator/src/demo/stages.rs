@@ -1,0 +1,71 @@
+//! A run in stages: the manifests of `--then` are applied once the world has settled, one file after the other.
+
+use anyhow::bail;
+
+use super::progress::{Ended, View, Watcher};
+use super::summary::StageLine;
+use super::{SYSTEM_NAMESPACE, apply, read};
+use crate::cli::{DemoArguments, Until};
+use crate::manifests::Manifests;
+
+/// What follows the beginning.
+pub(super) struct Stages {
+    until: Until,
+    then: Vec<(String, Manifests)>,
+}
+
+/// How the whole run went.
+pub(super) struct Run {
+    pub(super) ended: Ended,
+    /// None where there was but one stage.
+    pub(super) stages: Vec<StageLine>,
+    /// What could not be applied.
+    pub(super) faults: Vec<String>,
+}
+
+impl Stages {
+    pub(super) fn of(arguments: &DemoArguments) -> anyhow::Result<Self> {
+        let DemoArguments { until, then, .. } = arguments;
+        if !then.is_empty() && *until != Until::Settled {
+            bail!("--then waits for the world to settle: leave --until away");
+        }
+        let then = then.iter();
+        let then = then.map(|it| Ok((it.display().to_string(), read("--then", it)?)));
+        Ok(Self {
+            until: *until,
+            then: then.collect::<anyhow::Result<_>>()?,
+        })
+    }
+
+    pub(super) async fn run(
+        self,
+        client: &kube::Client,
+        watcher: &Watcher<'_>,
+        view: &mut View,
+    ) -> anyhow::Result<Run> {
+        let mut watched = Box::pin(watcher.watch(self.until, view)).await?;
+        let (mut stages, mut faults) = (Vec::new(), Vec::new());
+        let is_staged = !self.then.is_empty();
+        let mut begun_by = "the beginning".to_owned();
+        for (file, manifests) in self.then {
+            if watched.ended != Ended::Settled {
+                break;
+            }
+            stages.push(watcher.stage(begun_by, watched.changed_for));
+            begun_by = file;
+            let documents = manifests.documents;
+            let unknown = apply::Unknown::Refuse;
+            let applied = apply::apply(client, documents, SYSTEM_NAMESPACE, unknown).await?;
+            faults.extend(applied.faults);
+            watched = Box::pin(watcher.watch(self.until, view)).await?;
+        }
+        if is_staged {
+            stages.push(watcher.stage(begun_by, watched.changed_for));
+        }
+        Ok(Run {
+            ended: watched.ended,
+            stages,
+            faults,
+        })
+    }
+}
