@@ -48,7 +48,7 @@ use aws_sdk_ec2::types::{
     FleetLaunchTemplateOverrides, FleetLaunchTemplateOverridesRequest, GroupIdentifier, Image,
     Instance, InstanceState, InstanceStateChange, InstanceStateName, InstanceTypeInfo,
     InstanceTypeOffering, LaunchTemplate, LaunchTemplateAndOverridesResponse, Placement,
-    RequestLaunchTemplateData, Reservation, SecurityGroup, Subnet, Tag,
+    PlacementGroup, RequestLaunchTemplateData, Reservation, SecurityGroup, Subnet, Tag,
 };
 use aws_sdk_iam::operation::add_role_to_instance_profile::{
     AddRoleToInstanceProfileInput, AddRoleToInstanceProfileOutput,
@@ -86,6 +86,7 @@ pub(crate) struct State {
     pub(crate) subnets: Vec<Subnet>,
     pub(crate) security_groups: Vec<SecurityGroup>,
     pub(crate) images: Vec<Image>,
+    pub(crate) placement_groups: Vec<PlacementGroup>,
     pub(crate) parameters: BTreeMap<String, String>,
     pub(crate) templates: BTreeMap<String, RequestLaunchTemplateData>,
     pub(crate) instances: BTreeMap<String, Instance>,
@@ -533,7 +534,12 @@ impl Ec2Api for FakeAws {
         &self,
         _: DescribePlacementGroupsInput,
     ) -> ApiResult<DescribePlacementGroupsOutput> {
-        Ok(DescribePlacementGroupsOutput::builder().build())
+        self.count("DescribePlacementGroups", |state| {
+            let groups = Some(state.placement_groups.clone());
+            Ok(DescribePlacementGroupsOutput::builder()
+                .set_placement_groups(groups)
+                .build())
+        })
     }
 }
 

@@ -63,6 +63,8 @@ pub struct Instance {
     pub security_group_ids: Vec<String>,
     /// Placement group.
     pub placement_group_id: Option<String>,
+    /// Partition of it, once EC2 has chosen.
+    pub partition: Option<i32>,
     /// Its tags.
     pub tags: Tags,
 }
@@ -98,6 +100,7 @@ impl Instance {
             subnet_id: instance.subnet_id().map(str::to_owned),
             security_group_ids: groups.map(str::to_owned).collect(),
             placement_group_id: placement?.group_id().map(str::to_owned),
+            partition: placement?.partition_number(),
             tags: tags
                 .iter()
                 .filter_map(|tag| {

@@ -4,9 +4,11 @@
 
 use std::sync::Arc;
 
-use apis::Ec2NodeClass;
+use apis::{Ec2NodeClass, NodeClaim, labels};
 use aws_sdk_ec2::operation::describe_placement_groups::DescribePlacementGroupsInput;
+use aws_sdk_ec2::types::PlacementStrategy;
 use jiff::Timestamp;
+use scheduling::requirements::Requirements;
 
 use crate::cache::{DEFAULT_TTL, TtlCache};
 use crate::node_class::revision_key;
@@ -20,6 +22,28 @@ pub struct PlacementGroup {
     pub id: String,
     /// `cluster`, `partition` or `spread`.
     pub strategy: String,
+    /// Partitions of a partition group; 0 of the others.
+    pub partitions: u32,
+}
+
+impl PlacementGroup {
+    /// The values of the partition label: numbers from 1.
+    pub fn partition_names(&self) -> impl Iterator<Item = String> {
+        (1..=self.partitions).map(|it| it.to_string())
+    }
+
+    /// The partition that a launch for the claim is pinned to: EC2 takes one, so of several the first by string
+    /// order, as in Karpenter. `None`, where every one will do, leaves the choice to EC2, which fills them evenly.
+    pub(crate) fn partition_for(&self, node_claim: &NodeClaim) -> Option<i32> {
+        let wanted = Requirements::from_node_selector_requirements(&node_claim.spec.requirements);
+        let wanted = wanted.find(labels::PLACEMENT_GROUP_PARTITION)?;
+        let (allowed, others): (Vec<String>, Vec<String>) =
+            self.partition_names().partition(|it| wanted.has(it));
+        if others.is_empty() {
+            return None;
+        }
+        allowed.into_iter().min()?.parse().ok()
+    }
 }
 
 /// Finds placement groups.
@@ -61,6 +85,12 @@ impl PlacementGroupProvider {
             Some(PlacementGroup {
                 id: group.group_id()?.to_owned(),
                 strategy: group.strategy()?.as_str().to_owned(),
+                partitions: match group.strategy()? {
+                    PlacementStrategy::Partition => {
+                        u32::try_from(group.partition_count().unwrap_or_default()).ok()?
+                    }
+                    _ => 0,
+                },
             })
         });
         self.cache.insert(key, group.clone(), now);

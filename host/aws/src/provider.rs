@@ -11,7 +11,7 @@ use apis::{Ec2NodeClass, NodeClaim, NodePool, labels};
 use async_trait::async_trait;
 use cloudprovider::{
     Clock, CloudProvider, CloudProviderError, Impairment, LaunchRequest, Launched, NodeClassStatus,
-    RebootError, RepairAction, RepairPolicy,
+    RebootError, Registrable, RepairAction, RepairPolicy,
 };
 use jiff::Timestamp;
 use scheduling::instance_type::InstanceType;
@@ -34,6 +34,9 @@ use crate::seam::{Ec2Api, IamApi, PricingApi, SsmApi};
 use crate::security_group::SecurityGroupProvider;
 use crate::subnet::SubnetProvider;
 use crate::unavailable_offerings::{Offered, UnavailableOfferings};
+
+/// The hook of Karpenter's that waits for the partition of an instance, as its conditions name it.
+const PLACEMENT_GROUP_HOOK: &str = "PlacementGroupRegistrationHook";
 
 /// The services behind the seam.
 #[derive(Clone)]
@@ -279,6 +282,27 @@ impl CloudProvider for AwsProvider {
         node_class: &Ec2NodeClass,
     ) -> Result<Arc<[Arc<InstanceType>]>, CloudProviderError> {
         self.types_of(node_class).await
+    }
+
+    async fn registrable(&self, node_claim: &NodeClaim) -> Result<Registrable, CloudProviderError> {
+        let node_labels = node_claim.metadata.labels.as_ref();
+        let label = |key: &str| node_labels.and_then(|it| it.get(key)).map(String::as_str);
+        let is_open = label(labels::PLACEMENT_GROUP_ID).is_some()
+            && label(labels::PLACEMENT_GROUP_PARTITION) == Some("");
+        if !is_open {
+            return Ok(Registrable::Ready(BTreeMap::new()));
+        }
+        let status = node_claim.status.as_ref();
+        let provider_id = status.and_then(|it| it.provider_id.as_deref());
+        let id = parse_provider_id(provider_id.unwrap_or_default())?;
+        let Some(partition) = self.instances.get(id).await?.partition else {
+            return Ok(Registrable::Pending(PLACEMENT_GROUP_HOOK));
+        };
+        let key = labels::PLACEMENT_GROUP_PARTITION.to_owned();
+        Ok(Registrable::Ready(BTreeMap::from([(
+            key,
+            partition.to_string(),
+        )])))
     }
 
     async fn is_drifted(

@@ -3,6 +3,7 @@
 mod catalogue;
 mod launch;
 mod node_class;
+mod placement_groups;
 
 use std::sync::{Arc, Mutex};
 

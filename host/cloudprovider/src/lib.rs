@@ -12,5 +12,6 @@ pub use clock::Clock;
 pub use error::{CloudProviderError, RebootError};
 pub use interruption::{Impairment, Interruption, InterruptionKind, InterruptionQueue};
 pub use provider::{
-    CloudProvider, LaunchRequest, Launched, NodeClassStatus, RepairAction, RepairPolicy,
+    CloudProvider, LaunchRequest, Launched, NodeClassStatus, Registrable, RepairAction,
+    RepairPolicy,
 };

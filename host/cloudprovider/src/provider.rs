@@ -91,6 +91,15 @@ pub enum RepairAction {
     Reboot,
 }
 
+/// What the provider says of a node that is about to register.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Registrable {
+    /// It may; with labels that could not be known before.
+    Ready(BTreeMap<String, String>),
+    /// Not before this is done.
+    Pending(&'static str),
+}
+
 /// A cloud, as the controllers see it. Every method may be called again after any failure.
 #[async_trait::async_trait]
 pub trait CloudProvider: Send + Sync {
@@ -129,6 +138,15 @@ pub trait CloudProvider: Send + Sync {
     /// Releases what the provider made for a class (launch templates, profiles) before its finalizer goes.
     async fn release_node_class(&self, node_class: &Ec2NodeClass)
     -> Result<(), CloudProviderError>;
+
+    /// Whether a node whose Node object is there may register; pods stay away from it until it may. Answers to
+    /// Karpenter's `NodeLifecycleHook.Registered`.
+    async fn registrable(
+        &self,
+        _node_claim: &NodeClaim,
+    ) -> Result<Registrable, CloudProviderError> {
+        Ok(Registrable::Ready(BTreeMap::new()))
+    }
 
     /// Marks an instance with its claim and node names, where the cloud has tags.
     async fn tag(&self, node_claim: &NodeClaim) -> Result<(), CloudProviderError>;

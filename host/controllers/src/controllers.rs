@@ -331,7 +331,8 @@ impl Parts {
         let (shell, queues) = (|| Arc::clone(&self.shell), &self.queues);
         let lifecycle = self.measured("nodeclaim.lifecycle");
         let launcher = Launcher::new(shell(), Arc::clone(&lifecycle));
-        let lifecycle = Lifecycle::new(shell(), launcher, Finalizer::new(shell(), lifecycle));
+        let finalizer = Finalizer::new(shell(), Arc::clone(&lifecycle));
+        let lifecycle = Lifecycle::new(shell(), lifecycle, launcher, finalizer);
         let termination = Termination::new(
             shell(),
             self.measured("node.termination"),

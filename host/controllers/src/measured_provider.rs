@@ -7,7 +7,7 @@ use std::sync::Arc;
 use apis::{Ec2NodeClass, NodeClaim, NodePool};
 use cloudprovider::{
     CloudProvider, CloudProviderError, Impairment, LaunchRequest, Launched, NodeClassStatus,
-    RebootError, RepairPolicy,
+    RebootError, Registrable, RepairPolicy,
 };
 use scheduling::instance_type::InstanceType;
 use tokio::time::Instant;
@@ -121,6 +121,10 @@ impl CloudProvider for MeasuredProvider {
         node_class: &Ec2NodeClass,
     ) -> Result<(), CloudProviderError> {
         self.inner.release_node_class(node_class).await
+    }
+
+    async fn registrable(&self, node_claim: &NodeClaim) -> Result<Registrable, CloudProviderError> {
+        self.inner.registrable(node_claim).await
     }
 
     async fn tag(&self, node_claim: &NodeClaim) -> Result<(), CloudProviderError> {

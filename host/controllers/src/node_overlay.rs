@@ -12,7 +12,7 @@ use apis::conditions::{self, Conditioned, reason};
 use apis::{Ec2NodeClass, NodeClaim, NodeOverlay, NodePool};
 use cloudprovider::{
     CloudProvider, CloudProviderError, Impairment, LaunchRequest, Launched, NodeClassStatus,
-    RebootError, RepairPolicy,
+    RebootError, Registrable, RepairPolicy,
 };
 use jiff::Timestamp;
 use kube::ResourceExt;
@@ -226,6 +226,10 @@ impl CloudProvider for OverlaidProvider {
         node_class: &Ec2NodeClass,
     ) -> Result<(), CloudProviderError> {
         self.inner.release_node_class(node_class).await
+    }
+
+    async fn registrable(&self, node_claim: &NodeClaim) -> Result<Registrable, CloudProviderError> {
+        self.inner.registrable(node_claim).await
     }
 
     async fn tag(&self, node_claim: &NodeClaim) -> Result<(), CloudProviderError> {

@@ -12,14 +12,16 @@ use aws_sdk_ec2::operation::describe_instance_status::DescribeInstanceStatusInpu
 use aws_sdk_ec2::operation::describe_instance_type_offerings::DescribeInstanceTypeOfferingsInput;
 use aws_sdk_ec2::operation::describe_instance_types::DescribeInstanceTypesInput;
 use aws_sdk_ec2::operation::describe_instances::DescribeInstancesInput;
+use aws_sdk_ec2::operation::describe_placement_groups::DescribePlacementGroupsInput;
 use aws_sdk_ec2::operation::describe_spot_price_history::DescribeSpotPriceHistoryInput;
 use aws_sdk_ec2::operation::describe_subnets::DescribeSubnetsInput;
 use aws_sdk_ec2::operation::terminate_instances::TerminateInstancesInput;
 use aws_sdk_ec2::types::{
     DefaultTargetCapacityType, Filter, FleetLaunchTemplateConfigRequest,
     FleetLaunchTemplateOverridesRequest, FleetLaunchTemplateSpecificationRequest, FleetType,
-    InstanceType, LocationType, RequestLaunchTemplateData, ResourceType, SpotAllocationStrategy,
-    SpotOptionsRequest, Tag, TagSpecification, TargetCapacitySpecificationRequest,
+    Instance, InstanceType, LaunchTemplatePlacementRequest, LocationType,
+    RequestLaunchTemplateData, ResourceType, SpotAllocationStrategy, SpotOptionsRequest, Tag,
+    TagSpecification, TargetCapacitySpecificationRequest,
 };
 use aws_sdk_iam::operation::add_role_to_instance_profile::AddRoleToInstanceProfileInput;
 use aws_sdk_iam::operation::create_instance_profile::CreateInstanceProfileInput;
@@ -28,7 +30,10 @@ use aws_sdk_pricing::operation::get_products::GetProductsInput;
 use aws_sdk_pricing::types::{Filter as PriceFilter, FilterType};
 use aws_sdk_ssm::operation::get_parameter::GetParameterInput;
 use sim::SimulatedClock;
-use sim::ec2::{CapacityType, Ec2Config, Ec2Faults, InstanceState, SimulatedEc2, StatusCheck};
+use sim::ec2::{
+    CapacityType, Ec2Config, Ec2Faults, InstanceState, PlacementGroupSpec, SimulatedEc2,
+    StatusCheck,
+};
 use tokio::time::{Duration, sleep};
 
 fn calm() -> Ec2Config {
@@ -62,8 +67,13 @@ const X86: &str =
     "/aws/service/eks/optimized-ami/1.33/amazon-linux-2023/x86_64/standard/recommended/image_id";
 
 async fn template(ec2: &SimulatedEc2) {
+    template_in(ec2, None).await;
+}
+
+async fn template_in(ec2: &SimulatedEc2, placement: Option<LaunchTemplatePlacementRequest>) {
     let data = RequestLaunchTemplateData::builder()
         .image_id(image(ec2, X86).await.unwrap())
+        .set_placement(placement)
         .build();
     let input = CreateLaunchTemplateInput::builder()
         .launch_template_name("lt")
@@ -147,18 +157,18 @@ fn codes(answer: &CreateFleetOutput) -> Vec<&str> {
         .collect()
 }
 
-async fn describe(ec2: &SimulatedEc2, id: &str) -> Result<String, ApiError> {
+async fn instance(ec2: &SimulatedEc2, id: &str) -> Result<Instance, ApiError> {
     let input = DescribeInstancesInput::builder()
         .instance_ids(id)
         .build()
         .unwrap();
     let answer = ec2.describe_instances(input).await?;
-    let state = answer.reservations()[0].instances()[0]
-        .state()
-        .unwrap()
-        .name()
-        .unwrap()
-        .clone();
+    Ok(answer.reservations()[0].instances()[0].clone())
+}
+
+async fn describe(ec2: &SimulatedEc2, id: &str) -> Result<String, ApiError> {
+    let instance = instance(ec2, id).await?;
+    let state = instance.state().unwrap().name().unwrap();
     Ok(state.as_str().to_owned())
 }
 
@@ -306,6 +316,43 @@ async fn an_instance_boots_is_seen_late_and_takes_its_time_to_end() {
         describe(&ec2, &id).await.unwrap_err().code,
         "InvalidInstanceID.NotFound"
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn partitions_fill_evenly_and_are_told_once_the_machine_runs() {
+    let group = PlacementGroupSpec {
+        name: "racks".to_owned(),
+        strategy: "partition".to_owned(),
+        partitions: Some(3),
+    };
+    let ec2 = account(Ec2Config {
+        placement_groups: vec![group],
+        ..calm()
+    });
+    let input = DescribePlacementGroupsInput::builder().build().unwrap();
+    let groups = ec2.describe_placement_groups(input).await.unwrap();
+    let id = groups.placement_groups()[0].group_id().unwrap();
+    let placement = LaunchTemplatePlacementRequest::builder().group_id(id);
+    template_in(&ec2, Some(placement.build())).await;
+    let mut ids = Vec::new();
+    for _ in 0..4 {
+        let overrides = [("m5.large", "us-east-1a")];
+        let answer = fleet(&ec2, CapacityType::OnDemand, &overrides, None).await;
+        ids.push(launched(&answer.unwrap()).0);
+    }
+    sleep(Duration::from_secs(2)).await;
+    let partition = async |id: &str| {
+        let placement = instance(&ec2, id).await.unwrap().placement.unwrap();
+        assert!(placement.group_id().is_some());
+        placement.partition_number()
+    };
+    assert_eq!(partition(&ids[0]).await, None, "not yet");
+    sleep(Duration::from_secs(60)).await;
+    let mut chosen = Vec::new();
+    for id in &ids {
+        chosen.extend(partition(id).await);
+    }
+    assert_eq!(chosen, [1, 2, 3, 1]);
 }
 
 #[tokio::test(start_paused = true)]

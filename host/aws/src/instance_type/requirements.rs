@@ -106,13 +106,22 @@ pub(super) fn requirements(
     machine_labels(&mut labels, name, info);
     accelerator_labels(&mut labels, info);
     reservation_labels(&mut labels, name, shape);
-    let placement_group = shape
-        .placement_group
-        .as_ref()
-        .map(|group| group.id.as_str());
-    labels.maybe(labels::PLACEMENT_GROUP_ID, placement_group);
-    labels.maybe(labels::PLACEMENT_GROUP_PARTITION, None::<&str>);
+    placement_labels(&mut labels, shape);
     labels.0.into_iter().collect()
+}
+
+/// Where the partition is left open, EC2 chooses; a pod that asks for one, or that spreads over them, pins it.
+fn placement_labels(labels: &mut Labels, shape: &ClassShape) {
+    let group = shape.placement_group.as_ref();
+    labels.maybe(labels::PLACEMENT_GROUP_ID, group.map(|it| it.id.as_str()));
+    let partitions = group.into_iter().flat_map(|it| it.partition_names());
+    let partitions: Vec<String> = partitions.collect();
+    if partitions.is_empty() {
+        labels.maybe(labels::PLACEMENT_GROUP_PARTITION, None::<&str>);
+    } else {
+        let partitions = partitions.iter().map(String::as_str);
+        labels.many(labels::PLACEMENT_GROUP_PARTITION, partitions);
+    }
 }
 
 fn name_labels(labels: &mut Labels, name: &str) {

@@ -330,7 +330,7 @@ impl Plan {
             image_id: image_id.unwrap_or_default(),
             node_claim_name: claim.metadata.name.clone(),
             node_pool_name: Some(node_pool(claim).to_owned()),
-            labels: self.labels(instance_type, zone),
+            labels: self.labels(instance_type, zone, context),
             annotations,
             capacity: advertised(&instance_type.capacity),
             allocatable: advertised(&instance_type.allocatable()),
@@ -339,8 +339,23 @@ impl Plan {
         })
     }
 
-    fn labels(&self, instance_type: &InstanceType, zone: &str) -> BTreeMap<String, String> {
+    fn labels(
+        &self,
+        instance_type: &InstanceType,
+        zone: &str,
+        context: &LaunchContext<'_>,
+    ) -> BTreeMap<String, String> {
         let mut labels = single_labels(instance_type);
+        if let Some(group) = context
+            .placement_group
+            .as_ref()
+            .filter(|it| it.partitions > 0)
+        {
+            // Empty until EC2 tells which it chose: the registration hook waits for that.
+            let partition = group.partition_for(&context.request.node_claim);
+            let partition = partition.map(|it| it.to_string()).unwrap_or_default();
+            labels.insert(labels::PLACEMENT_GROUP_PARTITION.to_owned(), partition);
+        }
         labels.insert(labels::TOPOLOGY_ZONE.to_owned(), zone.to_owned());
         labels.insert(
             labels::CAPACITY_TYPE.to_owned(),

@@ -47,6 +47,8 @@ pub(crate) struct TemplateParameters {
     pub(crate) has_enclave: bool,
     pub(crate) tenancy: String,
     pub(crate) placement_group_id: Option<String>,
+    /// Partition of the placement group; EC2 chooses one where none is named.
+    pub(crate) partition: Option<i32>,
     pub(crate) reservation: ReservationPlan,
     pub(crate) is_spot: bool,
     pub(crate) is_ipv6: bool,
@@ -96,6 +98,7 @@ pub(super) fn template_data(parameters: &TemplateParameters) -> RequestLaunchTem
     let placement = LaunchTemplatePlacementRequest::builder()
         .tenancy(Tenancy::from(parameters.tenancy.as_str()))
         .set_group_id(parameters.placement_group_id.clone())
+        .set_partition_number(parameters.partition)
         .build();
     let monitoring = LaunchTemplatesMonitoringRequest::builder()
         .enabled(parameters.detailed_monitoring)

@@ -3,11 +3,13 @@
 //! One step a reconcile; each is decided from the objects alone, so a restart in the middle changes nothing.
 //! Answers to `pkg/controllers/nodeclaim/lifecycle/controller.go` and `liveness.go`.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use apis::conditions::{self, Conditioned, Status};
 use apis::{NodeClaim, labels};
+use cloudprovider::{CloudProvider, Registrable};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Node;
 use kube::ResourceExt;
@@ -28,9 +30,13 @@ pub(crate) const LAUNCH_TIMEOUT: Duration = Duration::from_mins(5);
 /// A claim whose node did not register within this time is deleted.
 pub(crate) const REGISTRATION_TIMEOUT: Duration = Duration::from_mins(15);
 
+/// How soon the provider is asked again whether a node may register.
+const HOOK_POLL: Duration = Duration::from_secs(1);
+
 /// The controller.
 pub(crate) struct Lifecycle {
     shell: Arc<Shell>,
+    provider: Arc<dyn CloudProvider>,
     launcher: Launcher,
     finalizer: Finalizer,
 }
@@ -76,9 +82,15 @@ enum GaveUp {
 }
 
 impl Lifecycle {
-    pub(crate) fn new(shell: Arc<Shell>, launcher: Launcher, finalizer: Finalizer) -> Self {
+    pub(crate) fn new(
+        shell: Arc<Shell>,
+        provider: Arc<dyn CloudProvider>,
+        launcher: Launcher,
+        finalizer: Finalizer,
+    ) -> Self {
         Self {
             shell,
+            provider,
             launcher,
             finalizer,
         }
@@ -159,6 +171,14 @@ impl Lifecycle {
                 .events
                 .publish(events::unregistered_taint_missing(claim));
         }
+        let claim = &match self.provider.registrable(claim).await {
+            Ok(Registrable::Ready(labels)) => self.label(claim, labels).await?,
+            Ok(Registrable::Pending(hook)) => return self.await_hook(claim, node, hook).await,
+            Err(error) => {
+                self.await_hook(claim, node, &error.to_string()).await?;
+                return Err(error.into());
+            }
+        };
         let registered = registration::registered_node(claim, node);
         self.shell.write_node(node, &registered).await?;
         let now = self.shell.now();
@@ -183,6 +203,43 @@ impl Lifecycle {
             .note_registration(claim, Registration::Succeeded)
             .await?;
         Ok(Action::RequeueAfter(Duration::ZERO))
+    }
+
+    /// The claim with labels that the provider knows only now.
+    async fn label(
+        &self,
+        claim: &NodeClaim,
+        labels: BTreeMap<String, String>,
+    ) -> Result<NodeClaim, ReconcileError> {
+        let mut labelled = claim.clone();
+        labelled.labels_mut().extend(labels);
+        if labelled == *claim {
+            return Ok(labelled);
+        }
+        self.shell.write_claim(claim, &labelled).await
+    }
+
+    /// The node gets what its claim has and keeps the taint that keeps pods away, for as long as the provider's hook
+    /// is not done.
+    async fn await_hook(
+        &self,
+        claim: &NodeClaim,
+        node: &Node,
+        hook: &str,
+    ) -> Result<Action, ReconcileError> {
+        let synced = registration::synced_node(claim, node);
+        self.shell.write_node(node, &synced).await?;
+        let told = (
+            Status::Unknown,
+            conditions::reason::REGISTRATION_HOOK_PENDING,
+            hook,
+        );
+        match self.await_registration(claim, told).await? {
+            Action::RequeueAfter(left) if left.is_zero() => {
+                self.give_up(claim, GaveUp::Registering).await
+            }
+            limit => Ok(limit.sooner(Action::RequeueAfter(HOOK_POLL))),
+        }
     }
 
     async fn initialize(&self, claim: &NodeClaim, node: &Node) -> Result<Action, ReconcileError> {

@@ -7,9 +7,24 @@ use apis::labels;
 use k8s_openapi::api::core::v1::{Node, Taint};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 
-/// The node as registration leaves it: the claim's labels, annotations and taints, our finalizer and owner, the
-/// label that says so, and no taint of the unregistered any more.
+/// The node as registration leaves it: with what its claim has, the label that says so, and no taint of the
+/// unregistered any more.
 pub(crate) fn registered_node(claim: &NodeClaim, node: &Node) -> Node {
+    let mut node = synced_node(claim, node);
+    let unregistered = labels::unregistered_taint();
+    let taints = node.spec.as_mut().and_then(|spec| spec.taints.as_mut());
+    if let Some(taints) = taints {
+        taints.retain(|taint| !is_same(taint, &unregistered));
+    }
+    node.metadata
+        .labels
+        .get_or_insert_default()
+        .insert(labels::REGISTERED.to_owned(), "true".to_owned());
+    node
+}
+
+/// The node with the claim's labels, annotations and taints, our finalizer and owner.
+pub(crate) fn synced_node(claim: &NodeClaim, node: &Node) -> Node {
     let mut node = node.clone();
     sync_metadata(claim, &mut node);
     let keeps_taints = node.metadata.labels.as_ref().is_some_and(|labels| {
@@ -22,12 +37,6 @@ pub(crate) fn registered_node(claim: &NodeClaim, node: &Node) -> Node {
             merge_taint(taints, taint);
         }
     }
-    let unregistered = labels::unregistered_taint();
-    taints.retain(|taint| !is_same(taint, &unregistered));
-    node.metadata
-        .labels
-        .get_or_insert_default()
-        .insert(labels::REGISTERED.to_owned(), "true".to_owned());
     node
 }
 

@@ -9,7 +9,8 @@ use apis::resources::Resources;
 use apis::{Ec2NodeClass, NodeClaim, NodePool, labels};
 use cloudprovider::{
     CloudProvider, CloudProviderError, Impairment, Interruption, InterruptionKind,
-    InterruptionQueue, LaunchRequest, Launched, NodeClassStatus, RebootError, RepairPolicy,
+    InterruptionQueue, LaunchRequest, Launched, NodeClassStatus, RebootError, Registrable,
+    RepairPolicy,
 };
 use kube::ResourceExt;
 use scheduling::instance_type::{InstanceType, Offering, Overhead};
@@ -32,6 +33,8 @@ pub(crate) struct State {
     pub(crate) impairments: Vec<Impairment>,
     /// Conditions that count as sick.
     pub(crate) repair: Vec<RepairPolicy>,
+    /// What is said of nodes that are about to register; nothing for "they may".
+    pub(crate) registrable: Option<Registrable>,
     /// Reboots asked for: instance, operation, when.
     pub(crate) reboots: Vec<(String, String, jiff::Timestamp)>,
     /// What a reboot is answered with, and whether a machine comes back from one.
@@ -349,6 +352,11 @@ impl CloudProvider for Cloud {
     ) -> Result<(), CloudProviderError> {
         self.with(|state| state.released += 1);
         Ok(())
+    }
+
+    async fn registrable(&self, _: &NodeClaim) -> Result<Registrable, CloudProviderError> {
+        let told = self.with(|state| state.registrable.clone());
+        Ok(told.unwrap_or_else(|| Registrable::Ready(BTreeMap::new())))
     }
 
     async fn tag(&self, _node_claim: &NodeClaim) -> Result<(), CloudProviderError> {

@@ -1,6 +1,9 @@
 //! From a pending pod to a node, and back to nothing.
 
-use serde_json::json;
+use std::collections::BTreeMap;
+
+use cloudprovider::Registrable;
+use serde_json::{Value, json};
 use sim::api_server::{DeleteOptions, Resource};
 
 use crate::world::{World, node_class};
@@ -336,4 +339,72 @@ async fn the_end_of_a_long_grace_period_is_noted_on_the_claim() {
     let noted = claim["status"]["lastPodEventTime"].as_str().unwrap();
     let noted: jiff::Timestamp = noted.parse().unwrap();
     assert!(noted.as_second() >= ended.as_second(), "{noted} {ended}");
+}
+
+const HOOK: &str = "PlacementGroupRegistrationHook";
+const PARTITION: &str = "karpenter.k8s.aws/placement-group-partition";
+
+fn taint_keys(node: &Value) -> Vec<&str> {
+    let taints = node["spec"]["taints"].as_array().into_iter().flatten();
+    taints.filter_map(|it| it["key"].as_str()).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_registers_once_the_provider_lets_it() {
+    let mut world = World::new();
+    world.pass(5).await;
+    world
+        .cloud
+        .with(|it| it.registrable = Some(Registrable::Pending(HOOK)));
+    world.create_pod("a", "900m", &json!({}));
+    world.settle(120).await;
+    let claim = world.names(&Resource::NODE_CLAIMS)[0].clone();
+    let reason = world.reason(&Resource::NODE_CLAIMS, &claim, "Registered");
+    assert_eq!(reason.as_deref(), Some("RegistrationHookPending"));
+    let name = world.names(&Resource::NODES)[0].clone();
+    let node = || world.api.get(&Resource::NODES, "", &name).unwrap();
+    assert!(taint_keys(&node()).contains(&"karpenter.sh/unregistered"));
+    let label = |object: &Value, key: &str| object["metadata"]["labels"][key].clone();
+    assert_eq!(label(&node(), "karpenter.sh/nodepool"), "default", "synced");
+    assert_eq!(label(&node(), "karpenter.sh/registered"), Value::Null);
+    assert_eq!(world.bound_pods(), 0);
+    world.cloud.with(|it| {
+        let labels = BTreeMap::from([(PARTITION.to_owned(), "2".to_owned())]);
+        it.registrable = Some(Registrable::Ready(labels));
+    });
+    world.settle(30).await;
+    let node = || world.api.get(&Resource::NODES, "", &name).unwrap();
+    assert!(!taint_keys(&node()).contains(&"karpenter.sh/unregistered"));
+    assert_eq!(label(&node(), PARTITION), "2");
+    let claim = world.api.get(&Resource::NODE_CLAIMS, "", &claim).unwrap();
+    assert_eq!(label(&claim, PARTITION), "2");
+    assert_eq!(world.bound_pods(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_that_the_provider_never_lets_register_is_given_up() {
+    let mut world = World::new();
+    world.pass(5).await;
+    world
+        .cloud
+        .with(|it| it.registrable = Some(Registrable::Pending(HOOK)));
+    world.create_pod("a", "900m", &json!({}));
+    world.settle(60).await;
+    let claim = world.names(&Resource::NODE_CLAIMS)[0].clone();
+    world.settle(13 * 60).await;
+    assert!(world.names(&Resource::NODE_CLAIMS).contains(&claim));
+    world.cloud.with(|it| it.registrable = None);
+    world.settle(30).await;
+    assert_eq!(world.bound_pods(), 1, "still in time");
+
+    world
+        .cloud
+        .with(|it| it.registrable = Some(Registrable::Pending(HOOK)));
+    world.create_pod("b", "3", &json!({}));
+    world.settle(60).await;
+    let mut claims = world.names(&Resource::NODE_CLAIMS);
+    claims.retain(|it| *it != claim);
+    world.settle(16 * 60).await;
+    assert!(!world.names(&Resource::NODE_CLAIMS).contains(&claims[0]));
+    world.tells("claim", &claims[0], &["claim-registration-timeout"]);
 }

@@ -11,8 +11,8 @@ use aws_sdk_ec2::operation::describe_placement_groups::{
 };
 use aws_sdk_ec2::types::{
     CapacityReservation, CapacityReservationState, CapacityReservationTenancy,
-    CapacityReservationType, InstanceMatchCriteria, PlacementGroup, PlacementGroupState,
-    PlacementStrategy,
+    CapacityReservationType, InstanceMatchCriteria, LaunchTemplatePlacementRequest, PlacementGroup,
+    PlacementGroupState, PlacementStrategy,
 };
 
 use super::filters::{matches, page, tag_list};
@@ -133,6 +133,30 @@ impl State {
             .build()
     }
 
+    fn placement_groups(&self) -> impl Iterator<Item = (String, &PlacementGroupSpec)> {
+        let specs = self.config.placement_groups.iter();
+        specs.map(|spec| (stable_id(self.config.seed, "pg", &[&spec.name]), spec))
+    }
+
+    /// The placement group of a template and, where the group has partitions, the one asked for, else the emptiest.
+    pub(super) fn place_in_group(
+        &self,
+        placement: Option<&LaunchTemplatePlacementRequest>,
+    ) -> Option<(String, Option<i32>)> {
+        let placement = placement?;
+        let id = placement.group_id()?;
+        let (id, spec) = self.placement_groups().find(|it| it.0 == id)?;
+        let used = |partition: &i32| {
+            let place = Some((id.clone(), Some(*partition)));
+            let running = self.instances.values();
+            let running = running.filter(|it| it.shutting_down_at.is_none());
+            running.filter(|it| it.placement_group == place).count()
+        };
+        let emptiest = || (1..=spec.partitions?).min_by_key(used);
+        let partition = placement.partition_number().or_else(emptiest);
+        Some((id, partition))
+    }
+
     pub(super) fn describe_placement_groups(
         &self,
         input: &DescribePlacementGroupsInput,
@@ -140,12 +164,7 @@ impl State {
         let ids = input.group_ids.as_deref().unwrap_or_default();
         let names = input.group_names.as_deref().unwrap_or_default();
         let filters = input.filters.as_deref().unwrap_or_default();
-        let groups: Vec<(String, &PlacementGroupSpec)> = self
-            .config
-            .placement_groups
-            .iter()
-            .map(|spec| (stable_id(self.config.seed, "pg", &[&spec.name]), spec))
-            .collect();
+        let groups: Vec<(String, &PlacementGroupSpec)> = self.placement_groups().collect();
         if let Some(name) = names
             .iter()
             .find(|name| groups.iter().all(|(_, spec)| spec.name != **name))

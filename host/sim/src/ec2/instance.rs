@@ -98,6 +98,8 @@ pub struct Instance {
     pub instance_profile: Option<String>,
     /// `default` or `dedicated`.
     pub tenancy: String,
+    /// Placement group and, if it has partitions, the one it runs in.
+    pub placement_group: Option<(String, Option<i32>)>,
     /// Reservation it runs in.
     pub capacity_reservation_id: Option<String>,
     /// Tags.

@@ -234,6 +234,14 @@ impl State {
                     .availability_zone(&i.zone)
                     .availability_zone_id(&i.zone_id)
                     .tenancy(Tenancy::from(i.tenancy.as_str()))
+                    .set_group_id(i.placement_group.as_ref().map(|it| it.0.clone()))
+                    // As with the other things that EC2 settles while the machine starts.
+                    .set_partition_number(
+                        i.placement_group
+                            .as_ref()
+                            .and_then(|it| it.1)
+                            .filter(|_| now >= i.running_at),
+                    )
                     .build(),
             )
             .state(state(i.state(now)))

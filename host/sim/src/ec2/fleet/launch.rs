@@ -91,6 +91,7 @@ impl State {
             security_group_ids: security_groups(data),
             instance_profile: profile.map(ToOwned::to_owned),
             tenancy: tenancy.to_owned(),
+            placement_group: self.place_in_group(data.placement()),
             capacity_reservation_id: reservation_of(data),
             tags,
             fleet_id: fleet_id.to_owned(),

@@ -1,0 +1,153 @@
+//! Partition placement groups: who chooses the partition, and when a node may say which it is.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use apis::ec2nodeclass::PlacementGroupSelector;
+use apis::{NodeClaim, NodeSelectorRequirementWithMinValues, Operator, labels};
+use aws_sdk_ec2::types::{
+    InstanceTypeInfo, Placement, PlacementGroup, PlacementGroupInfo, PlacementGroupStrategy,
+    PlacementStrategy,
+};
+use cloudprovider::{CloudProvider, LaunchRequest, Launched, Registrable};
+use scheduling::ranking::RankedOffering;
+
+use super::catalogue::infos;
+use super::{Rig, class};
+
+fn rig(strategy: PlacementStrategy, partitions: Option<i32>) -> Rig {
+    let supported = PlacementGroupInfo::builder()
+        .supported_strategies(PlacementGroupStrategy::Partition)
+        .supported_strategies(PlacementGroupStrategy::Spread)
+        .build();
+    let info = |mut info: InstanceTypeInfo| {
+        info.placement_group_info = Some(supported.clone());
+        info
+    };
+    let rig = Rig::new(infos(&["m5.large"]).into_iter().map(info).collect());
+    let group = PlacementGroup::builder()
+        .group_id("pg-1")
+        .group_name("racks")
+        .strategy(strategy)
+        .set_partition_count(partitions);
+    rig.aws
+        .edit(|state| state.placement_groups = vec![group.build()]);
+    rig
+}
+
+/// A claim for the partitions, launched.
+async fn launch(rig: &Rig, operator: Operator, partitions: &[&str]) -> (NodeClaim, Launched) {
+    let mut class = class();
+    class.spec.placement_group_selector = Some(PlacementGroupSelector {
+        name: Some("racks".to_owned()),
+        id: None,
+    });
+    let class = rig.resolve(class).await;
+    let mut claim = NodeClaim::default();
+    claim.metadata.name = Some("one".to_owned());
+    claim.metadata.uid = Some("uid-one".to_owned());
+    if !partitions.is_empty() {
+        claim.spec.requirements = vec![NodeSelectorRequirementWithMinValues {
+            key: labels::PLACEMENT_GROUP_PARTITION.to_owned(),
+            operator,
+            values: partitions.iter().map(|it| (*it).to_owned()).collect(),
+            min_values: None,
+        }];
+    }
+    let request = LaunchRequest {
+        node_claim: Arc::new(claim.clone()),
+        node_class: Arc::new(class.clone()),
+        offerings: vec![RankedOffering {
+            instance_type: "m5.large".to_owned(),
+            zone: "us-east-1a".to_owned(),
+            capacity_type: labels::CAPACITY_TYPE_SPOT.to_owned(),
+            price_per_hour: 0.04,
+            effective_cost_per_hour: 0.04,
+        }],
+        order_differs_from_price: false,
+        instance_types: rig.types(&class).await,
+    };
+    let launched = rig.provider.create(request).await.unwrap();
+    claim.metadata.labels = Some(launched.labels.clone());
+    claim.status.get_or_insert_default().provider_id = Some(launched.provider_id.clone());
+    (claim, launched)
+}
+
+fn asked_of_ec2(rig: &Rig) -> Option<i32> {
+    let data = rig
+        .aws
+        .edit(|state| state.templates.values().next().cloned());
+    let placement = data.unwrap().placement.unwrap();
+    assert_eq!(placement.group_id(), Some("pg-1"));
+    placement.partition_number()
+}
+
+#[tokio::test(start_paused = true)]
+async fn types_offer_every_partition_of_the_group() {
+    let rig = rig(PlacementStrategy::Partition, Some(3));
+    let mut class = class();
+    class.spec.placement_group_selector = Some(PlacementGroupSelector {
+        name: Some("racks".to_owned()),
+        id: None,
+    });
+    let types = rig.types(&rig.resolve(class).await).await;
+    let offered = types[0].requirements.get(labels::PLACEMENT_GROUP_PARTITION);
+    assert!(["1", "2", "3"].iter().all(|it| offered.has(it)));
+    assert!(!offered.has("4") && !offered.has("0"));
+    assert!(types[0].offerings.iter().any(|it| it.available));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_partition_that_is_asked_for_is_pinned_and_known_at_once() {
+    let cases: [(Operator, &[&str], Option<i32>); 5] = [
+        (Operator::In, &["3"], Some(3)),
+        // By string order, as in Karpenter.
+        (Operator::In, &["2", "10"], Some(10)),
+        (Operator::NotIn, &["1", "10"], Some(2)),
+        // Every one will do.
+        (Operator::Exists, &[], None),
+        (Operator::NotIn, &["12"], None),
+    ];
+    for (operator, partitions, expected) in cases {
+        let rig = rig(PlacementStrategy::Partition, Some(10));
+        let (claim, launched) = launch(&rig, operator.clone(), partitions).await;
+        assert_eq!(asked_of_ec2(&rig), expected, "{operator:?} {partitions:?}");
+        let label = expected.map(|it| it.to_string()).unwrap_or_default();
+        assert_eq!(launched.labels[labels::PLACEMENT_GROUP_PARTITION], label);
+        let may = rig.provider.registrable(&claim).await.unwrap();
+        let is_ready = may == Registrable::Ready(BTreeMap::new());
+        assert_eq!(is_ready, expected.is_some(), "{may:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_partition_that_ec2_chooses_is_waited_for() {
+    let rig = rig(PlacementStrategy::Partition, Some(3));
+    let (claim, _) = launch(&rig, Operator::In, &[]).await;
+    let may = async || rig.provider.registrable(&claim).await.unwrap();
+    assert_eq!(
+        may().await,
+        Registrable::Pending("PlacementGroupRegistrationHook")
+    );
+    rig.aws.edit(|state| {
+        let instance = state.instances.values_mut().next().unwrap();
+        let zone = instance.placement().unwrap().availability_zone().unwrap();
+        let placement = Placement::builder().availability_zone(zone);
+        instance.placement = Some(placement.partition_number(2).build());
+    });
+    let key = labels::PLACEMENT_GROUP_PARTITION.to_owned();
+    let labels = BTreeMap::from([(key, "2".to_owned())]);
+    assert_eq!(may().await, Registrable::Ready(labels));
+}
+
+#[tokio::test(start_paused = true)]
+async fn other_groups_have_no_partitions() {
+    let rig = rig(PlacementStrategy::Spread, None);
+    let (claim, launched) = launch(&rig, Operator::In, &[]).await;
+    assert_eq!(asked_of_ec2(&rig), None);
+    let partition = labels::PLACEMENT_GROUP_PARTITION;
+    assert!(!launched.labels.contains_key(partition));
+    assert_eq!(launched.labels[labels::PLACEMENT_GROUP_ID], "pg-1");
+    let may = rig.provider.registrable(&claim).await.unwrap();
+    assert_eq!(may, Registrable::Ready(BTreeMap::new()));
+}
