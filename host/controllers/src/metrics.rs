@@ -6,6 +6,7 @@
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
+use disruption::Method;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
@@ -60,6 +61,19 @@ fn library_default() -> Histogram {
     Histogram::new([
         0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0,
     ])
+}
+
+/// A dashboard can tell "never" from "no such metric": the two kinds that Karpenter presets.
+fn never_yet() -> Counters {
+    let counters = Counters::default();
+    for method in [
+        Method::MultiNodeConsolidation,
+        Method::SingleNodeConsolidation,
+    ] {
+        let kind = method.consolidation_type().to_owned();
+        drop(counters.get_or_create(&vec![("consolidation_type", kind)]));
+    }
+    counters
 }
 
 fn histograms(constructor: fn() -> Histogram) -> Histograms {
@@ -201,7 +215,7 @@ impl Metrics {
             disruption_decisions: Counters::default(),
             disruption_decisions_by_node_pool: Counters::default(),
             disruption_eligible_nodes: Gauges::default(),
-            consolidation_timeouts: Counters::default(),
+            consolidation_timeouts: never_yet(),
             failed_validations: Counters::default(),
             disruption_queue_failures: Counters::default(),
             terminate_first_decisions: Counters::default(),

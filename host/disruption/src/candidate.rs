@@ -72,8 +72,8 @@ pub struct Blocked {
     pub pool: String,
     /// Which rule.
     pub outcome: OutcomeId,
-    /// The pod that blocks, or the PodDisruptionBudgets that hold it; empty where the node itself is the cause. With
-    /// the rule it tells one cause from another, which the words for people do not.
+    /// The pod that blocks, the PodDisruptionBudgets that hold it, or the condition that is not repaired; empty where
+    /// the node itself is the cause. With the rule it tells one cause from another, which the words for people do not.
     pub about: String,
     /// For the event `DisruptionBlocked`; `None` where none is due.
     pub message: Option<String>,
@@ -185,26 +185,30 @@ fn blocked(
             "Disruption is blocked through the \"karpenter.sh/do-not-disrupt\" annotation",
         );
     }
+    let (outcome, message) = without_pool(snapshot, types, node)?;
+    told(outcome, &message)
+}
+
+/// Why nothing could be made in the node's place: the rules about its NodePool.
+pub(crate) fn without_pool(
+    snapshot: &Snapshot,
+    types: &TypesByPool,
+    node: &StateNode,
+) -> Option<(OutcomeId, String)> {
     let Some(pool) = node.node_pool() else {
-        return told(
-            OutcomeId::NodeWithoutNodePool,
-            "Node doesn't have required label \"karpenter.sh/nodepool\"",
-        );
+        let message = "Node doesn't have required label \"karpenter.sh/nodepool\"";
+        return Some((OutcomeId::NodeWithoutNodePool, message.to_owned()));
     };
     let is_there = snapshot
         .node_pool(pool)
         .is_some_and(|it| it.metadata.deletion_timestamp.is_none());
     if !is_there {
-        return told(
-            OutcomeId::NodePoolNotFound,
-            &format!("NodePool not found (NodePool={pool})"),
-        );
+        let message = format!("NodePool not found (NodePool={pool})");
+        return Some((OutcomeId::NodePoolNotFound, message));
     }
     if types.get(pool).is_none_or(|it| it.is_empty()) {
-        return told(
-            OutcomeId::NodePoolWithoutTypes,
-            &format!("NodePool has no known instance types (NodePool={pool})"),
-        );
+        let message = format!("NodePool has no known instance types (NodePool={pool})");
+        return Some((OutcomeId::NodePoolWithoutTypes, message));
     }
     None
 }

@@ -17,7 +17,7 @@ use state::{Snapshot, StateNode};
 pub use policies::{Diagnosis, PolicyFault, RepairAction, RepairPolicies, RepairPolicy};
 
 use crate::budgets::Budgets;
-use crate::candidate::{Blocked, Candidate};
+use crate::candidate::{Blocked, Candidate, without_pool};
 use crate::command::{Command, Manner, Proposal, Sickness};
 use crate::consolidation::Obstacle;
 use crate::decide::{Hooks, Input};
@@ -112,6 +112,15 @@ fn patients(input: &Input<'_>, policies: &RepairPolicies, repaired: &mut Repaire
         let Some(diagnosis) = policies.diagnose(node, now) else {
             continue;
         };
+        if let Some((outcome, reason)) = without_pool(input.snapshot, input.types, node) {
+            let reason = format!(
+                "{reason}; condition {} is not repaired",
+                diagnosis.condition
+            );
+            let about = &diagnosis.condition;
+            repaired.find(node, Obstacle::new(outcome, reason), about);
+            continue;
+        }
         if is_vetoed(node) {
             let reason = "Repair is blocked through the \"karpenter.sh/do-not-repair\" annotation";
             let vetoed = Obstacle::new(OutcomeId::NodeDoNotRepair, reason);
@@ -146,11 +155,7 @@ fn is_open(input: &Input<'_>, node: &StateNode) -> bool {
         return false;
     };
     let is_going = node.is_marked_for_deletion() || input.queued.contains(&claim.name);
-    let pool = node.node_pool().and_then(|it| input.snapshot.node_pool(it));
-    node.is_registered()
-        && !is_going
-        && claim.conditions.rebooting_at.is_none()
-        && pool.is_some_and(|it| it.metadata.deletion_timestamp.is_none())
+    node.is_registered() && !is_going && claim.conditions.rebooting_at.is_none()
 }
 
 fn is_vetoed(node: &StateNode) -> bool {

@@ -59,6 +59,11 @@ async fn nodes_that_consume_budgets_are_not_shown_after_they_are_gone() {
 async fn every_method_is_timed_by_itself() {
     let mut world = with_disruption(json!({})).await;
     world.settle(25).await;
+    for kind in ["multi", "single"] {
+        let name = "karpenter_voluntary_disruption_consolidation_timeouts_total";
+        let times = world.series(&format!("{name}{{consolidation_type=\"{kind}\"}}"));
+        assert_eq!(times, Some(0.0), "{kind}");
+    }
     for (reason, kind, is_run) in [
         ("empty", "empty", true),
         ("drifted", "", true),

@@ -113,6 +113,26 @@ async fn standalone(world: &mut World, names: &[&str]) -> Vec<String> {
     nodes
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_sick_node_of_no_pool_is_told_of_and_stays() {
+    let mut world = with_repair(1, false).await;
+    let alone = standalone(&mut world, &["a"]).await[0].clone();
+    world.be_sick(&alone, "DiskReady", "False");
+    world.settle(200).await;
+    assert!(world.names(&Resource::NODES).contains(&alone));
+    let told = world.event_messages("Node", "DisruptionBlocked");
+    let told: Vec<_> = { told.iter() }
+        .filter(|it| it.contains("is not repaired"))
+        .collect();
+    assert_eq!(
+        told,
+        [
+            "Node doesn't have required label \"karpenter.sh/nodepool\"; condition DiskReady is not repaired"
+        ]
+    );
+    world.tells("node", &alone, &["node-without-node-pool"]);
+}
+
 /// The old repair, nodes of the pool, and two sick ones of no pool.
 async fn with_sick_strangers(of_pool: usize) -> (World, Vec<String>) {
     let mut world = with_repair(of_pool, true).await;
