@@ -6,6 +6,10 @@ demo:
 test:
     cargo test --release --workspace
 
+# The binary for images: half the size, half the pages in memory. Runs on glibc 2.36 and later (Debian 12).
+dist:
+    RUSTFLAGS="-C link-arg=-Wl,--icf=all -C link-arg=-Wl,-z,pack-relative-relocs" cargo build --profile dist -p operator --bin mortise
+
 pure:
     cargo test -p apis -p scheduling -p state -p disruption -p cloudprovider -p parity -p solution-checker
 

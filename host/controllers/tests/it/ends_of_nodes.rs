@@ -1,7 +1,7 @@
 //! How nodes end: expiry, drains, finalizers, and nodes that never were of use.
 
 use serde_json::{Value, json};
-use sim::api_server::{ObjectKey, Part, Resource};
+use sim::api_server::{DeleteOptions, ObjectKey, Part, Resource};
 
 use crate::world::{World, node_pool};
 
@@ -409,4 +409,52 @@ async fn a_window_of_a_whole_day_that_opens_daily_is_never_over() {
         1,
         "a window of a whole day is never over"
     );
+}
+
+/// A PodDisruptionBudget that lets one pod go.
+fn budget(world: &World, name: &str, selector: &Value) {
+    let pdb = json!({
+        "apiVersion": "policy/v1", "kind": "PodDisruptionBudget",
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {"maxUnavailable": 1, "selector": {"matchLabels": selector}},
+    });
+    let pdbs = Resource::POD_DISRUPTION_BUDGETS;
+    world.api.create(&pdbs, "default", pdb).unwrap();
+    let status = json!({"status": {
+        "observedGeneration": 1, "disruptionsAllowed": 1,
+        "currentHealthy": 2, "desiredHealthy": 1, "expectedPods": 2,
+    }});
+    world
+        .api
+        .patch_merge_status(&pdbs, "default", name, status)
+        .unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pod_under_two_budgets_holds_its_node_and_says_why_until_one_is_gone() {
+    let mut world = with_pods(1, "900m").await;
+    world.change_pool(json!({"spec": {"disruption": {
+        "consolidationPolicy": "WhenEmptyOrUnderutilized", "consolidateAfter": "0s",
+    }}}));
+    for name in ["first", "second"] {
+        budget(&world, name, &json!({"app": "kept"}));
+    }
+    world.settle(30).await;
+    let told = world.event_messages("Node", "DisruptionBlocked");
+    let words = "Eviction does not support multiple PDBs (PodDisruptionBudget=[default/first default/second])";
+    assert!(told.iter().any(|it| it == words), "{told:?}");
+    let claim = world.names(&Resource::NODE_CLAIMS)[0].clone();
+    world.delete(&Resource::NODE_CLAIMS, &claim);
+    world.settle(120).await;
+    assert!(world.names(&Resource::NODE_CLAIMS).contains(&claim));
+    assert_eq!(world.bound_pods(), 1, "nothing was lost");
+    let pdbs = Resource::POD_DISRUPTION_BUDGETS;
+    let options = DeleteOptions::default();
+    world
+        .api
+        .delete(&pdbs, "default", "second", &options)
+        .unwrap();
+    world.settle(180).await;
+    assert!(!world.names(&Resource::NODE_CLAIMS).contains(&claim));
+    assert_eq!(world.bound_pods(), 1);
 }
