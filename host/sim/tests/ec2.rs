@@ -347,7 +347,7 @@ async fn partitions_fill_evenly_and_are_told_once_the_machine_runs() {
         placement.partition_number()
     };
     assert_eq!(partition(&ids[0]).await, None, "not yet");
-    sleep(Duration::from_secs(60)).await;
+    sleep(Duration::from_mins(1)).await;
     let mut chosen = Vec::new();
     for id in &ids {
         chosen.extend(partition(id).await);

@@ -12,6 +12,7 @@ use scheduling::requirements::{Operator, Requirement, Requirements};
 
 use super::shape::ClassShape;
 use crate::ami_family::{features, windows_build};
+use crate::placement_group::PlacementGroup;
 use crate::seed::seed;
 
 struct Labels(Vec<Requirement>);
@@ -114,7 +115,7 @@ pub(super) fn requirements(
 fn placement_labels(labels: &mut Labels, shape: &ClassShape) {
     let group = shape.placement_group.as_ref();
     labels.maybe(labels::PLACEMENT_GROUP_ID, group.map(|it| it.id.as_str()));
-    let partitions = group.into_iter().flat_map(|it| it.partition_names());
+    let partitions = group.into_iter().flat_map(PlacementGroup::partition_names);
     let partitions: Vec<String> = partitions.collect();
     if partitions.is_empty() {
         labels.maybe(labels::PLACEMENT_GROUP_PARTITION, None::<&str>);

@@ -110,7 +110,7 @@ async fn a_partition_that_is_asked_for_is_pinned_and_known_at_once() {
     ];
     for (operator, partitions, expected) in cases {
         let rig = rig(PlacementStrategy::Partition, Some(10));
-        let (claim, launched) = launch(&rig, operator.clone(), partitions).await;
+        let (claim, launched) = launch(&rig, operator, partitions).await;
         assert_eq!(asked_of_ec2(&rig), expected, "{operator:?} {partitions:?}");
         let label = expected.map(|it| it.to_string()).unwrap_or_default();
         assert_eq!(launched.labels[labels::PLACEMENT_GROUP_PARTITION], label);

@@ -77,14 +77,16 @@ impl<'a> Watcher<'a> {
             let is_quiet = quiet.observe(elapsed, self.is_busy(), self.world.pulse());
             match until {
                 Until::Settled if is_quiet => break Ended::Settled,
-                Until::Settled if elapsed - began > PATIENCE => break Ended::NeverSettled,
+                Until::Settled if elapsed.saturating_sub(began) > PATIENCE => {
+                    break Ended::NeverSettled;
+                }
                 Until::After(span) if elapsed >= span => break Ended::TimeUp,
                 Until::Settled | Until::After(_) | Until::Forever => {}
             }
         };
         Ok(Watched {
             ended,
-            changed_for: changed - began,
+            changed_for: changed.saturating_sub(began),
         })
     }
 
