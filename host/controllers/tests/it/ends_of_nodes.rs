@@ -420,13 +420,18 @@ fn budget(world: &World, name: &str, selector: &Value) {
     });
     let pdbs = Resource::POD_DISRUPTION_BUDGETS;
     world.api.create(&pdbs, "default", pdb).unwrap();
+    allow_one(world, name);
+}
+
+fn allow_one(world: &World, budget: &str) {
+    let pdbs = Resource::POD_DISRUPTION_BUDGETS;
     let status = json!({"status": {
         "observedGeneration": 1, "disruptionsAllowed": 1,
-        "currentHealthy": 2, "desiredHealthy": 1, "expectedPods": 2,
+        "currentHealthy": 1, "desiredHealthy": 2, "expectedPods": 2,
     }});
     world
         .api
-        .patch_merge_status(&pdbs, "default", name, status)
+        .patch_merge_status(&pdbs, "default", budget, status)
         .unwrap();
 }
 
@@ -457,4 +462,26 @@ async fn a_pod_under_two_budgets_holds_its_node_and_says_why_until_one_is_gone()
     world.settle(180).await;
     assert!(!world.names(&Resource::NODE_CLAIMS).contains(&claim));
     assert_eq!(world.bound_pods(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_budget_over_two_workloads_lets_their_pods_go_one_after_the_other() {
+    let mut world = World::new();
+    world.pass(5).await;
+    for (name, app) in [("a", "web"), ("b", "api")] {
+        let labels = json!({"metadata": {"labels": {"app": app, "tier": "front"}}});
+        world.create_pod(name, "900m", &labels);
+    }
+    world.settle(60).await;
+    assert_eq!(world.bound_pods(), 2);
+    budget(&world, "front", &json!({"tier": "front"}));
+    let claim = world.names(&Resource::NODE_CLAIMS)[0].clone();
+    world.delete(&Resource::NODE_CLAIMS, &claim);
+    world.settle(90).await;
+    assert_eq!(world.names(&Resource::PODS).len(), 1, "the first of them");
+    assert!(world.names(&Resource::NODE_CLAIMS).contains(&claim));
+    allow_one(&world, "front");
+    world.settle(60).await;
+    assert!(world.names(&Resource::PODS).is_empty());
+    assert!(!world.names(&Resource::NODE_CLAIMS).contains(&claim));
 }
