@@ -66,6 +66,14 @@ pub(crate) struct LaunchContext<'a> {
     pub(crate) now: Timestamp,
 }
 
+impl LaunchContext<'_> {
+    /// The partition that the launch is pinned to.
+    fn partition(&self) -> Option<i32> {
+        let group = self.placement_group.as_ref()?;
+        group.partition_for(&self.request.node_claim)
+    }
+}
+
 struct Sent {
     answer: FleetAnswer,
     template_names: Vec<String>,

@@ -292,10 +292,8 @@ impl CloudProvider for AwsProvider {
         if !is_open {
             return Ok(Registrable::Ready(BTreeMap::new()));
         }
-        let status = node_claim.status.as_ref();
-        let provider_id = status.and_then(|it| it.provider_id.as_deref());
-        let id = parse_provider_id(provider_id.unwrap_or_default())?;
-        let Some(partition) = self.instances.get(id).await?.partition else {
+        let instance = self.instances.get(instance_id(node_claim)?).await?;
+        let Some(partition) = instance.partition else {
             return Ok(Registrable::Pending(PLACEMENT_GROUP_HOOK));
         };
         let key = labels::PLACEMENT_GROUP_PARTITION.to_owned();
@@ -317,14 +315,7 @@ impl CloudProvider for AwsProvider {
         if let Some(reason) = ami_drift(node_claim, node_class, &instance_type)? {
             return Ok(Some(reason.to_owned()));
         }
-        let provider_id = node_claim
-            .status
-            .as_ref()
-            .and_then(|status| status.provider_id.as_deref());
-        let instance = self
-            .instances
-            .get_seen(parse_provider_id(provider_id.unwrap_or_default())?)
-            .await?;
+        let instance = self.instances.get_seen(instance_id(node_claim)?).await?;
         let placement_group = self.placement_group(node_class, self.clock.now()).await?;
         let reason = instance_drift(node_claim, node_class, &instance, placement_group.as_ref())?;
         Ok(reason.map(str::to_owned))
@@ -359,11 +350,8 @@ impl CloudProvider for AwsProvider {
     }
 
     async fn tag(&self, node_claim: &NodeClaim) -> Result<(), CloudProviderError> {
+        let instance = self.instances.get(instance_id(node_claim)?).await?;
         let status = node_claim.status.as_ref();
-        let provider_id = status
-            .and_then(|status| status.provider_id.as_deref())
-            .unwrap_or_default();
-        let instance = self.instances.get(parse_provider_id(provider_id)?).await?;
         let node_name = status.and_then(|status| status.node_name.clone());
         let mut tags = BTreeMap::from([
             (
@@ -390,6 +378,13 @@ impl CloudProvider for AwsProvider {
     fn name(&self) -> &'static str {
         "aws"
     }
+}
+
+/// The instance of a launched claim.
+fn instance_id(node_claim: &NodeClaim) -> Result<&str, CloudProviderError> {
+    let status = node_claim.status.as_ref();
+    let provider_id = status.and_then(|it| it.provider_id.as_deref());
+    parse_provider_id(provider_id.unwrap_or_default())
 }
 
 /// What counts as a sick node on EC2. From the AWS provider's `cloudprovider.go` (`RepairPolicies`).

@@ -88,11 +88,8 @@ impl SimulatedNodes {
         loop {
             tokio::time::sleep(STEP_EVERY).await;
             self.ec2.advance();
-            let (now, instances) = (self.clock.now(), self.ec2.instances());
-            let phases: Vec<(String, Phase)> = instances
-                .iter()
-                .map(|it| (it.id.clone(), phase(it, now)))
-                .collect();
+            let now = self.clock.now();
+            let phases = self.ec2.each_instance(|it| (it.id.clone(), phase(it, now)));
             let is_in_step = last.as_ref().is_some_and(|last| {
                 last.phases == phases && now.duration_since(last.at) < LOOK_AT_LEAST_EVERY
             });
@@ -100,7 +97,7 @@ impl SimulatedNodes {
                 continue;
             }
             let outcome = async {
-                let steps = decide(&self.observe(instances, now).await?);
+                let steps = decide(&self.observe(now).await?);
                 let is_in_step = steps.is_empty();
                 self.apply(steps).await.map(|()| is_in_step)
             };
@@ -114,7 +111,7 @@ impl SimulatedNodes {
         }
     }
 
-    async fn observe(&self, instances: Vec<Instance>, now: Timestamp) -> kube::Result<Observed> {
+    async fn observe(&self, now: Timestamp) -> kube::Result<Observed> {
         let (key, value) = KWOK_ANNOTATION;
         let mut nodes = BTreeMap::new();
         for_each_listed(&self.nodes, "", |mut node: Node| {
@@ -125,7 +122,7 @@ impl SimulatedNodes {
         })
         .await?;
         Ok(Observed {
-            instances,
+            instances: self.ec2.instances(),
             nodes,
             region: self.ec2.region(),
             now,

@@ -214,7 +214,12 @@ impl SimulatedEc2 {
 
     /// All instances as they are in truth, in the order of their ids.
     pub fn instances(&self) -> Vec<Instance> {
-        self.state().instances.values().cloned().collect()
+        self.each_instance(Instance::clone)
+    }
+
+    /// What `look` makes of every instance as it is in truth, in the order of their ids.
+    pub fn each_instance<T>(&self, look: impl FnMut(&Instance) -> T) -> Vec<T> {
+        self.state().instances.values().map(look).collect()
     }
 
     /// Instances by state: (pending, running, shutting down, terminated).

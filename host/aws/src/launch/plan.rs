@@ -346,14 +346,11 @@ impl Plan {
         context: &LaunchContext<'_>,
     ) -> BTreeMap<String, String> {
         let mut labels = single_labels(instance_type);
-        if let Some(group) = context
-            .placement_group
-            .as_ref()
-            .filter(|it| it.partitions > 0)
-        {
+        let group = context.placement_group.as_ref();
+        if group.is_some_and(|it| it.partitions > 0) {
             // Empty until EC2 tells which it chose: the registration hook waits for that.
-            let partition = group.partition_for(&context.request.node_claim);
-            let partition = partition.map(|it| it.to_string()).unwrap_or_default();
+            let partition = context.partition().map(|it| it.to_string());
+            let partition = partition.unwrap_or_default();
             labels.insert(labels::PLACEMENT_GROUP_PARTITION.to_owned(), partition);
         }
         labels.insert(labels::TOPOLOGY_ZONE.to_owned(), zone.to_owned());

@@ -153,10 +153,7 @@ fn parameters(
             .placement_group
             .as_ref()
             .map(|group| group.id.clone()),
-        partition: context
-            .placement_group
-            .as_ref()
-            .and_then(|group| group.partition_for(claim)),
+        partition: context.partition(),
         reservation: kind.reservation,
         is_spot: plan.capacity_type == labels::CAPACITY_TYPE_SPOT,
         is_ipv6: options.is_ipv6(),

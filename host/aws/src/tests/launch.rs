@@ -22,7 +22,12 @@ fn claim(name: &str) -> NodeClaim {
     claim
 }
 
-fn offering(instance_type: &str, zone: &str, capacity_type: &str, price: f64) -> RankedOffering {
+pub(super) fn offering(
+    instance_type: &str,
+    zone: &str,
+    capacity_type: &str,
+    price: f64,
+) -> RankedOffering {
     RankedOffering {
         instance_type: instance_type.to_owned(),
         zone: zone.to_owned(),
@@ -32,7 +37,7 @@ fn offering(instance_type: &str, zone: &str, capacity_type: &str, price: f64) ->
     }
 }
 
-async fn request(
+pub(super) async fn request(
     rig: &Rig,
     class: &Ec2NodeClass,
     name: &str,

@@ -4,15 +4,15 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use apis::ec2nodeclass::PlacementGroupSelector;
-use apis::{NodeClaim, NodeSelectorRequirementWithMinValues, Operator, labels};
+use apis::{Ec2NodeClass, NodeClaim, NodeSelectorRequirementWithMinValues, Operator, labels};
 use aws_sdk_ec2::types::{
     InstanceTypeInfo, Placement, PlacementGroup, PlacementGroupInfo, PlacementGroupStrategy,
     PlacementStrategy,
 };
-use cloudprovider::{CloudProvider, LaunchRequest, Launched, Registrable};
-use scheduling::ranking::RankedOffering;
+use cloudprovider::{CloudProvider, Launched, Registrable};
 
 use super::catalogue::infos;
+use super::launch::{offering, request};
 use super::{Rig, class};
 
 fn rig(strategy: PlacementStrategy, partitions: Option<i32>) -> Rig {
@@ -35,38 +35,27 @@ fn rig(strategy: PlacementStrategy, partitions: Option<i32>) -> Rig {
     rig
 }
 
-/// A claim for the partitions, launched.
-async fn launch(rig: &Rig, operator: Operator, partitions: &[&str]) -> (NodeClaim, Launched) {
+async fn class_in_racks(rig: &Rig) -> Ec2NodeClass {
     let mut class = class();
     class.spec.placement_group_selector = Some(PlacementGroupSelector {
         name: Some("racks".to_owned()),
         id: None,
     });
-    let class = rig.resolve(class).await;
-    let mut claim = NodeClaim::default();
-    claim.metadata.name = Some("one".to_owned());
-    claim.metadata.uid = Some("uid-one".to_owned());
-    if !partitions.is_empty() {
-        claim.spec.requirements = vec![NodeSelectorRequirementWithMinValues {
-            key: labels::PLACEMENT_GROUP_PARTITION.to_owned(),
-            operator,
-            values: partitions.iter().map(|it| (*it).to_owned()).collect(),
-            min_values: None,
-        }];
-    }
-    let request = LaunchRequest {
-        node_claim: Arc::new(claim.clone()),
-        node_class: Arc::new(class.clone()),
-        offerings: vec![RankedOffering {
-            instance_type: "m5.large".to_owned(),
-            zone: "us-east-1a".to_owned(),
-            capacity_type: labels::CAPACITY_TYPE_SPOT.to_owned(),
-            price_per_hour: 0.04,
-            effective_cost_per_hour: 0.04,
-        }],
-        order_differs_from_price: false,
-        instance_types: rig.types(&class).await,
-    };
+    rig.resolve(class).await
+}
+
+/// A claim for the wanted partitions, launched.
+async fn launch(rig: &Rig, wanted: Option<(Operator, &[&str])>) -> (NodeClaim, Launched) {
+    let class = class_in_racks(rig).await;
+    let offerings = vec![offering("m5.large", "us-east-1a", "spot", 0.04)];
+    let mut request = request(rig, &class, "one", offerings).await;
+    let mut claim = NodeClaim::clone(&request.node_claim);
+    let wanted = wanted.map(|(operator, partitions)| {
+        let key = labels::PLACEMENT_GROUP_PARTITION;
+        NodeSelectorRequirementWithMinValues::new(key, operator, partitions.iter().copied())
+    });
+    claim.spec.requirements = Vec::from_iter(wanted);
+    request.node_claim = Arc::new(claim.clone());
     let launched = rig.provider.create(request).await.unwrap();
     claim.metadata.labels = Some(launched.labels.clone());
     claim.status.get_or_insert_default().provider_id = Some(launched.provider_id.clone());
@@ -85,12 +74,7 @@ fn asked_of_ec2(rig: &Rig) -> Option<i32> {
 #[tokio::test(start_paused = true)]
 async fn types_offer_every_partition_of_the_group() {
     let rig = rig(PlacementStrategy::Partition, Some(3));
-    let mut class = class();
-    class.spec.placement_group_selector = Some(PlacementGroupSelector {
-        name: Some("racks".to_owned()),
-        id: None,
-    });
-    let types = rig.types(&rig.resolve(class).await).await;
+    let types = rig.types(&class_in_racks(&rig).await).await;
     let offered = types[0].requirements.get(labels::PLACEMENT_GROUP_PARTITION);
     assert!(["1", "2", "3"].iter().all(|it| offered.has(it)));
     assert!(!offered.has("4") && !offered.has("0"));
@@ -110,7 +94,7 @@ async fn a_partition_that_is_asked_for_is_pinned_and_known_at_once() {
     ];
     for (operator, partitions, expected) in cases {
         let rig = rig(PlacementStrategy::Partition, Some(10));
-        let (claim, launched) = launch(&rig, operator, partitions).await;
+        let (claim, launched) = launch(&rig, Some((operator, partitions))).await;
         assert_eq!(asked_of_ec2(&rig), expected, "{operator:?} {partitions:?}");
         let label = expected.map(|it| it.to_string()).unwrap_or_default();
         assert_eq!(launched.labels[labels::PLACEMENT_GROUP_PARTITION], label);
@@ -123,7 +107,7 @@ async fn a_partition_that_is_asked_for_is_pinned_and_known_at_once() {
 #[tokio::test(start_paused = true)]
 async fn a_partition_that_ec2_chooses_is_waited_for() {
     let rig = rig(PlacementStrategy::Partition, Some(3));
-    let (claim, _) = launch(&rig, Operator::In, &[]).await;
+    let (claim, _) = launch(&rig, None).await;
     let may = async || rig.provider.registrable(&claim).await.unwrap();
     assert_eq!(
         may().await,
@@ -143,7 +127,7 @@ async fn a_partition_that_ec2_chooses_is_waited_for() {
 #[tokio::test(start_paused = true)]
 async fn other_groups_have_no_partitions() {
     let rig = rig(PlacementStrategy::Spread, None);
-    let (claim, launched) = launch(&rig, Operator::In, &[]).await;
+    let (claim, launched) = launch(&rig, None).await;
     assert_eq!(asked_of_ec2(&rig), None);
     let partition = labels::PLACEMENT_GROUP_PARTITION;
     assert!(!launched.labels.contains_key(partition));

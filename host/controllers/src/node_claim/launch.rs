@@ -2,7 +2,8 @@
 //!
 //! Answers to `pkg/controllers/nodeclaim/lifecycle/launch.go`.
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use apis::conditions::{self, Status};
@@ -30,6 +31,17 @@ const WRITES_MAX: usize = 3;
 pub(crate) struct Launcher {
     shell: Arc<Shell>,
     provider: Arc<dyn CloudProvider>,
+    /// By UID of the claim.
+    untold: Mutex<BTreeMap<String, Untold>>,
+}
+
+/// An instance that runs and of which its claim could not be told yet. To ask for it again is no matter of a token
+/// alone: the next request may share a fleet with others.
+#[derive(Clone)]
+struct Untold {
+    launched: Launched,
+    ranked: RankedLaunch,
+    at: Timestamp,
 }
 
 /// What the answer of the provider means for the claim.
@@ -53,16 +65,44 @@ enum Verdict {
 
 impl Launcher {
     pub(crate) fn new(shell: Arc<Shell>, provider: Arc<dyn CloudProvider>) -> Self {
-        Self { shell, provider }
+        Self {
+            shell,
+            provider,
+            untold: Mutex::default(),
+        }
     }
 
     pub(crate) async fn launch(&self, claim: &Arc<NodeClaim>) -> Result<Action, ReconcileError> {
-        let (answer, ranked) = self.ask(claim).await;
+        let untold = self.untold().get(&uid(claim)).cloned();
+        let (answer, ranked) = match untold {
+            Some(Untold {
+                launched, ranked, ..
+            }) => (Ok(launched), ranked),
+            None => self.ask(claim).await,
+        };
         let verdict = decide(answer);
         self.apply(claim, verdict, &ranked).await
     }
 
-    /// Never waits longer than the claim may still take to launch; the launch itself is idempotent.
+    fn untold(&self) -> MutexGuard<'_, BTreeMap<String, Untold>> {
+        self.untold.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn remember(&self, claim: &NodeClaim, launched: &Launched, ranked: &RankedLaunch) {
+        let at = self.shell.now();
+        // Claims older than that are given up, with or without an instance.
+        let may_matter = |it: &Untold| at.duration_since(it.at).unsigned_abs() <= LAUNCH_TIMEOUT;
+        let mut untold = self.untold();
+        untold.retain(|_, it| may_matter(it));
+        let it = Untold {
+            launched: launched.clone(),
+            ranked: ranked.clone(),
+            at,
+        };
+        untold.insert(uid(claim), it);
+    }
+
+    /// Never waits longer than the claim may still take to launch.
     async fn ask(
         &self,
         claim: &Arc<NodeClaim>,
@@ -162,6 +202,7 @@ impl Launcher {
         launched: &Launched,
     ) -> Result<NodeClaim, ReconcileError> {
         let name = claim.name_any();
+        self.untold().remove(&uid(claim));
         info!(NodeClaim = %name, provider_id = %launched.provider_id, "the claim went while its instance was launched");
         match self.provider.delete(&launched.provider_id).await {
             Err(error) if !error.is_not_found() => Err(error.into()),
@@ -179,7 +220,9 @@ impl Launcher {
     ) -> Result<Action, ReconcileError> {
         match verdict {
             Verdict::Launched(launched) => {
+                self.remember(claim, &launched, ranked);
                 let after = self.persist(claim, &launched).await?;
+                self.untold().remove(&uid(claim));
                 info!(
                     NodeClaim = %claim.name_any(),
                     provider_id = %launched.provider_id,
@@ -259,6 +302,10 @@ fn decide(answer: Result<Launched, CloudProviderError>) -> Verdict {
             }
         }
     }
+}
+
+fn uid(claim: &NodeClaim) -> String {
+    claim.uid().unwrap_or_default()
 }
 
 /// Labels of the claim win over the provider's, annotations of the provider over the claim's.

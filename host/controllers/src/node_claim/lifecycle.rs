@@ -211,11 +211,11 @@ impl Lifecycle {
         claim: &NodeClaim,
         labels: BTreeMap<String, String>,
     ) -> Result<NodeClaim, ReconcileError> {
+        if labels.is_empty() {
+            return Ok(claim.clone());
+        }
         let mut labelled = claim.clone();
         labelled.labels_mut().extend(labels);
-        if labelled == *claim {
-            return Ok(labelled);
-        }
         self.shell.write_claim(claim, &labelled).await
     }
 

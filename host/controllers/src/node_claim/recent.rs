@@ -9,16 +9,21 @@ use std::sync::Arc;
 use apis::NodeClaim;
 use kube::ResourceExt;
 
-/// How many claims are kept, and how many UIDs of those that are gone.
+/// How many claims are kept.
 const KEPT_MAX: usize = 256;
+/// How many UIDs are kept of claims that are gone: more than can be written to at once.
+const GONE_MAX: usize = 4096;
 
-/// Copies of claims, the newest version known of each.
+/// Copies of claims that changed lately, and the newest version known of every claim.
 #[derive(Debug, Default)]
 pub(crate) struct RecentClaims {
     kept: BTreeMap<String, Kept>,
     /// Names by when they were kept last.
     ages: BTreeMap<u64, String>,
     next: u64,
+    /// Of all claims that are not gone, also of those whose copy fell out: what is told late of one must not be taken
+    /// for its present, or it is launched twice.
+    versions: BTreeMap<String, u64>,
     /// UIDs of claims that are gone: the answer to a write may come after the word of the deletion.
     gone: VecDeque<String>,
 }
@@ -41,10 +46,13 @@ impl RecentClaims {
         if self.gone.iter().any(|gone| gone == uid) {
             return false;
         }
+        let version = version(claim);
+        let newest = self.versions.entry(name.clone()).or_default();
+        if version < *newest {
+            return false;
+        }
+        *newest = version;
         if let Some(known) = self.kept.get(&name) {
-            if version(claim) < version(&known.claim) {
-                return false;
-            }
             self.ages.remove(&known.at);
         }
         let at = self.next;
@@ -63,8 +71,9 @@ impl RecentClaims {
     /// The claim with this name and UID is gone for good.
     pub(crate) fn gone(&mut self, name: &str, uid: Option<String>) {
         self.forget(name);
+        self.versions.remove(name);
         self.gone.extend(uid.filter(|it| !it.is_empty()));
-        if self.gone.len() > KEPT_MAX {
+        if self.gone.len() > GONE_MAX {
             self.gone.pop_front();
         }
     }
@@ -106,8 +115,21 @@ mod tests {
         assert!(recent.keep(&claim("a", "11")));
         assert!(recent.keep(&claim("a", "opaque")));
         assert_eq!(known(&recent, "a").as_deref(), Some("opaque"));
+    }
+
+    #[test]
+    fn an_older_copy_stays_out_also_where_the_newer_one_is_not_kept() {
+        let mut recent = RecentClaims::default();
+        recent.keep(&claim("a", "10"));
         recent.forget("a");
+        assert!(!recent.keep(&claim("a", "9")) && recent.get("a").is_none());
+        assert!(recent.keep(&claim("a", "10")));
+        for number in 0..KEPT_MAX {
+            recent.keep(&claim(&format!("c{number}"), "1"));
+        }
         assert!(recent.get("a").is_none());
+        assert!(!recent.keep(&claim("a", "9")) && recent.get("a").is_none());
+        recent.gone("a", None);
         assert!(recent.keep(&claim("a", "9")));
     }
 

@@ -447,6 +447,7 @@ impl Orchestration {
     ) {
         for (candidate, why) in &staying {
             warn!(command = %running.command.id, Node = %candidate.node, reason = why, "leaving node out of the disruption command");
+            report::left_out(&self.shell, &running.command, candidate, why);
         }
         let staying: Vec<CommandCandidate> = staying.into_iter().map(|it| it.0).collect();
         self.release(&staying).await;

@@ -402,6 +402,20 @@ pub(super) fn failed(shell: &Shell, command: &Command, replacements: &[String], 
     );
 }
 
+/// A node stays although others of its command have gone.
+pub(super) fn left_out(shell: &Shell, command: &Command, candidate: &CommandCandidate, why: &str) {
+    shell.say(format!(
+        "left {} out of {}: {why}",
+        candidate.node, command.id
+    ));
+    let alone = Command {
+        candidates: vec![candidate.clone()],
+        ..command.clone()
+    };
+    let (finished, failed) = (CommandStep::Finished, OutcomeId::CommandFailed);
+    step(shell, &alone, finished, failed, (&[], why));
+}
+
 /// Nodes of a command that did not survive its validation. The ledger has them as a scan of their own: the second look.
 pub(super) fn dropped(shell: &Shell, command: &Command, dropped: &[(CommandCandidate, Rejection)]) {
     if dropped.is_empty() {

@@ -24,8 +24,11 @@ pub(crate) struct State {
     pub(crate) instances: BTreeMap<String, Launched>,
     by_uid: BTreeMap<String, String>,
     pub(crate) launches: usize,
-    /// Types without capacity.
+    /// How often a launch was asked for, by UID of the claim.
+    pub(crate) asked: BTreeMap<String, usize>,
+    /// Types without capacity, and what is said where none is left.
     pub(crate) dry: BTreeSet<String>,
+    pub(crate) refusal: String,
     /// Launches hang.
     pub(crate) hangs: bool,
     pub(crate) released: usize,
@@ -226,6 +229,8 @@ fn instance_type(name: &str, cpus: i64, dry: bool) -> Arc<InstanceType> {
 #[async_trait::async_trait]
 impl CloudProvider for Cloud {
     async fn create(&self, request: LaunchRequest) -> Result<Launched, CloudProviderError> {
+        let uid = request.node_claim.uid().unwrap_or_default();
+        self.with(|state| *state.asked.entry(uid).or_default() += 1);
         if self.with(|state| state.hangs) {
             std::future::pending::<()>().await;
         }
@@ -246,7 +251,7 @@ impl CloudProvider for Cloud {
                     .iter()
                     .find(|it| !state.dry.contains(&it.instance_type))
                     .ok_or_else(|| {
-                        CloudProviderError::InsufficientCapacity("all dry".to_owned())
+                        CloudProviderError::InsufficientCapacity(state.refusal.clone())
                     })?;
                 state.number += 1;
                 state.launches += 1;

@@ -93,8 +93,8 @@ async fn what_a_command_failed_to_launch_is_not_launched_for_its_pods_either() {
     assert_eq!((world.cloud.running(), world.bound_pods()), (1, 2));
 }
 
-#[tokio::test(start_paused = true)]
-async fn protection_that_came_late_is_named_as_what_saved_the_node() {
+/// A node that is about to be replaced, as its pool has changed.
+async fn drifting() -> (World, String) {
     let mut world = World::new();
     world.pass(5).await;
     world.keep(1, "900m");
@@ -102,6 +102,12 @@ async fn protection_that_came_late_is_named_as_what_saved_the_node() {
     let node = world.names(&Resource::NODES)[0].clone();
     world.change_pool(json!({"spec": {"template": {"metadata": {"labels": {"team": "a"}}}}}));
     world.settle(15).await;
+    (world, node)
+}
+
+#[tokio::test(start_paused = true)]
+async fn protection_that_came_late_is_named_as_what_saved_the_node() {
+    let (mut world, node) = drifting().await;
     let pod = world.names(&Resource::PODS)[0].clone();
     world.protect(&pod);
     world.settle(200).await;
@@ -117,4 +123,77 @@ async fn protection_that_came_late_is_named_as_what_saved_the_node() {
         &claim,
         &["stopped      has no pod that must stay", &saved],
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn protection_counts_although_no_watch_has_told_of_it() {
+    for is_of_pod in [true, false] {
+        let (mut world, node) = drifting().await;
+        let pod = world.names(&Resource::PODS)[0].clone();
+        let (path, saved) = if is_of_pod {
+            (
+                "/pods",
+                format!("pod default/{pod} is protected by do-not-disrupt now"),
+            )
+        } else {
+            (
+                "/nodes",
+                format!("{node} is protected by do-not-disrupt now"),
+            )
+        };
+        world
+            .until("a replacement comes", 60, |world| {
+                world.names(&Resource::NODES).len() == 2
+            })
+            .await;
+        world.process.watches_lag(path);
+        if is_of_pod {
+            world.protect(&pod);
+        } else {
+            world.protect_node(&node);
+        }
+        world.settle(20).await;
+        world.process.watches_catch_up();
+        world.settle(200).await;
+        assert!(world.names(&Resource::NODES).contains(&node));
+        world.tells("node", &node, &["command-failed", &saved]);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_protected_after_others_of_its_command_went_stays_and_says_why() {
+    let mut world = World::new();
+    let together = json!({"consolidationPolicy": "WhenEmptyOrUnderutilized", "consolidateAfter": "2m", "budgets": [{"nodes": "100%"}]});
+    world.change_pool(json!({"spec": {"disruption": together}}));
+    world.pass(5).await;
+    for pod in ["a", "b"] {
+        world.create_pod(pod, "5", &json!({}));
+    }
+    world.settle(45).await;
+    let nodes = world.names(&Resource::NODES);
+    for (pod, node) in ["c", "d"].iter().zip(&nodes) {
+        world.create_pod(pod, "900m", &json!({"spec": {"nodeName": node}}));
+        let running = json!({"status": {"phase": "Running"}});
+        world
+            .api
+            .patch_merge_status(&Resource::PODS, "default", pod, running)
+            .unwrap();
+    }
+    for pod in ["a", "b"] {
+        world.delete_pod(pod);
+    }
+    world
+        .until("one node comes for both", 300, |world| {
+            world.cloud.running() == 3
+        })
+        .await;
+    let claim = world.list(&Resource::NODES)[0]["metadata"]["ownerReferences"][0].clone();
+    world.delete(&Resource::NODE_CLAIMS, claim["name"].as_str().unwrap());
+    world.protect("d");
+    world.settle(120).await;
+    let left = world.names(&Resource::NODES);
+    assert!(!left.contains(&nodes[0]) && left.contains(&nodes[1]));
+    assert!(!world.is_tainted(&nodes[1], "karpenter.sh/disrupted"));
+    let saved = "pod default/d is protected by do-not-disrupt now";
+    world.tells("node", &nodes[1], &["command-failed", saved]);
 }

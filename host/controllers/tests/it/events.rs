@@ -3,6 +3,7 @@
 use serde_json::json;
 use sim::api_server::Resource;
 
+use crate::cloud::CPUS;
 use crate::world::World;
 
 /// An object as somebody knows it who describes it later: kind, name and UID.
@@ -221,4 +222,26 @@ async fn a_pod_in_the_way_is_told_where_consolidation_would_not_look_at_the_node
         last.starts_with("Pod has \"karpenter.sh/do-not-disrupt\" annotation"),
         "{last}"
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_event_says_no_more_than_the_api_server_takes() {
+    let mut world = World::new();
+    world.cloud.with(|it| {
+        it.dry.extend(CPUS.map(|(name, _)| name.to_owned()));
+        it.refusal = "no capacity, ".repeat(300);
+    });
+    world.pass(5).await;
+    world.create_pod("a", "900m", &json!({}));
+    world.settle(30).await;
+    for kind in ["NodeClaim", "Pod"] {
+        let told = world.event_messages(kind, "InsufficientCapacityError");
+        assert!(!told.is_empty(), "{kind}");
+        for message in told {
+            assert!(
+                message.len() <= 1024 && message.ends_with("..."),
+                "{message}"
+            );
+        }
+    }
 }

@@ -231,3 +231,23 @@ async fn an_invalid_pool_is_not_ready_and_says_why() {
         })
         .await;
 }
+
+#[tokio::test(start_paused = true)]
+async fn an_instance_of_which_the_claim_could_not_be_told_is_not_launched_again() {
+    let mut world = World::new();
+    world.pass(5).await;
+    world.create_pod("a", "900m", &json!({}));
+    world
+        .until("a launch is asked for", 30, |world| {
+            world.cloud.with(|it| !it.asked.is_empty())
+        })
+        .await;
+    world.process.writes_fail("/status");
+    world.settle(20).await;
+    assert_eq!(world.cloud.running(), 1);
+    world.process.writes_succeed();
+    world.settle(90).await;
+    assert_eq!(world.bound_pods(), 1);
+    let asked = world.cloud.with(|it| it.asked.clone());
+    assert!(asked.values().eq(&[1]), "{asked:?}");
+}

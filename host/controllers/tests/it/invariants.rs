@@ -323,7 +323,9 @@ impl Judge {
         {
             times.pop_front();
         }
-        if times.len() > WRITES_PER_MINUTE {
+        // Many claims may be needed at once: a collection is no object.
+        let is_object = (method, path.ends_with("/nodeclaims")) != ("POST", true);
+        if is_object && times.len() > WRITES_PER_MINUTE {
             found.push(format!(
                 "I22: {} times {method} {path} in a minute",
                 times.len()

@@ -349,15 +349,24 @@ fn taint_keys(node: &Value) -> Vec<&str> {
     taints.filter_map(|it| it["key"].as_str()).collect()
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_node_registers_once_the_provider_lets_it() {
+fn hold_registrations_back(world: &World) {
+    let pending = Registrable::Pending(HOOK);
+    world.cloud.with(|it| it.registrable = Some(pending));
+}
+
+/// A pod waits for a node that may not register.
+async fn held_back() -> World {
     let mut world = World::new();
     world.pass(5).await;
-    world
-        .cloud
-        .with(|it| it.registrable = Some(Registrable::Pending(HOOK)));
+    hold_registrations_back(&world);
     world.create_pod("a", "900m", &json!({}));
     world.settle(120).await;
+    world
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_registers_once_the_provider_lets_it() {
+    let mut world = held_back().await;
     let claim = world.names(&Resource::NODE_CLAIMS)[0].clone();
     let reason = world.reason(&Resource::NODE_CLAIMS, &claim, "Registered");
     assert_eq!(reason.as_deref(), Some("RegistrationHookPending"));
@@ -383,23 +392,15 @@ async fn a_node_registers_once_the_provider_lets_it() {
 
 #[tokio::test(start_paused = true)]
 async fn a_node_that_the_provider_never_lets_register_is_given_up() {
-    let mut world = World::new();
-    world.pass(5).await;
-    world
-        .cloud
-        .with(|it| it.registrable = Some(Registrable::Pending(HOOK)));
-    world.create_pod("a", "900m", &json!({}));
-    world.settle(60).await;
+    let mut world = held_back().await;
     let claim = world.names(&Resource::NODE_CLAIMS)[0].clone();
-    world.settle(13 * 60).await;
+    world.settle(12 * 60).await;
     assert!(world.names(&Resource::NODE_CLAIMS).contains(&claim));
     world.cloud.with(|it| it.registrable = None);
     world.settle(30).await;
     assert_eq!(world.bound_pods(), 1, "still in time");
 
-    world
-        .cloud
-        .with(|it| it.registrable = Some(Registrable::Pending(HOOK)));
+    hold_registrations_back(&world);
     world.create_pod("b", "3", &json!({}));
     world.settle(60).await;
     let mut claims = world.names(&Resource::NODE_CLAIMS);

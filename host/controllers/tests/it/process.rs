@@ -8,7 +8,9 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use controllers::SharedLedger;
-use http::{Method, Request, Response};
+use futures::StreamExt;
+use http::{Method, Request, Response, StatusCode};
+use http_body_util::{BodyStream, Full, StreamBody};
 use jiff::SignedDuration;
 use kube::client::Body;
 use sim::SimulatedClock;
@@ -28,6 +30,10 @@ struct State {
     slow: Vec<(String, Duration)>,
     /// Paths of kinds that the API server does not serve.
     unserved: Vec<String>,
+    /// Writes under these paths are answered with an error of the server.
+    failing: Vec<String>,
+    /// Paths of kinds whose watches tell nothing for now.
+    lagging: Vec<String>,
 }
 
 /// Counts the writes of one process after another.
@@ -55,6 +61,36 @@ impl Process {
     /// From now on the API server knows nothing under that path.
     pub(crate) fn is_not_served(&self, path: &str) {
         self.state.lock().unwrap().unserved.push(path.to_owned());
+    }
+
+    /// From now on the API server fails at writes under that path.
+    pub(crate) fn writes_fail(&self, path: &str) {
+        self.state.lock().unwrap().failing.push(path.to_owned());
+    }
+
+    /// Writes succeed again.
+    pub(crate) fn writes_succeed(&self) {
+        self.state.lock().unwrap().failing.clear();
+    }
+
+    fn fails(&self, uri: &str) -> bool {
+        let failing = &self.state.lock().unwrap().failing;
+        failing.iter().any(|path| uri.contains(path))
+    }
+
+    /// From now on what happens under that path is not told to those who watch it.
+    pub(crate) fn watches_lag(&self, path: &str) {
+        self.state.lock().unwrap().lagging.push(path.to_owned());
+    }
+
+    /// All that happened is told.
+    pub(crate) fn watches_catch_up(&self) {
+        self.state.lock().unwrap().lagging.clear();
+    }
+
+    fn lags(&self, uri: &str) -> bool {
+        let lagging = &self.state.lock().unwrap().lagging;
+        uri.contains("watch=") && lagging.iter().any(|path| uri.contains(path))
     }
 
     fn lateness(&self, uri: &str) -> Option<Duration> {
@@ -145,6 +181,27 @@ impl Door {
     }
 }
 
+fn server_error() -> Response<ResponseBody> {
+    let status = r#"{"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 500, "reason": "InternalError", "message": "etcd has no leader"}"#;
+    let mut answer = Response::new(ResponseBody::new(Full::from(status)));
+    *answer.status_mut() = StatusCode::INTERNAL_SERVER_ERROR;
+    answer
+}
+
+/// The body, which stands still for as long as watches of its kind lag.
+fn told_late(body: ResponseBody, process: Process, uri: String) -> ResponseBody {
+    let frames = BodyStream::new(body).then(move |frame| {
+        let (process, uri) = (process.clone(), uri.clone());
+        async move {
+            while process.lags(&uri) {
+                tokio::time::sleep(Duration::from_millis(100)).await;
+            }
+            frame
+        }
+    });
+    ResponseBody::new(StreamBody::new(frames))
+}
+
 impl Service<Request<Body>> for Door {
     type Response = Response<ResponseBody>;
     type Error = Infallible;
@@ -166,13 +223,17 @@ impl Service<Request<Body>> for Door {
             self.judge(&request);
         }
         Box::pin(async move {
+            if is_write && process.fails(&uri) {
+                return Ok(server_error());
+            }
             if is_write {
                 return process.write(api.call(request)).await;
             }
             if let Some(late) = process.lateness(&uri) {
                 tokio::time::sleep(late).await;
             }
-            process.read(api.call(request)).await
+            let answer = process.read(api.call(request)).await?;
+            Ok(answer.map(|body| told_late(body, process, uri)))
         })
     }
 }

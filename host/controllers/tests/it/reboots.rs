@@ -2,7 +2,7 @@
 
 use cloudprovider::{RebootError, RepairAction, RepairPolicy};
 use serde_json::json;
-use sim::api_server::{ObjectKey, Resource};
+use sim::api_server::{ObjectKey, Part, Resource};
 
 use crate::renewal::repaired;
 use crate::world::World;
@@ -196,4 +196,24 @@ async fn a_controller_that_dies_on_the_way_asks_no_second_time() {
             "{write}: one operation"
         );
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reboot_that_was_called_off_unseen_costs_no_node() {
+    let mut world = with_a_node(None).await;
+    let (claim, node) = (only_claim(&world), world.names(&Resource::NODES)[0].clone());
+    world.cloud.with(|it| it.stays_away = true);
+    world.be_sick(&node, "DevicesReady", "False");
+    world.settle(19 * 60).await;
+    world.process.watches_lag("/nodeclaims");
+    let key = ObjectKey::new("", claim.as_str());
+    world
+        .api
+        .modify_part(&Resource::NODE_CLAIMS, &key, Part::Status, |claim| {
+            let conditions = claim["status"]["conditions"].as_array_mut().unwrap();
+            conditions.retain(|it| it["type"] != REBOOTING);
+        })
+        .unwrap();
+    world.settle(3 * 60).await;
+    assert_eq!(world.names(&Resource::NODE_CLAIMS), [claim]);
 }

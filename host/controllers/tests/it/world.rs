@@ -309,10 +309,19 @@ impl World {
 
     /// Somebody puts do-not-disrupt on a pod.
     pub(crate) fn protect(&self, pod: &str) {
+        self.protect_object(&Resource::PODS, "default", pod);
+    }
+
+    /// Somebody puts do-not-disrupt on a node.
+    pub(crate) fn protect_node(&self, node: &str) {
+        self.protect_object(&Resource::NODES, "", node);
+    }
+
+    fn protect_object(&self, resource: &Resource, namespace: &str, name: &str) {
         let protected =
             json!({"metadata": {"annotations": {"karpenter.sh/do-not-disrupt": "true"}}});
         self.api
-            .patch_merge(&Resource::PODS, "default", pod, protected)
+            .patch_merge(resource, namespace, name, protected)
             .unwrap();
     }
 

@@ -71,10 +71,11 @@ impl<'a> Watcher<'a> {
             }
             let elapsed = self.world.clock().elapsed();
             view.show(self, elapsed)?;
-            if self.is_changing() || quiet.last != Some(self.world.pulse()) {
+            let pulse = self.world.pulse();
+            if self.is_changing() || quiet.last != Some(pulse) {
                 changed = elapsed;
             }
-            let is_quiet = quiet.observe(elapsed, self.is_busy(), self.world.pulse());
+            let is_quiet = quiet.observe(elapsed, self.is_busy(), pulse);
             match until {
                 Until::Settled if is_quiet => break Ended::Settled,
                 Until::Settled if elapsed.saturating_sub(began) > PATIENCE => {

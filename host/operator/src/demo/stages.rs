@@ -17,7 +17,7 @@ pub(super) struct Stages {
 /// How the whole run went.
 pub(super) struct Run {
     pub(super) ended: Ended,
-    /// None where there was but one stage.
+    /// Those that settled; none where there was but one stage.
     pub(super) stages: Vec<StageLine>,
     /// What could not be applied.
     pub(super) faults: Vec<String>,
@@ -47,20 +47,18 @@ impl Stages {
         let (mut stages, mut faults) = (Vec::new(), Vec::new());
         let is_staged = !self.then.is_empty();
         let mut begun_by = "the beginning".to_owned();
-        for (file, manifests) in self.then {
-            if watched.ended != Ended::Settled {
-                break;
-            }
+        let mut then = self.then.into_iter();
+        while is_staged && watched.ended == Ended::Settled {
             stages.push(watcher.stage(begun_by, watched.changed_for));
+            let Some((file, manifests)) = then.next() else {
+                break;
+            };
             begun_by = file;
             let documents = manifests.documents;
             let unknown = apply::Unknown::Refuse;
             let applied = apply::apply(client, documents, SYSTEM_NAMESPACE, unknown).await?;
             faults.extend(applied.faults);
             watched = Box::pin(watcher.watch(self.until, view)).await?;
-        }
-        if is_staged {
-            stages.push(watcher.stage(begun_by, watched.changed_for));
         }
         Ok(Run {
             ended: watched.ended,

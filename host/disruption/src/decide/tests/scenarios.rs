@@ -36,6 +36,9 @@ struct Story {
     /// Words in the reasons of nodes.
     #[serde(default)]
     reasons: BTreeMap<String, String>,
+    /// Words in the DisruptionBlocked events of nodes.
+    #[serde(default)]
+    events: BTreeMap<String, String>,
     /// Words that `mortise why node` tells of nodes.
     #[serde(default)]
     why: BTreeMap<String, Vec<String>>,
@@ -142,6 +145,13 @@ fn play(file: &str, story: &Story) {
             "{about}: {node}: {}",
             found.reason
         );
+    }
+    for (node, words) in &story.events {
+        let is_of_node = |it: &&Blocked| it.node.as_ref() == Some(node);
+        let told = decision.blocked.iter().filter(is_of_node);
+        let told: Vec<&str> = told.filter_map(|it| it.message.as_deref()).collect();
+        let is_told = told.iter().any(|it| it.contains(words));
+        assert!(is_told, "{about}: {node}: {told:?}");
     }
     let Some(Meanwhile { lines, result }) = &story.meanwhile else {
         return;

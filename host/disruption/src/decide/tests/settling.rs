@@ -117,6 +117,18 @@ fn one_dear_node_does_not_come_where_several_cheap_ones_do() {
 }
 
 #[test]
+fn a_move_buys_fifty_nodes_at_most() {
+    let mut text = String::new();
+    for number in 0..70 {
+        writeln!(text, "node n{number:02} large on-demand a").unwrap();
+        writeln!(text, "pod p{number:02} n{number:02} 1900 apart").unwrap();
+    }
+    let decision = World::new(&text).decide();
+    let bought = decision.commands[0].replacements.len();
+    assert!((2..=50).contains(&bought), "{bought}");
+}
+
+#[test]
 fn what_was_replaced_does_not_come_back_within_the_hour() {
     let decision = World::new("node n1 large on-demand a\npod p n1 900").decide();
     let command = &decision.commands[0];
