@@ -588,6 +588,7 @@ impl Shell {
         let Some(pool) = self.node_pool(name) else {
             return Ok(());
         };
+        let uid = pool.uid().unwrap_or_default();
         let is_healthy = {
             let told = pool.condition(conditions::NODE_REGISTRATION_HEALTHY);
             let told = told.and_then(|it| match it.status.as_str() {
@@ -596,7 +597,6 @@ impl Shell {
                 _ => None,
             });
             let mut health = self.registration_health();
-            let uid = pool.uid().unwrap_or_default();
             health.seed(&uid, told);
             health.note(&uid, is_success)
         };
@@ -609,10 +609,21 @@ impl Shell {
             .condition(conditions::NODE_REGISTRATION_HEALTHY)
             .is_some_and(|told| told.status == status.as_str());
         // A failure does not make a pool healthy, nor a success unhealthy.
-        if is_told || is_healthy != is_success {
+        if is_told || is_healthy != is_success || !self.registration_health().tells(&uid) {
             return Ok(());
         }
-        let Some(pool) = self.fresh_node_pool(name).await? else {
+        let result = self.tell_registration(name, status, outcome).await;
+        self.registration_health().told(&uid);
+        result
+    }
+
+    async fn tell_registration(
+        &self,
+        pool: &str,
+        status: Status,
+        outcome: Registration<'_>,
+    ) -> Result<(), ReconcileError> {
+        let Some(pool) = self.fresh_node_pool(pool).await? else {
             return Ok(());
         };
         let (reason, message) = match outcome {

@@ -3,7 +3,7 @@
 //! For information; no decision looks at it. Answers to
 //! `pkg/controllers/nodepool/registrationhealth/controller.go`.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// Results that are remembered.
 const REMEMBERED: usize = 4;
@@ -14,9 +14,22 @@ const FAILURES_MIN: usize = 2;
 #[derive(Debug, Default)]
 pub(crate) struct RegistrationHealth {
     results: BTreeMap<String, VecDeque<bool>>,
+    /// UIDs of pools whose condition is being written.
+    telling: BTreeSet<String>,
 }
 
 impl RegistrationHealth {
+    /// Whether the condition of the pool is to be written by who asks: where many nodes register at once, one of them
+    /// says so for all.
+    pub(crate) fn tells(&mut self, pool: &str) -> bool {
+        self.telling.insert(pool.to_owned())
+    }
+
+    /// The condition was written, or could not be.
+    pub(crate) fn told(&mut self, pool: &str) {
+        self.telling.remove(pool);
+    }
+
     /// Takes in a result; answers whether the pool is healthy now.
     pub(crate) fn note(&mut self, pool: &str, success: bool) -> bool {
         let results = self.results.entry(pool.to_owned()).or_default();
