@@ -1,5 +1,7 @@
 //! What users complain about and takes time to show: that it is dealt with, and what `mortise why` answers.
 
+use std::time::Duration;
+
 use serde_json::json;
 use sim::api_server::Resource;
 use state::ledger::{OutcomeId, Record};
@@ -146,14 +148,12 @@ async fn protection_counts_although_no_watch_has_told_of_it() {
                 world.names(&Resource::NODES).len() == 2
             })
             .await;
-        world.process.watches_lag(path);
+        world.process.watches_lag(path, Duration::from_secs(30));
         if is_of_pod {
             world.protect(&pod);
         } else {
             world.protect_node(&node);
         }
-        world.settle(20).await;
-        world.process.watches_catch_up();
         world.settle(200).await;
         assert!(world.names(&Resource::NODES).contains(&node));
         world.tells("node", &node, &["command-failed", &saved]);

@@ -8,7 +8,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use controllers::SharedLedger;
-use futures::StreamExt;
+use futures::{FutureExt, StreamExt};
 use http::{Method, Request, Response, StatusCode};
 use http_body_util::{BodyStream, Full, StreamBody};
 use jiff::SignedDuration;
@@ -18,6 +18,9 @@ use sim::api_server::{ApiServer, ResponseBody};
 use tower::Service;
 
 use crate::invariants::Judge;
+
+/// Frames of a watch that can be on their way.
+const FRAMES_LATE_MAX: usize = 10_000;
 
 #[derive(Debug, Default)]
 struct State {
@@ -32,8 +35,10 @@ struct State {
     unserved: Vec<String>,
     /// Writes under these paths are answered with an error of the server.
     failing: Vec<String>,
-    /// Paths of kinds whose watches tell nothing for now.
-    lagging: Vec<String>,
+    /// How long a write takes.
+    writes_take: Duration,
+    /// Paths of kinds whose watches tell so late.
+    lagging: Vec<(String, Duration)>,
 }
 
 /// Counts the writes of one process after another.
@@ -78,19 +83,26 @@ impl Process {
         failing.iter().any(|path| uri.contains(path))
     }
 
-    /// From now on what happens under that path is not told to those who watch it.
-    pub(crate) fn watches_lag(&self, path: &str) {
-        self.state.lock().unwrap().lagging.push(path.to_owned());
+    /// From now on a write takes so long.
+    pub(crate) fn writes_take(&self, time: Duration) {
+        self.state.lock().unwrap().writes_take = time;
     }
 
-    /// All that happened is told.
-    pub(crate) fn watches_catch_up(&self) {
-        self.state.lock().unwrap().lagging.clear();
+    /// From now on what happens under that path is told so late to those who watch it.
+    pub(crate) fn watches_lag(&self, path: &str, late: Duration) {
+        let lag = (path.to_owned(), late);
+        self.state.lock().unwrap().lagging.push(lag);
     }
 
-    fn lags(&self, uri: &str) -> bool {
+    fn lag(&self, uri: &str) -> Duration {
         let lagging = &self.state.lock().unwrap().lagging;
-        uri.contains("watch=") && lagging.iter().any(|path| uri.contains(path))
+        let mut lags = lagging.iter().filter(|_| uri.contains("watch="));
+        let lag = lags.find(|(path, _)| uri.contains(path));
+        lag.map_or(Duration::ZERO, |(_, late)| *late)
+    }
+
+    fn takes(&self) -> Duration {
+        self.state.lock().unwrap().writes_take
     }
 
     fn lateness(&self, uri: &str) -> Option<Duration> {
@@ -188,18 +200,13 @@ fn server_error() -> Response<ResponseBody> {
     answer
 }
 
-/// The body, which stands still for as long as watches of its kind lag.
+/// The body, late where watches of its kind lag.
 fn told_late(body: ResponseBody, process: Process, uri: String) -> ResponseBody {
-    let frames = BodyStream::new(body).then(move |frame| {
-        let (process, uri) = (process.clone(), uri.clone());
-        async move {
-            while process.lags(&uri) {
-                tokio::time::sleep(Duration::from_millis(100)).await;
-            }
-            frame
-        }
+    let frames = BodyStream::new(body).map(move |frame| {
+        let told = tokio::time::sleep(process.lag(&uri));
+        told.map(|()| frame)
     });
-    ResponseBody::new(StreamBody::new(frames))
+    ResponseBody::new(StreamBody::new(frames.buffered(FRAMES_LATE_MAX)))
 }
 
 impl Service<Request<Body>> for Door {
@@ -227,6 +234,7 @@ impl Service<Request<Body>> for Door {
                 return Ok(server_error());
             }
             if is_write {
+                tokio::time::sleep(process.takes()).await;
                 return process.write(api.call(request)).await;
             }
             if let Some(late) = process.lateness(&uri) {

@@ -1,5 +1,7 @@
 //! Sick nodes that reboot in place.
 
+use std::time::Duration;
+
 use cloudprovider::{RebootError, RepairAction, RepairPolicy};
 use serde_json::json;
 use sim::api_server::{ObjectKey, Part, Resource};
@@ -205,7 +207,8 @@ async fn a_reboot_that_was_called_off_unseen_costs_no_node() {
     world.cloud.with(|it| it.stays_away = true);
     world.be_sick(&node, "DevicesReady", "False");
     world.settle(19 * 60).await;
-    world.process.watches_lag("/nodeclaims");
+    let never = Duration::from_hours(1);
+    world.process.watches_lag("/nodeclaims", never);
     let key = ObjectKey::new("", claim.as_str());
     world
         .api

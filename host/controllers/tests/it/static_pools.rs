@@ -1,5 +1,7 @@
 //! NodePools that keep replicas.
 
+use std::time::Duration;
+
 use serde_json::json;
 use sim::api_server::Resource;
 
@@ -166,19 +168,13 @@ async fn without_the_gate_replicas_are_left_alone() {
 #[tokio::test(start_paused = true)]
 async fn of_many_claims_none_is_launched_twice_when_the_watch_tells_late() {
     let mut world = with_replicas(1, None).await;
-    world.change_pool(json!({"spec": {"replicas": 300}}));
-    world
-        .until("every launch is asked for", 30, |world| {
-            world.cloud.with(|it| it.asked.len()) == 300
-        })
-        .await;
-    world.process.watches_lag("/nodeclaims");
-    world.settle(10).await;
-    assert_eq!(world.cloud.running(), 300);
-    world.process.watches_catch_up();
-    world.settle(60).await;
-    assert_eq!(ready(&world), 300);
+    let late = Duration::from_secs(5);
+    world.process.watches_lag("/nodeclaims", late);
+    world.process.writes_take(Duration::from_millis(50));
+    world.change_pool(json!({"spec": {"replicas": 280}}));
+    world.settle(90).await;
+    assert_eq!(ready(&world), 280);
     let asked = world.cloud.with(|it| it.asked.clone());
     let again = asked.values().filter(|times| **times > 1).count();
-    assert_eq!((asked.len(), again), (300, 0));
+    assert_eq!((asked.len(), again), (280, 0));
 }
