@@ -1,4 +1,5 @@
-//! Deletes claims whose instance is gone, and terminates instances that belong to no claim.
+//! Deletes claims whose instance is gone, and terminates instances that belong to no claim. Copies of claims at rest go
+//! on the same occasion.
 //!
 //! Every two minutes, against the cloud's own list. Answers to
 //! `pkg/controllers/nodeclaim/garbagecollection/controller.go` and the AWS provider's namesake.
@@ -51,6 +52,7 @@ impl GarbageCollection {
     pub(crate) async fn run(&self) {
         loop {
             tokio::time::sleep(PERIOD).await;
+            self.shell.objects().recent_claims.rest();
             match self.observe().await {
                 Ok(observed) => self.apply(decide(observed, self.shell.now())).await,
                 Err(error) => error!(%error, "listing for garbage collection"),

@@ -21,6 +21,8 @@ pub(crate) struct RecentClaims {
     /// Names by when they were kept last.
     ages: BTreeMap<u64, String>,
     next: u64,
+    /// What `next` was when copies were let go last.
+    looked: u64,
     /// Of all claims that are not gone, also of those whose copy fell out: what is told late of one must not be taken
     /// for its present, or it is launched twice.
     versions: BTreeMap<String, u64>,
@@ -76,6 +78,15 @@ impl RecentClaims {
         if self.gone.len() > GONE_MAX {
             self.gone.pop_front();
         }
+    }
+
+    /// Lets go of the copies that were there at the last call already: their claims are at rest.
+    pub(crate) fn rest(&mut self) {
+        let young = self.ages.split_off(&self.looked);
+        for name in std::mem::replace(&mut self.ages, young).values() {
+            self.kept.remove(name);
+        }
+        self.looked = self.next;
     }
 
     /// A write showed that the copy is old.
@@ -149,6 +160,21 @@ mod tests {
 
     #[test]
     fn those_at_rest_fall_out() {
+        let mut recent = RecentClaims::default();
+        recent.keep(&claim("a", "1"));
+        recent.keep(&claim("b", "1"));
+        recent.rest();
+        assert!(recent.get("a").is_some(), "not at once");
+        recent.keep(&claim("b", "2"));
+        recent.rest();
+        assert!(recent.get("a").is_none() && recent.get("b").is_some());
+        recent.rest();
+        assert!(recent.kept.is_empty() && recent.ages.is_empty());
+        assert!(!recent.keep(&claim("b", "1")), "its version is known");
+    }
+
+    #[test]
+    fn only_so_many_are_kept() {
         let mut recent = RecentClaims::default();
         for number in 0..=KEPT_MAX {
             recent.keep(&claim(&format!("c{number}"), "1"));
