@@ -58,6 +58,11 @@ pub(crate) trait NodeClaimExt {
     fn without(&self, condition_type: &str, now: Timestamp) -> NodeClaim;
 }
 
+/// The claim's UID, or the empty string.
+fn uid(claim: &NodeClaim) -> String {
+    claim.uid().unwrap_or_default()
+}
+
 impl NodeClaimExt for NodeClaim {
     fn provider_id(&self) -> Option<&str> {
         let id = self.status.as_ref()?.provider_id.as_deref()?;

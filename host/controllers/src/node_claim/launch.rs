@@ -17,7 +17,7 @@ use tracing::{error, info};
 
 use crate::error::{ErrorClass, ReconcileError, ignore_not_found};
 use crate::node_claim::lifecycle::LAUNCH_TIMEOUT;
-use crate::node_claim::{NodeClaimExt, disrupted, events, remaining};
+use crate::node_claim::{NodeClaimExt, disrupted, events, remaining, uid};
 use crate::recorder::shorten;
 use crate::runtime::Action;
 use crate::shell::Shell;
@@ -37,7 +37,6 @@ pub(crate) struct Launcher {
 
 /// An instance that runs and of which its claim could not be told yet. To ask for it again is no matter of a token
 /// alone: the next request may share a fleet with others.
-#[derive(Clone)]
 struct Untold {
     launched: Launched,
     ranked: RankedLaunch,
@@ -73,7 +72,7 @@ impl Launcher {
     }
 
     pub(crate) async fn launch(&self, claim: &Arc<NodeClaim>) -> Result<Action, ReconcileError> {
-        let untold = self.untold().get(&uid(claim)).cloned();
+        let untold = self.untold().remove(&uid(claim));
         let (answer, ranked) = match untold {
             Some(Untold {
                 launched, ranked, ..
@@ -88,15 +87,15 @@ impl Launcher {
         self.untold.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn remember(&self, claim: &NodeClaim, launched: &Launched, ranked: &RankedLaunch) {
+    fn remember(&self, claim: &NodeClaim, launched: Launched, ranked: RankedLaunch) {
         let at = self.shell.now();
         // Claims older than that are given up, with or without an instance.
         let may_matter = |it: &Untold| at.duration_since(it.at).unsigned_abs() <= LAUNCH_TIMEOUT;
         let mut untold = self.untold();
         untold.retain(|_, it| may_matter(it));
         let it = Untold {
-            launched: launched.clone(),
-            ranked: ranked.clone(),
+            launched,
+            ranked,
             at,
         };
         untold.insert(uid(claim), it);
@@ -202,7 +201,6 @@ impl Launcher {
         launched: &Launched,
     ) -> Result<NodeClaim, ReconcileError> {
         let name = claim.name_any();
-        self.untold().remove(&uid(claim));
         info!(NodeClaim = %name, provider_id = %launched.provider_id, "the claim went while its instance was launched");
         match self.provider.delete(&launched.provider_id).await {
             Err(error) if !error.is_not_found() => Err(error.into()),
@@ -220,9 +218,15 @@ impl Launcher {
     ) -> Result<Action, ReconcileError> {
         match verdict {
             Verdict::Launched(launched) => {
-                self.remember(claim, &launched, ranked);
-                let after = self.persist(claim, &launched).await?;
-                self.untold().remove(&uid(claim));
+                let after = match self.persist(claim, &launched).await {
+                    Ok(after) => after,
+                    Err(error) => {
+                        if matches!(error, ReconcileError::Kube(_)) {
+                            self.remember(claim, *launched, ranked.clone());
+                        }
+                        return Err(error);
+                    }
+                };
                 info!(
                     NodeClaim = %claim.name_any(),
                     provider_id = %launched.provider_id,
@@ -302,10 +306,6 @@ fn decide(answer: Result<Launched, CloudProviderError>) -> Verdict {
             }
         }
     }
-}
-
-fn uid(claim: &NodeClaim) -> String {
-    claim.uid().unwrap_or_default()
 }
 
 /// Labels of the claim win over the provider's, annotations of the provider over the claim's.

@@ -23,7 +23,7 @@ use tracing::{info, warn};
 use crate::error::{ReconcileError, ignore_not_found};
 use crate::node::eviction::EvictionKey;
 use crate::node_claim::initialization::taints;
-use crate::node_claim::{NodeClaimExt, events, with_deadline};
+use crate::node_claim::{NodeClaimExt, events, uid, with_deadline};
 use crate::runtime::{Action, ObjectKey, Reconciler};
 use crate::shell::Shell;
 use crate::work_queue::WorkQueue;
@@ -322,10 +322,6 @@ pub(crate) fn is_draining(claim: &NodeClaim) -> bool {
     let is_requested =
         condition.is_some_and(|it| it.status == Status::True.as_str() && it.reason == REQUESTED);
     is_requested && boot_before(claim).is_none()
-}
-
-fn uid(claim: &NodeClaim) -> String {
-    claim.uid().unwrap_or_default()
 }
 
 fn boot_before(claim: &NodeClaim) -> Option<&str> {

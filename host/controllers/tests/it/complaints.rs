@@ -6,6 +6,7 @@ use serde_json::json;
 use sim::api_server::Resource;
 use state::ledger::{OutcomeId, Record};
 
+use crate::events::two_nodes;
 use crate::world::World;
 
 /// Commands that began for this reason.
@@ -162,14 +163,8 @@ async fn protection_counts_although_no_watch_has_told_of_it() {
 
 #[tokio::test(start_paused = true)]
 async fn a_node_protected_after_others_of_its_command_went_stays_and_says_why() {
-    let mut world = World::new();
     let together = json!({"consolidationPolicy": "WhenEmptyOrUnderutilized", "consolidateAfter": "2m", "budgets": [{"nodes": "100%"}]});
-    world.change_pool(json!({"spec": {"disruption": together}}));
-    world.pass(5).await;
-    for pod in ["a", "b"] {
-        world.create_pod(pod, "5", &json!({}));
-    }
-    world.settle(45).await;
+    let mut world = two_nodes(together).await;
     let nodes = world.names(&Resource::NODES);
     for (pod, node) in ["c", "d"].iter().zip(&nodes) {
         world.create_pod(pod, "900m", &json!({"spec": {"nodeName": node}}));

@@ -3,7 +3,7 @@
 use serde_json::json;
 use sim::api_server::Resource;
 
-use crate::cloud::CPUS;
+use crate::failures::dry;
 use crate::world::World;
 
 /// An object as somebody knows it who describes it later: kind, name and UID.
@@ -40,7 +40,7 @@ fn told(world: &World, about: &Known, reason: &str) -> Vec<String> {
 }
 
 /// Two nodes with a pod each.
-async fn two_nodes(disruption: serde_json::Value) -> World {
+pub(crate) async fn two_nodes(disruption: serde_json::Value) -> World {
     let mut world = World::new();
     world.change_pool(json!({"spec": {"disruption": disruption}}));
     world.pass(5).await;
@@ -227,10 +227,10 @@ async fn a_pod_in_the_way_is_told_where_consolidation_would_not_look_at_the_node
 #[tokio::test(start_paused = true)]
 async fn an_event_says_no_more_than_the_api_server_takes() {
     let mut world = World::new();
-    world.cloud.with(|it| {
-        it.dry.extend(CPUS.map(|(name, _)| name.to_owned()));
-        it.refusal = "no capacity, ".repeat(300);
-    });
+    dry(&world);
+    world
+        .cloud
+        .with(|it| it.refusal = "no capacity, ".repeat(300));
     world.pass(5).await;
     world.create_pod("a", "900m", &json!({}));
     world.settle(30).await;

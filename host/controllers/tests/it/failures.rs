@@ -35,7 +35,7 @@ async fn a_claim_without_capacity_is_deleted_and_the_pods_are_told() {
         .await;
 }
 
-fn dry(world: &World) {
+pub(crate) fn dry(world: &World) {
     world.cloud.with(|state| {
         state
             .dry

@@ -96,9 +96,8 @@ impl Process {
 
     fn lag(&self, uri: &str) -> Duration {
         let lagging = &self.state.lock().unwrap().lagging;
-        let mut lags = lagging.iter().filter(|_| uri.contains("watch="));
-        let lag = lags.find(|(path, _)| uri.contains(path));
-        lag.map_or(Duration::ZERO, |(_, late)| *late)
+        let lag = uri.contains("watch=").then(|| late(lagging, uri));
+        lag.flatten().unwrap_or_default()
     }
 
     fn takes(&self) -> Duration {
@@ -106,10 +105,8 @@ impl Process {
     }
 
     fn lateness(&self, uri: &str) -> Option<Duration> {
-        let state = self.state.lock().unwrap();
-        let mut slow = state.slow.iter().filter(|_| !uri.contains("watch="));
-        let found = slow.find(|(text, _)| uri.contains(text));
-        found.map(|(_, late)| *late)
+        let slow = &self.state.lock().unwrap().slow;
+        (!uri.contains("watch=")).then(|| late(slow, uri)).flatten()
     }
 
     fn is_served(&self, uri: &str) -> bool {
@@ -191,6 +188,12 @@ impl Door {
         let found = judge.write(&self.api, now, &self.ledger, asked);
         self.judged.found.lock().unwrap().extend(found);
     }
+}
+
+/// How late the first is of which the URI contains the text.
+fn late(known: &[(String, Duration)], uri: &str) -> Option<Duration> {
+    let found = known.iter().find(|(text, _)| uri.contains(text));
+    found.map(|(_, late)| *late)
 }
 
 fn server_error() -> Response<ResponseBody> {
