@@ -40,6 +40,9 @@ use crate::voluntary_disruption::orchestration::Orchestration;
 pub(crate) use events::repair_blocked;
 
 const UNSYNCED_POLL: Duration = Duration::from_secs(1);
+/// A loop that found a command looks again this soon, and then after twice as long each time, up to the rest between
+/// loops: what emptied these nodes is often still under way.
+const LOOK_SOON: Duration = Duration::from_secs(2);
 /// A scan is cut off after this long, and keeps what it found.
 const SCAN_TIMEOUT: Duration = Duration::from_mins(3);
 
@@ -129,6 +132,8 @@ impl VoluntaryDisruption {
     }
 
     async fn scan_for_ever(&self) {
+        let poll = self.shell.settings.disruption_poll;
+        let mut rest = poll;
         loop {
             if !self.shell.is_synced() {
                 tokio::time::sleep(UNSYNCED_POLL).await;
@@ -139,13 +144,15 @@ impl VoluntaryDisruption {
             let (acted, look_again) = if self.may_look() {
                 self.scan().await
             } else {
-                (false, self.shell.settings.disruption_poll)
+                (false, poll)
             };
-            if !acted {
-                let look_again = look_again.min(self.shell.settings.disruption_poll);
-                tokio::time::sleep(self.until_due().map_or(look_again, |it| it.min(look_again)))
-                    .await;
+            if acted {
+                rest = LOOK_SOON.min(poll);
+                continue;
             }
+            let look_again = look_again.min(rest);
+            tokio::time::sleep(self.until_due().map_or(look_again, |it| it.min(look_again))).await;
+            rest = (rest * 2).min(poll);
         }
     }
 

@@ -109,6 +109,14 @@ impl Cluster {
             .filter(|instance| instance.shutting_down_at.is_none())
     }
 
+    /// The Node that stands for an instance, by name, while there is one.
+    pub(crate) fn node_of(&self, id: &str) -> Option<String> {
+        let name = self.ec2.instance(id)?.private_dns_name(&self.region);
+        let node = self.nodes.get(&name)?;
+        // Addresses come back, with another instance.
+        (node.instance_id.as_deref() == Some(id)).then_some(name)
+    }
+
     pub(crate) fn register_node(&mut self, id: &str) {
         let Some(instance) = self.living(id) else {
             return;
@@ -210,10 +218,10 @@ impl Cluster {
 
     /// A kubelet has been silent for too long.
     pub(crate) fn lose_node(&mut self, id: &str) {
-        let Some(instance) = self.ec2.instance(id) else {
+        let Some(name) = self.node_of(id) else {
             return;
         };
-        let key = ObjectKey::new("", instance.private_dns_name(&self.region));
+        let key = ObjectKey::new("", name);
         let now = self.clock.now_seconds();
         let _ = self.api.modify_part(&Resource::NODES, &key, Part::Whole, |node| {
             let condition = json!({
@@ -246,25 +254,17 @@ impl Cluster {
 
     /// The cloud says that the instance of a node is gone.
     pub(crate) fn remove_node(&mut self, id: &str) {
-        let Some(instance) = self.ec2.instance(id) else {
-            return;
-        };
-        let name = instance.private_dns_name(&self.region);
-        if self
-            .nodes
-            .get(&name)
-            .and_then(|node| node.instance_id.as_deref())
-            == Some(id)
-        {
+        if let Some(name) = self.node_of(id) {
             let _ = self
                 .api
                 .delete(&Resource::NODES, "", &name, &DeleteOptions::default());
         }
     }
 
-    /// Pods stand on a node that is not there.
+    /// Pods may stand on a node that is not there.
     pub(crate) fn reconcile_orphans(&mut self, node: &str) {
-        if !self.nodes.contains_key(node) {
+        let mut pods = self.pods.values();
+        if !self.nodes.contains_key(node) && pods.any(|pod| pod.node.as_deref() == Some(node)) {
             let at = later(self.clock.now(), ORPHAN_QUARANTINE);
             self.timers.set(at, Timer::CollectPods(node.to_owned()));
         }

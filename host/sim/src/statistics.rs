@@ -117,13 +117,10 @@ pub(crate) fn leaked(cluster: &Cluster) -> Vec<Instance> {
 /// Whether any instance is booting or on its way out.
 pub(crate) fn has_moving_instances(cluster: &Cluster) -> bool {
     let now = cluster.clock.now();
-    cluster
-        .ec2
-        .instances()
-        .iter()
-        .any(|instance| match instance.state(now) {
-            InstanceState::Pending | InstanceState::ShuttingDown => true,
-            InstanceState::Running => instance.ready_at > now,
-            InstanceState::Terminated => false,
-        })
+    let moves = |instance: &Instance| match instance.state(now) {
+        InstanceState::Pending | InstanceState::ShuttingDown => true,
+        InstanceState::Running => instance.ready_at > now,
+        InstanceState::Terminated => false,
+    };
+    cluster.ec2.each_instance(moves).contains(&true)
 }

@@ -318,6 +318,14 @@ impl Cluster {
         self.dirty.is_empty()
             && !self.is_scheduling_due()
             && self.ready.is_empty()
-            && self.timers.work() == 0
+            && !self.timers.work().any(|timer| self.has_effect(timer))
+    }
+
+    /// Whether a timer will find what it was set for.
+    fn has_effect(&self, timer: &Timer) -> bool {
+        match timer {
+            Timer::NodeLost(id) | Timer::NodeGone(id) => self.node_of(id).is_some(),
+            _ => true,
+        }
     }
 }

@@ -21,7 +21,7 @@ use aws_sdk_ssm::operation::get_parameter::GetParameterInput;
 use base64::Engine as _;
 use serde_json::{Value, json};
 use sim::api_server::{DeleteOptions, EvictionOptions, Resource, Selection};
-use sim::ec2::{Ec2Config, Ec2Faults};
+use sim::ec2::{Ec2Config, Ec2Faults, InstanceState};
 use sim::{World, WorldConfig};
 use tokio::time::{Duration, sleep};
 
@@ -248,6 +248,32 @@ async fn a_daemon_set_runs_on_every_node_and_its_pods_end_with_the_instance() {
         "{:?}",
         world.check_settled()
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_set_for_a_node_that_is_gone_keeps_the_world_from_settling_no_longer() {
+    let world = world(1);
+    let ids = launch(&world, 1, "m5.large", "").await;
+    settle(&world).await;
+    let terminate = TerminateInstancesInput::builder().set_instance_ids(Some(ids.clone()));
+    world
+        .ec2()
+        .terminate_instances(terminate.build().unwrap())
+        .await
+        .unwrap();
+    let nodes = world.api().list(&Resource::NODES, &Selection::default());
+    let name = nodes[0]["metadata"]["name"].as_str().unwrap();
+    world
+        .api()
+        .delete(&Resource::NODES, "", name, &DeleteOptions::default())
+        .unwrap();
+    let began = world.clock().elapsed();
+    settle(&world).await;
+    // Before any kubelet is called silent (40 s), and before the cloud takes the Node.
+    let gone = world.ec2().instance(&ids[0]).unwrap();
+    let took = world.clock().elapsed() - began;
+    assert!(gone.state(world.clock().now()) == InstanceState::Terminated);
+    assert!(took < Duration::from_secs(37), "{took:?}");
 }
 
 /// Deletes the only node, which a finalizer holds; answers its name.

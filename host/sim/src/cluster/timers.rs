@@ -43,8 +43,8 @@ pub(crate) enum Timer {
 }
 
 impl Timer {
-    /// Whether the world is not settled while this waits.
-    pub(crate) fn is_work(&self) -> bool {
+    /// Whether the world is not settled while this waits and has something to do.
+    fn is_work(&self) -> bool {
         match self {
             Self::Register(_)
             | Self::Ready(_)
@@ -70,7 +70,6 @@ impl Timer {
 pub(crate) struct Timers {
     waiting: BTreeMap<(Timestamp, u64), Timer>,
     sequence: u64,
-    work: usize,
 }
 
 impl Timers {
@@ -80,7 +79,6 @@ impl Timers {
         let rounded = millis + (GRID_MILLIS - millis.rem_euclid(GRID_MILLIS)) % GRID_MILLIS;
         let at = Timestamp::from_millisecond(rounded).unwrap_or(at);
         self.sequence += 1;
-        self.work += usize::from(timer.is_work());
         self.waiting.insert((at, self.sequence), timer);
     }
 
@@ -90,9 +88,7 @@ impl Timers {
         if entry.key().0 > now {
             return None;
         }
-        let timer = entry.remove();
-        self.work -= usize::from(timer.is_work());
-        Some(timer)
+        Some(entry.remove())
     }
 
     /// When the next timer is due.
@@ -100,8 +96,8 @@ impl Timers {
         self.waiting.first_key_value().map(|((at, _), _)| *at)
     }
 
-    /// Timers without which the world is settled.
-    pub(crate) fn work(&self) -> usize {
-        self.work
+    /// The timers that are work, soonest first.
+    pub(crate) fn work(&self) -> impl Iterator<Item = &Timer> {
+        self.waiting.values().filter(|timer| timer.is_work())
     }
 }
