@@ -12,7 +12,7 @@ use futures::future::FutureExt;
 use kube::Client;
 use scheduling::ranking::RankHook;
 use state::{Cluster, Snapshot};
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
 
 use crate::capacity_buffer::{self, BufferNodes};
@@ -187,6 +187,7 @@ impl Controllers {
             registration_health: Mutex::new(RegistrationHealth::default()),
             overlays: Arc::clone(&overlays),
             buffer_nodes: BufferNodes::default(),
+            room_freed: Notify::new(),
             static_capacity: StaticCapacity::default(),
         });
         let measured = |controller| measured(&provider, &metrics, controller);
@@ -501,6 +502,7 @@ impl Parts {
                 shell: shell(),
                 provider: self.measured("interruption"),
                 queue: Arc::clone(queue),
+                terminations: Arc::clone(&self.queues.node_termination),
             };
             tasks.push(async move { interruption.run().await }.boxed());
         }

@@ -20,7 +20,9 @@ use crate::error::{ReconcileError, ignore_not_found};
 use crate::node_claim::{NodeClaimExt, disrupted};
 use crate::recorder::{EventType, Notice};
 use crate::references;
+use crate::runtime::ObjectKey;
 use crate::shell::Shell;
+use crate::watches::Keys;
 
 /// Notices handled at one time.
 const AT_ONCE: usize = 10;
@@ -34,6 +36,8 @@ pub(crate) struct InterruptionController {
     pub(crate) shell: Arc<Shell>,
     pub(crate) provider: Arc<dyn CloudProvider>,
     pub(crate) queue: Arc<dyn InterruptionQueue>,
+    /// Nodes that wait for their instances to end.
+    pub(crate) terminations: Keys,
 }
 
 /// What becomes of a notice.
@@ -151,6 +155,9 @@ impl InterruptionController {
             return Ok(Handled::Done);
         };
         if claim.metadata.deletion_timestamp.is_some() {
+            if notice.kind == InterruptionKind::InstanceTerminated {
+                self.look_at_ending(&claim);
+            }
             return Ok(Handled::Done);
         }
         if notice.kind == InterruptionKind::InstanceTerminated && self.runs_on(&claim).await? {
@@ -163,6 +170,14 @@ impl InterruptionController {
             withdrawal.delete(&claim, notice.kind).await?;
         }
         Ok(Handled::Done)
+    }
+
+    /// A node on its way out need not wait for the next poll of its instance.
+    fn look_at_ending(&self, claim: &NodeClaim) {
+        let node = claim.status.as_ref().and_then(|it| it.node_name.as_ref());
+        if let Some(name) = node {
+            self.terminations.add(ObjectKey::cluster(name.clone()));
+        }
     }
 
     async fn runs_on(&self, claim: &NodeClaim) -> Result<bool, ReconcileError> {

@@ -19,7 +19,7 @@ use scheduling::ranking::{LaunchRanking, PolicyUse, RankHook, RankedLaunch, rank
 use state::ledger::{LaunchRecord, Ledger, OutcomeId, PolicyUseRecord, Record};
 use state::pod::PodLife;
 use state::{Cluster, Event, Snapshot, StateError};
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 use tracing::info;
 
 use crate::capacity_buffer::BufferNodes;
@@ -74,6 +74,8 @@ pub(crate) struct Shell {
     pub(crate) registration_health: Mutex<RegistrationHealth>,
     pub(crate) overlays: Arc<Overlays>,
     pub(crate) buffer_nodes: BufferNodes,
+    /// A pod left a node that stays.
+    pub(crate) room_freed: Notify,
     pub(crate) static_capacity: StaticCapacity,
 }
 

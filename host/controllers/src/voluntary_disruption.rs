@@ -40,8 +40,8 @@ use crate::voluntary_disruption::orchestration::Orchestration;
 pub(crate) use events::repair_blocked;
 
 const UNSYNCED_POLL: Duration = Duration::from_secs(1);
-/// A loop that found a command looks again this soon, and then after twice as long each time, up to the rest between
-/// loops: what emptied these nodes is often still under way.
+/// How long after something happened the loop looks: once a pod has left, since others leave with it; and once it found
+/// a command, since what emptied these nodes is often still under way.
 const LOOK_SOON: Duration = Duration::from_secs(2);
 /// A scan is cut off after this long, and keeps what it found.
 const SCAN_TIMEOUT: Duration = Duration::from_mins(3);
@@ -133,7 +133,7 @@ impl VoluntaryDisruption {
 
     async fn scan_for_ever(&self) {
         let poll = self.shell.settings.disruption_poll;
-        let mut rest = poll;
+        let (mut rest, mut heeds_room) = (poll, true);
         loop {
             if !self.shell.is_synced() {
                 tokio::time::sleep(UNSYNCED_POLL).await;
@@ -151,8 +151,22 @@ impl VoluntaryDisruption {
                 continue;
             }
             let look_again = look_again.min(rest);
-            tokio::time::sleep(self.until_due().map_or(look_again, |it| it.min(look_again))).await;
+            let span = self.until_due().map_or(look_again, |it| it.min(look_again));
+            // A cluster whose pods come and go all the time is looked at twice a poll, not every two seconds.
+            heeds_room = !self.rest(span, heeds_room).await;
             rest = (rest * 2).min(poll);
+        }
+    }
+
+    /// Rests until something is due, or until soon after room became free if that counts; whether it did.
+    async fn rest(&self, span: Duration, heeds_room: bool) -> bool {
+        let until = Instant::now() + span;
+        tokio::select! { biased;
+            () = tokio::time::sleep_until(until) => false,
+            () = self.shell.room_freed.notified(), if heeds_room => {
+                tokio::time::sleep_until(until.min(Instant::now() + LOOK_SOON)).await;
+                true
+            }
         }
     }
 

@@ -36,7 +36,7 @@ use crate::settings::Settings;
 use crate::shell::Shell;
 
 pub(crate) use progress::{Failure, Progress};
-pub(crate) use routing::{Queues, Router};
+pub(crate) use routing::{Keys, Queues, Router};
 
 /// Objects a page, on the first list of each kind and when a watch has to start over.
 const PAGE_SIZE: u32 = 500;

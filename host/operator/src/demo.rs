@@ -20,7 +20,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail};
-use sim::ec2::Ec2Config;
+use aws::SqsInterruptionQueue;
+use sim::ec2::{Ec2Config, SimulatedQueue};
 use sim::{Time, World, WorldConfig};
 
 use crate::cli::{DemoArguments, Output, Speed, Until};
@@ -251,13 +252,13 @@ fn start_controller(
     world: &Arc<World>,
     client: kube::Client,
 ) -> anyhow::Result<Stack> {
+    let (ec2, clock) = (world.ec2(), world.clock());
+    let queue = SimulatedQueue::new(CLUSTER_NAME, &ec2, clock);
+    let provider = crate::stack::simulated_provider(ec2, CLUSTER_NAME, Arc::new(clock));
+    let notices = SqsInterruptionQueue::new(Arc::new(queue), CLUSTER_NAME, Arc::clone(&provider));
     let stack = Stack::new(StackConfig {
         client,
-        provider: crate::stack::simulated_provider(
-            world.ec2(),
-            CLUSTER_NAME,
-            Arc::new(world.clock()),
-        ),
+        provider,
         clock: Arc::new(world.clock()),
         settings: controllers::Settings {
             system_namespace: SYSTEM_NAMESPACE.to_owned(),
@@ -265,7 +266,7 @@ fn start_controller(
             seed: arguments.seed,
             ..controllers::Settings::default()
         },
-        interruptions: None,
+        interruptions: Some(Arc::new(notices)),
     })?;
     if let Some(file) = &arguments.policy_records {
         stack.record_policies(file)?;

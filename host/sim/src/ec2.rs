@@ -22,7 +22,7 @@ mod prices;
 mod queue;
 mod throttle;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -154,6 +154,8 @@ struct State {
     launch_templates: BTreeMap<String, launch_templates::LaunchTemplateRecord>,
     images: BTreeMap<String, images::ImageRecord>,
     profiles: BTreeMap<String, iam::ProfileRecord>,
+    /// Instances on their way out, by when they are gone.
+    ending: BTreeSet<(Timestamp, String)>,
     /// Instances taken from a pool, by pool.
     used: BTreeMap<market::Pool, u32>,
     /// Pools that were emptied by hand until a moment.
@@ -182,6 +184,7 @@ impl SimulatedEc2 {
             launch_templates: BTreeMap::new(),
             images: BTreeMap::new(),
             profiles: BTreeMap::new(),
+            ending: BTreeSet::new(),
             used: BTreeMap::new(),
             drained: BTreeMap::new(),
             fleets: BTreeMap::new(),
@@ -306,8 +309,8 @@ impl SimulatedEc2 {
         self.state().spot_price(instance_type, zone)
     }
 
-    /// Lets what is due happen: notices of interruption become terminations, old records go. Returns the
-    /// moment at which there is something to do again.
+    /// Lets what is due happen: notices of interruption become terminations, terminations end, old records go.
+    /// Returns the moment at which the next notice comes true.
     pub fn advance(&self) -> Option<Timestamp> {
         self.state().advance()
     }
@@ -378,6 +381,11 @@ impl State {
             .collect();
         for id in due {
             self.begin_termination(&id, TerminationReason::SpotInterruption);
+        }
+        while self.ending.first().is_some_and(|(at, _)| *at <= now)
+            && let Some((_, id)) = self.ending.pop_first()
+        {
+            self.tell(&InstanceEvent::Terminated(id));
         }
         let kept = |i: &Instance| {
             i.terminated_at

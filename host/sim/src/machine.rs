@@ -49,9 +49,12 @@ impl Cluster {
                 self.timers
                     .set(later(now, NODE_MONITOR_GRACE), Timer::NodeLost(id.clone()));
                 let gone = instance.terminated_at.unwrap_or(now);
+                self.timers.set(gone, Timer::Ec2);
                 self.timers
                     .set(later(gone, CLOUD_NODE_SYNC), Timer::NodeGone(id.clone()));
             }
+            // The record said when.
+            InstanceEvent::Terminated(_) => {}
             InstanceEvent::Rebooted(id) => self.node_reboots(id),
             InstanceEvent::SpotInterruptionWarning(id) => {
                 let at = self

@@ -376,16 +376,18 @@ impl Router {
     fn pod_ended(&self, before: &scheduling::pod::Pod) {
         self.shell.pod_decided_or_gone(&before.key);
         self.queues.pod_trigger.forget(&object_key(&before.key));
-        if let Some(node) = &before.node_name
-            && self
-                .shell
-                .snapshot()
-                .node(node)
-                .is_some_and(|node| node.is_marked_for_deletion())
-        {
-            self.queues
-                .node_termination
-                .add(ObjectKey::cluster(node.clone()));
+        let Some(name) = &before.node_name else {
+            return;
+        };
+        let snapshot = self.shell.snapshot();
+        match snapshot.node(name) {
+            Some(node) if node.is_marked_for_deletion() => {
+                self.queues
+                    .node_termination
+                    .add(ObjectKey::cluster(name.clone()));
+            }
+            Some(_) => self.shell.room_freed.notify_one(),
+            None => {}
         }
     }
 

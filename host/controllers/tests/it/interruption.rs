@@ -1,6 +1,6 @@
 //! Notices of the cloud, and what the controllers make of them.
 
-use cloudprovider::{Impairment, InterruptionKind as Kind};
+use cloudprovider::{Impairment, InterruptionKind as Kind, Launched};
 use serde_json::json;
 use sim::api_server::Resource;
 
@@ -130,6 +130,29 @@ async fn an_instance_that_really_ended_is_replaced_at_once() {
     assert_eq!(world.cloud.with(|it| it.launches), 2);
     assert_eq!(world.cloud.running(), 1);
     assert_eq!(world.bound_pods(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_whose_instance_is_said_to_have_ended_goes_without_waiting_for_the_next_poll() {
+    for (is_told, stays) in [(false, true), (true, false)] {
+        let (world, instance) = with_a_node().await;
+        let node = world.names(&Resource::NODES)[0].clone();
+        world.delete(&Resource::NODES, &node);
+        let is_ending = |it: &Launched| it.is_terminating;
+        for _ in 0..30 {
+            if world.cloud.with(|it| it.instances.values().any(is_ending)) {
+                break;
+            }
+            world.pass(1).await;
+        }
+        if is_told {
+            let ended = notice(Kind::InstanceTerminated, &instance, world.clock.now());
+            world.cloud.send(ended);
+        }
+        world.pass(2).await;
+        let is_there = world.names(&Resource::NODES).contains(&node);
+        assert_eq!(is_there, stays, "told: {is_told}");
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -190,6 +190,8 @@ pub enum InstanceEvent {
     Launched(String),
     /// Termination began; its record says when it is gone.
     ShuttingDown(String),
+    /// Termination is over.
+    Terminated(String),
     /// The machine went down to boot anew.
     Rebooted(String),
     /// EC2 gave notice that it takes a spot instance back.

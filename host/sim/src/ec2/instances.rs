@@ -173,6 +173,8 @@ impl State {
         }
         instance.shutting_down_at = Some(now);
         instance.terminated_at = now.checked_add(SignedDuration::from_secs(seconds)).ok();
+        self.ending
+            .extend(instance.terminated_at.map(|at| (at, id.to_owned())));
         instance.termination_reason = Some(reason);
         let capacity_type = instance.capacity_type;
         let pool = Pool::new(instance.instance_type.name, &instance.zone, capacity_type);

@@ -114,6 +114,9 @@ impl SimulatedQueue {
             InstanceEvent::ShuttingDown(id) => {
                 (change, json!({"instance-id": id, "state": "shutting-down"}))
             }
+            InstanceEvent::Terminated(id) => {
+                (change, json!({"instance-id": id, "state": "terminated"}))
+            }
         };
         let zone = detail["instance-id"]
             .as_str()
