@@ -1,5 +1,5 @@
-//! Takes away nodes that are not needed or not right any more: asks `disruption::decide` every ten seconds, checks
-//! what has to be checked twice, and carries commands out.
+//! Takes away nodes that are not needed or not right any more: asks `disruption::decide` every ten seconds, and soon
+//! after pods have left, checks what has to be checked twice, and carries commands out.
 //!
 //! Which nodes go is not decided here. Answers to `pkg/controllers/disruption/controller.go`.
 

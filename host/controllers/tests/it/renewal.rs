@@ -383,7 +383,7 @@ async fn an_empty_node_that_fills_while_its_end_is_checked_stays() {
     world.settle(60).await;
     let node = world.names(&Resource::NODES)[0].clone();
     world.delete_pod("a");
-    // Thirty seconds of consolidateAfter, ten until the next look, fifteen of validation.
+    // Thirty seconds of consolidateAfter, at most ten until the next look, fifteen of validation.
     world.settle(42).await;
     world.create_pod("b", "900m", &json!({}));
     world.settle(120).await;
@@ -399,6 +399,27 @@ async fn an_empty_node_that_fills_while_its_end_is_checked_stays() {
             "is no longer eligible",
         ],
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_that_falls_empty_between_two_looks_does_not_wait_for_the_next() {
+    for moment in 0..10 {
+        let mut world = World::new();
+        let at_once = json!({"spec": {"disruption": {"consolidateAfter": "0s"}}});
+        world.change_pool(at_once);
+        world.pass(5).await;
+        world.create_pod("a", "900m", &json!({}));
+        world.settle(60 + moment).await;
+        let node = world.names(&Resource::NODES)[0].clone();
+        world.delete_pod("a");
+        // Two seconds until the pod's fellows would be gone too, fifteen of validation.
+        world.pass(19).await;
+        let is_going = world.is_tainted(&node, "karpenter.sh/disrupted");
+        assert!(
+            is_going || world.names(&Resource::NODES).is_empty(),
+            "{moment}"
+        );
+    }
 }
 
 #[tokio::test(start_paused = true)]
