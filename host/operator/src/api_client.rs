@@ -1,12 +1,15 @@
-//! The client of the API server: kube's own, but with small read buffers.
+//! The client of the API server: kube's own, but with small read buffers and without idle connections.
 //!
 //! HTTP/1.1 needs a connection for each watch, and each keeps its read buffer. Left alone, a burst of events makes
-//! that 400 KiB, and it stays so for as long as the watch lives.
+//! that 400 KiB, and it stays so for as long as the watch lives. Every request at one time needs one too: the launch
+//! of some hundred nodes opens some hundred, which without a timer are never closed.
+
+use std::time::Duration;
 
 use hyper_timeout::TimeoutConnector;
 use hyper_util::client::legacy;
 use hyper_util::client::legacy::connect::HttpConnector;
-use hyper_util::rt::TokioExecutor;
+use hyper_util::rt::{TokioExecutor, TokioTimer};
 use kube::client::retry::RetryPolicy;
 use kube::client::{Body, ClientBuilder, ConfigExt as _};
 use kube::{Client, Config};
@@ -15,6 +18,8 @@ use tower::{BoxError, ServiceBuilder};
 
 /// What a connection reads at a time, at most.
 const READ_BUFFER_BYTES_MAX: usize = 32 << 10;
+/// How long a connection without a request stays open.
+const IDLE_CONNECTION_KEPT: Duration = Duration::from_mins(1);
 
 /// A client for the cluster that the configuration tells of.
 pub(crate) fn client(config: Config) -> kube::Result<Client> {
@@ -31,6 +36,8 @@ pub(crate) fn client(config: Config) -> kube::Result<Client> {
     connector.set_reset_reader_on_write(config.reset_reader_on_write);
     let http: legacy::Client<_, Body> = legacy::Client::builder(TokioExecutor::new())
         .http1_max_buf_size(READ_BUFFER_BYTES_MAX)
+        .pool_timer(TokioTimer::new())
+        .pool_idle_timeout(IDLE_CONNECTION_KEPT)
         .build(connector);
     let retries = || RetryLayer::new(RetryPolicy::server_retry());
     let service = ServiceBuilder::new()
