@@ -1,5 +1,7 @@
 //! Nodes and claims that find each other, and what is written on them when they do.
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
 use sim::api_server::{ObjectKey, Part, Resource};
 
@@ -130,4 +132,19 @@ async fn a_row_of_pod_events_is_noted_once_in_ten_seconds() {
     seen.push(noted(&world));
     seen.dedup();
     assert_eq!(seen.len(), 3, "{seen:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn of_many_nodes_that_register_at_once_one_tells_the_pools_health() {
+    let mut world = World::new();
+    world.pass(5).await;
+    world.keep(40, "7");
+    world.process.writes_take(Duration::from_millis(500));
+    world.settle(60).await;
+    assert_eq!(world.names(&Resource::NODES).len(), 40);
+    let told = world.condition(&Resource::NODE_POOLS, "default", "NodeRegistrationHealthy");
+    assert_eq!(told.as_deref(), Some("True"));
+    let path = "/apis/karpenter.sh/v1/nodepools/default/status";
+    let written = world.process.written(path);
+    assert!(written < 20, "{written}");
 }

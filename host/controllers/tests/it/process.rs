@@ -1,6 +1,7 @@
 //! The controllers as a process that may die: every write to the outside is counted, and the process dies at the one
 //! it is told to die at, after the write has happened and before it learns of it.
 
+use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
@@ -25,6 +26,8 @@ const FRAMES_LATE_MAX: usize = 10_000;
 #[derive(Debug, Default)]
 struct State {
     writes: usize,
+    /// Writes to the API server, by path.
+    written: BTreeMap<String, usize>,
     dies_at: Option<usize>,
     is_dead: bool,
     /// How far the clock of its machine is off.
@@ -125,6 +128,18 @@ impl Process {
 
     pub(crate) fn writes(&self) -> usize {
         self.state.lock().unwrap().writes
+    }
+
+    /// Writes to the API server under that path.
+    pub(crate) fn written(&self, path: &str) -> usize {
+        let written = &self.state.lock().unwrap().written;
+        let under = written.iter().filter(|(uri, _)| uri.starts_with(path));
+        under.map(|(_, times)| times).sum()
+    }
+
+    fn writes_to(&self, path: &str) {
+        let mut state = self.state.lock().unwrap();
+        *state.written.entry(path.to_owned()).or_default() += 1;
     }
 
     pub(crate) fn is_dead(&self) -> bool {
@@ -231,6 +246,7 @@ impl Service<Request<Body>> for Door {
         let is_write = request.method() != Method::GET && !request.uri().path().contains("/events");
         if is_write && !self.process.is_dead() {
             self.judge(&request);
+            self.process.writes_to(request.uri().path());
         }
         Box::pin(async move {
             if is_write && process.fails(&uri) {
