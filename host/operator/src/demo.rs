@@ -253,7 +253,7 @@ fn start_controller(
     client: kube::Client,
 ) -> anyhow::Result<Stack> {
     let (ec2, clock) = (world.ec2(), world.clock());
-    let queue = SimulatedQueue::new(CLUSTER_NAME, &ec2, clock);
+    let queue = SimulatedQueue::new(CLUSTER_NAME, ec2, clock);
     let provider = crate::stack::simulated_provider(ec2, CLUSTER_NAME, Arc::new(clock));
     let notices = SqsInterruptionQueue::new(Arc::new(queue), CLUSTER_NAME, Arc::clone(&provider));
     let stack = Stack::new(StackConfig {
