@@ -33,11 +33,17 @@ pub(crate) trait BatchCall: Send + Sync + 'static {
     /// Requests of one bucket go into one call.
     fn bucket(&self, request: &Self::In) -> String;
 
+    /// Lets a request that waits share with the first of its bucket what they have in common.
+    fn share(&self, _first: &Self::In, _request: &mut Self::In) {}
+
     /// Answers every request, in order.
     async fn call(&self, requests: Vec<Self::In>) -> Vec<Self::Out>;
 }
 
 type Waiting<C> = (<C as BatchCall>::In, oneshot::Sender<<C as BatchCall>::Out>);
+
+/// What a window holds, by bucket.
+type Buckets<C> = BTreeMap<String, Vec<Waiting<C>>>;
 
 /// Collects requests for one call.
 pub(crate) struct Batcher<C: BatchCall> {
@@ -47,13 +53,13 @@ pub(crate) struct Batcher<C: BatchCall> {
 struct Shared<C: BatchCall> {
     call: Arc<C>,
     window: Window,
-    waiting: Mutex<Vec<Waiting<C>>>,
+    waiting: Mutex<Buckets<C>>,
     arrived: Notify,
 }
 
 impl<C: BatchCall> Batcher<C> {
     pub(crate) fn new(call: Arc<C>, window: Window) -> Self {
-        let waiting = Mutex::new(Vec::new());
+        let waiting = Mutex::new(Buckets::<C>::new());
         Self {
             shared: Arc::new(Shared {
                 call,
@@ -65,12 +71,18 @@ impl<C: BatchCall> Batcher<C> {
     }
 
     /// Joins the open window, or opens one, and waits for the answer; `None` if the call died.
-    pub(crate) async fn submit(&self, request: C::In) -> Option<C::Out> {
+    pub(crate) async fn submit(&self, mut request: C::In) -> Option<C::Out> {
         let (sender, receiver) = oneshot::channel();
+        let bucket = self.shared.call.bucket(&request);
         let is_first = {
             let mut waiting = lock(&self.shared.waiting);
-            waiting.push((request, sender));
-            waiting.len() == 1
+            let is_first = waiting.is_empty();
+            let bucket = waiting.entry(bucket).or_default();
+            if let Some((first, _)) = bucket.first() {
+                self.shared.call.share(first, &mut request);
+            }
+            bucket.push((request, sender));
+            is_first
         };
         if is_first {
             // The window must outlive the caller that happened to open it.
@@ -85,7 +97,7 @@ impl<C: BatchCall> Batcher<C> {
 impl<C: BatchCall> Shared<C> {
     async fn run_window(self: Arc<Self>) {
         let closes = Instant::now() + self.window.max;
-        while lock(&self.waiting).len() < self.window.items_max {
+        while self.held() < self.window.items_max {
             let idle_ends = (Instant::now() + self.window.idle).min(closes);
             if tokio::time::timeout_at(idle_ends, self.arrived.notified())
                 .await
@@ -94,16 +106,16 @@ impl<C: BatchCall> Shared<C> {
                 break;
             }
         }
-        let waiting = std::mem::take(&mut *lock(&self.waiting));
-        let mut buckets: BTreeMap<String, Vec<Waiting<C>>> = BTreeMap::new();
-        for (request, sender) in waiting {
-            let bucket = self.call.bucket(&request);
-            buckets.entry(bucket).or_default().push((request, sender));
-        }
+        let buckets = std::mem::take(&mut *lock(&self.waiting));
         let calls = buckets
             .into_values()
             .map(|members| self.run_bucket(members));
         futures::future::join_all(calls).await;
+    }
+
+    /// Requests that wait.
+    fn held(&self) -> usize {
+        lock(&self.waiting).values().map(Vec::len).sum()
     }
 
     async fn run_bucket(&self, members: Vec<Waiting<C>>) {

@@ -157,23 +157,25 @@ impl Launcher {
         zonal: &ZonalSubnets,
     ) -> Result<Sent, CloudProviderError> {
         let templates = templates(plan, context)?;
-        let wanted = templates.iter().filter_map(|template| {
-            let overrides = plan.overrides(template, zonal);
-            (!overrides.is_empty()).then_some((template, overrides))
-        });
+        let wanted = templates
+            .iter()
+            .filter(|template| plan.offered(template, zonal).next().is_some());
         // A launch over many types needs several templates, and each takes EC2 a while.
-        let made = wanted.map(|(template, overrides)| async move {
+        let made = wanted.map(|template| async move {
             let name = context.templates.ensure(&template.parameters, context.now);
-            Ok::<_, CloudProviderError>((name.await?, overrides))
+            Ok::<_, CloudProviderError>((name.await?, template))
         });
-        let configs = futures::future::try_join_all(made).await?;
-        if configs.is_empty() {
+        let made = futures::future::try_join_all(made).await?;
+        if made.is_empty() {
             return Err(launch_failure(
                 "no offering of the claim lies in a subnet of its class",
             ));
         }
-        let template_names = configs.iter().map(|(name, _)| name.clone()).collect();
-        let input = plan.fleet_input(context, configs)?;
+        let template_names = made.iter().map(|(name, _)| name.clone()).collect();
+        let configs = made
+            .into_iter()
+            .map(|(name, template)| (name, plan.overrides(template, zonal)));
+        let input = Arc::new(plan.fleet_input(context, configs.collect())?);
         let token = self.token(context);
         let answer = self.fleets.submit(FleetRequest { input, token }).await;
         let answer = answer

@@ -16,7 +16,7 @@ use crate::seam::{ApiResult, Ec2Api};
 /// A request for one instance.
 pub(super) struct FleetRequest {
     /// Without token, and of capacity one.
-    pub(super) input: CreateFleetInput,
+    pub(super) input: Arc<CreateFleetInput>,
     pub(super) token: String,
 }
 
@@ -71,12 +71,17 @@ impl BatchCall for FleetCall {
         fingerprint([format!("{:?}", request.input).as_str()]).to_string()
     }
 
+    /// A request names every type and zone, and hundreds can wait that all say the same.
+    fn share(&self, first: &FleetRequest, request: &mut FleetRequest) {
+        request.input = Arc::clone(&first.input);
+    }
+
     async fn call(&self, requests: Vec<FleetRequest>) -> Vec<FleetAnswer> {
         let count = requests.len();
         let Some(first) = requests.first() else {
             return Vec::new();
         };
-        let mut input = first.input.clone();
+        let mut input = CreateFleetInput::clone(&first.input);
         input.client_token = Some(client_token(&requests));
         if let Some(target) = input.target_capacity_specification.as_mut() {
             target.total_target_capacity = i32::try_from(count).ok();

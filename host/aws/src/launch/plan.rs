@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use apis::ec2nodeclass::CapacityReservationType;
+use apis::ec2nodeclass::{CapacityReservationType, Subnet};
 use apis::resources::Resources;
 use apis::{NodeClaim, labels};
 use aws_sdk_ec2::operation::create_fleet::CreateFleetInput;
@@ -18,6 +18,7 @@ use aws_sdk_ec2::types::{
 };
 use cloudprovider::{CloudProviderError, LaunchRequest, Launched};
 use scheduling::instance_type::InstanceType;
+use scheduling::ranking::RankedOffering;
 
 use super::LaunchContext;
 use super::filter::{
@@ -139,6 +140,27 @@ impl Plan {
             .map(|reservation| reservation.id.as_str())
     }
 
+    /// The offerings of the template that have a subnet, each with its type's name and that subnet.
+    pub(super) fn offered<'a>(
+        &'a self,
+        template: &'a Template,
+        zonal: &'a ZonalSubnets,
+    ) -> impl Iterator<Item = (&'a str, &'a RankedOffering, &'a Subnet)> {
+        let of_template = self
+            .candidates
+            .iter()
+            .filter(|it| template.instance_types.contains(&it.instance_type.name));
+        of_template.flat_map(move |candidate| {
+            let name = candidate.instance_type.name.as_str();
+            candidate.offerings.iter().filter_map(move |offering| {
+                let reservation = self.reservation_of(Some(name), &offering.zone);
+                let is_mine = template.reservation_id.as_deref() == reservation;
+                let subnet = zonal.get(&offering.zone).filter(|_| is_mine)?;
+                Some((name, offering, subnet))
+            })
+        })
+    }
+
     /// One override for each type and zone of the template that has a subnet.
     pub(super) fn overrides(
         &self,
@@ -147,31 +169,19 @@ impl Plan {
     ) -> Vec<FleetLaunchTemplateOverridesRequest> {
         let mut seen = BTreeSet::new();
         let mut overrides = Vec::new();
-        for candidate in &self.candidates {
-            let name = &candidate.instance_type.name;
-            for offering in &candidate.offerings {
-                let key = (name.clone(), offering.zone.clone());
-                let reservation = self
-                    .reservations
-                    .get(&key)
-                    .map(|reservation| reservation.id.as_str());
-                let is_mine = template.instance_types.contains(name)
-                    && template.reservation_id.as_deref() == reservation;
-                let Some(subnet) = zonal.get(&offering.zone).filter(|_| is_mine) else {
-                    continue;
-                };
-                let priority = self.priority(&key, offering.price_per_hour);
-                if seen.insert(key) {
-                    overrides.push(
-                        FleetLaunchTemplateOverridesRequest::builder()
-                            .instance_type(name.as_str().into())
-                            .subnet_id(&subnet.id)
-                            .availability_zone(&subnet.zone)
-                            .image_id(&template.parameters.image_id)
-                            .priority(priority)
-                            .build(),
-                    );
-                }
+        for (name, offering, subnet) in self.offered(template, zonal) {
+            let key = (name.to_owned(), offering.zone.clone());
+            let priority = self.priority(&key, offering.price_per_hour);
+            if seen.insert(key) {
+                overrides.push(
+                    FleetLaunchTemplateOverridesRequest::builder()
+                        .instance_type(name.into())
+                        .subnet_id(&subnet.id)
+                        .availability_zone(&subnet.zone)
+                        .image_id(&template.parameters.image_id)
+                        .priority(priority)
+                        .build(),
+                );
             }
         }
         overrides
