@@ -85,8 +85,8 @@ pub struct Checked {
     pub dropped: Vec<(CommandCandidate, Rejection)>,
 }
 
-/// Checks the command against the cluster as it is now. Emptiness goes on with the survivors, the other
-/// methods with all of their nodes or none.
+/// Checks the command against the cluster as it is now. Emptiness and consolidation that brings no new node go on with
+/// the survivors, as far as the pods of those still find places; the others go on with all of their nodes or none.
 pub fn validate(
     input: Input<'_>,
     hooks: Hooks<'_>,
@@ -96,12 +96,11 @@ pub fn validate(
     let decided = command.candidates.clone();
     let mut dropped = Vec::new();
     let survivor = check(input, hooks, interrupt, command, &mut dropped);
-    // Emptiness says of each node why it goes no more; elsewhere one reason is that of all.
-    if let Err(rejection) = &survivor
-        && dropped.is_empty()
-    {
-        let all = decided.into_iter().map(|it| (it, rejection.clone()));
-        dropped.extend(all);
+    // Nodes that dropped out have reasons of their own; what ends the command is that of all others.
+    if let Err(rejection) = &survivor {
+        let told: BTreeSet<String> = dropped.iter().map(|(it, _)| it.claim.clone()).collect();
+        let others = decided.into_iter().filter(|it| !told.contains(&it.claim));
+        dropped.extend(others.map(|it| (it, rejection.clone())));
     }
     Checked { survivor, dropped }
 }
@@ -126,20 +125,19 @@ fn check(
         now,
     );
     let rows = survivors(&found, &command, (&budgets, input.buffer_nodes), dropped)?;
+    if !dropped.is_empty() {
+        let kept: BTreeSet<&str> = rows
+            .iter()
+            .filter_map(|&row| found.candidates.get(row))
+            .map(Candidate::claim)
+            .collect();
+        command
+            .candidates
+            .retain(|it| kept.contains(it.claim.as_str()));
+        command.cost_before_per_hour = command.candidates.iter().map(|it| it.price_per_hour).sum();
+    }
     match command.method {
-        Method::Emptiness => {
-            let kept: BTreeSet<&str> = rows
-                .iter()
-                .filter_map(|&row| found.candidates.get(row))
-                .map(Candidate::claim)
-                .collect();
-            command
-                .candidates
-                .retain(|it| kept.contains(it.claim.as_str()));
-            command.cost_before_per_hour =
-                command.candidates.iter().map(|it| it.price_per_hour).sum();
-            Ok(command)
-        }
+        Method::Emptiness => Ok(command),
         Method::MultiNodeConsolidation
         | Method::SingleNodeConsolidation
         | Method::Repair
@@ -188,7 +186,7 @@ fn survivors(
     (budgets, buffer_nodes): (&Budgets, &BTreeSet<String>),
     dropped: &mut Vec<(CommandCandidate, Rejection)>,
 ) -> Result<Vec<usize>, Rejection> {
-    let is_emptiness = command.method == Method::Emptiness;
+    let goes_on = goes_on_without_some(command);
     let mut budgets = budgets.clone();
     let mut rows = Vec::new();
     for wanted in &command.candidates {
@@ -220,7 +218,7 @@ fn survivors(
                 },
             ),
         };
-        if !is_emptiness {
+        if !goes_on {
             return Err(rejection);
         }
         dropped.push((wanted.clone(), rejection));
@@ -228,6 +226,18 @@ fn survivors(
     match dropped.last() {
         Some((_, rejection)) if rows.is_empty() => Err(rejection.clone()),
         Some(_) | None => Ok(rows),
+    }
+}
+
+/// Whether what is left of a command without some of its nodes is worth as much a node: where nothing comes in their
+/// place, a node that stays takes nothing from the others.
+fn goes_on_without_some(command: &Command) -> bool {
+    match command.method {
+        Method::Emptiness => true,
+        Method::MultiNodeConsolidation | Method::SingleNodeConsolidation => {
+            command.replacements.is_empty()
+        }
+        Method::Repair | Method::StaticDrift | Method::Drift => false,
     }
 }
 

@@ -484,9 +484,40 @@ fn while_a_command_waits_its_nodes_and_their_budget_are_gone() {
     }
 }
 
+type Change = fn(&mut World);
+
+/// Of each case: a story, a cluster, what happens to it once a command was decided, and what goes then or why none does.
+fn second_looks(cases: &[(&str, &str, Change, &str)]) {
+    for (story, text, change, expected) in cases {
+        let mut world = World::new(text);
+        let command = world.decide().commands.remove(0);
+        change(&mut world);
+        let decided = command.candidates.len();
+        let checked = world.run(natively(), |input, hooks| {
+            validate(input, hooks, &Interrupt::never(), command)
+        });
+        let going = checked
+            .survivor
+            .as_ref()
+            .map_or(0, |it| it.candidates.len());
+        assert_eq!(going + checked.dropped.len(), decided, "{story}");
+        let told = match checked.survivor {
+            Ok(command) => command
+                .candidates
+                .iter()
+                .map(|it| it.node.as_str())
+                .collect::<Vec<_>>()
+                .join(" "),
+            Err(Rejection::Churn(_)) => "churn".to_owned(),
+            Err(Rejection::Budget(_)) => "budget".to_owned(),
+            Err(Rejection::Scheduling(_)) => "scheduling".to_owned(),
+        };
+        assert_eq!(told, *expected, "{story}");
+    }
+}
+
 #[test]
 fn a_command_is_checked_again_before_it_starts() {
-    type Change = fn(&mut World);
     let cases: [(&str, &str, Change, &str); 6] = [
         (
             "unchanged",
@@ -528,32 +559,30 @@ fn a_command_is_checked_again_before_it_starts() {
             "budget",
         ),
     ];
-    for (story, text, change, expected) in cases {
-        let mut world = World::new(text);
-        let command = world.decide().commands.remove(0);
-        change(&mut world);
-        let decided = command.candidates.len();
-        let checked = world.run(natively(), |input, hooks| {
-            validate(input, hooks, &Interrupt::never(), command)
-        });
-        let going = checked
-            .survivor
-            .as_ref()
-            .map_or(0, |it| it.candidates.len());
-        assert_eq!(going + checked.dropped.len(), decided, "{story}");
-        let told = match checked.survivor {
-            Ok(command) => command
-                .candidates
-                .iter()
-                .map(|it| it.node.as_str())
-                .collect::<Vec<_>>()
-                .join(" "),
-            Err(Rejection::Churn(_)) => "churn".to_owned(),
-            Err(Rejection::Budget(_)) => "budget".to_owned(),
-            Err(Rejection::Scheduling(_)) => "scheduling".to_owned(),
-        };
-        assert_eq!(told, expected, "{story}");
-    }
+    second_looks(&cases);
+}
+
+#[test]
+fn of_nodes_that_only_go_those_that_still_can_go_without_the_others() {
+    const TWO_ONTO_A_THIRD: &str = "node n1 small on-demand a\npod p n1 100\nnode n2 small on-demand a\npod q n2 100\nnode n3 large on-demand a\npod r n3 100 do-not-disrupt=true";
+    second_looks(&[
+        ("two unchanged", TWO_ONTO_A_THIRD, |_| {}, "n1 n2"),
+        (
+            "one of two protected meanwhile",
+            TWO_ONTO_A_THIRD,
+            |world| world.pod("s", "n1", "100", &["do-not-disrupt=true"]),
+            "n2",
+        ),
+        (
+            "one of two protected and no room for the other",
+            TWO_ONTO_A_THIRD,
+            |world| {
+                world.pod("s", "n1", "1900", &["do-not-disrupt=true"]);
+                world.pod("t", "n3", "7900", &[]);
+            },
+            "scheduling",
+        ),
+    ]);
 }
 
 #[test]
