@@ -1,9 +1,9 @@
 //! How many nodes may be disrupted: the hook.
 
 use crate::bindings::exports::mortise::policy::budgets;
-use crate::policy::{Context, Policy, PolicyError};
+use crate::policy::{Context, NEVER, Policy, PolicyError};
 
-pub use budgets::{Allowance, Allowances, DeclaredBudget, Pool, Reason, Reasons};
+pub use budgets::{Activity, Allowance, Allowances, DeclaredBudget, Pool, Reason, Reasons};
 
 /// Judges how many nodes of a pool may be under disruption at this moment.
 ///
@@ -18,23 +18,32 @@ pub trait BudgetPolicy: Policy {
         0
     }
 
-    /// The whole call. The default asks [`allowed`](Self::allowed) per pool and reason.
+    /// What the next call is to be given as `context.memory`, 4 KiB at most; `None` leaves it. Kept where
+    /// [`Policy::NEEDS`] names [`Memory`](crate::Need::Memory).
+    fn remember(&self, _pools: &[Pool], _context: &Context) -> Option<Vec<u8>> {
+        None
+    }
+
+    /// The whole call. The default asks [`allowed`](Self::allowed) per pool and reason of [`Reason::JUDGED`].
     fn allow(&self, context: &Context, pools: &[Pool]) -> Result<Allowances, PolicyError> {
-        let mut items = Vec::with_capacity(pools.len() * Reason::ALL.len());
+        let mut items = Vec::with_capacity(pools.len() * Reason::JUDGED.len());
         for (index, pool) in (0_u32..).zip(pools) {
-            for reason in Reason::ALL {
+            for reason in Reason::JUDGED {
                 let Allowed { nodes, why } = self.allowed(pool, reason, context);
                 items.push(Allowance {
                     pool: index,
                     reason,
                     allowed: nodes,
                     why,
+                    extra: Vec::new(),
                 });
             }
         }
         Ok(Allowances {
             items,
             valid_for: self.valid_for_seconds(pools, context),
+            memory: self.remember(pools, context),
+            extra: Vec::new(),
         })
     }
 }
@@ -49,8 +58,16 @@ pub struct Allowed {
 }
 
 impl Reason {
-    /// All of them, in the order of [`Pool::disrupting`].
-    pub const ALL: [Self; 3] = [Self::Underutilized, Self::Empty, Self::Drifted];
+    /// Those that a pool tells of, in the order of [`Pool::activity`].
+    pub const ALL: [Self; 4] = [
+        Self::Underutilized,
+        Self::Empty,
+        Self::Drifted,
+        Self::Unhealthy,
+    ];
+
+    /// Those that a policy is asked about; it may speak of repair too.
+    pub const JUDGED: [Self; 3] = [Self::Underutilized, Self::Empty, Self::Drifted];
 
     /// The set of this one reason.
     pub fn as_set(self) -> Reasons {
@@ -58,6 +75,8 @@ impl Reason {
             Self::Underutilized => Reasons::UNDERUTILIZED,
             Self::Empty => Reasons::EMPTY,
             Self::Drifted => Reasons::DRIFTED,
+            Self::Unhealthy => Reasons::UNHEALTHY,
+            Self::Other => Reasons::OTHER,
         }
     }
 }
@@ -81,8 +100,38 @@ impl Pool {
             .unwrap_or(u32::MAX)
     }
 
+    /// What was and is done for one reason.
+    pub fn activity_of(&self, reason: Reason) -> Option<&Activity> {
+        self.activity.iter().find(|it| it.reason == reason)
+    }
+
+    /// Nodes under disruption now for one reason.
+    pub fn disrupting(&self, reason: Reason) -> u32 {
+        self.activity_of(reason).map_or(0, |it| it.disrupting)
+    }
+
     /// Nodes under disruption now, whatever the reason.
     pub fn disrupting_total(&self) -> u32 {
-        self.disrupting.iter().sum()
+        self.sum(|it| it.disrupting)
+    }
+
+    /// Disruptions finished in the last hour, whatever the reason.
+    pub fn recent_hour(&self) -> u32 {
+        self.sum(|it| it.recent_hour)
+    }
+
+    /// Disruptions finished in the last day, whatever the reason.
+    pub fn recent_day(&self) -> u32 {
+        self.sum(|it| it.recent_day)
+    }
+
+    /// Seconds since `drift_target` changed; `None` when the controller has not seen it change.
+    pub fn target_age_seconds(&self) -> Option<u32> {
+        Some(self.target_age).filter(|&age| age != NEVER)
+    }
+
+    fn sum(&self, count: fn(&Activity) -> u32) -> u32 {
+        let counts = self.activity.iter().map(count);
+        counts.fold(0, u32::saturating_add)
     }
 }

@@ -1,11 +1,14 @@
-//! Which nodes to give back: the hook, and views of a node and of a proposed move.
+//! Which nodes to give back: the hook, and views of a node, of its NodePool and of a proposed move.
 
 use crate::bindings::exports::mortise::policy::consolidation;
 use crate::policy::{Context, NEVER, NO_SYM, Policy, PolicyError};
 use crate::rank::CapacityType;
 use crate::symbols::{at, extra_number, extra_text, label, text, text_at};
+use crate::workloads::{Workload, WorkloadsView};
 
-pub use consolidation::{Decision, Move, MoveKind, Nodes, Verdict};
+pub use consolidation::{
+    Decision, Move, MoveKind, Nodes, Pool as ConsolidationPool, Verdict, Verdicts,
+};
 
 /// Judges which nodes to try and which moves are worth it.
 pub trait ConsolidationPolicy: Policy {
@@ -18,25 +21,115 @@ pub trait ConsolidationPolicy: Policy {
     /// Whether a simulated move is worth it.
     fn verdict(&self, proposed: &ProposedMove<'_>, context: &Context) -> Verdict;
 
+    /// What the next call is to be given as `context.memory`, 4 KiB at most; `None` leaves it. Kept of `judge`, where
+    /// [`Policy::NEEDS`] names [`Memory`](crate::Need::Memory).
+    fn remember(
+        &self,
+        _call: &ConsolidationCall<'_>,
+        _moves: &[Move],
+        _verdicts: &[Verdict],
+    ) -> Option<Vec<u8>> {
+        None
+    }
+
     /// The whole call before simulation. The default asks [`order_key`](Self::order_key) per node.
-    fn order(&self, context: &Context, nodes: &Nodes) -> Result<Vec<f64>, PolicyError> {
-        Ok(nodes
-            .iter()
-            .map(|node| self.order_key(&node, context))
+    fn order(&self, call: &ConsolidationCall<'_>) -> Result<Vec<f64>, PolicyError> {
+        Ok(call
+            .nodes()
+            .map(|node| self.order_key(&node, call.context))
             .collect())
     }
 
     /// The whole call after simulation. The default asks [`verdict`](Self::verdict) per move.
-    fn judge(
-        &self,
-        context: &Context,
-        nodes: &Nodes,
-        moves: &[Move],
-    ) -> Result<Vec<Verdict>, PolicyError> {
-        Ok(moves
+    fn judge(&self, call: &ConsolidationCall<'_>, moves: &[Move]) -> Result<Verdicts, PolicyError> {
+        let verdict = |proposed| self.verdict(&call.proposed(proposed), call.context);
+        let items: Vec<Verdict> = moves.iter().map(verdict).collect();
+        Ok(Verdicts {
+            memory: self.remember(call, moves, &items),
+            items,
+            extra: Vec::new(),
+        })
+    }
+}
+
+/// Everything that a call is given.
+#[derive(Debug, Clone, Copy)]
+pub struct ConsolidationCall<'a> {
+    /// Clock, cluster, seed, memory.
+    pub context: &'a Context,
+    /// The candidates.
+    pub table: &'a Nodes,
+    /// Their NodePools.
+    pub pools: &'a [ConsolidationPool],
+    /// Their pods by owner; without rows unless the policy needs them.
+    pub workloads: WorkloadsView<'a>,
+}
+
+impl<'a> ConsolidationCall<'a> {
+    /// All candidates.
+    pub fn nodes(&self) -> impl Iterator<Item = Node<'a>> + use<'a> {
+        let call = *self;
+        (0..call.table.rows()).map(move |row| Node { call, row })
+    }
+
+    /// A view of one candidate.
+    pub fn node(&self, row: u32) -> Node<'a> {
+        Node { call: *self, row }
+    }
+
+    /// The NodePools of the candidates.
+    pub fn pools(&self) -> impl Iterator<Item = PoolView<'a>> + use<'a> {
+        let symbols = &self.table.symbols;
+        self.pools
             .iter()
-            .map(|proposed| self.verdict(&ProposedMove { nodes, proposed }, context))
-            .collect())
+            .map(move |pool| PoolView { pool, symbols })
+    }
+
+    /// A move together with what its rows point into.
+    pub fn proposed(&self, proposed: &'a Move) -> ProposedMove<'a> {
+        ProposedMove {
+            call: *self,
+            proposed,
+        }
+    }
+}
+
+/// A NodePool of the candidates, with all its nodes.
+#[derive(Debug, Clone, Copy)]
+pub struct PoolView<'a> {
+    pool: &'a ConsolidationPool,
+    symbols: &'a [String],
+}
+
+impl<'a> PoolView<'a> {
+    /// The record as it came, for its numbers.
+    pub fn as_record(&self) -> &'a ConsolidationPool {
+        self.pool
+    }
+
+    /// Name of the NodePool.
+    pub fn name(&self) -> &'a str {
+        text(self.symbols, self.pool.name)
+    }
+
+    /// A label of the NodePool object.
+    pub fn label(&self, key: &str) -> Option<&'a str> {
+        label(self.symbols, &self.pool.labels, key)
+    }
+
+    /// Its nodes, whether candidates or not.
+    pub fn nodes(&self) -> u32 {
+        self.pool.nodes
+    }
+
+    /// Effective USD an hour of all its nodes.
+    pub fn effective_price(&self) -> f64 {
+        self.pool.effective_price
+    }
+
+    /// Disruption cost of all its nodes.
+    pub fn disruption_cost(&self) -> f64 {
+        self.pool.disruption_cost
     }
 }
 
@@ -48,6 +141,7 @@ impl Verdict {
             score,
             reason: reason.into(),
             retry_after: 0,
+            extra: Vec::new(),
         }
     }
 
@@ -58,16 +152,18 @@ impl Verdict {
             score: 0.0,
             reason: reason.into(),
             retry_after: 0,
+            extra: Vec::new(),
         }
     }
 
-    /// Not now; ask again after so many seconds.
+    /// Not now; ask again after so many seconds, an hour at most.
     pub fn hold(retry_after_seconds: u32, reason: impl Into<String>) -> Self {
         Self {
             decision: Decision::Hold,
             score: 0.0,
             reason: reason.into(),
             retry_after: retry_after_seconds,
+            extra: Vec::new(),
         }
     }
 }
@@ -75,21 +171,21 @@ impl Verdict {
 /// One candidate node.
 #[derive(Debug, Clone, Copy)]
 pub struct Node<'a> {
-    table: &'a Nodes,
+    call: ConsolidationCall<'a>,
     row: u32,
 }
 
 macro_rules! texts {
     ($($(#[$doc:meta])* $name:ident <- $column:ident),* $(,)?) => {
         $($(#[$doc])* pub fn $name(&self) -> &'a str {
-            text_at(&self.table.symbols, &self.table.$column, self.row)
+            text_at(&self.call.table.symbols, &self.call.table.$column, self.row)
         })*
     };
 }
 
 macro_rules! numbers {
     ($($(#[$doc:meta])* $name:ident <- $column:ident: $type:ty),* $(,)?) => {
-        $($(#[$doc])* pub fn $name(&self) -> $type { at(&self.table.$column, self.row) })*
+        $($(#[$doc])* pub fn $name(&self) -> $type { at(&self.call.table.$column, self.row) })*
     };
 }
 
@@ -103,11 +199,17 @@ impl<'a> Node<'a> {
         instance_type <- instance_type,
         /// Its zone.
         zone <- zone,
+        /// The `consolidationPolicy` of its NodePool.
+        consolidation_policy <- consolidation_policy,
+        /// Why it drifted, such as `NodePoolDrifted`; empty when it did not.
+        drift_reason <- drift_reason,
     }
 
     numbers! {
-        /// USD an hour.
+        /// USD an hour; 0 when unknown.
         price <- price: f64,
+        /// What the ranking policy says that it costs an hour.
+        effective_price <- effective_price: f64,
         /// Seconds since its NodeClaim was created.
         age_seconds <- age: u32,
         /// Pods on it.
@@ -124,6 +226,10 @@ impl<'a> Node<'a> {
         memory_mib <- memory_mib: u32,
         /// Requested memory.
         memory_requested_mib <- memory_requested_mib: u32,
+        /// Allocatable accelerators.
+        gpus <- gpus: u32,
+        /// Requested accelerators.
+        gpus_requested <- gpus_requested: u32,
     }
 
     /// The row's index in the table.
@@ -133,7 +239,8 @@ impl<'a> Node<'a> {
 
     /// Symbol of its NodePool: equal for nodes of one pool, and cheaper to compare than the name.
     pub fn node_pool_sym(&self) -> u32 {
-        self.table
+        self.call
+            .table
             .nodepool
             .get(self.row as usize)
             .copied()
@@ -142,52 +249,72 @@ impl<'a> Node<'a> {
 
     /// How it was bought.
     pub fn capacity_type(&self) -> CapacityType {
-        match at(&self.table.capacity_type, self.row) {
-            1 => CapacityType::Spot,
-            2 => CapacityType::Reserved,
-            _ => CapacityType::OnDemand,
-        }
+        CapacityType::of(at(&self.call.table.capacity_type, self.row))
+    }
+
+    /// Its NodePool.
+    pub fn pool(&self) -> Option<PoolView<'a>> {
+        let name = self.node_pool_sym();
+        self.call.pools().find(|it| it.pool.name == name)
     }
 
     /// Seconds until it expires, if it does.
     pub fn seconds_to_expiry(&self) -> Option<u32> {
-        self.table
-            .time_to_expiry
-            .get(self.row as usize)
-            .copied()
-            .filter(|&seconds| seconds != NEVER)
+        known(&self.call.table.time_to_expiry, self.row)
     }
 
-    /// Disruption for each USD an hour given back: Karpenter's savings ratio, turned so that lower is
+    /// Seconds since a pod was last bound to it or left it, when known.
+    pub fn last_pod_event_seconds(&self) -> Option<u32> {
+        known(&self.call.table.last_pod_event, self.row)
+    }
+
+    /// A label of the Node. Needs [`NodeLabels`](crate::Need::NodeLabels).
+    pub fn label(&self, key: &str) -> Option<&'a str> {
+        let own = self.call.table.labels.get(self.row as usize)?;
+        label(&self.call.table.symbols, own, key)
+    }
+
+    /// Its pods by owner. Needs [`Workloads`](crate::Need::Workloads).
+    pub fn workloads(&self) -> impl Iterator<Item = Workload<'a>> + use<'a> {
+        self.call.workloads.of(self.row)
+    }
+
+    /// Disruption for each effective USD an hour given back: Karpenter's savings ratio, turned so that lower is
     /// better. A node without a price comes last.
     pub fn disruption_per_price(&self) -> f64 {
-        if self.price() > 0.0 {
-            (self.disruption_cost() / self.price()).max(0.0)
+        let price = self.effective_price();
+        if price > 0.0 {
+            (self.disruption_cost() / price).max(0.0)
         } else {
             f64::MAX
         }
     }
 
-    /// The `consolidationPolicy` of its NodePool; empty when the host gives none.
-    pub fn consolidation_policy(&self) -> &'a str {
-        self.extra_text("consolidation-policy").unwrap_or_default()
-    }
-
     /// A number of a column this SDK has no method for.
     pub fn extra_number(&self, column: &str) -> Option<f64> {
-        extra_number(&self.table.extra, column, self.row)
+        extra_number(&self.call.table.extra, column, self.row)
     }
 
     /// A text of a column this SDK has no method for.
     pub fn extra_text(&self, column: &str) -> Option<&'a str> {
-        extra_text(&self.table.symbols, &self.table.extra, column, self.row)
+        extra_text(
+            &self.call.table.symbols,
+            &self.call.table.extra,
+            column,
+            self.row,
+        )
     }
+}
+
+fn known(column: &[u32], row: u32) -> Option<u32> {
+    let own = column.get(row as usize).copied();
+    own.filter(|&seconds| seconds != NEVER)
 }
 
 /// A simulated move together with the table its rows point into.
 #[derive(Debug, Clone, Copy)]
 pub struct ProposedMove<'a> {
-    nodes: &'a Nodes,
+    call: ConsolidationCall<'a>,
     proposed: &'a Move,
 }
 
@@ -204,15 +331,18 @@ impl<'a> ProposedMove<'a> {
 
     /// The nodes that go.
     pub fn removed(&self) -> impl Iterator<Item = Node<'a>> + use<'a> {
-        let table = self.nodes;
-        self.proposed
-            .remove
-            .iter()
-            .map(move |&row| Node { table, row })
+        let call = self.call;
+        let rows = self.proposed.remove.iter();
+        rows.map(move |&row| Node { call, row })
     }
 
-    /// USD an hour saved; negative when the move costs money.
+    /// Effective USD an hour saved, by which moves are found and compared; negative when the move costs money.
     pub fn savings(&self) -> f64 {
+        self.proposed.effective_before - self.proposed.effective_after
+    }
+
+    /// USD an hour that the bill is lower by.
+    pub fn savings_on_the_bill(&self) -> f64 {
         self.proposed.cost_before - self.proposed.cost_after
     }
 
@@ -221,9 +351,12 @@ impl<'a> ProposedMove<'a> {
         matches!(self.proposed.kind, MoveKind::Delete | MoveKind::Replace)
     }
 
-    /// What Karpenter objects to in a move made to save money, whatever else is wanted of it: a
-    /// replacement that is not cheaper, and nodes with pods in a `WhenEmpty` pool.
+    /// What Karpenter objects to in a move, whatever else is wanted of it: a replacement that is not cheaper, nodes
+    /// with pods in a `WhenEmpty` pool, and a node that is to be renewed before it expires.
     pub fn objection(&self) -> Option<&'static str> {
+        if self.proposed.kind == MoveKind::Expire {
+            return Some("it has not expired");
+        }
         if !self.is_for_savings() {
             return None;
         }
@@ -250,15 +383,29 @@ impl<'a> ProposedMove<'a> {
         self.removed().map(|node| node.disruption_cost()).sum()
     }
 
-    /// Instance type of the replacement, if there is one.
+    /// Instance type of the first node that comes, if there is one.
     pub fn replacement_type(&self) -> Option<&'a str> {
-        let sym = self.proposed.replacement_type;
-        (sym != NO_SYM).then(|| self.nodes.symbol(sym))
+        self.word(self.proposed.replacement_type)
     }
 
-    /// A label of the move.
+    /// Its zone.
+    pub fn replacement_zone(&self) -> Option<&'a str> {
+        self.word(self.proposed.replacement_zone)
+    }
+
+    /// How it would be bought.
+    pub fn replacement_capacity_type(&self) -> Option<CapacityType> {
+        let code = self.proposed.replacement_capacity_type;
+        (code != u8::MAX).then(|| CapacityType::of(code))
+    }
+
+    /// A label that all removed nodes have from their NodePools' templates.
     pub fn label(&self, key: &str) -> Option<&'a str> {
-        label(&self.nodes.symbols, &self.proposed.labels, key)
+        label(&self.call.table.symbols, &self.proposed.labels, key)
+    }
+
+    fn word(&self, sym: u32) -> Option<&'a str> {
+        (sym != NO_SYM).then(|| self.call.table.symbol(sym))
     }
 }
 
@@ -271,10 +418,5 @@ impl Nodes {
     /// The text of a symbol; empty for "none".
     pub fn symbol(&self, sym: u32) -> &str {
         text(&self.symbols, sym)
-    }
-
-    /// All rows.
-    pub fn iter(&self) -> impl Iterator<Item = Node<'_>> {
-        (0..self.rows()).map(|row| Node { table: self, row })
     }
 }

@@ -7,9 +7,14 @@ use std::marker::PhantomData;
 use crate::bindings::exports::mortise::policy::{budgets, consolidation, lifecycle, rank};
 use crate::budgets::BudgetPolicy;
 use crate::config::Settings;
-use crate::consolidation::ConsolidationPolicy;
-use crate::policy::{Context, Policy, PolicyError};
-use crate::rank::RankPolicy;
+use crate::consolidation::{ConsolidationCall, ConsolidationPolicy};
+use crate::policy::{Context, Need, Policy, PolicyError};
+use crate::rank::{RankCall, RankPolicy};
+use crate::usage::UsageView;
+use crate::workloads::{Workloads, WorkloadsView};
+
+/// What a component says it was built with.
+const SDK: &str = concat!("guest-sdk ", env!("CARGO_PKG_VERSION"));
 
 /// Exports a policy as a component.
 ///
@@ -80,19 +85,19 @@ macro_rules! export_policy {
         };
     };
     (@ export $exported:ident, lifecycle) => {
-        $crate::__export_mortise_policy_lifecycle_0_1_0_cabi!($exported with_types_in
+        $crate::__export_mortise_policy_lifecycle_0_2_0_cabi!($exported with_types_in
             $crate::__private::types::exports::mortise::policy::lifecycle);
     };
     (@ export $exported:ident, rank) => {
-        $crate::__export_mortise_policy_rank_0_1_0_cabi!($exported with_types_in
+        $crate::__export_mortise_policy_rank_0_2_0_cabi!($exported with_types_in
             $crate::__private::types::exports::mortise::policy::rank);
     };
     (@ export $exported:ident, consolidation) => {
-        $crate::__export_mortise_policy_consolidation_0_1_0_cabi!($exported with_types_in
+        $crate::__export_mortise_policy_consolidation_0_2_0_cabi!($exported with_types_in
             $crate::__private::types::exports::mortise::policy::consolidation);
     };
     (@ export $exported:ident, budgets) => {
-        $crate::__export_mortise_policy_budgets_0_1_0_cabi!($exported with_types_in
+        $crate::__export_mortise_policy_budgets_0_2_0_cabi!($exported with_types_in
             $crate::__private::types::exports::mortise::policy::budgets);
     };
 }
@@ -125,6 +130,9 @@ impl<P: Policy> lifecycle::Guest for Exported<P> {
             summary: P::SUMMARY.to_owned(),
             config_schema: P::CONFIG_SCHEMA.to_owned(),
             deterministic: true,
+            needs: P::NEEDS.iter().map(|it| word(*it)).collect(),
+            sdk: SDK.to_owned(),
+            extra: Vec::new(),
         }
     }
 
@@ -141,27 +149,73 @@ impl<P: Policy> lifecycle::Guest for Exported<P> {
     }
 }
 
+fn word(need: Need) -> String {
+    need.as_str().to_owned()
+}
+
 impl<P: RankPolicy> rank::Guest for Exported<P> {
     fn rank(
         context: Context,
         offerings: rank::Offerings,
+        usage: rank::Usage,
+        workloads: Workloads,
         claims: Vec<rank::Claim>,
-    ) -> Result<Vec<rank::Ranking>, PolicyError> {
-        Self::with(|policy| policy.rank(&context, &offerings, &claims))
+    ) -> Result<rank::Rankings, PolicyError> {
+        let symbols = &offerings.symbols;
+        let call = RankCall {
+            context: &context,
+            offerings: &offerings,
+            usage: UsageView {
+                table: &usage,
+                symbols,
+            },
+            workloads: WorkloadsView {
+                table: &workloads,
+                symbols,
+            },
+            claims: &claims,
+        };
+        Self::with(|policy| policy.rank(&call))
     }
 }
 
 impl<P: ConsolidationPolicy> consolidation::Guest for Exported<P> {
-    fn order(context: Context, nodes: consolidation::Nodes) -> Result<Vec<f64>, PolicyError> {
-        Self::with(|policy| policy.order(&context, &nodes))
+    fn order(
+        context: Context,
+        nodes: consolidation::Nodes,
+        pools: Vec<consolidation::Pool>,
+        workloads: Workloads,
+    ) -> Result<Vec<f64>, PolicyError> {
+        let call = consolidation_call(&context, &nodes, &pools, &workloads);
+        Self::with(|policy| policy.order(&call))
     }
 
     fn judge(
         context: Context,
         nodes: consolidation::Nodes,
+        pools: Vec<consolidation::Pool>,
+        workloads: Workloads,
         moves: Vec<consolidation::Move>,
-    ) -> Result<Vec<consolidation::Verdict>, PolicyError> {
-        Self::with(|policy| policy.judge(&context, &nodes, &moves))
+    ) -> Result<consolidation::Verdicts, PolicyError> {
+        let call = consolidation_call(&context, &nodes, &pools, &workloads);
+        Self::with(|policy| policy.judge(&call, &moves))
+    }
+}
+
+fn consolidation_call<'a>(
+    context: &'a Context,
+    table: &'a consolidation::Nodes,
+    pools: &'a [consolidation::Pool],
+    workloads: &'a Workloads,
+) -> ConsolidationCall<'a> {
+    ConsolidationCall {
+        context,
+        table,
+        pools,
+        workloads: WorkloadsView {
+            table: workloads,
+            symbols: &table.symbols,
+        },
     }
 }
 

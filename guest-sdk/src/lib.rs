@@ -55,22 +55,28 @@ mod policy;
 mod rank;
 mod symbols;
 pub mod testing;
+mod usage;
+mod workloads;
 
 pub use budgets::{
-    Allowance, Allowances, Allowed, BudgetPolicy, DeclaredBudget, Pool, Reason, Reasons,
+    Activity, Allowance, Allowances, Allowed, BudgetPolicy, DeclaredBudget, Pool, Reason, Reasons,
 };
 pub use config::{Json, Settings, decimal, fixed};
 pub use consolidation::{
-    ConsolidationPolicy, Decision, Move, MoveKind, Node, Nodes, ProposedMove, Verdict,
+    ConsolidationCall, ConsolidationPolicy, ConsolidationPool, Decision, Move, MoveKind, Node,
+    Nodes, PoolView, ProposedMove, Verdict, Verdicts,
 };
 pub use log::{Level, log};
 pub use policy::{
-    Civil, Column, ConfigIssue, Context, ExtraColumn, NEVER, NO_SYM, Policy, PolicyError,
+    Civil, Column, ConfigIssue, Context, ExtraColumn, Field, NEVER, NO_SYM, Need, Policy,
+    PolicyError, Scalar,
 };
 pub use rank::{
-    CapacityType, Claim, Offering, Offerings, Operator, PodsSummary, RankPolicy, RankRound,
-    Ranking, Requirement,
+    CapacityType, Claim, Offering, Offerings, Operator, PodsSummary, RankCall, RankPolicy,
+    RankRound, Ranking, Rankings, Requirement, Stage,
 };
+pub use usage::{Usage, UsageRow, UsageView};
+pub use workloads::{Workload, Workloads, WorkloadsView};
 
 #[doc(hidden)]
 pub mod __private {

@@ -1,10 +1,12 @@
-//! Which offering to buy: the hook, and a view of one row of the table.
+//! Which offering to buy: the hook, and views of one row of the table and of one claim.
 
 use crate::bindings::exports::mortise::policy::rank;
-use crate::policy::{Context, NEVER, Policy, PolicyError};
+use crate::policy::{Context, NEVER, NO_SYM, Policy, PolicyError};
 use crate::symbols::{at, extra_number, extra_text, label, text, text_at};
+use crate::usage::UsageView;
+use crate::workloads::{Workload, WorkloadsView};
 
-pub use rank::{Claim, Offerings, Operator, PodsSummary, Ranking, Requirement};
+pub use rank::{Claim, Offerings, Operator, PodsSummary, Ranking, Rankings, Requirement, Stage};
 
 /// Judges what an offering costs in truth. Implement [`cost`](Self::cost); the rest is there for
 /// policies that exclude, that explain, or that need the whole table at once.
@@ -28,40 +30,115 @@ pub trait RankPolicy: Policy {
         None
     }
 
+    /// What the next call is to be given as `context.memory`, 4 KiB at most; `None` leaves it. Kept of calls for
+    /// packing, where [`Policy::NEEDS`] names [`Memory`](crate::Need::Memory).
+    fn remember(&self, _call: &RankCall<'_>) -> Option<Vec<u8>> {
+        None
+    }
+
     /// The whole call. The default asks [`cost`](Self::cost) and [`exclude`](Self::exclude) per row and claim.
-    fn rank(
-        &self,
-        context: &Context,
-        offerings: &Offerings,
-        claims: &[Claim],
-    ) -> Result<Vec<Ranking>, PolicyError> {
-        let rounds = claims.iter().map(|claim| RankRound {
-            context,
-            offerings,
-            claim,
-        });
-        if Self::LOOKS_AT_CLAIMS || asked(claims, offerings) <= offerings.price.len() {
-            return Ok(rounds.map(|round| rank_claim(self, &round)).collect());
+    fn rank(&self, call: &RankCall<'_>) -> Result<Rankings, PolicyError> {
+        let memory = self.remember(call);
+        if Self::LOOKS_AT_CLAIMS || asked(call) <= call.offerings.price.len() {
+            let items = call.rounds().map(|round| rank_claim(self, &round));
+            return Ok(answer(items.collect(), memory));
         }
-        let Some(first) = rounds.clone().next() else {
-            return Ok(Vec::new());
+        let Some(first) = call.rounds().next() else {
+            return Ok(answer(Vec::new(), memory));
         };
         let rows = Rows::of(self, &first);
-        Ok(rounds
-            .map(|round| rows.ranking(round.claim, self.note(&round)))
-            .collect())
+        let items = call
+            .rounds()
+            .map(|round| rows.ranking(round.claim, self.note(&round)));
+        Ok(answer(items.collect(), memory))
+    }
+}
+
+fn answer(items: Vec<Ranking>, memory: Option<Vec<u8>>) -> Rankings {
+    Rankings {
+        memory,
+        ..Rankings::of(items)
+    }
+}
+
+impl Rankings {
+    /// Answers for all claims of a call, in order.
+    pub fn of(items: Vec<Ranking>) -> Self {
+        Self {
+            items,
+            memory: None,
+            extra: Vec::new(),
+        }
+    }
+}
+
+/// Everything that a call is given.
+#[derive(Debug, Clone, Copy)]
+pub struct RankCall<'a> {
+    /// Clock, cluster, seed, memory.
+    pub context: &'a Context,
+    /// What can be bought.
+    pub offerings: &'a Offerings,
+    /// Nodes that there are.
+    pub usage: UsageView<'a>,
+    /// Pods of the claims by owner; without rows unless the policy needs them.
+    pub workloads: WorkloadsView<'a>,
+    /// What is to be bought.
+    pub claims: &'a [Claim],
+}
+
+impl<'a> RankCall<'a> {
+    /// The claims, each with what may be looked at for it.
+    pub fn rounds(&self) -> impl Iterator<Item = RankRound<'a>> + use<'a> {
+        let Self {
+            context,
+            offerings,
+            usage,
+            workloads,
+            claims,
+        } = *self;
+        (0_u32..)
+            .zip(claims)
+            .map(move |(position, claim)| RankRound {
+                context,
+                offerings,
+                usage,
+                workloads,
+                claim,
+                position,
+            })
+    }
+
+    /// A view of one row.
+    pub fn offering(&self, row: u32) -> Offering<'a> {
+        Offering {
+            table: self.offerings,
+            usage: self.usage,
+            row,
+        }
+    }
+
+    /// The answer of a policy whose costs hang on the row alone: `costs` of all rows, in order.
+    pub fn ranked_by(&self, costs: &[f64]) -> Rankings {
+        let claims = self.claims.iter();
+        Rankings::of(claims.map(|claim| claim.ranked_by(costs)).collect())
     }
 }
 
 /// What a policy may look at beside the row itself.
 #[derive(Debug, Clone, Copy)]
 pub struct RankRound<'a> {
-    /// Clock, cluster, seed.
+    /// Clock, cluster, seed, memory.
     pub context: &'a Context,
     /// The whole table.
     pub offerings: &'a Offerings,
+    /// Nodes that there are.
+    pub usage: UsageView<'a>,
+    /// Pods of all claims of the call by owner.
+    pub workloads: WorkloadsView<'a>,
     /// The claim to rank for.
     pub claim: &'a Claim,
+    position: u32,
 }
 
 impl<'a> RankRound<'a> {
@@ -70,15 +147,41 @@ impl<'a> RankRound<'a> {
         self.offerings.symbol(self.claim.nodepool)
     }
 
+    /// When the ranking is asked for.
+    pub fn stage(&self) -> Stage {
+        self.claim.stage
+    }
+
     /// A label of the claim's template.
     pub fn label(&self, key: &str) -> Option<&'a str> {
         label(&self.offerings.symbols, &self.claim.labels, key)
     }
 
+    /// A label of the NodePool object.
+    pub fn node_pool_label(&self, key: &str) -> Option<&'a str> {
+        label(&self.offerings.symbols, &self.claim.nodepool_labels, key)
+    }
+
+    /// The pods of the claim by owner: before packing all that wait. Needs [`Workloads`](crate::Need::Workloads).
+    pub fn own_workloads(&self) -> impl Iterator<Item = Workload<'a>> + use<'a> {
+        self.workloads.of(self.position)
+    }
+
+    /// Free addresses of the class's subnets in a zone; `None` where nothing is known. Needs
+    /// [`FreeAddresses`](crate::Need::FreeAddresses).
+    pub fn free_addresses(&self, zone: &str) -> Option<u32> {
+        let known = self.claim.free_addresses.iter();
+        let mut known = known.filter(|(sym, _)| self.offerings.symbol(*sym) == zone);
+        known.next().map(|(_, free)| *free)
+    }
+
     /// The candidates, in the order in which scores are given.
     pub fn candidates(&self) -> impl Iterator<Item = Offering<'a>> + use<'a> {
         let Self {
-            offerings, claim, ..
+            offerings,
+            claim,
+            usage,
+            ..
         } = *self;
         // An empty list stands for every row.
         let all = if claim.candidates.is_empty() {
@@ -89,8 +192,18 @@ impl<'a> RankRound<'a> {
         let listed = claim.candidates.iter().copied();
         (0..all).chain(listed).map(move |row| Offering {
             table: offerings,
+            usage,
             row,
         })
+    }
+
+    /// A view of one row.
+    pub fn offering(&self, row: u32) -> Offering<'a> {
+        Offering {
+            table: self.offerings,
+            usage: self.usage,
+            row,
+        }
     }
 }
 
@@ -105,10 +218,30 @@ pub enum CapacityType {
     Reserved,
 }
 
+impl CapacityType {
+    pub(crate) fn of(code: u8) -> Self {
+        match code {
+            1 => Self::Spot,
+            2 => Self::Reserved,
+            _ => Self::OnDemand,
+        }
+    }
+
+    /// The word of the label.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::OnDemand => "on-demand",
+            Self::Spot => "spot",
+            Self::Reserved => "reserved",
+        }
+    }
+}
+
 /// One row of the table.
 #[derive(Debug, Clone, Copy)]
 pub struct Offering<'a> {
     table: &'a Offerings,
+    usage: UsageView<'a>,
     row: u32,
 }
 
@@ -132,6 +265,8 @@ impl<'a> Offering<'a> {
         instance_type,
         /// Instance family, such as `m7g`.
         family,
+        /// Who makes the CPU, such as `aws`; empty when unknown.
+        cpu_manufacturer,
         /// Availability zone.
         zone,
         /// `amd64` or `arm64`.
@@ -139,6 +274,8 @@ impl<'a> Offering<'a> {
     }
 
     numbers! {
+        /// Generation of the family, such as 7; 0 when unknown.
+        generation: u32,
         /// USD an hour after overlays.
         price: f64,
         /// USD an hour on demand; 0 when unknown.
@@ -155,8 +292,6 @@ impl<'a> Offering<'a> {
         reservation_slots: u32,
         /// Insufficient-capacity answers in the observation window.
         ice_count: u32,
-        /// Nodes of the cluster now running on this offering.
-        in_use: u32,
         /// Effective hourly cost so far; where a policy starts from.
         prior: f64,
     }
@@ -168,11 +303,20 @@ impl<'a> Offering<'a> {
 
     /// How it is bought.
     pub fn capacity_type(&self) -> CapacityType {
-        match at(&self.table.capacity_type, self.row) {
-            1 => CapacityType::Spot,
-            2 => CapacityType::Reserved,
-            _ => CapacityType::OnDemand,
-        }
+        CapacityType::of(at(&self.table.capacity_type, self.row))
+    }
+
+    /// Nodes of the cluster on this offering, those on their way included. It goes over the usage table each time:
+    /// a policy that asks for every row counts once in `rank` instead.
+    pub fn in_use(&self) -> u32 {
+        let sym = |column: &[u32]| column.get(self.row as usize).copied().unwrap_or(NO_SYM);
+        let capacity_type: u8 = at(&self.table.capacity_type, self.row);
+        let own = (
+            sym(&self.table.instance_type),
+            sym(&self.table.zone),
+            capacity_type,
+        );
+        self.usage.in_use(own)
     }
 
     /// Seconds since the latest insufficient-capacity answer.
@@ -214,11 +358,6 @@ impl Offerings {
     pub fn symbol(&self, sym: u32) -> &str {
         text(&self.symbols, sym)
     }
-
-    /// A view of one row.
-    pub fn offering(&self, row: u32) -> Offering<'_> {
-        Offering { table: self, row }
-    }
 }
 
 impl Claim {
@@ -235,6 +374,7 @@ impl Claim {
             excluded_reason: Vec::new(),
             reasons: Vec::new(),
             note: None,
+            extra: Vec::new(),
         }
     }
 }
@@ -250,6 +390,7 @@ fn rank_claim<P: RankPolicy>(policy: &P, round: &RankRound<'_>) -> Ranking {
         excluded_reason: Vec::new(),
         reasons: Vec::new(),
         note: policy.note(round),
+        extra: Vec::new(),
     };
     for (position, offering) in (0_u32..).zip(round.candidates()) {
         ranking.scores.push(policy.cost(&offering, round));
@@ -264,12 +405,12 @@ fn rank_claim<P: RankPolicy>(policy: &P, round: &RankRound<'_>) -> Ranking {
 }
 
 /// Rows that all claims together ask about.
-fn asked(claims: &[Claim], offerings: &Offerings) -> usize {
+fn asked(call: &RankCall<'_>) -> usize {
     let rows = |claim: &Claim| match claim.candidates.len() {
-        0 => offerings.price.len(),
+        0 => call.offerings.price.len(),
         listed => listed,
     };
-    claims.iter().map(rows).sum()
+    call.claims.iter().map(rows).sum()
 }
 
 /// The whole table judged once.
@@ -289,7 +430,7 @@ impl Rows {
             reasons: Vec::new(),
         };
         for (index, row) in (0..round.offerings.rows()).enumerate() {
-            let offering = round.offerings.offering(row);
+            let offering = round.offering(row);
             rows.costs.push(policy.cost(&offering, round));
             if let Some(reason) = policy.exclude(&offering, round) {
                 rows.excluded.resize(count, None);

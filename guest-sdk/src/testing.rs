@@ -1,14 +1,25 @@
-//! A native harness: a policy's unit tests build small tables, ask the hook, and read the answer.
+//! A native harness: a policy's unit tests write small tables as rows, ask the hook, and read the answer.
 //!
-//! Nothing here ends up in a component, since nothing there calls it.
+//! Every field of the interface is a field of a row, so that no test needs to know how columns are laid out. Nothing
+//! here ends up in a component, since nothing there calls it.
 
-use crate::budgets::{Allowances, BudgetPolicy, DeclaredBudget, Pool, Reasons};
+mod consolidation;
+mod rank;
+
+use crate::budgets::{Activity, Allowances, BudgetPolicy, DeclaredBudget, Pool, Reason, Reasons};
 use crate::config::Settings;
-use crate::consolidation::{ConsolidationPolicy, Move, MoveKind, Nodes, Verdict};
-use crate::policy::{
-    Civil, Column, ConfigIssue, Context, ExtraColumn, NEVER, NO_SYM, Policy, PolicyError,
+use crate::consolidation::{ConsolidationPolicy, Verdict, Verdicts};
+use crate::policy::{Civil, ConfigIssue, Context, NEVER, NO_SYM, Policy, PolicyError};
+use crate::rank::{RankPolicy, Ranking, Rankings};
+use crate::workloads::Workloads;
+
+pub use consolidation::{
+    ConsolidationQuestion, ConsolidationTables, MoveRow, NodeRow, PoolRow, proposed,
 };
-use crate::rank::{Claim, Offerings, PodsSummary, RankPolicy, Ranking};
+pub use rank::{ClaimRow, OfferingRow, PodsRow, RankQuestion, RankTables, RequirementRow, UsedRow};
+
+/// Keys and values of labels, as a row writes them.
+pub type Labels<'a> = &'a [(&'a str, &'a str)];
 
 /// A configured policy under test.
 #[derive(Debug)]
@@ -34,14 +45,27 @@ impl<P: Policy> Harness<P> {
 }
 
 impl<P: RankPolicy> Harness<P> {
-    /// The ranking of all rows for one claim without requirements.
+    /// The whole answer.
+    pub fn ask(&self, question: &RankQuestion<'_>) -> Result<Rankings, PolicyError> {
+        let tables = RankTables::of(question);
+        self.policy.rank(&tables.call(&self.context))
+    }
+
+    /// The ranking of the first claim.
+    pub fn ranking(&self, question: &RankQuestion<'_>) -> Ranking {
+        let mut rankings = self
+            .ask(question)
+            .unwrap_or_else(|error| panic!("{} refused: {}", P::NAME, error.message));
+        assert!(!rankings.items.is_empty(), "{} ranked nothing", P::NAME);
+        rankings.items.swap_remove(0)
+    }
+
+    /// The ranking of all rows for one claim without requirements, in a cluster without nodes.
     pub fn rank(&self, rows: &[OfferingRow<'_>]) -> Ranking {
-        let table = offerings(rows);
-        self.policy
-            .rank(&self.context, &table, &[claim()])
-            .ok()
-            .and_then(|mut rankings| rankings.pop())
-            .unwrap_or_else(|| panic!("{} refused the table", P::NAME))
+        self.ranking(&RankQuestion {
+            offerings: rows,
+            ..RankQuestion::default()
+        })
     }
 
     /// The scores of all rows.
@@ -51,28 +75,64 @@ impl<P: RankPolicy> Harness<P> {
 
     /// Instance type of the row with the lowest score among those not excluded; ties go to the earlier.
     pub fn cheapest<'a>(&self, rows: &[OfferingRow<'a>]) -> &'a str {
-        let ranking = self.rank(rows);
+        let row = self.first_choice(&RankQuestion {
+            offerings: rows,
+            ..RankQuestion::default()
+        });
+        row.and_then(|row| rows.get(row as usize))
+            .map_or("", |row| row.instance_type)
+    }
+
+    /// The row with the lowest score for the first claim of a question; ties go to the earlier.
+    pub fn first_choice(&self, question: &RankQuestion<'_>) -> Option<u32> {
+        let ranking = self.ranking(question);
+        let listed = question.claims.first().map_or(&[][..], |it| it.candidates);
         (0_u32..)
-            .zip(rows.iter().zip(&ranking.scores))
+            .zip(&ranking.scores)
             .filter(|(position, _)| !ranking.excluded.contains(position))
-            .min_by(|(_, (_, left)), (_, (_, right))| left.total_cmp(right))
-            .map_or("", |(_, (row, _))| row.instance_type)
+            .min_by(|(_, left), (_, right)| left.total_cmp(right))
+            .map(|(position, _)| listed.get(position as usize).copied().unwrap_or(position))
     }
 }
 
 impl<P: ConsolidationPolicy> Harness<P> {
-    /// The order keys of the nodes.
-    pub fn order(&self, rows: &[NodeRow<'_>]) -> Result<Vec<f64>, PolicyError> {
-        self.policy.order(&self.context, &nodes(rows))
+    /// The order keys of the nodes of a question.
+    pub fn order_of(&self, question: &ConsolidationQuestion<'_>) -> Result<Vec<f64>, PolicyError> {
+        let tables = ConsolidationTables::of(question);
+        self.policy.order(&tables.call(&self.context))
     }
 
-    /// The verdict on one move.
-    pub fn judge(&self, rows: &[NodeRow<'_>], proposed: Move) -> Verdict {
+    /// The verdicts on the moves of a question.
+    pub fn judge_all(&self, question: &ConsolidationQuestion<'_>) -> Result<Verdicts, PolicyError> {
+        let tables = ConsolidationTables::of(question);
         self.policy
-            .judge(&self.context, &nodes(rows), &[proposed])
-            .ok()
-            .and_then(|mut verdicts| verdicts.pop())
-            .unwrap_or_else(|| panic!("{} refused the move", P::NAME))
+            .judge(&tables.call(&self.context), &tables.moves)
+    }
+
+    /// The order keys of the nodes.
+    pub fn order(&self, rows: &[NodeRow<'_>]) -> Result<Vec<f64>, PolicyError> {
+        self.order_of(&ConsolidationQuestion {
+            nodes: rows,
+            ..ConsolidationQuestion::default()
+        })
+    }
+
+    /// The verdict on one move; the NodePools are what their nodes add up to.
+    pub fn judge(&self, rows: &[NodeRow<'_>], proposed: MoveRow<'_>) -> Verdict {
+        self.verdict(&ConsolidationQuestion {
+            nodes: rows,
+            moves: &[proposed],
+            ..ConsolidationQuestion::default()
+        })
+    }
+
+    /// The verdict on the first move of a question.
+    pub fn verdict(&self, question: &ConsolidationQuestion<'_>) -> Verdict {
+        let mut verdicts = self
+            .judge_all(question)
+            .unwrap_or_else(|error| panic!("{} refused: {}", P::NAME, error.message));
+        assert!(!verdicts.items.is_empty(), "{} judged nothing", P::NAME);
+        verdicts.items.swap_remove(0)
     }
 }
 
@@ -87,234 +147,113 @@ impl<P: BudgetPolicy> Harness<P> {
 pub fn context() -> Context {
     Context {
         now: 1_767_614_400,
-        civil: vec![Civil {
-            zone: "UTC".to_owned(),
-            year: 2026,
-            month: 1,
-            day: 5,
-            weekday: 0,
-            hour: 12,
-            minute: 0,
-            utc_offset_minutes: 0,
-            calendars: Vec::new(),
-        }],
+        civil: vec![civil("UTC", 12)],
         cluster: "test".to_owned(),
         decision_id: "test-1".to_owned(),
         seed: 1,
+        memory: Vec::new(),
+        extra: Vec::new(),
     }
 }
 
-/// A claim without requirements that may become any row.
-pub fn claim() -> Claim {
-    Claim {
-        nodepool: 0,
-        weight: 1,
-        candidates: Vec::new(),
-        requirements: Vec::new(),
-        pods: PodsSummary {
-            count: 1,
+/// An hour of Monday 2026-01-05 in a zone.
+pub fn civil(zone: &str, hour: u8) -> Civil {
+    Civil {
+        zone: zone.to_owned(),
+        year: 2026,
+        month: 1,
+        day: 5,
+        weekday: 0,
+        hour,
+        minute: 0,
+        utc_offset_minutes: 0,
+        calendars: Vec::new(),
+    }
+}
+
+/// Pods of one owner on a claim or node, written as a row.
+#[derive(Debug, Clone, Copy)]
+pub struct WorkloadRow<'a> {
+    /// Position of the claim or node; [`NEVER`](crate::NEVER) for every claim.
+    pub of: u32,
+    /// Namespace.
+    pub namespace: &'a str,
+    /// Kind of the owner.
+    pub owner_kind: &'a str,
+    /// Name of the owner.
+    pub owner_name: &'a str,
+    /// Priority class.
+    pub priority_class: &'a str,
+    /// Highest priority.
+    pub priority: i32,
+    /// Labels that the binding asks for.
+    pub labels: Labels<'a>,
+    /// Pods there.
+    pub pods: u32,
+    /// Those that carry do-not-disrupt.
+    pub do_not_disrupt: u32,
+    /// CPU requests.
+    pub cpu_milli: u32,
+    /// Memory requests.
+    pub memory_mib: u32,
+    /// Accelerator requests.
+    pub gpus: u32,
+    /// Pods in the whole cluster.
+    pub replicas: u32,
+    /// What PodDisruptionBudgets let go.
+    pub disruptions_allowed: u32,
+    /// Seconds without a node.
+    pub oldest_wait: u32,
+}
+
+impl Default for WorkloadRow<'_> {
+    fn default() -> Self {
+        Self {
+            of: 0,
+            namespace: "default",
+            owner_kind: "Deployment",
+            owner_name: "web",
+            priority_class: "",
+            priority: 0,
+            labels: &[],
+            pods: 1,
+            do_not_disrupt: 0,
             cpu_milli: 100,
             memory_mib: 128,
             gpus: 0,
-            max_priority: 0,
-            do_not_disrupt: 0,
-            replicated: 0,
-            expected_runtime: 0,
-        },
-        labels: Vec::new(),
-    }
-}
-
-/// One offering, written as a row.
-#[derive(Debug, Clone, Copy)]
-pub struct OfferingRow<'a> {
-    /// Its family is what stands before the dot.
-    pub instance_type: &'a str,
-    /// Availability zone.
-    pub zone: &'a str,
-    /// `amd64` or `arm64`.
-    pub arch: &'a str,
-    /// 0 on-demand, 1 spot, 2 reserved.
-    pub capacity_type: u8,
-    /// USD an hour; also what the chain starts from.
-    pub price: f64,
-    /// USD an hour on demand; 0 when unknown.
-    pub on_demand_price: f64,
-    /// CPU of the type.
-    pub cpu_milli: u32,
-    /// Memory of the type.
-    pub memory_mib: u32,
-    /// Accelerators of the type.
-    pub gpus: u32,
-    /// Insufficient-capacity answers.
-    pub ice_count: u32,
-    /// Seconds since the latest one.
-    pub ice_age: u32,
-    /// Interruptions per node and 30 days; negative when unknown.
-    pub interruption_rate: f64,
-    /// Nodes now running on it.
-    pub in_use: u32,
-}
-
-impl Default for OfferingRow<'_> {
-    fn default() -> Self {
-        Self {
-            instance_type: "m7i.large",
-            zone: "us-east-1a",
-            arch: "amd64",
-            capacity_type: 0,
-            price: 0.1,
-            on_demand_price: 0.0,
-            cpu_milli: 2000,
-            memory_mib: 8192,
-            gpus: 0,
-            ice_count: 0,
-            ice_age: NEVER,
-            interruption_rate: -1.0,
-            in_use: 0,
+            replicas: 1,
+            disruptions_allowed: NEVER,
+            oldest_wait: 0,
         }
     }
 }
 
-/// The table of the rows; symbol 0 is the NodePool `default`.
-pub fn offerings(rows: &[OfferingRow<'_>]) -> Offerings {
-    let mut symbols = vec!["default".to_owned()];
-    let mut syms = |text: fn(&OfferingRow<'_>) -> String| -> Vec<u32> {
-        rows.iter()
-            .map(|row| intern(&mut symbols, text(row)))
-            .collect()
+fn workloads(rows: &[WorkloadRow<'_>], words: &mut Words) -> Workloads {
+    let mut syms = |text: fn(&WorkloadRow<'_>) -> String| -> Vec<u32> {
+        rows.iter().map(|row| words.intern(&text(row))).collect()
     };
-    let instance_type = syms(|row| row.instance_type.to_owned());
-    let family = syms(|row| {
-        row.instance_type
-            .split('.')
-            .next()
-            .unwrap_or_default()
-            .to_owned()
-    });
-    let zone = syms(|row| row.zone.to_owned());
-    let arch = syms(|row| row.arch.to_owned());
-    let prices: Vec<f64> = rows.iter().map(|row| row.price).collect();
-    Offerings {
-        instance_type,
-        family,
-        zone,
-        arch,
-        capacity_type: rows.iter().map(|row| row.capacity_type).collect(),
-        on_demand_price: rows.iter().map(|row| row.on_demand_price).collect(),
-        cpu_milli: rows.iter().map(|row| row.cpu_milli).collect(),
-        memory_mib: rows.iter().map(|row| row.memory_mib).collect(),
-        gpus: rows.iter().map(|row| row.gpus).collect(),
-        max_pods: vec![110; rows.len()],
-        reservation_slots: vec![0; rows.len()],
-        ice_count: rows.iter().map(|row| row.ice_count).collect(),
-        ice_age: rows.iter().map(|row| row.ice_age).collect(),
-        interruption_rate: rows.iter().map(|row| row.interruption_rate).collect(),
-        in_use: rows.iter().map(|row| row.in_use).collect(),
-        prior: prices.clone(),
-        price: prices,
+    let namespace = syms(|row| row.namespace.to_owned());
+    let owner_kind = syms(|row| row.owner_kind.to_owned());
+    let owner_name = syms(|row| row.owner_name.to_owned());
+    let priority_class = syms(|row| row.priority_class.to_owned());
+    let counts = |of: fn(&WorkloadRow<'_>) -> u32| rows.iter().map(of).collect();
+    Workloads {
+        of: counts(|row| row.of),
+        namespace,
+        owner_kind,
+        owner_name,
+        priority_class,
+        priority: rows.iter().map(|row| row.priority).collect(),
+        labels: rows.iter().map(|row| words.pairs(row.labels)).collect(),
+        pods: counts(|row| row.pods),
+        do_not_disrupt: counts(|row| row.do_not_disrupt),
+        cpu_milli: counts(|row| row.cpu_milli),
+        memory_mib: counts(|row| row.memory_mib),
+        gpus: counts(|row| row.gpus),
+        replicas: counts(|row| row.replicas),
+        disruptions_allowed: counts(|row| row.disruptions_allowed),
+        oldest_wait: counts(|row| row.oldest_wait),
         extra: Vec::new(),
-        symbols,
-    }
-}
-
-/// One node, written as a row.
-#[derive(Debug, Clone, Copy)]
-pub struct NodeRow<'a> {
-    /// Name of the node.
-    pub name: &'a str,
-    /// Its NodePool.
-    pub node_pool: &'a str,
-    /// The pool's `consolidationPolicy`.
-    pub consolidation_policy: &'a str,
-    /// USD an hour.
-    pub price: f64,
-    /// Disruption cost.
-    pub disruption_cost: f64,
-    /// Seconds since its claim was created.
-    pub age: u32,
-    /// USD an hour of the whole pool.
-    pub pool_total_cost: f64,
-    /// Disruption cost of the whole pool.
-    pub pool_total_disruption: f64,
-}
-
-impl Default for NodeRow<'_> {
-    fn default() -> Self {
-        Self {
-            name: "node-1",
-            node_pool: "default",
-            consolidation_policy: "WhenEmptyOrUnderutilized",
-            price: 1.0,
-            disruption_cost: 5.0,
-            age: 3600,
-            pool_total_cost: 10.0,
-            pool_total_disruption: 50.0,
-        }
-    }
-}
-
-/// The table of the nodes.
-pub fn nodes(rows: &[NodeRow<'_>]) -> Nodes {
-    let mut symbols = Vec::new();
-    let mut syms = |text: fn(&NodeRow<'_>) -> String| -> Vec<u32> {
-        rows.iter()
-            .map(|row| intern(&mut symbols, text(row)))
-            .collect()
-    };
-    let name = syms(|row| row.name.to_owned());
-    let nodepool = syms(|row| row.node_pool.to_owned());
-    let policy = syms(|row| row.consolidation_policy.to_owned());
-    let count = rows.len();
-    let floats = |value: fn(&NodeRow<'_>) -> f64| Column::Floats(rows.iter().map(value).collect());
-    let extra = |name: &str, values| ExtraColumn {
-        name: name.to_owned(),
-        values,
-    };
-    Nodes {
-        name,
-        nodepool,
-        instance_type: vec![NO_SYM; count],
-        zone: vec![NO_SYM; count],
-        capacity_type: vec![0; count],
-        price: rows.iter().map(|row| row.price).collect(),
-        age: rows.iter().map(|row| row.age).collect(),
-        time_to_expiry: vec![NEVER; count],
-        pods: vec![4; count],
-        blocked_pods: vec![0; count],
-        disruption_cost: rows.iter().map(|row| row.disruption_cost).collect(),
-        cpu_milli: vec![4000; count],
-        cpu_requested_milli: vec![1000; count],
-        memory_mib: vec![16384; count],
-        memory_requested_mib: vec![4096; count],
-        extra: vec![
-            extra("consolidation-policy", Column::Syms(policy)),
-            extra("pool-total-cost", floats(|row| row.pool_total_cost)),
-            extra(
-                "pool-total-disruption",
-                floats(|row| row.pool_total_disruption),
-            ),
-        ],
-        symbols,
-    }
-}
-
-/// A move of the given rows.
-pub fn proposed(kind: MoveKind, remove: &[u32], cost_before: f64, cost_after: f64) -> Move {
-    Move {
-        kind,
-        remove: remove.to_vec(),
-        cost_before,
-        cost_after,
-        pods_moved: 4,
-        singletons_moved: 0,
-        max_priority: 0,
-        new_nodes: u32::from(cost_after > 0.0),
-        replacement_type: NO_SYM,
-        replacement_spot: false,
-        recent_hour: 0,
-        recent_day: 0,
-        labels: Vec::new(),
     }
 }
 
@@ -326,7 +265,12 @@ pub fn pool(name: &str, total: u32, declared: &[u32]) -> Pool {
         total,
         not_ready: 0,
         deleting: 0,
-        disrupting: vec![0; 3],
+        drifted: 0,
+        drift_target: "0".to_owned(),
+        renewed: 0,
+        target_age: NEVER,
+        price: f64::from(total),
+        activity: activity(&[]),
         pending_pods: 0,
         declared: declared
             .iter()
@@ -336,20 +280,69 @@ pub fn pool(name: &str, total: u32, declared: &[u32]) -> Pool {
                 active: true,
                 next_change: 0,
                 reasons: Reasons::all(),
+                extra: Vec::new(),
             })
             .collect(),
-        recent_hour: 0,
-        recent_day: 0,
+        extra: Vec::new(),
     }
 }
 
-fn intern(symbols: &mut Vec<String>, text: String) -> u32 {
-    let index = symbols
-        .iter()
-        .position(|known| *known == text)
-        .unwrap_or_else(|| {
-            symbols.push(text);
-            symbols.len() - 1
+/// What was and is done for a reason.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Counts {
+    /// Nodes being disrupted now.
+    pub disrupting: u32,
+    /// Finished in the last hour.
+    pub recent_hour: u32,
+    /// Finished in the last day.
+    pub recent_day: u32,
+    /// Replacements that did not come in the last day.
+    pub failed_day: u32,
+}
+
+/// The activity of a pool: nothing, but for the reasons given.
+pub fn activity(of: &[(Reason, Counts)]) -> Vec<Activity> {
+    let count = |reason: Reason| {
+        let own = of.iter().find(|(it, _)| *it == reason);
+        let Counts {
+            disrupting,
+            recent_hour,
+            recent_day,
+            failed_day,
+        } = own.map(|(_, counts)| *counts).unwrap_or_default();
+        Activity {
+            reason,
+            disrupting,
+            recent_hour,
+            recent_day,
+            failed_day,
+            extra: Vec::new(),
+        }
+    };
+    Reason::ALL.map(count).to_vec()
+}
+
+/// The dictionary while tables are written.
+#[derive(Debug, Default)]
+struct Words(Vec<String>);
+
+impl Words {
+    fn intern(&mut self, word: &str) -> u32 {
+        if word.is_empty() {
+            return NO_SYM;
+        }
+        let known = self.0.iter().position(|known| known == word);
+        let index = known.unwrap_or_else(|| {
+            self.0.push(word.to_owned());
+            self.0.len() - 1
         });
-    u32::try_from(index).unwrap_or(NO_SYM)
+        u32::try_from(index).unwrap_or(NO_SYM)
+    }
+
+    fn pairs(&mut self, labels: Labels<'_>) -> Vec<(u32, u32)> {
+        let pairs = labels.iter();
+        pairs
+            .map(|(key, value)| (self.intern(key), self.intern(value)))
+            .collect()
+    }
 }

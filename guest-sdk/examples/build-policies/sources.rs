@@ -15,6 +15,8 @@ pub(crate) fn digest(repository: &Path, policy: &str) -> io::Result<String> {
         collect(&repository.join(folder), &mut files)?;
     }
     files.push(repository.join("guest-sdk/build.rs"));
+    // Its version is part of what a component says of itself.
+    files.push(repository.join("guest-sdk/Cargo.toml"));
     files.sort();
     let mut hasher = Sha256::new();
     for file in files {

@@ -41,14 +41,16 @@ static uint32_t declared(const pool *of, uint32_t reason) {
 /* The arguments are few enough that each comes by itself: the context, then the pools. */
 EXPORT("budgets", "allow") allow_result *allow(
     uint64_t now, const civil *civil, uint32_t civil_length, const char *cluster, uint32_t cluster_length,
-    const char *decision_id, uint32_t decision_id_length, uint64_t seed, const pool *pools, uint32_t count) {
+    const char *decision_id, uint32_t decision_id_length, uint64_t seed, const uint8_t *memory,
+    uint32_t memory_length, const field *extra, uint32_t extra_length, const pool *pools, uint32_t count) {
   static allow_result result;
   (void)now, (void)cluster, (void)cluster_length, (void)decision_id, (void)decision_id_length, (void)seed;
+  (void)memory, (void)memory_length, (void)extra, (void)extra_length;
   bool is_work = civil_length > 0 && civil->weekday < 5 && civil->hour >= 8 && civil->hour < 18;
-  allowance *items = allocate(count * REASONS * sizeof(allowance));
+  allowance *items = allocate(count * JUDGED * sizeof(allowance));
   for (uint32_t i = 0; i < count; i++) {
-    for (uint32_t reason = 0; reason < REASONS; reason++) {
-      items[i * REASONS + reason] = (allowance){
+    for (uint32_t reason = 0; reason < JUDGED; reason++) {
+      items[i * JUDGED + reason] = (allowance){
           .pool = i,
           .reason = reason,
           .allowed = is_work ? 0 : declared(&pools[i], reason),
@@ -57,6 +59,6 @@ EXPORT("budgets", "allow") allow_result *allow(
     }
   }
   result.items.at = items;
-  result.items.length = count * REASONS;
+  result.items.length = count * JUDGED;
   return &result;
 }

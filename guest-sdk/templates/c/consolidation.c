@@ -35,7 +35,7 @@ EXPORT("consolidation", "order") order_result *order(const consolidation_argumen
   uint32_t rows = table->price.length;
   double *keys = allocate(rows * sizeof(double));
   for (uint32_t row = 0; row < rows; row++) {
-    double price = table->price.at[row], disruption = table->disruption_cost.at[row];
+    double price = table->effective_price.at[row], disruption = table->disruption_cost.at[row];
     keys[row] = price > 0 ? (disruption > 0 ? disruption / price : 0) : 1e300;
   }
   result.keys = (f64s){keys, rows};
@@ -43,25 +43,22 @@ EXPORT("consolidation", "order") order_result *order(const consolidation_argumen
 }
 
 static bool is_only_when_empty(const nodes *table, u32s removed) {
-  for (uint32_t i = 0; i < table->extra.length; i++) {
-    extra_column column = table->extra.at[i];
-    if (!same(column.name, TEXT("consolidation-policy")) || column.type != SYMS) {
-      continue;
-    }
-    uint32_t when_empty = symbol_of(table->symbols, TEXT("WhenEmpty"));
-    for (uint32_t j = 0; j < removed.length; j++) {
-      if (column.values.syms.at[removed.at[j]] == when_empty) {
-        return true;
-      }
+  uint32_t when_empty = symbol_of(table->symbols, TEXT("WhenEmpty"));
+  for (uint32_t i = 0; i < removed.length; i++) {
+    if (table->consolidation_policy.at[removed.at[i]] == when_empty) {
+      return true;
     }
   }
   return false;
 }
 
 static verdict judged(const nodes *table, const move *it) {
-  double savings = it->cost_before - it->cost_after, disruption = 0;
+  double savings = it->effective_before - it->effective_after, disruption = 0;
   for (uint32_t i = 0; i < it->remove.length; i++) {
     disruption += table->disruption_cost.at[it->remove.at[i]];
+  }
+  if (it->kind == MOVE_EXPIRE) {
+    return (verdict){.decision = REJECT, .reason = TEXT("it has not expired")};
   }
   bool is_for_savings = it->kind == MOVE_DELETE || it->kind == MOVE_REPLACE;
   if (is_for_savings && is_only_when_empty(table, it->remove)) {

@@ -11,15 +11,18 @@
 #include <stdint.h>
 
 #define EXPORT(interface, function) \
-  __attribute__((export_name("mortise:policy/" interface "@0.1.0#" function)))
+  __attribute__((export_name("mortise:policy/" interface "@0.2.0#" function)))
 
 typedef struct { const char *at; uint32_t length; } text;
 typedef struct { const uint32_t *at; uint32_t length; } u32s;
 typedef struct { const double *at; uint32_t length; } f64s;
 typedef struct { const uint8_t *at; uint32_t length; } u8s;
 typedef struct { const text *at; uint32_t length; } texts;
+typedef struct { const int32_t *at; uint32_t length; } s32s;
 /* Pairs of symbols. */
 typedef struct { const struct { uint32_t key, value; } *at; uint32_t length; } labels;
+/* Labels of each row. */
+typedef struct { const labels *at; uint32_t length; } labels_of_rows;
 
 /* No symbol; also: never. */
 #define NONE UINT32_MAX
@@ -27,6 +30,17 @@ typedef struct { const struct { uint32_t key, value; } *at; uint32_t length; } l
 #define COUNT(array) ((uint32_t)(sizeof(array) / sizeof((array)[0])))
 
 /* -- wit/types.wit -------------------------------------------------------------------------------------------- */
+
+enum { FLOAT, INT, TEXT_VALUE, FLAG };
+
+/* What this version of the interface has no name for; leave it out of answers, and do not look at it. */
+typedef struct {
+  text name;
+  uint8_t type;
+  union { double number; int64_t integer; text text; bool flag; } value;
+} field;
+
+typedef struct { const field *at; uint32_t length; } fields;
 
 typedef struct {
   text zone;
@@ -41,7 +55,15 @@ typedef struct {
   struct { const civil *at; uint32_t length; } civil;
   text cluster, decision_id;
   uint64_t seed;
+  u8s memory;
+  fields extra;
 } context;
+
+/* What the next call is to be given as its memory; without `is_some` it is left as it is. */
+typedef struct {
+  bool is_some;
+  u8s bytes;
+} memory;
 
 enum { FLOATS, INTS, SYMS, BYTES };
 
@@ -53,11 +75,23 @@ typedef struct {
 
 typedef struct { const extra_column *at; uint32_t length; } extra_columns;
 
+/* Pods by owner: without rows unless `needs` of the descriptor name `workloads`. */
+typedef struct {
+  u32s of, namespace, owner_kind, owner_name, priority_class;
+  s32s priority;
+  labels_of_rows labels;
+  u32s pods, do_not_disrupt, cpu_milli, memory_mib, gpus, replicas, disruptions_allowed, oldest_wait;
+  extra_columns extra;
+} workloads;
+
 /* -- wit/lifecycle.wit ---------------------------------------------------------------------------------------- */
 
 typedef struct {
   text name, version, summary, config_schema;
   bool deterministic;
+  texts needs;
+  text sdk;
+  fields extra;
 } descriptor;
 
 typedef struct { text path, message; } config_issue;
@@ -71,38 +105,54 @@ typedef struct {
 
 typedef struct {
   texts symbols;
-  u32s instance_type, family, zone, arch;
+  u32s instance_type, family, generation, cpu_manufacturer, zone, arch;
   u8s capacity_type;
   f64s price, on_demand_price;
   u32s cpu_milli, memory_mib, gpus, max_pods, reservation_slots, ice_count, ice_age;
-  f64s interruption_rate;
-  u32s in_use;
-  f64s prior;
+  f64s interruption_rate, prior;
   extra_columns extra;
 } offerings;
+
+/* Nodes that there are. */
+typedef struct {
+  u32s nodepool, instance_type, family, zone;
+  u8s capacity_type;
+  u32s nodes, launching;
+  f64s price;
+  extra_columns extra;
+} usage;
+
+enum { PACKING, LAUNCH, APPRAISAL, OTHER_STAGE };
 
 typedef struct {
   uint32_t key;
   uint8_t operator;
   u32s values;
   uint32_t min_values;
+  fields extra;
 } requirement;
 
 typedef struct {
   uint32_t nodepool, weight;
+  uint8_t stage;
   u32s candidates; /* none means all rows */
   struct { const requirement *at; uint32_t length; } requirements;
   struct {
     uint32_t count, cpu_milli, memory_mib, gpus;
     int32_t max_priority;
-    uint32_t do_not_disrupt, replicated, expected_runtime;
+    uint32_t do_not_disrupt, replicated, oldest_wait;
+    fields extra;
   } pods;
-  labels labels;
+  labels labels, nodepool_labels;
+  struct { const struct { uint32_t zone, free; } *at; uint32_t length; } free_addresses;
+  fields extra;
 } claim;
 
 typedef struct {
   context context;
   offerings table;
+  usage usage;
+  workloads workloads;
   struct { const claim *at; uint32_t length; } claims;
 } rank_arguments;
 
@@ -112,11 +162,14 @@ typedef struct {
   texts reasons;
   bool has_note;
   text note;
+  fields extra;
 } ranking;
 
 typedef struct {
   bool is_error;
   struct { const ranking *at; uint32_t length; } rankings;
+  memory memory;
+  fields extra;
 } rank_result;
 
 /* -- wit/consolidation.wit ------------------------------------------------------------------------------------ */
@@ -125,30 +178,43 @@ typedef struct {
   texts symbols;
   u32s name, nodepool, instance_type, zone;
   u8s capacity_type;
-  f64s price;
-  u32s age, time_to_expiry, pods, blocked_pods;
+  f64s price, effective_price;
+  u32s consolidation_policy, age, time_to_expiry, last_pod_event, drift_reason, pods, blocked_pods;
   f64s disruption_cost;
-  u32s cpu_milli, cpu_requested_milli, memory_mib, memory_requested_mib;
+  u32s cpu_milli, cpu_requested_milli, memory_mib, memory_requested_mib, gpus, gpus_requested;
+  labels_of_rows labels; /* without entries unless `needs` name `node-labels` */
   extra_columns extra;
 } nodes;
 
-enum { MOVE_EMPTY, MOVE_DELETE, MOVE_REPLACE, MOVE_DRIFT, MOVE_EXPIRE };
+/* A NodePool of the candidates, with all its nodes. */
+typedef struct {
+  uint32_t name;
+  labels labels;
+  uint32_t nodes;
+  double price, effective_price, disruption_cost;
+  uint32_t recent_hour, recent_day;
+  fields extra;
+} node_pool;
+
+enum { MOVE_EMPTY, MOVE_DELETE, MOVE_REPLACE, MOVE_DRIFT, MOVE_STATIC_DRIFT, MOVE_EXPIRE, MOVE_OTHER };
 
 typedef struct {
   uint8_t kind;
   u32s remove;
-  double cost_before, cost_after;
+  double cost_before, cost_after, effective_before, effective_after;
   uint32_t pods_moved, singletons_moved;
   int32_t max_priority;
-  uint32_t new_nodes, replacement_type;
-  bool replacement_spot;
-  uint32_t recent_hour, recent_day;
+  uint32_t new_nodes, replacement_type, replacement_zone;
+  uint8_t replacement_capacity_type;
   labels labels;
+  fields extra;
 } move;
 
 typedef struct {
   context context;
   nodes nodes;
+  struct { const node_pool *at; uint32_t length; } pools;
+  workloads workloads;
   struct { const move *at; uint32_t length; } moves; /* of judge alone */
 } consolidation_arguments;
 
@@ -159,6 +225,7 @@ typedef struct {
   double score;
   text reason;
   uint32_t retry_after;
+  fields extra;
 } verdict;
 
 typedef struct { bool is_error; f64s keys; } order_result;
@@ -166,11 +233,14 @@ typedef struct { bool is_error; f64s keys; } order_result;
 typedef struct {
   bool is_error;
   struct { const verdict *at; uint32_t length; } verdicts;
+  memory memory;
+  fields extra;
 } judge_result;
 
 /* -- wit/budgets.wit ------------------------------------------------------------------------------------------ */
 
-enum { UNDERUTILIZED, EMPTY, DRIFTED, REASONS };
+/* Those that a policy is asked about come first; it may speak of the fourth too. */
+enum { UNDERUTILIZED, EMPTY, DRIFTED, JUDGED, UNHEALTHY = JUDGED, OTHER_REASON };
 
 typedef struct {
   text nodes;
@@ -178,16 +248,26 @@ typedef struct {
   bool active;
   uint32_t next_change;
   uint8_t reasons; /* bit 1 << reason */
+  fields extra;
 } declared_budget;
+
+typedef struct {
+  uint8_t reason;
+  uint32_t disrupting, recent_hour, recent_day, failed_day;
+  fields extra;
+} activity;
 
 typedef struct {
   text name;
   struct { const struct { text key, value; } *at; uint32_t length; } labels;
-  uint32_t total, not_ready, deleting;
-  u32s disrupting; /* by reason */
+  uint32_t total, not_ready, deleting, drifted;
+  text drift_target;
+  uint32_t renewed, target_age;
+  double price;
+  struct { const activity *at; uint32_t length; } activity; /* one for each reason */
   uint32_t pending_pods;
   struct { const declared_budget *at; uint32_t length; } declared;
-  uint32_t recent_hour, recent_day;
+  fields extra;
 } pool;
 
 typedef struct {
@@ -195,12 +275,15 @@ typedef struct {
   uint8_t reason;
   uint32_t allowed;
   text why;
+  fields extra;
 } allowance;
 
 typedef struct {
   bool is_error;
   struct { const allowance *at; uint32_t length; } items;
   uint32_t valid_for;
+  memory memory;
+  fields extra;
 } allow_result;
 
 /* -- Memory --------------------------------------------------------------------------------------------------- */

@@ -30,8 +30,9 @@ export const budgets = {
         reason,
         allowed: isWork ? 0 : declared(pool, reason),
         why: isWork ? "it is working time" : "declared budgets",
+        extra: [],
       })),
     );
-    return { items, validFor: 0 };
+    return { items, validFor: 0, memory: undefined, extra: [] };
   },
 };

@@ -14,32 +14,36 @@ export const lifecycle = lifecycleOf({
   set: (value) => (minSavings = value),
 });
 
-const reject = (reason) => ({ decision: "reject", score: 0, reason, retryAfter: 0 });
+const reject = (reason) => ({ decision: "reject", score: 0, reason, retryAfter: 0, extra: [] });
 
-function verdict(nodes, policies, move) {
-  const savings = move.costBefore - move.costAfter;
+function verdict(nodes, move) {
+  if (move.kind === "expire") {
+    return reject("it has not expired");
+  }
+  const savings = move.effectiveBefore - move.effectiveAfter;
   const rows = Array.from(move.remove);
   const disruption = rows.reduce((sum, row) => sum + nodes.disruptionCost[row], 0);
   const isForSavings = move.kind === "delete" || move.kind === "replace";
-  if (isForSavings && policies && rows.some((row) => nodes.symbols[policies[row]] === "WhenEmpty")) {
+  const policyOf = (row) => nodes.symbols[nodes.consolidationPolicy[row]];
+  if (isForSavings && rows.some((row) => policyOf(row) === "WhenEmpty")) {
     return reject("the pool consolidates only empty nodes");
   }
   if (isForSavings && savings < minSavings) {
     return reject("saves too little");
   }
   const score = disruption > 0 ? savings / disruption : savings;
-  return { decision: "approve", score, reason: "is worth it", retryAfter: 0 };
+  return { decision: "approve", score, reason: "is worth it", retryAfter: 0, extra: [] };
 }
 
 export const consolidation = {
   /** Lower first: what costs little disruption for its price. */
-  order(context, nodes) {
-    return Float64Array.from(nodes.price, (price, row) =>
+  order(context, nodes, pools, workloads) {
+    return Float64Array.from(nodes.effectivePrice, (price, row) =>
       price > 0 ? Math.max(0, nodes.disruptionCost[row] / price) : Number.MAX_VALUE,
     );
   },
-  judge(context, nodes, moves) {
-    const policies = nodes.extra.find(({ name }) => name === "consolidation-policy")?.values.val;
-    return moves.map((move) => verdict(nodes, policies, move));
+  judge(context, nodes, pools, workloads, moves) {
+    const items = moves.map((move) => verdict(nodes, move));
+    return { items, memory: undefined, extra: [] };
   },
 };

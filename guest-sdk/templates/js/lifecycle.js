@@ -27,7 +27,17 @@ export function lifecycleOf({ name, summary, key, fallback, least, most, set }) 
     return value;
   };
   return {
-    describe: () => ({ name, version: "0.1.0", summary, configSchema: "", deterministic: true }),
+    describe: () => ({
+      name,
+      version: "0.1.0",
+      summary,
+      configSchema: "",
+      deterministic: true,
+      // Of workloads, node-labels, free-addresses, interruption-rate, memory and expire those that the policy uses.
+      needs: [],
+      sdk: "js template 0.2.0",
+      extra: [],
+    }),
     validate: (config) => {
       read(config);
       return [];

@@ -15,7 +15,7 @@ export const lifecycle = lifecycleOf({
 });
 
 export const rank = {
-  rank(context, table, claims) {
+  rank(context, table, usage, workloads, claims) {
     // Effective USD an hour of each row; the lowest is bought. A cost hangs on the row alone, so it is computed once,
     // whatever the number of claims; words are looked up once, for the columns hold their numbers.
     const costs = Float64Array.from(table.prior);
@@ -25,13 +25,15 @@ export const rank = {
         costs[row] /= 1 + premium;
       }
     }
-    return claims.map(({ candidates }) => ({
+    const items = claims.map(({ candidates }) => ({
       // No candidates means all rows.
       scores: candidates.length === 0 ? costs : Float64Array.from(candidates, (row) => costs[row]),
       excluded: [],
       excludedReason: [],
       reasons: [],
       note: undefined,
+      extra: [],
     }));
+    return { items, memory: undefined, extra: [] };
   },
 };

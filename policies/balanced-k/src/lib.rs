@@ -3,9 +3,7 @@
 //! A move passes when its share of the pool's cost, saved, times `k` reaches its share of the pool's
 //! disruption. Karpenter's `Balanced` has a `k` of 2; 1 asks for as much saving as disruption.
 
-use guest_sdk::{
-    ConsolidationPolicy, Context, Node, Policy, ProposedMove, Settings, Verdict, fixed,
-};
+use guest_sdk::{ConsolidationPolicy, Context, Policy, ProposedMove, Settings, Verdict, fixed};
 
 /// Weighs savings against disruption.
 #[derive(Debug)]
@@ -34,14 +32,12 @@ impl ConsolidationPolicy for BalancedK {
         if !proposed.is_for_savings() {
             return Verdict::approve(score, "not a matter of savings");
         }
-        let (saved, disrupted) = (
-            share(proposed, proposed.savings(), "pool-total-cost"),
-            share(
-                proposed,
-                proposed.disruption_cost(),
-                "pool-total-disruption",
-            ),
-        );
+        let pool = proposed.removed().next().and_then(|node| node.pool());
+        let (cost, disruption) = pool.map_or((0.0, 0.0), |pool| {
+            (pool.effective_price(), pool.disruption_cost())
+        });
+        let saved = share(proposed.savings(), cost);
+        let disrupted = share(proposed.disruption_cost(), disruption);
         if saved * self.k >= disrupted {
             return Verdict::approve(score, "saves enough for what it disrupts");
         }
@@ -58,13 +54,9 @@ impl ConsolidationPolicy for BalancedK {
     }
 }
 
-/// A part of a total of the pool; nothing where the host gives no total.
-fn share(proposed: &ProposedMove<'_>, part: f64, column: &str) -> f64 {
-    let total = |node: Node<'_>| node.extra_number(column);
-    match proposed.removed().next().and_then(total) {
-        Some(total) if total > 0.0 => part / total,
-        _ => 0.0,
-    }
+/// A part of a total; nothing of a pool that costs nothing.
+fn share(part: f64, total: f64) -> f64 {
+    if total > 0.0 { part / total } else { 0.0 }
 }
 
 guest_sdk::export_policy!(consolidation: BalancedK);
@@ -72,7 +64,7 @@ guest_sdk::export_policy!(consolidation: BalancedK);
 #[cfg(test)]
 mod tests {
     use super::BalancedK;
-    use guest_sdk::testing::{Harness, NodeRow, proposed};
+    use guest_sdk::testing::{ConsolidationQuestion, Harness, NodeRow, PoolRow, proposed};
     use guest_sdk::{Decision, MoveKind};
 
     #[test]
@@ -86,8 +78,12 @@ mod tests {
             (r#"{"k": 5}"#, 0.75, Decision::Approve),
         ] {
             let policy = Harness::<BalancedK>::new(config).unwrap();
-            let it = proposed(MoveKind::Replace, &[0], 1.0, cost_after);
-            let verdict = policy.judge(&[NodeRow::default()], it);
+            let verdict = policy.verdict(&ConsolidationQuestion {
+                nodes: &[NodeRow::default()],
+                pools: &[PoolRow::default()],
+                moves: &[proposed(MoveKind::Replace, &[0], 1.0, cost_after)],
+                ..ConsolidationQuestion::default()
+            });
             assert_eq!(
                 verdict.decision, expected,
                 "{config} {cost_after}: {}",

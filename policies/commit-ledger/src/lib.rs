@@ -1,11 +1,12 @@
 //! A ranking policy: discounts that are used up.
 //!
 //! `{"commitments": [{"family": "m7g", "nodes": 10, "discount": 0.4}]}`: the first ten on-demand nodes of
-//! the family cost 40 % less, as under a savings plan; the eleventh does not.
+//! the family cost 40 % less, as under a savings plan; the eleventh does not. All nodes of the cluster count, whatever
+//! their size and whether or not more of them can be had.
 
 use guest_sdk::{
-    CapacityType, Claim, Context, Json, Offering, Offerings, Policy, PolicyError, RankPolicy,
-    RankRound, Ranking, Settings,
+    CapacityType, Json, Offering, Policy, PolicyError, RankCall, RankPolicy, RankRound, Rankings,
+    Settings, UsageView,
 };
 
 /// Lowers the cost while a commitment has room.
@@ -69,35 +70,27 @@ fn commitment(item: &Json) -> Option<Commitment> {
 
 impl RankPolicy for CommitLedger {
     fn cost(&self, offering: &Offering<'_>, round: &RankRound<'_>) -> f64 {
-        cost(offering, &self.open(round.offerings))
+        cost(offering, &self.open(&round.usage))
     }
 
-    fn rank(
-        &self,
-        _context: &Context,
-        offerings: &Offerings,
-        claims: &[Claim],
-    ) -> Result<Vec<Ranking>, PolicyError> {
-        let open = self.open(offerings);
-        let costs: Vec<f64> = (0..offerings.rows())
-            .map(|row| cost(&offerings.offering(row), &open))
+    fn rank(&self, call: &RankCall<'_>) -> Result<Rankings, PolicyError> {
+        let open = self.open(&call.usage);
+        let costs: Vec<f64> = (0..call.offerings.rows())
+            .map(|row| cost(&call.offering(row), &open))
             .collect();
-        Ok(claims.iter().map(|claim| claim.ranked_by(&costs)).collect())
+        Ok(call.ranked_by(&costs))
     }
 }
 
 impl CommitLedger {
     /// The commitments that have room for a node.
-    fn open(&self, offerings: &Offerings) -> Vec<&Commitment> {
-        let used = |commitment: &&Commitment| {
-            let rows = (0..offerings.rows()).map(|row| offerings.offering(row));
-            let nodes: f64 = rows
-                .filter(|row| applies(commitment, row))
-                .map(|row| f64::from(row.in_use()))
-                .sum();
-            nodes < commitment.nodes
+    fn open(&self, usage: &UsageView<'_>) -> Vec<&Commitment> {
+        let has_room = |commitment: &&Commitment| {
+            let rows = usage.of_family(&commitment.family);
+            let on_demand = rows.filter(|row| row.capacity_type() == CapacityType::OnDemand);
+            on_demand.map(|row| f64::from(row.nodes())).sum::<f64>() < commitment.nodes
         };
-        self.commitments.iter().filter(used).collect()
+        self.commitments.iter().filter(has_room).collect()
     }
 }
 
@@ -116,7 +109,7 @@ guest_sdk::export_policy!(rank: CommitLedger);
 #[cfg(test)]
 mod tests {
     use super::CommitLedger;
-    use guest_sdk::testing::{Harness, OfferingRow};
+    use guest_sdk::testing::{Harness, OfferingRow, RankQuestion, UsedRow};
 
     #[test]
     fn the_discount_holds_until_it_is_used_up() {
@@ -130,15 +123,25 @@ mod tests {
             let committed = OfferingRow {
                 instance_type: "m7g.large",
                 price: 0.15,
-                in_use,
                 capacity_type,
                 ..OfferingRow::default()
             };
+            let offerings = [OfferingRow::default(), committed];
+            // Of another size and not to be bought, and spot, which no commitment is for.
+            let used = |capacity_type, nodes| UsedRow {
+                instance_type: "m7g.8xlarge",
+                capacity_type,
+                nodes,
+                ..UsedRow::default()
+            };
             let policy = Harness::<CommitLedger>::new(config).unwrap();
-            assert_eq!(
-                policy.cheapest(&[OfferingRow::default(), committed]),
-                winner
-            );
+            let row = policy.first_choice(&RankQuestion {
+                offerings: &offerings,
+                usage: &[used(0, in_use), used(1, 9)],
+                ..RankQuestion::default()
+            });
+            let found = row.and_then(|row| offerings.get(row as usize));
+            assert_eq!(found.unwrap().instance_type, winner, "{in_use}");
         }
         assert!(Harness::<CommitLedger>::new(r#"{"commitments": [{}]}"#).is_err());
     }

@@ -34,9 +34,11 @@ impl ConsolidationPolicy for DefaultConsolidation {
             savings
         };
         match proposed.kind() {
-            MoveKind::Empty | MoveKind::Drift | MoveKind::Expire => {
+            MoveKind::Empty | MoveKind::Drift | MoveKind::StaticDrift | MoveKind::Other => {
                 Verdict::approve(score, "not a matter of savings")
             }
+            // Karpenter leaves nodes alone until they expire.
+            MoveKind::Expire => Verdict::reject("it has not expired"),
             // A delete may free nodes whose price is unknown: only a replacement must prove a saving.
             MoveKind::Replace if savings <= 0.0 => {
                 Verdict::reject("the replacement is not cheaper")
@@ -59,7 +61,7 @@ guest_sdk::export_policy!(consolidation: DefaultConsolidation);
 /// The refusal of the first Balanced pool, in the order of the table, that saves too little for the
 /// disruption. A command over several pools splits its savings by their share of the cost.
 fn balanced_refusal(proposed: &ProposedMove<'_>) -> Option<Verdict> {
-    let cost_before = proposed.as_move().cost_before;
+    let cost_before = proposed.as_move().effective_before;
     let mut pools: Vec<u32> = proposed
         .removed()
         .filter(|node| node.consolidation_policy() == "Balanced")
@@ -72,7 +74,7 @@ fn balanced_refusal(proposed: &ProposedMove<'_>) -> Option<Verdict> {
             .removed()
             .filter(|node| node.node_pool_sym() == pool)
             .collect();
-        let source: f64 = nodes.iter().map(Node::price).sum();
+        let source: f64 = nodes.iter().map(Node::effective_price).sum();
         let share = if cost_before > 0.0 {
             source / cost_before
         } else {
@@ -99,13 +101,9 @@ fn balanced_refusal(proposed: &ProposedMove<'_>) -> Option<Verdict> {
 
 /// Share of the pool's cost saved, over share of the pool's disruption caused.
 fn balanced_score(savings: f64, nodes: &[Node<'_>]) -> f64 {
-    let total = |column| {
-        nodes
-            .first()
-            .and_then(|node| node.extra_number(column))
-            .unwrap_or(0.0)
-    };
-    let (cost_total, disruption_total) = (total("pool-total-cost"), total("pool-total-disruption"));
+    let pool = nodes.first().and_then(Node::pool);
+    let totals = pool.map(|it| (it.effective_price(), it.disruption_cost()));
+    let (cost_total, disruption_total) = totals.unwrap_or_default();
     if savings <= 0.0 || cost_total <= 0.0 || disruption_total <= 0.0 {
         return 0.0;
     }

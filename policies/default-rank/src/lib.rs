@@ -3,8 +3,7 @@
 //! The host breaks ties (newer generation, then name), so nothing here may try to.
 
 use guest_sdk::{
-    Claim, Context, Offering, Offerings, Policy, PolicyError, RankPolicy, RankRound, Ranking,
-    Settings,
+    Offering, Policy, PolicyError, RankCall, RankPolicy, RankRound, Rankings, Settings,
 };
 
 /// The price, or what an earlier policy of the chain made of it.
@@ -26,14 +25,8 @@ impl RankPolicy for DefaultRank {
     }
 
     // The same for all rows at once: this runs before every solve.
-    fn rank(
-        &self,
-        _context: &Context,
-        offerings: &Offerings,
-        claims: &[Claim],
-    ) -> Result<Vec<Ranking>, PolicyError> {
-        let ranked = claims.iter().map(|it| it.ranked_by(&offerings.prior));
-        Ok(ranked.collect())
+    fn rank(&self, call: &RankCall<'_>) -> Result<Rankings, PolicyError> {
+        Ok(call.ranked_by(&call.offerings.prior))
     }
 }
 

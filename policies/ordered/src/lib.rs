@@ -3,20 +3,26 @@
 //! `{"tiers": [["m7g", "spot"], ["m7i"]]}` prefers spot m7g, then m7i, then everything else. A word of a
 //! tier is an instance type, a family, a zone, an architecture or a capacity type; a row is in the first
 //! tier of which it has all kinds of words (m7g *and* spot; of two families either).
+//!
+//! A tier counts `step` times as dear as the one before it. A factor and not a sum, so that within a tier prices
+//! keep their proportions: when the first tier is gone, nodes of the second are packed as they were without tiers.
 
-use guest_sdk::{CapacityType, Json, Offering, Policy, RankPolicy, RankRound, Settings};
+use guest_sdk::{Json, Offering, Policy, RankPolicy, RankRound, Settings};
 
-/// Adds a step for every tier that comes first.
+/// What no tier makes an offering dearer than, so that sums of it are still numbers.
+const DEAREST: f64 = 1e300;
+
+/// Multiplies the cost by a step for every tier that comes first.
 #[derive(Debug)]
 pub struct Ordered {
     tiers: Vec<Vec<String>>,
-    step_usd_per_hour: f64,
+    step: f64,
 }
 
 impl Policy for Ordered {
     const NAME: &'static str = "ordered";
     const SUMMARY: &'static str = "tiers inside one pool, cheapest first within a tier";
-    const CONFIG_SCHEMA: &'static str = r#"{"type":"object","additionalProperties":false,"properties":{"tiers":{"type":"array","items":{"type":"array","items":{"type":"string"}}},"step":{"type":"number","minimum":0,"maximum":1000,"default":100,"description":"USD an hour by which a later tier counts as dearer"}}}"#;
+    const CONFIG_SCHEMA: &'static str = r#"{"type":"object","additionalProperties":false,"properties":{"tiers":{"type":"array","items":{"type":"array","items":{"type":"string"}}},"step":{"type":"number","minimum":1,"maximum":1000000,"default":1000,"description":"how many times as dear a tier counts as the one before it"}}}"#;
 
     fn configure(settings: &mut Settings) -> Self {
         let mut tiers = Vec::new();
@@ -34,7 +40,7 @@ impl Policy for Ordered {
         }
         Self {
             tiers,
-            step_usd_per_hour: settings.number("step", 100.0, 0.0..=1000.0),
+            step: settings.number("step", 1000.0, 1.0..=1_000_000.0),
         }
     }
 }
@@ -52,24 +58,19 @@ impl RankPolicy for Ordered {
     const LOOKS_AT_CLAIMS: bool = false;
 
     fn cost(&self, offering: &Offering<'_>, _round: &RankRound<'_>) -> f64 {
-        let tier = self.tiers.iter().position(|tier| is_in(offering, tier));
-        let tier = u32::try_from(tier.unwrap_or(self.tiers.len())).unwrap_or(u32::MAX);
-        offering.prior() + f64::from(tier) * self.step_usd_per_hour
+        let before = self.tiers.iter().take_while(|it| !is_in(offering, it));
+        // Of very many tiers the last are equally dear: a cost must stay a number.
+        before.fold(offering.prior(), |cost, _| (cost * self.step).min(DEAREST))
     }
 }
 
 /// For each kind of word that the tier has, one must be the offering's.
 fn is_in(offering: &Offering<'_>, tier: &[String]) -> bool {
-    let capacity_type = match offering.capacity_type() {
-        CapacityType::OnDemand => "on-demand",
-        CapacityType::Spot => "spot",
-        CapacityType::Reserved => "reserved",
-    };
     let matches = |own: &str, is_kind: fn(&str) -> bool| {
         let mut of_kind = tier.iter().filter(|word| is_kind(word)).peekable();
         of_kind.peek().is_none() || of_kind.any(|word| word == own)
     };
-    matches(capacity_type, is_capacity_type)
+    matches(offering.capacity_type().as_str(), is_capacity_type)
         && matches(offering.arch(), is_arch)
         && matches(offering.zone(), is_zone)
         && matches(offering.instance_type(), |word| word.contains('.'))
@@ -93,46 +94,4 @@ fn is_zone(word: &str) -> bool {
 guest_sdk::export_policy!(rank: Ordered);
 
 #[cfg(test)]
-mod tests {
-    use super::Ordered;
-    use guest_sdk::testing::{Harness, OfferingRow};
-
-    #[test]
-    fn an_earlier_tier_wins_however_dear_it_is() {
-        let row = |instance_type, capacity_type, price| OfferingRow {
-            instance_type,
-            capacity_type,
-            price,
-            ..OfferingRow::default()
-        };
-        let rows = [
-            row("m7i.large", 0, 0.1),
-            row("m7g.large", 1, 0.9),
-            row("c7g.large", 0, 0.3),
-        ];
-        for (config, winner) in [
-            ("", "m7i.large"),
-            (r#"{"tiers": [["m7g", "spot"], ["c7g"]]}"#, "m7g.large"),
-            (
-                r#"{"tiers": [["m7g", "on-demand"], ["c7g.large"]]}"#,
-                "c7g.large",
-            ),
-            (r#"{"tiers": [["m7g", "m7i", "us-east-1a"]]}"#, "m7i.large"),
-        ] {
-            let policy = Harness::<Ordered>::new(config).unwrap();
-            assert_eq!(policy.cheapest(&rows), winner, "{config}");
-        }
-    }
-
-    #[test]
-    fn a_tier_without_words_is_refused() {
-        for config in [
-            r#"{"tiers": [[]]}"#,
-            r#"{"tiers": "m7g"}"#,
-            r#"{"tiers": [[1]]}"#,
-        ] {
-            let issues = Harness::<Ordered>::new(config).unwrap_err();
-            assert_eq!(issues[0].path, "/tiers", "{config}");
-        }
-    }
-}
+mod tests;

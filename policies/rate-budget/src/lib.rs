@@ -26,23 +26,15 @@ impl Policy for RateBudget {
 
 impl BudgetPolicy for RateBudget {
     fn allowed(&self, pool: &Pool, reason: Reason, _context: &Context) -> Allowed {
-        let left_of_hour = self.per_hour.saturating_sub(pool.recent_hour);
-        let left_of_day = self.per_day.saturating_sub(pool.recent_day);
+        let left_of_hour = self.per_hour.saturating_sub(pool.recent_hour());
+        let left_of_day = self.per_day.saturating_sub(pool.recent_day());
         let (left, why) = if left_of_hour <= left_of_day {
             (left_of_hour, "the rate of an hour")
         } else {
             (left_of_day, "the rate of a day")
         };
         // The answer counts nodes under way for this reason; those for other reasons use up the rate too.
-        let own = pool
-            .disrupting
-            .get(match reason {
-                Reason::Underutilized => 0_usize,
-                Reason::Empty => 1,
-                Reason::Drifted => 2,
-            })
-            .copied()
-            .unwrap_or(0);
+        let own = pool.disrupting(reason);
         let others = pool.disrupting_total().saturating_sub(own);
         let nodes = left.saturating_sub(others);
         let declared = pool.declared_allowed(reason);
@@ -64,23 +56,31 @@ guest_sdk::export_policy!(budgets: RateBudget);
 #[cfg(test)]
 mod tests {
     use super::RateBudget;
-    use guest_sdk::testing::{Harness, pool};
+    use guest_sdk::testing::{Counts, Harness, activity, pool};
     use guest_sdk::{Pool, Reason};
 
     #[test]
     fn the_rate_is_used_up_by_what_finished_and_what_is_under_way() {
-        for (recent_hour, recent_day, disrupting, expected) in [
-            (0, 0, [0, 0, 0], 5),
-            (3, 3, [0, 0, 0], 2),
-            (3, 3, [1, 0, 0], 2),
-            (3, 3, [0, 1, 0], 1),
-            (9, 9, [0, 0, 0], 0),
-            (0, 19, [0, 0, 0], 1),
+        let done = |recent_hour, recent_day, disrupting| Counts {
+            recent_hour,
+            recent_day,
+            disrupting,
+            ..Counts::default()
+        };
+        let none = Counts::default();
+        for (underutilized, empty, expected) in [
+            (none, none, 5),
+            (done(3, 3, 0), none, 2),
+            (done(2, 2, 1), done(1, 1, 0), 2),
+            (done(3, 3, 0), done(0, 0, 1), 1),
+            (done(5, 5, 0), done(4, 4, 0), 0),
+            (done(0, 19, 0), none, 1),
         ] {
             let pool = Pool {
-                recent_hour,
-                recent_day,
-                disrupting: disrupting.to_vec(),
+                activity: activity(&[
+                    (Reason::Underutilized, underutilized),
+                    (Reason::Empty, empty),
+                ]),
                 ..pool("web", 100, &[10])
             };
             let policy = Harness::<RateBudget>::new(r#"{"perHour": 5, "perDay": 20}"#).unwrap();
@@ -92,7 +92,7 @@ mod tests {
             assert_eq!(
                 found.unwrap().allowed,
                 expected,
-                "{recent_hour} {recent_day} {disrupting:?}"
+                "{underutilized:?} {empty:?}"
             );
         }
     }

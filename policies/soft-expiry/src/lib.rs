@@ -1,36 +1,82 @@
-//! A consolidation policy: old nodes first, nodes about to expire not at all.
+//! A consolidation policy: nodes are renewed at an hour of your choice, some time before they expire.
 //!
-//! Nodes older than `days` are tried before the others, so that they are renewed where it saves money. A
-//! node that expires within `minutes` is left to its expiry instead of being moved twice.
+//! `{"days": 2, "from": 22, "to": 5, "zone": "Europe/Berlin"}`: a node that expires within two days is replaced between
+//! 22:00 and 5:00 in Berlin, within the budgets for drift; what is not renewed by then expires as it would. The zone
+//! must be one that the binding names under `time-zones`. Nodes that will be renewed soon are also tried first where
+//! money can be saved, and one that expires within `minutes` is left to its end instead of being moved twice.
 
-use guest_sdk::{ConsolidationPolicy, Context, Node, Policy, ProposedMove, Settings, Verdict};
+use guest_sdk::{
+    ConsolidationPolicy, Context, MoveKind, Need, Node, Policy, ProposedMove, Settings, Verdict,
+};
 
 const DAY_SECONDS: f64 = 86_400.0;
 
-/// Puts the old before the young.
+/// Renews nodes before they expire.
 #[derive(Debug)]
 pub struct SoftExpiry {
-    old_seconds: f64,
+    soon_seconds: f64,
     ending_seconds: f64,
+    from: u32,
+    to: u32,
+    zone: String,
 }
 
 impl Policy for SoftExpiry {
     const NAME: &'static str = "soft-expiry";
-    const SUMMARY: &'static str = "old nodes first, nodes about to expire not at all";
-    const CONFIG_SCHEMA: &'static str = r#"{"type":"object","additionalProperties":false,"properties":{"days":{"type":"number","minimum":0,"maximum":3650,"default":14},"minutes":{"type":"number","minimum":0,"maximum":100000,"default":60}}}"#;
+    const SUMMARY: &'static str = "renews nodes at allowed hours some time before they expire";
+    const CONFIG_SCHEMA: &'static str = r#"{"type":"object","additionalProperties":false,"properties":{"days":{"type":"number","minimum":0,"maximum":3650,"default":1,"description":"how long before its expiry a node may be renewed"},"from":{"type":"integer","minimum":0,"maximum":24,"default":0,"description":"first hour in which nodes are renewed"},"to":{"type":"integer","minimum":0,"maximum":24,"default":24,"description":"the hour in which that ends; before `from`, it is that of the next day"},"zone":{"type":"string","default":"UTC","description":"whose hours; one of the binding's time-zones"},"minutes":{"type":"number","minimum":0,"maximum":100000,"default":60,"description":"a node that expires within this time is left to it"}}}"#;
+    const NEEDS: &'static [Need] = &[Need::Expire];
 
     fn configure(settings: &mut Settings) -> Self {
-        Self {
-            old_seconds: DAY_SECONDS * settings.number("days", 14.0, 0.0..=3650.0),
+        let soft = Self {
+            soon_seconds: DAY_SECONDS * settings.number("days", 1.0, 0.0..=3650.0),
             ending_seconds: 60.0 * settings.number("minutes", 60.0, 0.0..=100_000.0),
+            from: settings.integer("from", 0),
+            to: settings.integer("to", 24),
+            zone: settings.text("zone", "UTC"),
+        };
+        for (key, hour) in [("from", soft.from), ("to", soft.to)] {
+            if hour > 24 {
+                settings.error(key, "must be an hour between 0 and 24");
+            }
         }
+        soft
     }
 }
 
 impl SoftExpiry {
-    fn is_ending(&self, node: &Node<'_>) -> bool {
+    fn expires_within(node: &Node<'_>, limit: f64) -> bool {
         node.seconds_to_expiry()
-            .is_some_and(|seconds| f64::from(seconds) < self.ending_seconds)
+            .is_some_and(|seconds| f64::from(seconds) < limit)
+    }
+
+    fn is_ending(&self, node: &Node<'_>) -> bool {
+        Self::expires_within(node, self.ending_seconds)
+    }
+
+    /// Why nothing is renewed at this moment.
+    fn closed(&self, context: &Context) -> Option<&'static str> {
+        let Some(civil) = context.civil_in(&self.zone) else {
+            return Some("its zone is not among the time-zones of the binding");
+        };
+        let hour = u32::from(civil.hour);
+        let is_open = if self.from <= self.to {
+            (self.from..self.to).contains(&hour)
+        } else {
+            hour >= self.from || hour < self.to
+        };
+        (!is_open).then_some("it is no hour to renew nodes")
+    }
+
+    fn renewal(&self, proposed: &ProposedMove<'_>, context: &Context) -> Verdict {
+        let soon = |node: Node<'_>| Self::expires_within(&node, self.soon_seconds);
+        if !proposed.removed().all(soon) {
+            return Verdict::reject("it has not expired, nor will it soon");
+        }
+        match self.closed(context) {
+            Some(reason) => Verdict::reject(reason),
+            None => Verdict::approve(0.0, "it expires soon"),
+        }
     }
 }
 
@@ -42,14 +88,17 @@ impl ConsolidationPolicy for SoftExpiry {
         let key = node.disruption_per_price();
         // Both halves keep Karpenter's order within them.
         let squeezed = key / (1.0 + key);
-        if f64::from(node.age_seconds()) >= self.old_seconds {
+        if Self::expires_within(node, self.soon_seconds) {
             squeezed
         } else {
             1.0 + squeezed
         }
     }
 
-    fn verdict(&self, proposed: &ProposedMove<'_>, _context: &Context) -> Verdict {
+    fn verdict(&self, proposed: &ProposedMove<'_>, context: &Context) -> Verdict {
+        if proposed.kind() == MoveKind::Expire {
+            return self.renewal(proposed, context);
+        }
         if let Some(objection) = proposed.objection() {
             return Verdict::reject(objection);
         }
@@ -63,40 +112,4 @@ impl ConsolidationPolicy for SoftExpiry {
 guest_sdk::export_policy!(consolidation: SoftExpiry);
 
 #[cfg(test)]
-mod tests {
-    use super::SoftExpiry;
-    use guest_sdk::testing::{Harness, NodeRow, nodes, proposed};
-    use guest_sdk::{ConsolidationPolicy, Decision, MoveKind};
-
-    #[test]
-    fn an_old_node_comes_before_a_young_one_that_saves_more() {
-        let row = |age, price| NodeRow {
-            age,
-            price,
-            ..NodeRow::default()
-        };
-        let rows = [row(3600, 9.0), row(15 * 86_400, 1.0)];
-        let keys = Harness::<SoftExpiry>::new("")
-            .unwrap()
-            .order(&rows)
-            .unwrap();
-        assert!(keys[1] < keys[0] && keys[1] >= 0.0, "{keys:?}");
-    }
-
-    #[test]
-    fn a_node_about_to_expire_is_left_to_it() {
-        let policy = Harness::<SoftExpiry>::new("").unwrap();
-        for (seconds, expected) in [(600, Decision::Hold), (7200, Decision::Approve)] {
-            let mut table = nodes(&[NodeRow::default()]);
-            table.time_to_expiry = vec![seconds];
-            let moves = [proposed(MoveKind::Delete, &[0], 1.0, 0.0)];
-            let verdicts = policy
-                .policy
-                .judge(&policy.context, &table, &moves)
-                .unwrap();
-            assert_eq!(verdicts[0].decision, expected, "{seconds}");
-            let keys = policy.policy.order(&policy.context, &table).unwrap();
-            assert_eq!(keys[0] < 0.0, expected == Decision::Hold);
-        }
-    }
-}
+mod tests;

@@ -1,7 +1,9 @@
 //! A ranking policy: what an interruption costs is part of the price of spot.
 //!
 //! Adds the expected interruptions of an hour times `interruptionCost` (USD), and a share of the cost for
-//! recent insufficient-capacity answers, which halves every `halfLifeMinutes`.
+//! recent insufficient-capacity answers, which halves every `halfLifeMinutes`. Interruptions are those of the
+//! cluster's own past or of the binding's `interruption-rates`; where none are known, `unknownRate` stands for them, so
+//! that the policy is at home on clouds that tell nothing.
 
 use guest_sdk::{CapacityType, Offering, Policy, RankPolicy, RankRound, Settings};
 

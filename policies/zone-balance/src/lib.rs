@@ -4,8 +4,8 @@
 //! `weight` (0.1: a tenth), at three times by twice that, so that balance is bought up to a price.
 
 use guest_sdk::{
-    Claim, Context, Offering, Offerings, Policy, PolicyError, RankPolicy, RankRound, Ranking,
-    Settings,
+    Offering, Offerings, Policy, PolicyError, RankCall, RankPolicy, RankRound, Rankings, Settings,
+    UsageView,
 };
 
 /// Makes crowded zones dearer.
@@ -29,22 +29,18 @@ impl Policy for ZoneBalance {
 impl RankPolicy for ZoneBalance {
     fn cost(&self, offering: &Offering<'_>, round: &RankRound<'_>) -> f64 {
         let zone = round.offerings.zone.get(offering.row() as usize);
-        offering.prior() * factor_of(&self.factors(round.offerings), zone)
+        offering.prior() * factor_of(&self.factors(round.offerings, &round.usage), zone)
     }
 
-    fn rank(
-        &self,
-        _context: &Context,
-        offerings: &Offerings,
-        claims: &[Claim],
-    ) -> Result<Vec<Ranking>, PolicyError> {
+    fn rank(&self, call: &RankCall<'_>) -> Result<Rankings, PolicyError> {
         // Counted once a round, not once a row.
-        let factors = self.factors(offerings);
+        let offerings = call.offerings;
+        let factors = self.factors(offerings, &call.usage);
         let rows = offerings.prior.iter().zip(&offerings.zone);
         let costs: Vec<f64> = rows
             .map(|(prior, zone)| prior * factor_of(&factors, Some(zone)))
             .collect();
-        Ok(claims.iter().map(|claim| claim.ranked_by(&costs)).collect())
+        Ok(call.ranked_by(&costs))
     }
 }
 
@@ -54,10 +50,12 @@ fn factor_of(factors: &[f64], zone: Option<&u32>) -> f64 {
 }
 
 impl ZoneBalance {
-    /// What each symbol makes of a cost, where it is a zone.
-    fn factors(&self, offerings: &Offerings) -> Vec<f64> {
+    /// What each symbol makes of a cost, where it is a zone: one that has nodes, or could have some.
+    fn factors(&self, offerings: &Offerings, usage: &UsageView<'_>) -> Vec<f64> {
         let mut zones: Vec<Option<f64>> = vec![None; offerings.symbols.len()];
-        for (&zone, &nodes) in offerings.zone.iter().zip(&offerings.in_use) {
+        let offered = offerings.zone.iter().map(|&zone| (zone, 0));
+        let used = usage.table.zone.iter().zip(&usage.table.nodes);
+        for (zone, nodes) in offered.chain(used.map(|(zone, nodes)| (*zone, *nodes))) {
             if let Some(sum) = zones.get_mut(zone as usize) {
                 *sum = Some(sum.unwrap_or(0.0) + f64::from(nodes));
             }
@@ -78,33 +76,35 @@ guest_sdk::export_policy!(rank: ZoneBalance);
 #[cfg(test)]
 mod tests {
     use super::ZoneBalance;
-    use guest_sdk::testing::{Harness, OfferingRow};
+    use guest_sdk::testing::{Harness, OfferingRow, RankQuestion, UsedRow};
 
     #[test]
     fn a_crowded_zone_is_left_for_an_emptier_one_up_to_a_price() {
         for (in_use, price_elsewhere, expected) in [
-            ((0, 0), 0.101, "a.large"),
-            ((4, 4), 0.101, "a.large"),
-            ((8, 0), 0.109, "b.large"),
-            ((8, 0), 0.112, "a.large"),
+            ((0, 0), 0.101, 0),
+            ((4, 4), 0.101, 0),
+            ((8, 0), 0.109, 1),
+            ((8, 0), 0.112, 0),
         ] {
-            let row = |instance_type, zone, price, in_use| OfferingRow {
-                instance_type,
+            let row = |zone, price| OfferingRow {
                 zone,
                 price,
-                in_use,
                 ..OfferingRow::default()
             };
-            let rows = [
-                row("a.large", "us-east-1a", 0.1, in_use.0),
-                row("b.large", "us-east-1b", price_elsewhere, in_use.1),
-            ];
+            // Of a type that is not on offer.
+            let used = |zone, nodes| UsedRow {
+                instance_type: "c7g.large",
+                zone,
+                nodes,
+                ..UsedRow::default()
+            };
             let policy = Harness::<ZoneBalance>::new("").unwrap();
-            assert_eq!(
-                policy.cheapest(&rows),
-                expected,
-                "{in_use:?} {price_elsewhere}"
-            );
+            let found = policy.first_choice(&RankQuestion {
+                offerings: &[row("us-east-1a", 0.1), row("us-east-1b", price_elsewhere)],
+                usage: &[used("us-east-1a", in_use.0), used("us-east-1b", in_use.1)],
+                ..RankQuestion::default()
+            });
+            assert_eq!(found, Some(expected), "{in_use:?} {price_elsewhere}");
         }
     }
 }
