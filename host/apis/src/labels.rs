@@ -147,6 +147,12 @@ pub const DISRUPTION_COST_ANNOTATION: &str = "karpenter.sh/disruption-cost";
 pub const POD_DELETION_COST_ANNOTATION: &str = "controller.kubernetes.io/pod-deletion-cost";
 /// Static drift hash of the pool.
 pub const NODEPOOL_HASH_ANNOTATION: &str = "karpenter.sh/nodepool-hash";
+/// On a NodePool or a policy binding: how much dearer than it need be a ranking policy may make a node, such as `50%`.
+pub const MAX_PREMIUM_ANNOTATION: &str = "mortise.dev/max-premium";
+/// On a NodeClaim: the ranking policies that changed what was bought, as `name@digest`.
+pub const RANKED_BY_ANNOTATION: &str = "mortise.dev/ranked-by";
+/// On a NodeClaim: USD an hour that it costs more than the default's choice, by list price at its launch.
+pub const PREMIUM_ANNOTATION: &str = "mortise.dev/premium-per-hour";
 /// Version of the algorithm behind [`NODEPOOL_HASH_ANNOTATION`].
 pub const NODEPOOL_HASH_VERSION_ANNOTATION: &str = "karpenter.sh/nodepool-hash-version";
 /// RFC 3339 instant by which the node must be gone.
@@ -269,6 +275,14 @@ pub const EXOTIC_RESOURCES: [&str; 5] = [
     RESOURCE_AMD_GPU,
     RESOURCE_AWS_NEURON,
     RESOURCE_AWS_NEURON_CORE,
+    RESOURCE_HABANA_GAUDI,
+];
+
+/// Resources of which one is one accelerator.
+pub const ACCELERATOR_RESOURCES: [&str; 4] = [
+    RESOURCE_NVIDIA_GPU,
+    RESOURCE_AMD_GPU,
+    RESOURCE_AWS_NEURON,
     RESOURCE_HABANA_GAUDI,
 ];
 

@@ -122,6 +122,11 @@ pub trait CloudProvider: Send + Sync {
         node_class: &Ec2NodeClass,
     ) -> Result<Arc<[Arc<InstanceType>]>, CloudProviderError>;
 
+    /// Free addresses of the class's subnets by zone, as far as the cloud has such a thing.
+    async fn free_addresses(&self, _node_class: &Ec2NodeClass) -> BTreeMap<String, u32> {
+        BTreeMap::new()
+    }
+
     /// Why a running claim no longer matches its class, if it does not.
     async fn is_drifted(
         &self,

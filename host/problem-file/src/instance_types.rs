@@ -319,6 +319,7 @@ fn offering(path: &str, wire: WireOffering, faults: &mut Faults) -> Offering {
         reservation_capacity: 0,
         ice_count: 0,
         ice_age_seconds: None,
+        interruption_rate: None,
     };
     for (value, key) in [
         (offering.zone(), labels::TOPOLOGY_ZONE),

@@ -104,6 +104,7 @@ impl World {
                 Ok(instance_types) if !instance_types.is_empty() => pools.push(PoolTypes {
                     node_pool,
                     instance_types,
+                    free_addresses: BTreeMap::new(),
                 }),
                 Ok(_) => {
                     errors.insert(name, "it has no instance types".to_owned());

@@ -5,6 +5,7 @@
 
 use apis::resources::Resources;
 
+use crate::ranking::Exclusions;
 use crate::requirements::Incompatible;
 
 /// Why a pod has no place.
@@ -108,11 +109,8 @@ pub enum PoolCause {
     #[error("incompatible volume requirements, {0}")]
     Volumes(Incompatible),
     /// The policy ruled out every offering that is left.
-    #[error("ranking policy excluded every offering left ({excluded})")]
-    Excluded {
-        /// How many.
-        excluded: usize,
-    },
+    #[error("ranking policy excluded every offering left ({}): {}", .0.total(), .0)]
+    Excluded(Exclusions),
 }
 
 /// Kind of topology constraint.
@@ -250,7 +248,7 @@ impl PodError {
                 Some(PoolCause::HostPort { .. }) => "HostPorts",
                 Some(PoolCause::MinValues { .. }) => "MinValues",
                 Some(PoolCause::Volumes(_)) => "Volumes",
-                Some(PoolCause::Excluded { .. }) => "Policy",
+                Some(PoolCause::Excluded(_)) => "Policy",
                 None => "NoNodePools",
             },
             Self::Volumes(_) => "Volumes",

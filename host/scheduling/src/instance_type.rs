@@ -69,6 +69,8 @@ pub struct Offering {
     pub ice_count: u32,
     /// Seconds since the latest one.
     pub ice_age_seconds: Option<u32>,
+    /// Interruptions to expect of a node in 30 days, when known.
+    pub interruption_rate: Option<f64>,
 }
 
 impl Offering {

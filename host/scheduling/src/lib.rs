@@ -21,4 +21,6 @@ pub mod taints;
 pub use interrupt::Interrupt;
 pub use problem::Problem;
 pub use solution::Solution;
-pub use solve::{Prepared, TableCache, solve, solve_prepared, solve_without};
+pub use solve::{
+    Prepared, Sale, TableCache, solve, solve_prepared, solve_within_premium, solve_without,
+};

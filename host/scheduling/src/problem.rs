@@ -14,6 +14,7 @@ use k8s_openapi::api::core::v1::Taint;
 use crate::device::Devices;
 use crate::instance_type::InstanceType;
 use crate::pod::{Pod, PodKey, PodShape, TopologySpread};
+use crate::ranking::{FactsByOwner, PremiumMax, Usage, UsageKey};
 use crate::requirements::Requirements;
 
 /// Everything a solve looks at.
@@ -33,8 +34,10 @@ pub struct Problem {
     pub volumes: BTreeMap<PodKey, PodVolumes>,
     /// Devices and who claims them, if pods that claim any take part.
     pub devices: Option<Arc<Devices>>,
-    /// Nodes running on each offering, for the ranking policy.
-    pub in_use: BTreeMap<OfferingKey, u32>,
+    /// Nodes by pool and offering, for the ranking policy.
+    pub usage: BTreeMap<UsageKey, Usage>,
+    /// What is known of the pods' owners, for the ranking policy.
+    pub owners: FactsByOwner,
     /// Pods that leave a node voluntarily: they may not go to a node whose `is_settling` is set.
     pub candidates: BTreeSet<PodKey>,
     /// How to solve.
@@ -59,6 +62,8 @@ pub struct Pool {
     pub node_pool: Arc<NodePool>,
     /// What it may buy.
     pub instance_types: Arc<[Arc<InstanceType>]>,
+    /// Free addresses of its class's subnets by zone, for the ranking policy.
+    pub free_addresses: BTreeMap<String, u32>,
     /// Capacity of its nodes, deleting ones excluded, with the pseudo resource `nodes`; counts against the limits.
     pub in_use: Resources,
 }
@@ -196,6 +201,8 @@ pub struct Options {
     /// Most work that goes into exchange moves on the chosen plan, as a share of the work of planning. It stands for
     /// time, which must not decide.
     pub exchange_share: f64,
+    /// How much dearer than it need be a ranking policy may make a node, where a pool says nothing else.
+    pub premium_max: PremiumMax,
 }
 
 impl Default for Options {
@@ -216,6 +223,7 @@ impl Default for Options {
             plans_max: 8,
             nodes_tolerance: 0.025,
             exchange_share: 0.2,
+            premium_max: PremiumMax::default(),
         }
     }
 }
@@ -231,7 +239,8 @@ impl Problem {
             namespaces: BTreeMap::new(),
             volumes: BTreeMap::new(),
             devices: None,
-            in_use: BTreeMap::new(),
+            usage: BTreeMap::new(),
+            owners: FactsByOwner::new(),
             candidates: BTreeSet::new(),
             options,
         }

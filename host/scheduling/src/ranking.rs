@@ -3,14 +3,24 @@
 //! [`OfferingTable`] mirrors the record `offerings` of the policy package field for field. One call a round: the
 //! answer is a cost vector that the packer reads natively. Nothing here may know how a policy is run.
 
+mod appraisal;
+mod exclusions;
 mod launch;
+mod premium;
 mod table;
+mod usage;
+mod workloads;
 
 use serde::{Deserialize, Serialize};
 
+pub use appraisal::{Appraisal, AppraisedPool};
+pub use exclusions::Exclusions;
 pub use launch::{LaunchRanking, RankedLaunch, RankedOffering, rank_for_launch};
-pub(crate) use table::gpus;
+pub use premium::{InvalidPremium, ListPrices, PremiumMax};
+pub use table::accelerators;
 pub use table::{ExtraColumn, ExtraValues, NO_SYMBOL, OfferingTable, Symbols, TableRow};
+pub use usage::{Usage, UsageKey, UsageTable};
+pub use workloads::{FactsByOwner, WorkloadFacts, WorkloadTable};
 
 /// Value of `ice_age` and of similar columns for "never".
 pub const NEVER_SECONDS: u32 = u32::MAX;
@@ -29,8 +39,38 @@ pub struct RankRound {
     pub seed: u64,
     /// All purchasable offerings.
     pub table: OfferingTable,
+    /// Nodes that there are.
+    pub usage: UsageTable,
+    /// Pods of the claims by owner; empty unless a policy needs them.
+    pub workloads: WorkloadTable,
     /// What is to be bought: one entry a pool in a solve, one claim before a launch.
     pub claims: Vec<ClaimView>,
+}
+
+/// When a ranking is asked for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Stage {
+    /// Before packing: the claim stands for all nodes that a pool may get.
+    #[default]
+    Packing,
+    /// Before the launch of one claim.
+    Launch,
+    /// For the price of nodes that run.
+    Appraisal,
+}
+
+/// What policies must be told beside the plain tables: the union of what those in charge ask for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Needs {
+    /// Pods by owner.
+    pub workloads: bool,
+    /// Labels of Nodes.
+    pub node_labels: bool,
+    /// Free addresses of subnets.
+    pub free_addresses: bool,
+    /// Moves that renew nodes some time before they expire.
+    pub expire: bool,
 }
 
 /// A claim, or a pool's future claims, as the policy sees it.
@@ -41,14 +81,21 @@ pub struct ClaimView {
     pub nodepool: u32,
     /// Weight of the pool.
     pub weight: u32,
+    /// What is asked.
+    #[serde(default)]
+    pub stage: Stage,
     /// Rows that may be bought; empty means all.
     pub candidates: Vec<u32>,
     /// Requirements.
     pub requirements: Vec<ClaimRequirement>,
     /// The pods.
     pub pods: PodsSummary,
-    /// Labels, as pairs of symbols.
+    /// Labels of the template, as pairs of symbols.
     pub labels: Vec<(u32, u32)>,
+    /// Labels of the pool, as pairs of symbols.
+    pub nodepool_labels: Vec<(u32, u32)>,
+    /// Symbols of zones with the free addresses of the class's subnets there; empty unless a policy needs them.
+    pub free_addresses: Vec<(u32, u32)>,
 }
 
 /// Operator of a requirement as policies know it.
@@ -101,8 +148,8 @@ pub struct PodsSummary {
     pub do_not_disrupt: u32,
     /// Pods whose controller keeps at least two replicas.
     pub replicated: u32,
-    /// Longest expected remaining run time, 0 when unknown.
-    pub expected_runtime_seconds: u32,
+    /// How long the longest waiting of them has been without a node.
+    pub oldest_wait_seconds: u32,
 }
 
 /// The policy's answer for one claim.
@@ -115,6 +162,9 @@ pub struct Ranking {
     pub excluded: Vec<(u32, String)>,
     /// One line for events and records.
     pub note: Option<String>,
+    /// Set by the host, never by a guest: the tightest bound that the bindings put on what their policies may cost.
+    #[serde(default, skip)]
+    pub premium_max: Option<PremiumMax>,
 }
 
 /// A policy that was asked, and how it went.
@@ -145,6 +195,17 @@ pub struct RankAnswer {
 pub trait RankHook: Send + Sync {
     /// Ranks the candidates of each claim.
     fn rank(&self, round: &RankRound) -> RankAnswer;
+
+    /// What its policies must be told beside the plain tables.
+    fn needs(&self) -> Needs {
+        Needs::default()
+    }
+
+    /// Who ranks, by name and digest: another text is another judgement, so that what came to nothing before is looked
+    /// at again.
+    fn identity(&self) -> String {
+        String::new()
+    }
 }
 
 /// The price as it is: for tests, and where no policy can be had.
@@ -171,6 +232,7 @@ impl RankHook for PriceRank {
                     scores: scores(claim),
                     excluded: Vec::new(),
                     note: None,
+                    premium_max: None,
                 })
                 .collect(),
             uses: Vec::new(),

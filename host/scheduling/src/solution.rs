@@ -9,7 +9,7 @@ use apis::resources::Resources;
 
 use crate::error::PodError;
 use crate::pod::PodKey;
-use crate::ranking::PolicyUse;
+use crate::ranking::{PolicyUse, PremiumMax};
 use crate::requirements::Requirements;
 
 mod bare;
@@ -34,6 +34,31 @@ pub struct Solution {
     pub notes: BTreeMap<String, String>,
     /// Whether an interrupt ended the solve early.
     pub is_interrupted: bool,
+    /// What the ranking policy's plan costs beside the default's, where both were made.
+    pub premium: Option<PlanPremium>,
+}
+
+/// What following a ranking policy costs in one round.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct PlanPremium {
+    /// The policy's plan, USD an hour by list price.
+    pub price_per_hour: f64,
+    /// The plan of list prices under the same exclusions, USD an hour.
+    pub list_plan_per_hour: f64,
+    /// How much more the policy's may cost.
+    pub bound: PremiumMax,
+    /// It costs more, so that the other is used.
+    pub is_refused: bool,
+}
+
+impl std::fmt::Display for PlanPremium {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(
+            f,
+            "its plan costs {:.4} USD an hour by list price, {:.4} without it, and {} more is the bound",
+            self.price_per_hour, self.list_plan_per_hour, self.bound
+        )
+    }
 }
 
 /// A claim to make.

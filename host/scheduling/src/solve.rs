@@ -17,6 +17,7 @@ use crate::solution::Solution;
 mod admission;
 mod bitset;
 mod board;
+mod bounded;
 mod claim;
 mod cost_packing;
 mod counts;
@@ -48,7 +49,8 @@ mod vocabulary;
 mod volumes;
 
 pub(crate) use admission::requirements_of_template;
-pub use prepared::{Prepared, TableCache};
+pub use bounded::solve_within_premium;
+pub use prepared::{Prepared, Sale, TableCache};
 
 use claim::Claim;
 use counts::Counted;
@@ -61,10 +63,11 @@ use vocabulary::{Dimensions, SetId, Vocabulary};
 
 /// Places the pods of the problem.
 pub fn solve(problem: &Problem, hook: &dyn RankHook, interrupt: &Interrupt) -> Solution {
-    let prepared = Prepared::new(problem, hook, &TableCache::default());
+    let cache = TableCache::default();
+    let prepared = Prepared::new(problem, hook, &cache);
     Solution {
         uses: prepared.uses().to_vec(),
-        ..solve_prepared(problem, &prepared, interrupt)
+        ..solve_within_premium(problem, &prepared, &cache, interrupt)
     }
 }
 

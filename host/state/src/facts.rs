@@ -86,6 +86,8 @@ pub struct ClaimFacts {
     pub node_class: String,
     /// Conditions that decisions look at.
     pub conditions: ClaimConditions,
+    /// Why it drifted, such as `NodePoolDrifted`; empty while it did not.
+    pub drift_reason: String,
     /// Last time a pod came or went.
     pub last_pod_event_at: Option<Timestamp>,
     /// How long it lives; `None` for ever.
@@ -132,6 +134,8 @@ pub struct NodeClassFacts {
     pub not_ready_reason: String,
     /// Being deleted.
     pub is_deleting: bool,
+    /// What nodes of it are made of: its hash and its images. Another text is another roll-out.
+    pub fingerprint: String,
 }
 
 impl NodeFacts {
@@ -207,6 +211,7 @@ impl ClaimFacts {
             allocatable: Resources::from_list(&status.allocatable),
             node_class: class.name.clone(),
             conditions: ClaimConditions::parse(&status.conditions),
+            drift_reason: drift_reason(&status.conditions),
             last_pod_event_at: status.last_pod_event_time.map(|it| it.0),
             expire_after: spec.expire_after.duration(),
             termination_grace_period: spec.termination_grace_period,
@@ -219,6 +224,12 @@ impl ClaimFacts {
     pub fn node_pool(&self) -> Option<&str> {
         self.labels.get(labels::NODEPOOL).map(String::as_str)
     }
+}
+
+fn drift_reason(conditions: &[Condition]) -> String {
+    let mut conditions = conditions.iter();
+    let drifted = conditions.find(|it| it.type_ == "Drifted" && it.status == "True");
+    drifted.map(|it| it.reason.clone()).unwrap_or_default()
 }
 
 impl ClaimConditions {
@@ -262,8 +273,19 @@ impl NodeClassFacts {
                 .map(|it| it.message.clone())
                 .unwrap_or_default(),
             is_deleting: object.metadata.deletion_timestamp.is_some(),
+            fingerprint: fingerprint(object),
         }
     }
+}
+
+fn fingerprint(class: &Ec2NodeClass) -> String {
+    let annotations = class.metadata.annotations.as_ref();
+    let hash = annotations.and_then(|it| it.get(labels::EC2_NODE_CLASS_HASH_ANNOTATION));
+    let images = class.status.iter().flat_map(|it| &it.amis);
+    let mut parts: Vec<&str> = images.map(|it| it.id.as_str()).collect();
+    parts.sort_unstable();
+    parts.insert(0, hash.map_or("", String::as_str));
+    parts.join(" ")
 }
 
 fn own_annotations(meta: &ObjectMeta) -> BTreeMap<String, String> {

@@ -13,6 +13,7 @@ use jiff::Timestamp;
 use scheduling::instance_type::InstanceType;
 use scheduling::pod::{Pod, PodKey};
 use scheduling::problem::{DaemonPod, ExistingNode, Options, Pool, Problem};
+use scheduling::ranking::{Usage, UsageKey};
 use scheduling::requirements::Operator;
 
 use crate::capacity_buffer;
@@ -29,6 +30,8 @@ pub struct PoolTypes {
     pub node_pool: Arc<NodePool>,
     /// Its instance types.
     pub instance_types: Arc<[Arc<InstanceType>]>,
+    /// Free addresses of its class's subnets by zone, where they are known.
+    pub free_addresses: BTreeMap<String, u32>,
 }
 
 impl PoolTypes {
@@ -51,6 +54,7 @@ impl PoolTypes {
         Self {
             node_pool: Arc::clone(&self.node_pool),
             instance_types: self.instance_types.iter().map(with_slot).collect(),
+            free_addresses: self.free_addresses.clone(),
         }
     }
 }
@@ -140,6 +144,7 @@ pub fn problem_for_provisioning(
     let room = capacity_buffer::virtual_pods(snapshot).into_iter();
     pods.extend(room.filter(|pod| validate(snapshot, pod).is_ok()));
     let pods = keep_places(&mut problem, snapshot, pods);
+    problem.owners = snapshot.owners(pods.iter());
     add_pods(&mut problem, snapshot, pods);
     ProvisioningInput { problem, ignored }
 }
@@ -178,6 +183,7 @@ pub fn base_problem(
     let pool = |it: &PoolTypes| Pool {
         node_pool: Arc::clone(&it.node_pool),
         instance_types: Arc::clone(&it.instance_types),
+        free_addresses: it.free_addresses.clone(),
         in_use: snapshot.pool_resources(it.node_pool.metadata.name.as_deref().unwrap_or_default()),
     };
     let expected = expected_volumes(pools);
@@ -190,9 +196,25 @@ pub fn base_problem(
             .collect(),
         daemons: daemon_pods(snapshot, options.ignores_devices),
         namespaces: snapshot.namespaces().clone(),
-        in_use: snapshot.in_use(),
+        usage: usage(snapshot, pools),
         ..Problem::new(options)
     }
+}
+
+/// Nodes by pool and offering, with their prices.
+pub fn usage(snapshot: &Snapshot, pools: &[PoolTypes]) -> BTreeMap<UsageKey, Usage> {
+    let mut usage = snapshot.usage();
+    for (key, count) in &mut usage {
+        let mut pools = pools.iter();
+        let pool = pools.find(|it| it.node_pool.metadata.name.as_ref() == Some(&key.pool));
+        let mut types = pool.into_iter().flat_map(|it| it.instance_types.iter());
+        let sold = &key.offering;
+        let offering = types
+            .find(|it| it.name == sold.instance_type)
+            .and_then(|it| it.offering(&sold.zone, &sold.capacity_type));
+        count.price_per_hour = offering.map_or(0.0, |it| it.price_per_hour);
+    }
+    usage
 }
 
 /// One pod a DaemonSet. Those that claim devices count where devices are looked at; what they get is their own affair.

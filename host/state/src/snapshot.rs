@@ -11,6 +11,7 @@ use apis::{CapacityBuffer, ConsolidationPolicy, NodeOverlay, NodePool};
 use jiff::{SignedDuration, Timestamp};
 use scheduling::pod::{Pod, PodKey};
 use scheduling::problem::{DaemonPod, ExistingNode, OfferingKey};
+use scheduling::ranking::{FactsByOwner, Usage, UsageKey, WorkloadFacts};
 
 use crate::cluster::{CONSOLIDATION_STATE_MAX_AGE_SECONDS, ConsolidationState, Data};
 use crate::devices::DeviceWorld;
@@ -215,18 +216,46 @@ impl Snapshot {
             .collect()
     }
 
-    /// Nodes now running, by offering.
-    pub fn in_use(&self) -> BTreeMap<OfferingKey, u32> {
-        let mut in_use = BTreeMap::new();
+    /// Managed nodes by pool and offering, those on their way included once it is known what they are. Prices are the
+    /// caller's to add.
+    pub fn usage(&self) -> BTreeMap<UsageKey, Usage> {
+        let mut usage: BTreeMap<UsageKey, Usage> = BTreeMap::new();
         for node in self.nodes().filter(|it| it.is_managed()) {
-            let key = OfferingKey {
-                instance_type: node.label(labels::INSTANCE_TYPE).to_owned(),
-                zone: node.label(labels::TOPOLOGY_ZONE).to_owned(),
-                capacity_type: node.label(labels::CAPACITY_TYPE).to_owned(),
+            let instance_type = node.label(labels::INSTANCE_TYPE);
+            if instance_type.is_empty() {
+                continue;
+            }
+            let key = UsageKey {
+                pool: node.label(labels::NODEPOOL).to_owned(),
+                offering: OfferingKey {
+                    instance_type: instance_type.to_owned(),
+                    zone: node.label(labels::TOPOLOGY_ZONE).to_owned(),
+                    capacity_type: node.label(labels::CAPACITY_TYPE).to_owned(),
+                },
             };
-            *in_use.entry(key).or_default() += 1;
+            let count = usage.entry(key).or_default();
+            count.nodes += 1;
+            count.launching += u32::from(!node.is_registered());
         }
-        in_use
+        usage
+    }
+
+    /// What is known of the owners of some pods, by UID.
+    pub fn owners<'p>(&self, pods: impl Iterator<Item = &'p Arc<Pod>>) -> FactsByOwner {
+        let mut facts = FactsByOwner::new();
+        for pod in pods {
+            let Some(owner) = &pod.shape.owner else {
+                continue;
+            };
+            if !facts.contains_key(&owner.uid) {
+                let fact = WorkloadFacts {
+                    replicas: self.replicas(pod),
+                    disruptions_allowed: self.pdbs().room(pod).unwrap_or(u32::MAX),
+                };
+                facts.insert(owner.uid.clone(), fact);
+            }
+        }
+        facts
     }
 
     /// Whether pods came or went too recently for consolidation to send others there.

@@ -256,6 +256,7 @@ fn offering(capacity_type: &str, zone: &str, price_per_hour: f64) -> Offering {
         reservation_capacity: 0,
         ice_count: 0,
         ice_age_seconds: None,
+        interruption_rate: None,
     }
 }
 

@@ -89,6 +89,7 @@ pub fn build(case: &Case, packing: Packing) -> Result<World> {
             PoolTypes {
                 node_pool,
                 instance_types: instance_types.into(),
+                free_addresses: BTreeMap::new(),
             }
         })
         .collect();

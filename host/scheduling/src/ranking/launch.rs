@@ -3,17 +3,18 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use apis::NodeClaim;
 use apis::labels;
 use apis::resources::Resources;
+use apis::{NodeClaim, NodePool};
 use jiff::Timestamp;
 
-use super::table::{gpus, memory_mib, saturate};
+use super::table::{accelerators, memory_mib, saturate};
 use super::{
-    ClaimView, OfferingTable, PodsSummary, PolicyUse, RankHook, RankRound, Symbols, TableRow,
+    ClaimView, Exclusions, FactsByOwner, OfferingTable, PodsSummary, PolicyUse, PremiumMax,
+    RankHook, RankRound, Stage, Symbols, TableRow, Usage, UsageKey, UsageTable, WorkloadTable,
 };
 use crate::instance_type::InstanceType;
-use crate::problem::OfferingKey;
+use crate::pod::Pod;
 use crate::requirements::{AllowUndefined, Requirements};
 
 /// What a launch ranking looks at.
@@ -21,18 +22,26 @@ use crate::requirements::{AllowUndefined, Requirements};
 pub struct LaunchRanking<'a> {
     /// The claim.
     pub node_claim: &'a NodeClaim,
-    /// Weight of its pool.
-    pub weight: u32,
+    /// Its pool.
+    pub node_pool: &'a NodePool,
     /// Types of its pool.
     pub instance_types: &'a [Arc<InstanceType>],
-    /// Nodes running on each offering.
-    pub in_use: &'a BTreeMap<OfferingKey, u32>,
+    /// The pods that it was made for, as far as that is known.
+    pub pods: &'a [Arc<Pod>],
+    /// What is known of their owners.
+    pub owners: &'a FactsByOwner,
+    /// Nodes that there are, this claim aside.
+    pub usage: &'a BTreeMap<UsageKey, Usage>,
+    /// Free addresses of the class's subnets by zone.
+    pub free_addresses: &'a BTreeMap<String, u32>,
     /// The present moment.
     pub now: Timestamp,
     /// Name of the cluster.
     pub cluster: &'a str,
     /// Seed derived from the claim.
     pub seed: u64,
+    /// How much dearer than it need be a policy may make the node, where the pool says nothing else.
+    pub premium_max: PremiumMax,
 }
 
 /// An offering with its place in the order.
@@ -59,10 +68,23 @@ pub struct RankedLaunch {
     pub order_differs_from_price: bool,
     /// Offerings the policy ruled out, with its reason.
     pub excluded: Vec<(RankedOffering, String)>,
+    /// Offerings dropped as they cost more than the bound above the cheapest one, and that bound.
+    pub too_dear: Option<(usize, PremiumMax)>,
+    /// Whether the best offering is another than list prices would choose.
+    pub is_changed: bool,
+    /// USD an hour that the best offering costs more than the one of the lowest price.
+    pub premium_per_hour: f64,
     /// The policy's line.
     pub note: Option<String>,
     /// Policies asked.
     pub uses: Vec<PolicyUse>,
+}
+
+impl RankedLaunch {
+    /// What is told of the offerings that the policy ruled out.
+    pub fn exclusions(&self) -> Exclusions {
+        Exclusions::of(self.excluded.iter().map(|(_, reason)| reason.as_str()))
+    }
 }
 
 /// Ranks the launchable offerings that satisfy the claim. Ties go to the newer generation, then to the name.
@@ -83,7 +105,7 @@ pub fn rank_for_launch(launch: &LaunchRanking<'_>, hook: &dyn RankHook) -> Ranke
         .cloned()
         .collect();
     let mut symbols = Symbols::default();
-    let (table, rows) = OfferingTable::build(&fitting, launch.in_use, &mut symbols);
+    let (table, rows) = OfferingTable::build(&fitting, &mut symbols);
     let candidates: Vec<usize> = (0..rows.len())
         .filter(|row| {
             rows.get(*row).is_some_and(|row| {
@@ -98,11 +120,18 @@ pub fn rank_for_launch(launch: &LaunchRanking<'_>, hook: &dyn RankHook) -> Ranke
     if candidates.is_empty() {
         return RankedLaunch::default();
     }
-    let view = claim_view(launch, &requirements, &requests, &mut symbols);
-    let view = ClaimView {
-        candidates: candidates.iter().map(|row| saturate_usize(*row)).collect(),
-        ..view
-    };
+    let needs = hook.needs();
+    let mut view = claim_view(launch, &requirements, &requests, &mut symbols);
+    view.candidates = candidates.iter().map(|row| saturate_usize(*row)).collect();
+    if needs.free_addresses {
+        let free = launch.free_addresses.iter();
+        view.free_addresses = free.map(|(zone, it)| (symbols.intern(zone), *it)).collect();
+    }
+    let mut workloads = WorkloadTable::default();
+    if needs.workloads {
+        workloads.push(0, launch.pods, (launch.owners, launch.now), &mut symbols);
+    }
+    let usage = UsageTable::new(launch.usage, &mut symbols);
     let round = RankRound {
         now_seconds: u64::try_from(launch.now.as_second()).unwrap_or(0),
         cluster: launch.cluster.to_owned(),
@@ -112,10 +141,41 @@ pub fn rank_for_launch(launch: &LaunchRanking<'_>, hook: &dyn RankHook) -> Ranke
             symbols: symbols.into_words(),
             ..table
         },
+        usage,
+        workloads,
         claims: vec![view],
     };
     let answer = hook.rank(&round);
-    order(&fitting, &rows, &candidates, answer)
+    let bound = answer.rankings.first().and_then(|it| it.premium_max);
+    let bound = bound.unwrap_or(PremiumMax::OFF);
+    let mut ranked = order(&fitting, &rows, &candidates, answer);
+    let has_min_values = requirements.iter().any(|it| it.min_values.is_some());
+    // Flexibility that the owner asked for goes before price.
+    if !has_min_values {
+        let own = launch.premium_max.of_pool(launch.node_pool);
+        ranked.drop_too_dear(own.tighter(bound));
+    }
+    ranked
+}
+
+impl RankedLaunch {
+    /// Drops what a policy prefers beyond what it may cost. Without a policy's say there is nothing to bound: dearer
+    /// offerings are what a launch falls back on.
+    fn drop_too_dear(&mut self, bound: PremiumMax) {
+        let prices = self.offerings.iter().map(|it| it.price_per_hour);
+        let Some(cheapest) = prices.min_by(f64::total_cmp) else {
+            return;
+        };
+        if self.order_differs_from_price && bound.is_on() {
+            let before = self.offerings.len();
+            let most = bound.most(cheapest);
+            self.offerings.retain(|it| it.price_per_hour <= most);
+            let dropped = before - self.offerings.len();
+            self.too_dear = (dropped > 0).then_some((dropped, bound));
+        }
+        let best = self.offerings.first().map_or(0.0, |it| it.price_per_hour);
+        self.premium_per_hour = best - cheapest;
+    }
 }
 
 fn claim_view(
@@ -136,20 +196,21 @@ fn claim_view(
         .unwrap_or_default();
     ClaimView {
         nodepool: symbols.intern(&pool),
-        weight: launch.weight,
+        weight: u32::try_from(launch.node_pool.weight()).unwrap_or(0),
+        stage: Stage::Launch,
         candidates: Vec::new(),
         requirements: symbols.requirements(requirements),
         pods: PodsSummary {
             count: saturate(requests.get(labels::RESOURCE_PODS) / 1000),
             cpu_milli: saturate(requests.get(labels::RESOURCE_CPU)),
             memory_mib: memory_mib(requests),
-            gpus: saturate(gpus(requests)),
-            ..PodsSummary::default()
+            gpus: accelerators(requests),
+            // Requests are the claim's own word, daemons included; the rest is what its pods tell.
+            ..PodsSummary::of(launch.pods, launch.owners, launch.now)
         },
-        labels: claim_labels
-            .iter()
-            .map(|(k, v)| (symbols.intern(k), symbols.intern(v)))
-            .collect(),
+        labels: symbols.pairs(&claim_labels),
+        nodepool_labels: symbols.pairs(launch.node_pool.metadata.labels.iter().flatten()),
+        free_addresses: Vec::new(),
     }
 }
 
@@ -195,16 +256,32 @@ fn order(
         a.effective_cost_per_hour
             .total_cmp(&b.effective_cost_per_hour)
             .then_with(|| gen_b.cmp(gen_a))
-            .then_with(|| a.instance_type.cmp(&b.instance_type))
-            .then_with(|| a.zone.cmp(&b.zone))
-            .then_with(|| a.capacity_type.cmp(&b.capacity_type))
+            .then_with(|| tie(a).cmp(&tie(b)))
     });
+    let by_price = keyed.iter().min_by(|(gen_a, a), (gen_b, b)| {
+        a.price_per_hour
+            .total_cmp(&b.price_per_hour)
+            .then_with(|| gen_b.cmp(gen_a))
+            .then_with(|| tie(a).cmp(&tie(b)))
+    });
+    launch.is_changed = by_price.map(|it| tie(&it.1)) != keyed.first().map(|it| tie(&it.1));
     launch.offerings = keyed.into_iter().map(|(_, ranked)| ranked).collect();
     launch.order_differs_from_price = launch
         .offerings
         .windows(2)
         .any(|pair| pair[0].price_per_hour > pair[1].price_per_hour);
     launch
+}
+
+/// What decides between offerings that cost the same and are of one generation.
+fn tie(offering: &RankedOffering) -> (&str, &str, &str) {
+    let RankedOffering {
+        instance_type,
+        zone,
+        capacity_type,
+        ..
+    } = offering;
+    (instance_type, zone, capacity_type)
 }
 
 fn saturate_usize(row: usize) -> u32 {

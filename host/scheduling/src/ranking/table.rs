@@ -8,9 +8,8 @@ use apis::resources::Resources;
 use serde::{Deserialize, Serialize};
 
 use super::{ClaimOperator, ClaimRequirement, NEVER_SECONDS};
-use crate::instance_type::InstanceType;
+use crate::instance_type::{InstanceType, Offering};
 use crate::market::{CapacityType, Markets};
-use crate::problem::OfferingKey;
 use crate::requirements::{Operator, Requirements};
 
 /// The symbol that stands for none.
@@ -27,6 +26,10 @@ pub struct OfferingTable {
     pub instance_type: Vec<u32>,
     /// Symbol of the family.
     pub family: Vec<u32>,
+    /// Generation of the family; 0 when unknown.
+    pub generation: Vec<u32>,
+    /// Symbol of who makes the CPU.
+    pub cpu_manufacturer: Vec<u32>,
     /// Symbol of the zone.
     pub zone: Vec<u32>,
     /// Symbol of the architecture.
@@ -41,7 +44,7 @@ pub struct OfferingTable {
     pub cpu_milli: Vec<u32>,
     /// Memory.
     pub memory_mib: Vec<u32>,
-    /// GPUs.
+    /// Accelerators of any kind.
     pub gpus: Vec<u32>,
     /// Most pods.
     pub max_pods: Vec<u32>,
@@ -53,8 +56,6 @@ pub struct OfferingTable {
     pub ice_age: Vec<u32>,
     /// Interruptions per node and 30 days; negative when unknown.
     pub interruption_rate: Vec<f64>,
-    /// Nodes now running on the offering.
-    pub in_use: Vec<u32>,
     /// Effective hourly cost so far.
     pub prior: Vec<f64>,
     /// Columns without a field.
@@ -116,6 +117,21 @@ impl Symbols {
         id
     }
 
+    /// The symbol of a word that is known.
+    pub fn find(&self, word: &str) -> Option<u32> {
+        self.ids.get(word).copied()
+    }
+
+    /// Keys and values as pairs of symbols.
+    pub fn pairs<'a>(
+        &mut self,
+        labels: impl IntoIterator<Item = (&'a String, &'a String)>,
+    ) -> Vec<(u32, u32)> {
+        let labels = labels.into_iter();
+        let pair = |(key, value): (&String, &String)| (self.intern(key), self.intern(value));
+        labels.map(pair).collect()
+    }
+
     /// The words in the order of their symbols.
     pub fn into_words(self) -> Vec<String> {
         self.words
@@ -162,11 +178,16 @@ impl Symbols {
 }
 
 impl OfferingTable {
-    /// The launchable offerings of the types, in order, with the origin of each row. `in_use` counts nodes.
-    pub fn build(
+    /// The launchable offerings of the types, in order, with the origin of each row.
+    pub fn build(types: &[Arc<InstanceType>], symbols: &mut Symbols) -> (Self, Vec<TableRow>) {
+        Self::build_of(types, symbols, |_, offering| offering.available)
+    }
+
+    /// As [`Self::build`], of the offerings that the judge picks.
+    pub(super) fn build_of(
         types: &[Arc<InstanceType>],
-        in_use: &BTreeMap<OfferingKey, u32>,
         symbols: &mut Symbols,
+        mut is_picked: impl FnMut(usize, &Offering) -> bool,
     ) -> (Self, Vec<TableRow>) {
         let offerings = types.iter().map(|t| t.offerings.len()).sum();
         let mut table = Self::with_capacity(offerings);
@@ -176,7 +197,7 @@ impl OfferingTable {
         for (type_index, instance_type) in types.iter().enumerate() {
             let of_type = TypeColumns::read(instance_type, symbols, &mut markets);
             for (offering_index, offering) in instance_type.offerings.iter().enumerate() {
-                if !offering.available {
+                if !is_picked(type_index, offering) {
                     continue;
                 }
                 table.push_type(&of_type);
@@ -198,10 +219,9 @@ impl OfferingTable {
                 table
                     .ice_age
                     .push(offering.ice_age_seconds.unwrap_or(NEVER_SECONDS));
-                table.interruption_rate.push(-1.0);
                 table
-                    .in_use
-                    .push(count_in_use(in_use, instance_type, offering));
+                    .interruption_rate
+                    .push(offering.interruption_rate.unwrap_or(-1.0));
                 rows.push(TableRow {
                     instance_type: type_index,
                     offering: offering_index,
@@ -216,6 +236,8 @@ impl OfferingTable {
             symbols: Vec::new(),
             instance_type: Vec::with_capacity(rows),
             family: Vec::with_capacity(rows),
+            generation: Vec::with_capacity(rows),
+            cpu_manufacturer: Vec::with_capacity(rows),
             zone: Vec::with_capacity(rows),
             arch: Vec::with_capacity(rows),
             capacity_type: Vec::with_capacity(rows),
@@ -229,7 +251,6 @@ impl OfferingTable {
             ice_count: Vec::with_capacity(rows),
             ice_age: Vec::with_capacity(rows),
             interruption_rate: Vec::with_capacity(rows),
-            in_use: Vec::with_capacity(rows),
             prior: Vec::with_capacity(rows),
             extra: Vec::new(),
         }
@@ -248,6 +269,8 @@ impl OfferingTable {
     fn push_type(&mut self, columns: &TypeColumns) {
         self.instance_type.push(columns.name);
         self.family.push(columns.family);
+        self.generation.push(columns.generation);
+        self.cpu_manufacturer.push(columns.cpu_manufacturer);
         self.arch.push(columns.arch);
         self.cpu_milli.push(columns.cpu_milli);
         self.memory_mib.push(columns.memory_mib);
@@ -259,6 +282,8 @@ impl OfferingTable {
 struct TypeColumns {
     name: u32,
     family: u32,
+    generation: u32,
+    cpu_manufacturer: u32,
     arch: u32,
     cpu_milli: u32,
     memory_mib: u32,
@@ -283,10 +308,12 @@ impl TypeColumns {
         Self {
             name: symbols.intern(&instance_type.name),
             family: symbols.intern(family.unwrap_or(name_family)),
+            generation: instance_type.generation(),
+            cpu_manufacturer: symbols.intern(label(labels::INSTANCE_CPU_MANUFACTURER)),
             arch: symbols.intern(label(labels::ARCH)),
             cpu_milli: saturate(capacity.get(labels::RESOURCE_CPU)),
             memory_mib: saturate(capacity.get(labels::RESOURCE_MEMORY) / MIB_MILLIS),
-            gpus: saturate(gpus(capacity)),
+            gpus: accelerators(capacity),
             max_pods: saturate(capacity.get(labels::RESOURCE_PODS) / 1000),
             on_demand_price: instance_type
                 .offerings
@@ -300,12 +327,10 @@ impl TypeColumns {
     }
 }
 
-/// GPUs of any maker in a resource list.
-pub(crate) fn gpus(resources: &Resources) -> i64 {
-    [labels::RESOURCE_NVIDIA_GPU, labels::RESOURCE_AMD_GPU]
-        .iter()
-        .map(|name| resources.get(name) / 1000)
-        .sum()
+/// Accelerators of any kind and maker in a resource list.
+pub fn accelerators(resources: &Resources) -> u32 {
+    let kinds = labels::ACCELERATOR_RESOURCES.iter();
+    saturate(kinds.map(|name| resources.get(name) / 1000).sum())
 }
 
 pub(crate) fn saturate(amount: i64) -> u32 {
@@ -317,26 +342,10 @@ pub(crate) fn memory_mib(resources: &Resources) -> u32 {
     saturate(resources.get(labels::RESOURCE_MEMORY) / MIB_MILLIS)
 }
 
-const fn capacity_type_code(capacity_type: CapacityType) -> u8 {
+pub(super) const fn capacity_type_code(capacity_type: CapacityType) -> u8 {
     match capacity_type {
         CapacityType::OnDemand => 0,
         CapacityType::Spot => 1,
         CapacityType::Reserved => 2,
     }
-}
-
-fn count_in_use(
-    in_use: &BTreeMap<OfferingKey, u32>,
-    instance_type: &InstanceType,
-    offering: &crate::instance_type::Offering,
-) -> u32 {
-    if in_use.is_empty() {
-        return 0;
-    }
-    let key = OfferingKey {
-        instance_type: instance_type.name.clone(),
-        zone: offering.zone().to_owned(),
-        capacity_type: offering.capacity_type().to_owned(),
-    };
-    in_use.get(&key).copied().unwrap_or(0)
 }

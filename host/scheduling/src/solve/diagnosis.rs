@@ -115,9 +115,9 @@ impl Solver<'_> {
         }
         if within.is_empty() {
             let miss = self.nearest_miss(pool, &by_requirements, &fitting, &requests);
-            if fitting.is_empty() && self.pools[pool].excluded > 0 && by_requirements.is_empty() {
-                let excluded = self.pools[pool].excluded;
-                return (PoolCause::Excluded { excluded }, None);
+            let exclusions = &self.pools[pool].exclusions;
+            if fitting.is_empty() && exclusions.total() > 0 && by_requirements.is_empty() {
+                return (PoolCause::Excluded(exclusions.as_ref().clone()), None);
             }
             return (PoolCause::NoInstanceType(counts), miss);
         }

@@ -93,8 +93,6 @@ pub(super) struct PoolRows {
     /// Their names.
     pub(super) names: Arc<[String]>,
     pub(super) rows: Vec<Row>,
-    /// Offerings that the policy ruled out.
-    pub(super) excluded: usize,
     /// Free slots of reservations, by id.
     pub(super) reservations: BTreeMap<String, u32>,
     fit: Vec<FitColumn>,
@@ -145,7 +143,6 @@ impl PoolRows {
             names: types.iter().map(|t| t.instance_type.name.clone()).collect(),
             types,
             rows,
-            excluded: parts.excluded.len(),
             reservations: BTreeMap::new(),
             fit: Vec::new(),
             values: Vec::new(),
@@ -180,6 +177,13 @@ impl PoolRows {
             .collect();
         order.sort_unstable_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
         self.by_cpu = order.into_iter().map(|(_, row)| row).collect();
+    }
+
+    /// Whether some row costs otherwise than its price.
+    pub(super) fn is_reckoned(&self) -> bool {
+        self.rows
+            .iter()
+            .any(|row| (row.cost - row.price).abs() > 1e-9)
     }
 
     pub(super) fn value_of_row(&self, row: usize) -> &RowValue {

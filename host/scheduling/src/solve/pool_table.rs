@@ -10,11 +10,12 @@ use apis::labels;
 use apis::resources::Resources;
 use k8s_openapi::api::core::v1::Taint;
 
-use super::admission::Admission;
 use super::bitset::BitSet;
 use super::pool_rows::{PoolRows, TypeRow};
+use super::prepared::PreparedPool;
 use super::vocabulary::{SetId, Vocabulary};
 use crate::problem::Pool;
+use crate::ranking::Exclusions;
 use crate::requirements::{AllowUndefined, Incompatible, Requirements};
 
 /// What the limits and the reservations of a pool still leave.
@@ -37,6 +38,8 @@ pub(super) struct PoolTable {
     /// Reservation slots left, by id.
     pub(super) slots: BTreeMap<String, u32>,
     pub(super) min_values: Vec<(String, u32)>,
+    /// Offerings that the policy ruled out, for diagnosis.
+    pub(super) exclusions: Arc<Exclusions>,
     shared: Arc<PoolRows>,
     by_set: BTreeMap<SetId, Arc<BitSet>>,
     /// What each type counts against each limit, where limits bind: names need not be looked up for every node.
@@ -54,12 +57,15 @@ impl Deref for PoolTable {
 }
 
 impl PoolTable {
-    pub(super) fn new(
-        pool: &Pool,
-        admission: &Admission,
-        shared: &Arc<PoolRows>,
-        vocabulary: &mut Vocabulary,
-    ) -> Self {
+    pub(super) fn new(pool: &Pool, prepared: &PreparedPool, vocabulary: &mut Vocabulary) -> Self {
+        let PreparedPool {
+            name,
+            admission,
+            rows: shared,
+            exclusions,
+            premium_max: _,
+            excluded: _,
+        } = prepared;
         let min_values = |template: &Requirements| {
             let wanted = template.iter();
             wanted
@@ -67,7 +73,7 @@ impl PoolTable {
                 .collect()
         };
         Self {
-            name: pool.node_pool.metadata.name.clone().unwrap_or_default(),
+            name: name.clone(),
             taints: pool.node_pool.spec.template.spec.taints.clone(),
             template: vocabulary.set(admission.template.clone()),
             considered: pool.instance_types.len(),
@@ -76,6 +82,7 @@ impl PoolTable {
             is_planned: false,
             slots: shared.reservations.clone(),
             min_values: min_values(&admission.template),
+            exclusions: Arc::clone(exclusions),
             shared: Arc::clone(shared),
             by_set: BTreeMap::new(),
             counted: Vec::new(),

@@ -18,9 +18,10 @@ use super::pool_rows::{PoolRows, RowParts};
 use super::rank_round::{Catalogue, rank};
 use super::views::has_preference_taint;
 use super::vocabulary::{Amounts, Dimensions};
+use crate::instance_type::InstanceType;
 use crate::pod::{Pod, PodShape};
 use crate::problem::{DaemonPod, ExistingNode, Pool, Problem};
-use crate::ranking::{PolicyUse, RankHook};
+use crate::ranking::{Exclusions, ListPrices, PolicyUse, PremiumMax, RankHook, Ranking};
 
 /// How many rounds an unused table is kept: provisioning and disruption take turns with one cache.
 const ROUNDS_KEPT: u64 = 8;
@@ -61,6 +62,22 @@ pub(super) struct PreparedPool {
     pub(super) name: String,
     pub(super) admission: Arc<Admission>,
     pub(super) rows: Arc<PoolRows>,
+    pub(super) premium_max: PremiumMax,
+    /// Positions of admitted rows that the policy excludes.
+    pub(super) excluded: Vec<u32>,
+    /// What the policy ruled out. Not part of the rows, which are kept from round to round: reasons may change.
+    pub(super) exclusions: Arc<Exclusions>,
+}
+
+/// An offering that a pool may buy, with what the policy says it costs.
+#[derive(Debug, Clone, Copy)]
+pub struct Sale<'a> {
+    /// The type.
+    pub instance_type: &'a Arc<InstanceType>,
+    /// Position in the type's offerings.
+    pub offering: usize,
+    /// USD an hour as the policy reckons.
+    pub effective_cost_per_hour: f64,
 }
 
 /// The pools and nodes of a round, ready for any number of solves.
@@ -86,6 +103,26 @@ pub struct Prepared {
     pub(super) pool_errors: BTreeMap<String, String>,
     pub(super) notes: BTreeMap<String, String>,
     uses: Vec<PolicyUse>,
+}
+
+impl PreparedPool {
+    fn new(
+        pool: &Pool,
+        admission: Arc<Admission>,
+        rows: Arc<PoolRows>,
+        (ranking, premium_max): (&Ranking, PremiumMax),
+    ) -> Self {
+        let excluded = || ranking.excluded.iter();
+        let bound = ranking.premium_max.unwrap_or(PremiumMax::OFF);
+        Self {
+            name: name(pool),
+            admission,
+            rows,
+            premium_max: premium_max.of_pool(&pool.node_pool).tighter(bound),
+            excluded: excluded().map(|it| it.0).collect(),
+            exclusions: Arc::new(Exclusions::of(excluded().map(|it| it.1.as_str()))),
+        }
+    }
 }
 
 impl Prepared {
@@ -116,22 +153,12 @@ impl Prepared {
         for (((pool, admission), ranking), costs) in
             round.into_iter().zip(answer.rankings).zip(costs)
         {
-            if let Some(note) = ranking.note {
-                notes.insert(name(pool), note);
-            }
-            let excluded = ranking.excluded.iter();
-            let excluded = excluded.map(|(position, _)| *position as usize).collect();
-            let rows = kept.rows(
-                pool,
-                &admission,
-                (costs, excluded),
-                (&problem.daemons, &dims),
-            );
-            pools.push(PreparedPool {
-                name: name(pool),
-                admission,
-                rows,
-            });
+            let excluded = ranking.excluded.iter().map(|it| it.0 as usize);
+            let judged = (costs, excluded.collect());
+            let rows = kept.rows(pool, &admission, judged, (&problem.daemons, &dims));
+            let own = problem.options.premium_max;
+            pools.push(PreparedPool::new(pool, admission, rows, (&ranking, own)));
+            notes.extend(ranking.note.map(|note| (name(pool), note)));
         }
         kept.forget();
         drop(kept);
@@ -161,6 +188,43 @@ impl Prepared {
     pub(super) fn positions(&self, names: &[&str]) -> BTreeSet<usize> {
         let known = names.iter().filter_map(|name| self.positions.get(*name));
         known.copied().collect()
+    }
+
+    /// What a pool may buy, best first: nothing that the policy excludes. `None` for a pool that takes no part.
+    pub fn sales(&self, pool: &str) -> Option<impl Iterator<Item = Sale<'_>>> {
+        let pool = self.pools.iter().find(|it| it.name == pool)?;
+        let rows = pool.rows.rows.iter();
+        Some(rows.map(|row| Sale {
+            instance_type: &pool.rows.types[row.type_index].instance_type,
+            offering: row.offering,
+            effective_cost_per_hour: row.cost,
+        }))
+    }
+
+    /// How much dearer than it need be a node of the pool may be: off where nobody reckons otherwise than by list price.
+    pub fn premium_max(&self, pool: &str) -> PremiumMax {
+        let pool = self.pools.iter().find(|it| it.name == pool);
+        let bound = pool
+            .filter(|it| it.rows.is_reckoned())
+            .map(|it| it.premium_max);
+        bound.unwrap_or(PremiumMax::OFF)
+    }
+
+    /// What the default would do in place of the policy, where that reckons otherwise than by list price.
+    pub fn list_prices(&self) -> Option<ListPrices> {
+        let mut pools = self.pools.iter();
+        pools.any(|it| it.rows.is_reckoned()).then(|| ListPrices {
+            excluded: self
+                .pools
+                .iter()
+                .map(|it| (it.name.clone(), it.excluded.clone()))
+                .collect(),
+        })
+    }
+
+    /// Names of the pools that may buy something.
+    pub fn pool_names(&self) -> impl Iterator<Item = &str> {
+        self.pools.iter().map(|it| it.name.as_str())
     }
 
     /// The policies that were asked.

@@ -5,28 +5,22 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use apis::resources::Resources;
-
 use super::admission::Admission;
 use crate::instance_type::InstanceType;
-use crate::pod::PodShape;
-use crate::problem::{OfferingKey, Pool, Problem};
+use crate::problem::{Pool, Problem};
 use crate::ranking::{
-    ClaimView, OfferingTable, PodsSummary, RankAnswer, RankHook, RankRound, Symbols, TableRow,
+    ClaimView, NO_SYMBOL, Needs, OfferingTable, PodsSummary, RankAnswer, RankHook, RankRound,
+    Stage, Symbols, UsageTable, WorkloadTable,
 };
 
-/// The types of all pools, each once, as the table that policies see. Counts of nodes are filled in by the round.
+/// The types of all pools, each once, as the table that policies see.
 #[derive(Debug)]
 pub(super) struct Catalogue {
     admissions: Vec<Arc<Admission>>,
-    types: Vec<Arc<InstanceType>>,
     table: OfferingTable,
-    rows: Vec<TableRow>,
     symbols: Symbols,
     /// The rows that each pool may buy.
     candidates: Vec<Vec<u32>>,
-    /// The first table row of each type, and the end.
-    first_row: Vec<usize>,
 }
 
 impl Catalogue {
@@ -49,7 +43,7 @@ impl Catalogue {
             }
         }
         let mut symbols = Symbols::default();
-        let (table, rows) = OfferingTable::build(&types, &BTreeMap::new(), &mut symbols);
+        let (table, rows) = OfferingTable::build(&types, &mut symbols);
         let mut first_row = vec![rows.len(); types.len() + 1];
         for (index, row) in rows.iter().enumerate().rev() {
             first_row[row.instance_type] = index;
@@ -60,12 +54,9 @@ impl Catalogue {
             .collect();
         Self {
             admissions,
-            types,
             table,
-            rows,
             symbols,
             candidates,
-            first_row,
         }
     }
 
@@ -80,41 +71,6 @@ impl Catalogue {
                 _ => return false,
             }
         }
-    }
-
-    /// The table with the nodes that run now; its dictionary comes later.
-    fn table(&self, in_use: &BTreeMap<OfferingKey, u32>) -> OfferingTable {
-        let mut table = self.table.clone();
-        if in_use.is_empty() {
-            return table;
-        }
-        // Pools may have several versions of a type.
-        let mut by_name: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
-        for (at, of_type) in self.types.iter().enumerate() {
-            by_name.entry(&of_type.name).or_default().push(at);
-        }
-        for (key, count) in in_use {
-            for at in by_name
-                .get(key.instance_type.as_str())
-                .into_iter()
-                .flatten()
-            {
-                for row in self.rows_of(*at) {
-                    let offering = &self.types[*at].offerings[self.rows[row].offering];
-                    if offering.zone() == key.zone && offering.capacity_type() == key.capacity_type
-                    {
-                        table.in_use[row] = *count;
-                    }
-                }
-            }
-        }
-        table
-    }
-
-    fn rows_of(&self, at: usize) -> std::ops::Range<usize> {
-        let first = self.first_row[at];
-        let of_type = self.rows[first..].iter();
-        first..first + of_type.take_while(|row| row.instance_type == at).count()
     }
 }
 
@@ -151,16 +107,19 @@ pub(super) fn rank(
         return (Vec::new(), RankAnswer::default());
     }
     let mut symbols = catalogue.symbols.clone();
-    let summary = pods_summary(problem);
+    let options = &problem.options;
+    let summary = PodsSummary::of(&problem.pods, &problem.owners, options.now);
+    let needs = hook.needs();
+    let workloads = workloads(problem, needs, &mut symbols);
+    let usage = UsageTable::new(&problem.usage, &mut symbols);
     let claims = round
         .iter()
         .zip(&catalogue.candidates)
         .map(|((pool, admission), candidates)| ClaimView {
             candidates: candidates.clone(),
-            ..pool_view(pool, admission, summary, &mut symbols)
+            ..pool_view(pool, admission, (summary, needs), &mut symbols)
         })
         .collect();
-    let options = &problem.options;
     let rank_round = RankRound {
         now_seconds: u64::try_from(options.now.as_second()).unwrap_or(0),
         cluster: options.cluster.clone(),
@@ -168,8 +127,10 @@ pub(super) fn rank(
         seed: options.seed,
         table: OfferingTable {
             symbols: symbols.into_words(),
-            ..catalogue.table(&problem.in_use)
+            ..catalogue.table.clone()
         },
+        usage,
+        workloads,
         claims,
     };
     let mut answer = hook.rank(&rank_round);
@@ -183,23 +144,37 @@ pub(super) fn rank(
     (costs, answer)
 }
 
+/// Every claim stands for a whole pool, and all pods wait for any of them: they are told of once.
+fn workloads(problem: &Problem, needs: Needs, symbols: &mut Symbols) -> WorkloadTable {
+    let mut table = WorkloadTable::default();
+    if needs.workloads {
+        let facts = (&problem.owners, problem.options.now);
+        table.push(NO_SYMBOL, &problem.pods, facts, symbols);
+    }
+    table
+}
+
 fn pool_view(
     pool: &Pool,
     admission: &Admission,
-    pods: PodsSummary,
+    (pods, needs): (PodsSummary, Needs),
     symbols: &mut Symbols,
 ) -> ClaimView {
     let node_pool = &pool.node_pool;
-    let pool_labels = &node_pool.spec.template.metadata.labels;
+    let template_labels = &node_pool.spec.template.metadata.labels;
+    let pool_labels = node_pool.metadata.labels.iter().flatten();
+    let addresses = pool.free_addresses.iter().filter(|_| needs.free_addresses);
     ClaimView {
         nodepool: symbols.intern(node_pool.metadata.name.as_deref().unwrap_or("")),
         weight: u32::try_from(node_pool.weight()).unwrap_or(0),
+        stage: Stage::Packing,
         candidates: Vec::new(),
         requirements: symbols.requirements(&admission.template),
         pods,
-        labels: pool_labels
-            .iter()
-            .map(|(k, v)| (symbols.intern(k), symbols.intern(v)))
+        labels: symbols.pairs(template_labels),
+        nodepool_labels: symbols.pairs(pool_labels),
+        free_addresses: addresses
+            .map(|(zone, free)| (symbols.intern(zone), *free))
             .collect(),
     }
 }
@@ -218,35 +193,4 @@ fn effective_costs(table: &OfferingTable, claim: &ClaimView, scores: &[f64]) -> 
         .iter()
         .map(|row| table.price.get(*row as usize).copied().unwrap_or(f64::MAX))
         .collect()
-}
-
-fn pods_summary(problem: &Problem) -> PodsSummary {
-    let mut total = Resources::new();
-    let mut summary = PodsSummary {
-        max_priority: i32::MIN,
-        ..PodsSummary::default()
-    };
-    // Pods that share a shape are summed up at once; addresses only save work.
-    let mut counts: BTreeMap<*const PodShape, (&PodShape, u32)> = BTreeMap::new();
-    for pod in &problem.pods {
-        let shape = counts.entry(Arc::as_ptr(&pod.shape));
-        shape.or_insert((&pod.shape, 0)).1 += 1;
-    }
-    for (shape, count) in counts.into_values() {
-        for (name, amount) in shape.requests.iter() {
-            let amount = amount.saturating_mul(i64::from(count));
-            total.set(name, total.get(name).saturating_add(amount));
-        }
-        summary.max_priority = summary.max_priority.max(shape.priority);
-        let is_held = shape
-            .annotations
-            .contains_key(apis::labels::DO_NOT_DISRUPT_ANNOTATION);
-        summary.do_not_disrupt += if is_held { count } else { 0 };
-    }
-    summary.max_priority = summary.max_priority.max(0);
-    summary.count = u32::try_from(problem.pods.len()).unwrap_or(u32::MAX);
-    summary.cpu_milli = u32::try_from(total.cpu_millis()).unwrap_or(u32::MAX);
-    summary.memory_mib = u32::try_from(total.memory_bytes() / (1024 * 1024)).unwrap_or(u32::MAX);
-    summary.gpus = u32::try_from(crate::ranking::gpus(&total)).unwrap_or(u32::MAX);
-    summary
 }

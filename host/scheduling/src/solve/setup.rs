@@ -212,7 +212,7 @@ fn pool_tables(
             let pool = problem.pools.iter().find(|pool| {
                 pool.node_pool.metadata.name.as_deref().unwrap_or("") == of_pool.name
             })?;
-            let mut table = PoolTable::new(pool, &of_pool.admission, &of_pool.rows, vocabulary);
+            let mut table = PoolTable::new(pool, of_pool, vocabulary);
             table.judge_limits(problem.pods.len());
             Some(table)
         })

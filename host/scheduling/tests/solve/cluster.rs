@@ -102,6 +102,7 @@ pub(crate) fn offering(zone: &str, capacity_type: &str, price: f64) -> Offering 
         reservation_capacity: 0,
         ice_count: 0,
         ice_age_seconds: None,
+        interruption_rate: None,
     }
 }
 
@@ -152,6 +153,7 @@ impl Cluster {
         self.problem.pools.push(Pool {
             node_pool: Arc::new(node_pool),
             instance_types: Arc::clone(&self.types),
+            free_addresses: std::collections::BTreeMap::new(),
             in_use: Resources::new(),
         });
     }

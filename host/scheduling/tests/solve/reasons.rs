@@ -1,6 +1,8 @@
 //! Reasons and nearest misses.
 
 use scheduling::error::PodError;
+use scheduling::ranking::{PriceRank, RankAnswer, RankHook, RankRound};
+use scheduling::{Interrupt, Prepared, TableCache, solve_prepared};
 use serde_json::{Value, json};
 
 use crate::cluster::{Cluster, types};
@@ -88,5 +90,39 @@ fn a_toleration_is_the_nearest_miss_only_where_nothing_else_stands_in_the_way() 
         assert_eq!(error.reason(), "Taints");
         let nearest = error.nearest_miss().map(ToString::to_string);
         assert_eq!(nearest.as_deref(), expected);
+    }
+}
+
+/// Rules everything out for a reason.
+struct Closed(&'static str);
+
+impl RankHook for Closed {
+    fn rank(&self, round: &RankRound) -> RankAnswer {
+        let mut answer = PriceRank.rank(round);
+        for (claim, ranking) in round.claims.iter().zip(&mut answer.rankings) {
+            let positions = (0..).zip(&claim.candidates);
+            ranking.excluded = positions.map(|(at, _)| (at, self.0.to_owned())).collect();
+        }
+        answer
+    }
+}
+
+#[test]
+fn what_the_policy_ruled_out_is_told_with_its_reason_of_this_round() {
+    let mut cluster = Cluster::new();
+    cluster.pods("a", 1, ("1", "1Gi"), json!({}));
+    let cache = TableCache::default();
+    // The rows of the second round are those of the first; its reason is its own.
+    for reason in ["closed today", "closed for good"] {
+        let prepared = Prepared::new(&cluster.problem, &Closed(reason), &cache);
+        let solution = solve_prepared(&cluster.problem, &prepared, &Interrupt::never());
+        let error = solution.pod_errors.values().next().unwrap();
+        assert_eq!(error.reason(), "Policy");
+        let offerings: usize = types().iter().map(|it| it.offerings.len()).sum();
+        let expected = format!(
+            "ranking policy excluded every offering left ({offerings}): {reason} ({offerings})"
+        );
+        let told = error.to_string();
+        assert!(told.contains(&expected), "{told}");
     }
 }

@@ -108,6 +108,7 @@ pub fn problem(
         .map(|node_pool| Pool {
             node_pool: Arc::new(node_pool),
             instance_types: Arc::clone(types),
+            free_addresses: BTreeMap::new(),
             in_use: Resources::new(),
         })
         .collect();
@@ -522,6 +523,7 @@ fn offering(zone: &str, capacity_type: &str, price: f64) -> Offering {
         reservation_capacity: 0,
         ice_count: 0,
         ice_age_seconds: None,
+        interruption_rate: None,
     }
 }
 

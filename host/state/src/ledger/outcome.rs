@@ -53,6 +53,7 @@ outcomes! {
     PoolNoInstanceTypes = 2003, "pool-no-instance-types", "No instance type is known for the NodePool or allowed by it.";
     PoolLimitReached = 2004, "pool-limit-reached", "The NodePool's limits leave no room.";
     PoolStatic = 2005, "pool-static", "The NodePool keeps a fixed number of nodes.";
+    PoolPremiumExceeded = 2006, "pool-premium-exceeded", "The ranking policy's plan cost more than the bound on its premium, so list prices decided.";
     ClaimCreated = 3001, "claim-created", "The NodeClaim was created.";
     ClaimCreateFailed = 3002, "claim-create-failed", "The NodeClaim could not be created.";
     ClaimLimitExceeded = 3003, "claim-limit-exceeded", "The NodePool's usage exceeds its limits, so no claim was created.";
@@ -104,6 +105,8 @@ outcomes! {
     NodeStaticAtLimit = 4035, "node-static-at-limit", "The NodePool keeps replicas and is at its limit of nodes, so no replacement can come first.";
     NodeReservationsFull = 4036, "node-reservations-full", "The capacity reservations the node could move to are full.";
     NodeStaticSurplus = 4037, "node-static-surplus", "The NodePool has more nodes than replicas, which is settled first.";
+    NodePreferenceTooYoung = 4038, "node-preference-too-young", "Only the ranking policy wants the move, and not for long enough to pay for it.";
+    NodePremiumExceeded = 4039, "node-premium-exceeded", "What the ranking policy prefers would cost more than the bound on its premium.";
     NodePodsDoNotFit = 4040, "node-pods-do-not-fit", "Not every pod of the node would find a place.";
     NodeNeedsManyNodes = 4041, "node-needs-many-nodes", "The pods would need several new nodes, and those would not cost less.";
     NodeNoCheaperReplacement = 4042, "node-no-cheaper-replacement", "No replacement is cheaper.";
@@ -125,6 +128,7 @@ outcomes! {
     NodeWithoutReason = 4058, "node-without-reason", "The node is neither empty, nor drifted, nor worth consolidating.";
     NodeChosenUnhealthy = 4059, "node-chosen-unhealthy", "The node is sick and is replaced.";
     NodeChosenReboot = 4060, "node-chosen-reboot", "The node is sick and reboots.";
+    NodeChosenExpiring = 4061, "node-chosen-expiring", "The node is replaced some time before it expires.";
     CommandStarted = 5001, "command-started", "Candidates are tainted and replacements created.";
     CommandWaiting = 5002, "command-waiting", "Replacements are not initialized yet.";
     CommandSucceeded = 5003, "command-succeeded", "Replacements are ready and the candidates were deleted.";
@@ -151,6 +155,7 @@ impl OutcomeId {
                 | Self::NodeChosenSingle
                 | Self::NodeChosenUnhealthy
                 | Self::NodeChosenReboot
+                | Self::NodeChosenExpiring
         )
     }
 

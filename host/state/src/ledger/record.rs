@@ -213,6 +213,12 @@ pub struct CommandRecord {
     pub cost_before_per_hour: f64,
     /// USD an hour of what comes.
     pub cost_after_per_hour: f64,
+    /// Of what goes, as the ranking policy reckons.
+    #[serde(default)]
+    pub effective_before_per_hour: f64,
+    /// Of what comes, as the ranking policy reckons.
+    #[serde(default)]
+    pub effective_after_per_hour: f64,
     /// Policy's reason, or the failure.
     pub detail: String,
 }

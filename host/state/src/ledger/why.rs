@@ -80,9 +80,9 @@ const GATES: [(&str, u16, u16); 10] = [
     ("is within the budgets", 4030, 4030),
     ("is wanted by the policy", 4031, 4033),
     (
-        "is within the bounds of repair and of static pools",
+        "is within the bounds of repair, of static pools and of a policy's premium",
         4034,
-        4037,
+        4039,
     ),
     ("its pods find a better place", 4040, 4049),
     ("was still so when it was looked at again", 4055, 4057),
@@ -173,8 +173,16 @@ fn steps_of(entry: &Entry, subject: &Subject) -> Vec<Step> {
             vec![(it.claim.clone(), it.outcome, reason, it.policies.as_slice())]
         }
         Record::Command(it) => {
+            let (before, after) = (it.effective_before_per_hour, it.effective_after_per_hour);
+            let is_list = (before - it.cost_before_per_hour).abs() < 1e-9
+                && (after - it.cost_after_per_hour).abs() < 1e-9;
+            let reckoned = if is_list {
+                String::new()
+            } else {
+                format!(", {before:.4} to {after:.4} as the ranking policy reckons")
+            };
             let told = format!(
-                "{} {}: {} go, {} come; {:.4} to {:.4} USD an hour",
+                "{} {}: {} go, {} come; {:.4} to {:.4} USD an hour{reckoned}",
                 it.decision,
                 it.reason,
                 it.candidates.join(" "),

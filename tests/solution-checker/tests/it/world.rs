@@ -407,6 +407,7 @@ pub(crate) fn offering(zone: &str, capacity_type: &str, price_per_hour: f64) -> 
         reservation_capacity: 0,
         ice_count: 0,
         ice_age_seconds: None,
+        interruption_rate: None,
     }
 }
 
@@ -485,6 +486,7 @@ impl PoolSpec {
         Pool {
             node_pool: Arc::new(node_pool),
             instance_types: own.map(|(_, t)| Arc::clone(t)).collect(),
+            free_addresses: std::collections::BTreeMap::new(),
             in_use: if self.weight == 2 {
                 [("cpu", 4000), ("nodes", 1000)].into_iter().collect()
             } else {
