@@ -56,6 +56,7 @@ fn main() -> Result<(), Failure> {
     let pools = [PoolTypes {
         node_pool: pool,
         instance_types: types,
+        free_addresses: std::collections::BTreeMap::new(),
     }];
     let (tables, mut memory) = (TableCache::default(), Memory::default());
     let hooks = Hooks {
@@ -118,6 +119,7 @@ fn instance_type(family: u32, cpus: u32) -> InstanceType {
         reservation_capacity: 0,
         ice_count: 0,
         ice_age_seconds: None,
+        interruption_rate: None,
     };
     let requirements: Requirements = [
         single("node.kubernetes.io/instance-type", &name),

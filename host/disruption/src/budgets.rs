@@ -4,6 +4,8 @@
 //! them. What cannot be understood allows nothing. Answers to Karpenter's `NodePool.GetAllowedDisruptions`
 //! and `disruption/helpers.go` (`BuildDisruptionBudgetMapping`).
 
+mod pools;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -16,11 +18,11 @@ use jiff::{Timestamp, Zoned, tz::TimeZone};
 use scheduling::ranking::PolicyUse;
 use state::Snapshot;
 
-use crate::history::History;
 use crate::hooks::{
     Allowance, BudgetPool, BudgetReason, BudgetReasons, BudgetRound, BudgetsHook, Context,
     DeclaredBudget,
 };
+pub use pools::{Targets, World, pools, targets};
 
 /// What may still be disrupted in this loop.
 #[derive(Debug, Clone, Default)]
@@ -53,14 +55,9 @@ pub struct BudgetDetail {
 
 impl Budgets {
     /// Asks the policy, then takes the host's minimum.
-    pub fn ask(
-        snapshot: &Snapshot,
-        history: &History,
-        context: Context,
-        hook: &dyn BudgetsHook,
-        now: Timestamp,
-    ) -> Self {
-        let pools = pools(snapshot, history, now);
+    pub fn ask(world: &World<'_>, context: Context, hook: &dyn BudgetsHook) -> Self {
+        let (snapshot, now) = (world.snapshot, world.now);
+        let pools = pools(world);
         let details = without_nodes(snapshot, &pools, now);
         if pools.is_empty() {
             return Self {
@@ -79,6 +76,7 @@ impl Budgets {
         let invalid = invalid(snapshot, now);
         let rebooting = rebooting(snapshot);
         for (index, pool) in (0_u32..).zip(&round.pools) {
+            let rebooting = rebooting.get(pool.name.as_str()).copied();
             for reason in BudgetReason::ALL {
                 let asked = answer
                     .items
@@ -88,7 +86,13 @@ impl Budgets {
                 if let Some(error) = invalid.get(&pool.name).filter(|_| allowed == 0) {
                     why = format!("a budget cannot be understood: {error}");
                 }
-                let consuming = pool.not_ready + pool.deleting;
+                let consuming = match reason {
+                    // Sick nodes are what repair is for, so they do not use up its budget.
+                    BudgetReason::Unhealthy => pool.deleting + rebooting.unwrap_or_default(),
+                    BudgetReason::Underutilized | BudgetReason::Empty | BudgetReason::Drifted => {
+                        pool.not_ready + pool.deleting
+                    }
+                };
                 budgets.remaining.insert(
                     (pool.name.clone(), reason),
                     allowed.saturating_sub(consuming),
@@ -102,24 +106,6 @@ impl Budgets {
                     why,
                 });
             }
-            // Sick nodes are what repair is for, so they do not use up its budget.
-            let consuming = pool.deleting
-                + rebooting
-                    .get(pool.name.as_str())
-                    .copied()
-                    .unwrap_or_default();
-            let allowed = pool.declared_allowed(BudgetReason::Unhealthy);
-            let left = allowed.saturating_sub(consuming);
-            let key = (pool.name.clone(), BudgetReason::Unhealthy);
-            budgets.remaining.insert(key, left);
-            budgets.details.push(BudgetDetail {
-                pool: pool.name.clone(),
-                reason: BudgetReason::Unhealthy,
-                allowed,
-                consuming,
-                total: pool.total,
-                why: "declared budgets".to_owned(),
-            });
         }
         budgets
     }
@@ -178,59 +164,6 @@ fn combine(declared: u32, asked: Option<&Allowance>) -> (u32, String) {
     }
 }
 
-/// The pools that have nodes, as budget policies see them.
-pub fn pools(snapshot: &Snapshot, history: &History, now: Timestamp) -> Vec<BudgetPool> {
-    let mut counts: BTreeMap<&str, (u32, u32, u32)> = BTreeMap::new();
-    for node in snapshot.nodes() {
-        let (Some(pool), Some(claim)) = (node.node_pool(), &node.claim) else {
-            continue;
-        };
-        let is_rebooting = claim.conditions.rebooting_at.is_some();
-        if !(node.is_initialized() || is_rebooting)
-            || claim.conditions.instance_terminating_at.is_some()
-        {
-            continue;
-        }
-        let count = counts.entry(pool).or_default();
-        count.0 += 1;
-        // A rebooting node comes back, but until then it is as good as gone.
-        if node.is_marked_for_deletion() {
-            count.2 += 1;
-        } else if !node.is_ready() || is_rebooting {
-            count.1 += 1;
-        }
-    }
-    let pending = snapshot.pods().filter(|pod| pod.is_provisionable()).count();
-    counts
-        .into_iter()
-        .filter_map(|(name, (total, not_ready, deleting))| {
-            let pool = snapshot.node_pool(name)?;
-            let recent = history.of_pool(name, now);
-            Some(BudgetPool {
-                name: name.to_owned(),
-                labels: pool
-                    .metadata
-                    .labels
-                    .clone()
-                    .unwrap_or_default()
-                    .into_iter()
-                    .collect(),
-                total,
-                not_ready,
-                deleting,
-                disrupting: BudgetReason::ALL
-                    .iter()
-                    .map(|&reason| disrupting(snapshot, history, name, reason))
-                    .collect(),
-                pending_pods: u32::try_from(pending).unwrap_or(u32::MAX),
-                declared: declared(pool, total, now),
-                recent_hour: recent.hour,
-                recent_day: recent.day,
-            })
-        })
-        .collect()
-}
-
 /// What the pools without nodes would allow. No policy is asked about them, as there is nothing to disrupt.
 fn without_nodes(snapshot: &Snapshot, others: &[BudgetPool], now: Timestamp) -> Vec<BudgetDetail> {
     let of_pool = |pool: &NodePool| {
@@ -247,8 +180,7 @@ fn without_nodes(snapshot: &Snapshot, others: &[BudgetPool], now: Timestamp) -> 
             total: 0,
             why: "declared budgets".to_owned(),
         };
-        let reasons = BudgetReason::ALL.into_iter();
-        reasons.chain([BudgetReason::Unhealthy]).map(detail)
+        BudgetReason::ALL.into_iter().map(detail)
     };
     let is_empty = |pool: &&Arc<NodePool>| {
         let name = pool.metadata.name.as_deref();
@@ -271,15 +203,6 @@ fn rebooting(snapshot: &Snapshot) -> BTreeMap<&str, u32> {
         }
     }
     counts
-}
-
-fn disrupting(snapshot: &Snapshot, history: &History, pool: &str, reason: BudgetReason) -> u32 {
-    let count = snapshot
-        .nodes()
-        .filter(|node| node.node_pool() == Some(pool) && node.is_marked_for_deletion())
-        .filter(|node| node.claim_name().and_then(|it| history.reason(it)) == Some(reason))
-        .count();
-    u32::try_from(count).unwrap_or(u32::MAX)
 }
 
 /// The budgets of a pool, resolved against its number of nodes.

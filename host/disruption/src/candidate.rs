@@ -16,6 +16,7 @@ use state::pod::PodLife;
 use state::pod_disruption_budget::PdbVerdict;
 use state::{Snapshot, StateNode};
 
+use crate::command::Cost;
 use crate::method::DisruptionClass;
 
 /// Instance types by NodePool.
@@ -30,8 +31,8 @@ pub struct Candidate {
     pub node_pool: Arc<NodePool>,
     /// Its instance type, while the pool still knows it.
     pub instance_type: Option<Arc<InstanceType>>,
-    /// USD an hour, 0 when unknown.
-    pub price_per_hour: f64,
+    /// What it costs; 0 when unknown. The effective cost is the list price until the node is appraised.
+    pub cost: Cost,
     /// Pods that would need another node.
     pub reschedulable: Vec<Arc<Pod>>,
     /// One plus the positive eviction costs of `reschedulable`.
@@ -228,15 +229,7 @@ impl Candidate {
             .iter()
             .find(|it| it.name == node.label(labels::INSTANCE_TYPE))
             .cloned();
-        let price_per_hour = instance_type
-            .as_ref()
-            .and_then(|it| {
-                it.offering(
-                    node.label(labels::TOPOLOGY_ZONE),
-                    node.label(labels::CAPACITY_TYPE),
-                )
-            })
-            .map_or(0.0, |it| it.price_per_hour);
+        let price_per_hour = instance_type.as_ref().map_or(0.0, |it| price_of(it, node));
         let reschedulable: Vec<Arc<Pod>> = bound
             .pods()
             .filter(|pod| pod.is_reschedulable())
@@ -253,7 +246,7 @@ impl Candidate {
         Some(Self {
             node_pool: Arc::clone(snapshot.node_pool(pool)?),
             instance_type,
-            price_per_hour,
+            cost: Cost::at_list_price(price_per_hour),
             reschedulable,
             reschedule_cost: 1.0 + positive,
             disruption_cost: evictions * lifetime_remaining(node, now),
@@ -320,10 +313,32 @@ impl Candidate {
         self.node.claim.as_ref()?.conditions.drifted_at
     }
 
+    /// When the claim is too old to go on.
+    pub fn expires_at(&self) -> Option<Timestamp> {
+        let claim = self.node.claim.as_ref()?;
+        let life = claim.expire_after?.to_signed_duration();
+        claim.created_at?.checked_add(life).ok()
+    }
+
     /// Whether `consolidateAfter` has passed.
     pub fn is_consolidatable(&self) -> bool {
         self.node.is_consolidatable()
     }
+}
+
+/// The list price of a node, USD an hour; 0 while its pool's types do not have it.
+pub fn list_price(types: &TypesByPool, node: &StateNode) -> f64 {
+    let of_pool = node.node_pool().and_then(|pool| types.get(pool));
+    let mut types = of_pool.into_iter().flat_map(|it| it.iter());
+    let name = node.label(labels::INSTANCE_TYPE);
+    let instance_type = types.find(|it| it.name == name);
+    instance_type.map_or(0.0, |it| price_of(it, node))
+}
+
+fn price_of(instance_type: &InstanceType, node: &StateNode) -> f64 {
+    let zone = node.label(labels::TOPOLOGY_ZONE);
+    let offering = instance_type.offering(zone, node.label(labels::CAPACITY_TYPE));
+    offering.map_or(0.0, |it| it.price_per_hour)
 }
 
 /// What about a pod blocks the graceful disruption of its node.

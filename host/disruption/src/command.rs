@@ -67,16 +67,59 @@ pub struct Proposal {
     pub replacements: Vec<NewClaim>,
     /// Existing nodes that take pods over.
     pub destinations: Vec<String>,
-    /// USD an hour of what goes.
-    pub cost_before_per_hour: f64,
-    /// USD an hour of what comes.
-    pub cost_after_per_hour: f64,
+    /// What goes.
+    pub before: Cost,
+    /// What comes.
+    pub after: Cost,
 }
 
 impl Proposal {
-    /// USD an hour that the move saves.
+    /// Effective USD an hour that the move saves.
     pub fn savings_per_hour(&self) -> f64 {
-        self.cost_before_per_hour - self.cost_after_per_hour
+        self.before.effective_per_hour - self.after.effective_per_hour
+    }
+}
+
+/// What some nodes cost, in both currencies. Decisions reckon with the effective cost, reports show both.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Cost {
+    /// List prices, USD an hour.
+    pub price_per_hour: f64,
+    /// What the ranking policy says, USD an hour.
+    pub effective_per_hour: f64,
+}
+
+impl Cost {
+    /// Where no ranking policy says otherwise.
+    pub fn at_list_price(price_per_hour: f64) -> Self {
+        Self {
+            price_per_hour,
+            effective_per_hour: price_per_hour,
+        }
+    }
+
+    /// Of nodes that go.
+    pub fn of_nodes<'a>(candidates: impl IntoIterator<Item = &'a Candidate>) -> Self {
+        let costs = candidates.into_iter().map(|it| it.cost);
+        costs.sum()
+    }
+
+    /// Of nodes that come, were each its best offering.
+    pub fn of_claims(claims: &[NewClaim]) -> Self {
+        let best = claims.iter().map(|it| Self {
+            price_per_hour: it.best.price_per_hour,
+            effective_per_hour: it.best.effective_cost_per_hour,
+        });
+        best.sum()
+    }
+}
+
+impl std::iter::Sum for Cost {
+    fn sum<I: Iterator<Item = Self>>(costs: I) -> Self {
+        costs.fold(Self::default(), |sum, it| Self {
+            price_per_hour: sum.price_per_hour + it.price_per_hour,
+            effective_per_hour: sum.effective_per_hour + it.effective_per_hour,
+        })
     }
 }
 
@@ -97,10 +140,10 @@ pub struct Command {
     pub replacements: Vec<NewClaim>,
     /// Existing nodes that take pods over, to be nominated.
     pub destinations: Vec<String>,
-    /// USD an hour of what goes.
-    pub cost_before_per_hour: f64,
-    /// USD an hour of what comes.
-    pub cost_after_per_hour: f64,
+    /// What goes.
+    pub before: Cost,
+    /// What comes.
+    pub after: Cost,
     /// The policy's reason.
     pub policy_reason: String,
     /// The policy's score.
@@ -124,8 +167,8 @@ pub struct CommandCandidate {
     pub zone: String,
     /// Capacity type.
     pub capacity_type: String,
-    /// USD an hour.
-    pub price_per_hour: f64,
+    /// What it costs.
+    pub cost: Cost,
     /// Pods that must find another node.
     pub pods: u32,
 }
@@ -139,8 +182,8 @@ impl Command {
             rows,
             replacements,
             destinations,
-            cost_before_per_hour,
-            cost_after_per_hour,
+            before,
+            after,
         } = proposal;
         Self {
             id,
@@ -154,8 +197,8 @@ impl Command {
                 .collect(),
             replacements,
             destinations,
-            cost_before_per_hour,
-            cost_after_per_hour,
+            before,
+            after,
             policy_reason: verdict.reason,
             score: verdict.score,
         }
@@ -187,7 +230,7 @@ impl From<&Candidate> for CommandCandidate {
             instance_type: it.instance_type_name().to_owned(),
             zone: it.zone().to_owned(),
             capacity_type: it.capacity_type().to_owned(),
-            price_per_hour: it.price_per_hour,
+            cost: it.cost,
             pods: u32::try_from(it.reschedulable.len()).unwrap_or(u32::MAX),
         }
     }

@@ -1,12 +1,14 @@
 //! What both kinds of consolidation share: who is eligible, and what a set of nodes could become.
 //!
-//! A proposal is worth its price natively before a policy sees it. Answers to Karpenter's
+//! Moves are found and weighed by effective cost, which is the list price where no ranking policy says otherwise; what
+//! that policy excludes does not come. A proposal is worth its cost natively before a policy sees it. Answers to Karpenter's
 //! `disruption/consolidation.go`.
 
 mod many;
 mod price;
 
 use std::collections::BTreeSet;
+use std::rc::Rc;
 
 use apis::ConsolidationPolicy;
 use apis::labels;
@@ -16,7 +18,7 @@ use scheduling::solution::NewClaim;
 use state::ledger::OutcomeId;
 
 use crate::candidate::Candidate;
-use crate::command::{Manner, Proposal};
+use crate::command::{Cost, Manner, Proposal};
 use crate::method::Method;
 use crate::simulation::{Purpose, Simulated, Simulator};
 
@@ -100,7 +102,7 @@ pub struct Bench<'a, 's> {
     /// All candidates; moves name their positions.
     pub candidates: &'a [Candidate],
     /// Prices of what could come.
-    pub prices: &'a Prices<'s>,
+    pub prices: &'a Prices,
     /// The least that resources cost anywhere.
     pub floor: &'a Floor,
     /// What is switched on.
@@ -170,8 +172,8 @@ fn propose(
     }
     let to_beat = match &one {
         Ok(proposal) if proposal.replacements.is_empty() => return one,
-        Ok(proposal) => proposal.cost_after_per_hour,
-        Err(_) => removed.iter().map(|it| it.price_per_hour).sum(),
+        Ok(proposal) => proposal.after.effective_per_hour,
+        Err(_) => Cost::of_nodes(removed).effective_per_hour,
     };
     let may_be_several = one.as_ref().err().is_none_or(|it| {
         matches!(
@@ -181,13 +183,13 @@ fn propose(
     });
     let most = many::most_after(to_beat);
     // Not worth a simulation where not even full nodes would cost so little.
-    let is_within_reach = bench.floor.price_per_hour(&needed) <= most;
+    let is_within_reach = bench.floor.cost_per_hour(&needed) <= most;
     if !may_be_several || !is_within_reach {
         return one;
     }
     let several = many::compute(bench, rows, method).ok();
     several
-        .filter(|it| it.cost_after_per_hour <= most)
+        .filter(|it| it.after.effective_per_hour <= most)
         .map_or(one, Ok)
 }
 
@@ -197,6 +199,11 @@ impl Bench<'_, '_> {
         candidates
             .filter_map(|&row| self.candidates.get(row))
             .collect()
+    }
+
+    /// What a pool may buy.
+    fn types(&self, pool: &str) -> Rc<Types> {
+        self.prices.pool(self.simulator.prepared(), pool)
     }
 }
 
@@ -213,10 +220,10 @@ fn one(
         manner: Manner::default(),
         method,
         rows: rows.to_vec(),
-        cost_after_per_hour: replacements.iter().map(|it| it.best.price_per_hour).sum(),
+        before: Cost::of_nodes(removed.iter().copied()),
+        after: Cost::of_claims(&replacements),
         replacements,
         destinations,
-        cost_before_per_hour: removed.iter().map(|it| it.price_per_hour).sum(),
     };
     if claims.len() > 1 {
         return Err(Obstacle::new(
@@ -227,7 +234,7 @@ fn one(
     let Some(mut claim) = claims.pop() else {
         return Ok(proposal(Vec::new()));
     };
-    let types = bench.prices.pool(&claim.pool);
+    let types = bench.types(&claim.pool);
     cheapen(&mut claim, removed, &types, (method, bench.gates))?;
     if method == Method::MultiNodeConsolidation {
         drop_types_being_removed(&mut claim, removed, &types)?;
@@ -263,40 +270,26 @@ fn sound(simulated: &Simulated) -> Result<(), Obstacle> {
 fn cheapen(
     claim: &mut NewClaim,
     removed: &[&Candidate],
-    types: &Types<'_>,
+    types: &Types,
     (method, gates): (Method, Gates),
 ) -> Result<(), Obstacle> {
-    let cost_before: f64 = removed.iter().map(|it| it.price_per_hour).sum();
-    let may_be_spot = claim
-        .requirements
-        .get(labels::CAPACITY_TYPE)
-        .has(labels::CAPACITY_TYPE_SPOT);
+    let cost_before = Cost::of_nodes(removed.iter().copied()).effective_per_hour;
     let are_all_spot = removed
         .iter()
         .all(|it| it.capacity_type() == labels::CAPACITY_TYPE_SPOT);
-    let is_spot_to_spot = are_all_spot && may_be_spot;
+    let preferred = types.preferred_capacity_type(claim);
+    let is_spot_to_spot = are_all_spot && preferred == Some(labels::CAPACITY_TYPE_SPOT);
     if is_spot_to_spot {
         if !gates.spot_to_spot {
             return Err(Obstacle::new(OutcomeId::NodeSpotToSpotDisabled, ""));
         }
-        pin_to_spot(claim);
-        let choice = types.under(&claim.requirements);
+        pin_to(claim, labels::CAPACITY_TYPE_SPOT);
+        let choice = types.choice(claim);
         claim
             .instance_types
             .retain(|name| choice.cheapest(name).is_some());
     }
-    let choice = types.under(&claim.requirements);
-    let cheapest_before = claim.instance_types.first().map(|name| choice.worst(name));
-    claim
-        .instance_types
-        .retain(|name| choice.worst(name) < cost_before);
-    if claim.instance_types.is_empty() {
-        let best = cheapest_before.unwrap_or(f64::INFINITY);
-        return Err(Obstacle::new(
-            OutcomeId::NodeNoCheaperReplacement,
-            format!("now {cost_before:.4} USD an hour, the replacement {best:.4}"),
-        ));
-    }
+    leave_cheaper(claim, types, cost_before)?;
     let Some(needed) = types.needed_for_min_values(claim) else {
         return Err(Obstacle::new(OutcomeId::NodeMinValues, ""));
     };
@@ -310,22 +303,43 @@ fn cheapen(
         }
         truncate(claim, SPOT_TO_SPOT_TYPES_MIN.max(needed));
     }
-    // On-demand would be launched when spot has no capacity, and might cost more than what goes.
-    if types.may_be_spot_or_on_demand(claim) {
-        pin_to_spot(claim);
+    // The other would be launched when the preferred one has no capacity, and might cost more than what goes.
+    if types.may_be_spot_or_on_demand(claim) && pin_to_preferred(claim, types) {
+        leave_cheaper(claim, types, cost_before)?;
     }
     Ok(())
 }
 
-fn pin_to_spot(claim: &mut NewClaim) {
-    let mut pinned = Requirement::new(
-        labels::CAPACITY_TYPE,
-        Operator::In,
-        [labels::CAPACITY_TYPE_SPOT],
-    );
+/// Leaves the types that cost less wherever they are launched.
+fn leave_cheaper(claim: &mut NewClaim, types: &Types, cost_before: f64) -> Result<(), Obstacle> {
+    let choice = types.choice(claim);
+    let cheapest_before = claim.instance_types.first().map(|name| choice.worst(name));
+    claim
+        .instance_types
+        .retain(|name| choice.worst(name) < cost_before);
+    if claim.instance_types.is_empty() {
+        let best = cheapest_before.unwrap_or(f64::INFINITY);
+        return Err(Obstacle::new(
+            OutcomeId::NodeNoCheaperReplacement,
+            format!("now {cost_before:.4} USD an hour, the replacement {best:.4}"),
+        ));
+    }
+    Ok(())
+}
+
+/// Pins a claim to the capacity type that costs least; whether that is another than spot, which types were chosen by.
+fn pin_to_preferred(claim: &mut NewClaim, types: &Types) -> bool {
+    let preferred = types.preferred_capacity_type(claim);
+    let preferred = preferred.unwrap_or(labels::CAPACITY_TYPE_SPOT).to_owned();
+    pin_to(claim, &preferred);
+    preferred != labels::CAPACITY_TYPE_SPOT
+}
+
+fn pin_to(claim: &mut NewClaim, capacity_type: &str) {
+    let mut pinned = Requirement::new(labels::CAPACITY_TYPE, Operator::In, [capacity_type]);
     pinned.min_values = claim.requirements.get(labels::CAPACITY_TYPE).min_values;
     claim.requirements.replace(pinned);
-    claim.capacity_types = BTreeSet::from([labels::CAPACITY_TYPE_SPOT.to_owned()]);
+    claim.capacity_types = BTreeSet::from([capacity_type.to_owned()]);
 }
 
 /// Replacing `[2xl, 2xl, small]` by a `small` is deleting two nodes the hard way: when a type that goes
@@ -333,7 +347,7 @@ fn pin_to_spot(claim: &mut NewClaim) {
 fn drop_types_being_removed(
     claim: &mut NewClaim,
     removed: &[&Candidate],
-    types: &Types<'_>,
+    types: &Types,
 ) -> Result<(), Obstacle> {
     let shared = removed
         .iter()
@@ -343,15 +357,15 @@ fn drop_types_being_removed(
                 .iter()
                 .any(|name| name == it.instance_type_name())
         })
-        .map(|it| it.price_per_hour)
+        .map(|it| it.cost.effective_per_hour)
         .min_by(f64::total_cmp);
-    let Some(max_price) = shared else {
+    let Some(cost_max) = shared else {
         return Ok(());
     };
-    let choice = types.under(&claim.requirements);
+    let choice = types.choice(claim);
     claim
         .instance_types
-        .retain(|name| choice.worst(name) < max_price);
+        .retain(|name| choice.worst(name) < cost_max);
     if claim.instance_types.is_empty() {
         return Err(Obstacle::new(
             OutcomeId::NodeNoCheaperReplacement,

@@ -15,13 +15,15 @@ use state::ledger::{DisruptionRound, NodeOutcome, OutcomeId, PolicyUseRecord};
 use state::provisioning::PoolTypes;
 use state::{ConsolidationState, Snapshot};
 
-use crate::budgets::Budgets;
+use crate::appraisal::EffectiveCosts;
+use crate::budgets::{self, Budgets, Targets};
 use crate::candidate::{Blocked, Candidates, TypesByPool};
 use crate::command::Command;
 use crate::consolidation::Gates;
 use crate::history::History;
 use crate::hooks::{BudgetsHook, Civil, ConsolidationHook, Context};
 use crate::method::Method;
+use crate::preferred::Preferred;
 use crate::repair::{self, RepairPolicies, Repaired};
 use crate::scored::ScoredMove;
 
@@ -57,6 +59,19 @@ pub struct Input<'a> {
     pub tables: &'a TableCache,
 }
 
+impl<'a> Input<'a> {
+    /// What budgets are worked out of.
+    pub fn budget_world(&self, targets: &'a Targets) -> budgets::World<'a> {
+        budgets::World {
+            snapshot: self.snapshot,
+            history: self.history,
+            types: self.types,
+            targets,
+            now: self.options.now,
+        }
+    }
+}
+
 /// The policies.
 #[derive(Clone, Copy)]
 pub struct Hooks<'a> {
@@ -77,6 +92,14 @@ pub struct Memory {
     pub findings: BTreeMap<String, (OutcomeId, String)>,
     /// Claims that a policy holds back until then.
     pub holds: BTreeMap<String, Timestamp>,
+    /// What the ranking policy made of the nodes when it was last asked.
+    pub costs: EffectiveCosts,
+    /// Who judged: what others held back or found nothing in is looked at again.
+    pub judges: String,
+    /// Moves that the ranking policy prefers although they cost more, by claim, and since when.
+    pub preferred: Preferred,
+    /// What nodes of each pool would be made of, and since when.
+    pub targets: Targets,
     /// Claims that the last single-node run did not reach: the next one starts with them.
     pub unseen: BTreeSet<String>,
 }
@@ -188,13 +211,9 @@ pub fn decide_watched(
     let now = input.options.now;
     let context = context(&input);
     let found = Candidates::find(input.snapshot, input.types, input.queued, now);
-    let budgets = Budgets::ask(
-        input.snapshot,
-        input.history,
-        context.clone(),
-        hooks.budgets,
-        now,
-    );
+    let targets = budgets::targets(input.snapshot, &input.memory.targets, now);
+    let world = input.budget_world(&targets);
+    let budgets = Budgets::ask(&world, context.clone(), hooks.budgets);
     let mut repaired = repair::look(&input, hooks, &budgets, interrupt);
     let mut scan = Scan::new(
         input,
@@ -202,6 +221,7 @@ pub fn decide_watched(
         interrupt,
         (found.candidates, budgets, context),
     );
+    scan.aim(targets);
     let is_run = |method: &Method| *method != Method::Repair || input.repair.is_some();
     let commands = Method::ORDER.into_iter().filter(is_run).map(|method| {
         let found = match method {
@@ -209,6 +229,7 @@ pub fn decide_watched(
             Method::Emptiness => scan.emptiness().into_iter().collect(),
             Method::StaticDrift => scan.static_drift(),
             Method::Drift => scan.drift().into_iter().collect(),
+            Method::Expiry => scan.expiry().into_iter().collect(),
             Method::MultiNodeConsolidation => scan.multi_node().into_iter().collect(),
             Method::SingleNodeConsolidation => scan.single_node().into_iter().collect(),
         };

@@ -6,7 +6,7 @@
 use state::ledger::OutcomeId;
 
 use crate::candidate::{Blocked, Candidate};
-use crate::command::{Manner, Proposal, TerminateFirst};
+use crate::command::{Cost, Manner, Proposal, TerminateFirst};
 use crate::consolidation::Obstacle;
 use crate::method::Method;
 use crate::simulation::{Purpose, Simulated, Simulator};
@@ -111,14 +111,13 @@ fn proposal(
     manner: Manner,
     simulated: Simulated,
 ) -> Proposal {
-    let prices = simulated.claims.iter().map(|it| it.best.price_per_hour);
     Proposal {
         method,
         manner,
         rows: Vec::new(),
         destinations: simulated.destinations(),
-        cost_before_per_hour: candidate.price_per_hour,
-        cost_after_per_hour: prices.sum(),
+        before: candidate.cost,
+        after: Cost::of_claims(&simulated.claims),
         replacements: simulated.claims,
     }
 }

@@ -6,7 +6,7 @@
 use state::ledger::OutcomeId;
 
 use crate::candidate::Candidate;
-use crate::command::{Manner, Proposal};
+use crate::command::{Cost, Manner, Proposal};
 use crate::consolidation::Obstacle;
 use crate::method::Method;
 
@@ -39,8 +39,8 @@ pub fn proposal(candidate: &Candidate, row: usize) -> Proposal {
         rows: vec![row],
         replacements: Vec::new(),
         destinations: Vec::new(),
-        cost_before_per_hour: candidate.price_per_hour,
-        cost_after_per_hour: 0.0,
+        before: candidate.cost,
+        after: Cost::default(),
     }
 }
 
@@ -48,7 +48,7 @@ pub fn proposal(candidate: &Candidate, row: usize) -> Proposal {
 pub fn merge(proposals: impl IntoIterator<Item = Proposal>) -> Option<Proposal> {
     proposals.into_iter().reduce(|mut all, next| {
         all.rows.extend(next.rows);
-        all.cost_before_per_hour += next.cost_before_per_hour;
+        all.before = [all.before, next.before].into_iter().sum();
         all
     })
 }

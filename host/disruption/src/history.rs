@@ -40,7 +40,9 @@ pub struct Recent {
 /// Finished moves by pool, and the reasons of those under way by claim.
 #[derive(Debug, Clone, Default)]
 pub struct History {
-    finished: BTreeMap<String, VecDeque<Timestamp>>,
+    finished: Moments,
+    /// Replacements that did not come, by pool.
+    missed: Moments,
     reasons: BTreeMap<String, BudgetReason>,
     origins: BTreeMap<String, Origin>,
     /// Reboots by UID of the claim.
@@ -139,7 +141,7 @@ impl History {
         claims: &[&str],
         now: Timestamp,
     ) -> Option<&'a str> {
-        if proposal.savings_per_hour() >= proposal.cost_before_per_hour * PROGRESS_SHARE {
+        if proposal.savings_per_hour() >= proposal.before.effective_per_hour * PROGRESS_SHARE {
             return None;
         }
         let origins: Vec<&Origin> = self.recent_origins(claims, now).collect();
@@ -174,6 +176,8 @@ impl History {
         self.failures.retain(|_, it| is_recent(it));
         self.pool_failures.retain(|_, it| is_recent(it));
         for it in &command.candidates {
+            let reason = Some(command.method.budget_reason());
+            note(&mut self.missed, &it.pool, (now, reason));
             let (rests, name) = match command.method.budget_reason() {
                 BudgetReason::Underutilized => (&mut self.failures, &it.claim),
                 // A second command that fails within the rest began before it.
@@ -198,18 +202,12 @@ impl History {
 
     /// The claim was deleted by its command.
     pub fn finished(&mut self, claim: &str, pool: &str, now: Timestamp) {
-        if self.reasons.remove(claim) == Some(BudgetReason::Drifted) {
+        let reason = self.reasons.remove(claim);
+        if reason == Some(BudgetReason::Drifted) {
             self.pool_failures.remove(pool);
         }
         self.failures.remove(claim);
-        let times = self.finished.entry(pool.to_owned()).or_default();
-        times.push_back(now);
-        while times
-            .front()
-            .is_some_and(|&at| now.duration_since(at).as_secs() > DAY_SECONDS)
-        {
-            times.pop_front();
-        }
+        note(&mut self.finished, pool, (now, reason));
     }
 
     /// The node of a claim was told to reboot.
@@ -238,18 +236,65 @@ impl History {
     /// How busy the pool was.
     pub fn of_pool(&self, pool: &str, now: Timestamp) -> Recent {
         let within = |seconds: i64| {
-            let count = self
-                .finished
-                .get(pool)
-                .into_iter()
-                .flatten()
-                .filter(|&&at| now.duration_since(at).as_secs() <= seconds)
-                .count();
-            u32::try_from(count).unwrap_or(u32::MAX)
+            let is_within = |at: Timestamp| now.duration_since(at).as_secs() <= seconds;
+            count(&self.finished, pool, |at, _| is_within(at))
         };
         Recent {
             hour: within(HOUR_SECONDS),
             day: within(DAY_SECONDS),
         }
     }
+
+    /// How busy the pool was for one reason.
+    pub fn of_pool_for(&self, pool: &str, reason: BudgetReason, now: Timestamp) -> Recent {
+        let within = |seconds: i64| {
+            let is_within = |at: Timestamp| now.duration_since(at).as_secs() <= seconds;
+            count(&self.finished, pool, |at, of| {
+                of == Some(reason) && is_within(at)
+            })
+        };
+        Recent {
+            hour: within(HOUR_SECONDS),
+            day: within(DAY_SECONDS),
+        }
+    }
+
+    /// Nodes of the pool that were disrupted for a reason since a moment, of the last day.
+    pub fn finished_since(&self, pool: &str, reason: BudgetReason, since: Timestamp) -> u32 {
+        count(&self.finished, pool, |at, of| {
+            of == Some(reason) && at >= since
+        })
+    }
+
+    /// Replacements for a reason that did not come in the last day.
+    pub fn missed(&self, pool: &str, reason: BudgetReason, now: Timestamp) -> u32 {
+        let is_recent = |at: Timestamp| now.duration_since(at).as_secs() <= DAY_SECONDS;
+        count(&self.missed, pool, |at, of| {
+            of == Some(reason) && is_recent(at)
+        })
+    }
+}
+
+type Moments = BTreeMap<String, VecDeque<(Timestamp, Option<BudgetReason>)>>;
+
+/// Adds a moment and lets go of those of more than a day ago.
+fn note(moments: &mut Moments, pool: &str, (now, reason): (Timestamp, Option<BudgetReason>)) {
+    let times = moments.entry(pool.to_owned()).or_default();
+    times.push_back((now, reason));
+    let is_old = |&(at, _): &(Timestamp, _)| now.duration_since(at).as_secs() > DAY_SECONDS;
+    while times.front().is_some_and(is_old) {
+        times.pop_front();
+    }
+}
+
+fn count(
+    moments: &Moments,
+    pool: &str,
+    is_counted: impl Fn(Timestamp, Option<BudgetReason>) -> bool,
+) -> u32 {
+    let times = moments.get(pool).into_iter().flatten();
+    let count = times
+        .filter(|&&(at, reason)| is_counted(at, reason))
+        .count();
+    u32::try_from(count).unwrap_or(u32::MAX)
 }

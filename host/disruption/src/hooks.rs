@@ -11,14 +11,12 @@ mod defaults;
 use serde::{Deserialize, Serialize};
 
 pub use defaults::{BalancedScore, DeclaredBudgets, DefaultConsolidation, balanced_scores};
-pub use scheduling::ranking::{ExtraColumn, ExtraValues, NEVER_SECONDS, NO_SYMBOL, PolicyUse};
+pub use scheduling::ranking::{
+    ExtraColumn, ExtraValues, NEVER_SECONDS, NO_SYMBOL, Needs, PolicyUse, WorkloadTable,
+};
 
-/// Extra column (syms) of [`NodeTable`]: the pool's `consolidationPolicy`.
-pub const COLUMN_CONSOLIDATION_POLICY: &str = "consolidation-policy";
-/// Extra column (floats) of [`NodeTable`]: USD an hour of all nodes of the row's pool.
-pub const COLUMN_POOL_TOTAL_COST: &str = "pool-total-cost";
-/// Extra column (floats) of [`NodeTable`]: disruption cost of all nodes of the row's pool.
-pub const COLUMN_POOL_TOTAL_DISRUPTION: &str = "pool-total-disruption";
+/// [`Move::replacement_capacity_type`] where nothing comes.
+pub const NO_CAPACITY_TYPE: u8 = u8::MAX;
 
 /// Judges consolidation. One call of each method a round, never one a candidate.
 pub trait ConsolidationHook: Send + Sync {
@@ -26,6 +24,17 @@ pub trait ConsolidationHook: Send + Sync {
     fn order(&self, round: &ConsolidationRound) -> OrderAnswer;
     /// One verdict per simulated move, in the order of `moves`.
     fn judge(&self, round: &ConsolidationRound, moves: &[Move]) -> JudgeAnswer;
+
+    /// What its policies must be told beside the plain tables.
+    fn needs(&self) -> Needs {
+        Needs::default()
+    }
+
+    /// Who judges, by name and digest: another text is another judgement, so that what came to nothing before is
+    /// looked at again.
+    fn identity(&self) -> String {
+        String::new()
+    }
 }
 
 /// Judges how many nodes may be disrupted at this moment. One call a disruption loop.
@@ -109,6 +118,32 @@ pub struct ConsolidationRound {
     pub context: Context,
     /// One row per candidate node.
     pub nodes: NodeTable,
+    /// The pools of the candidates.
+    pub pools: Vec<PoolView>,
+    /// Pods of the nodes by owner; empty unless a policy needs them.
+    pub workloads: WorkloadTable,
+}
+
+/// A NodePool of the candidates, with all its nodes: the WIT record `pool` of the interface `consolidation`.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PoolView {
+    /// Name (sym).
+    pub name: u32,
+    /// Labels of the NodePool object, as pairs of syms.
+    pub labels: Vec<(u32, u32)>,
+    /// Its nodes, whether candidates or not.
+    pub nodes: u32,
+    /// What they cost, USD an hour.
+    pub price: f64,
+    /// What the ranking policy says that they cost an hour.
+    pub effective_price: f64,
+    /// Their disruption cost.
+    pub disruption_cost: f64,
+    /// Moves finished in the last hour.
+    pub recent_hour: u32,
+    /// Moves finished in the last day.
+    pub recent_day: u32,
 }
 
 /// Columnar table of the candidates: the WIT record `nodes`.
@@ -127,12 +162,20 @@ pub struct NodeTable {
     pub zone: Vec<u32>,
     /// 0 on-demand, 1 spot, 2 reserved.
     pub capacity_type: Vec<u8>,
-    /// USD an hour.
+    /// USD an hour, 0 when unknown.
     pub price: Vec<f64>,
+    /// What the ranking policy says that it costs an hour.
+    pub effective_price: Vec<f64>,
+    /// The pool's `consolidationPolicy` (sym).
+    pub consolidation_policy: Vec<u32>,
     /// Seconds since the claim was created.
     pub age: Vec<u32>,
     /// Seconds to expiry, [`NEVER_SECONDS`] without one.
     pub time_to_expiry: Vec<u32>,
+    /// Seconds since a pod was last bound to it or left it, [`NEVER_SECONDS`] when unknown.
+    pub last_pod_event: Vec<u32>,
+    /// Why it drifted (sym).
+    pub drift_reason: Vec<u32>,
     /// Pods on the node.
     pub pods: Vec<u32>,
     /// Pods that carry do-not-disrupt or are held by a PDB.
@@ -147,7 +190,13 @@ pub struct NodeTable {
     pub memory_mib: Vec<u32>,
     /// Requested memory.
     pub memory_requested_mib: Vec<u32>,
-    /// Columns this version has no field for; see the `COLUMN_*` constants.
+    /// Allocatable accelerators.
+    pub gpus: Vec<u32>,
+    /// Requested accelerators.
+    pub gpus_requested: Vec<u32>,
+    /// Labels of the Node, as pairs of syms; empty unless a policy needs them.
+    pub labels: Vec<Vec<(u32, u32)>>,
+    /// Columns this version has no field for.
     pub extra: Vec<ExtraColumn>,
 }
 
@@ -191,7 +240,9 @@ pub enum MoveKind {
     Replace,
     /// Replace a node that no longer matches its definition.
     Drift,
-    /// Replace a node at the end of its life.
+    /// The same in a pool with replicas.
+    StaticDrift,
+    /// Replace a node some time before the end of its life.
     Expire,
 }
 
@@ -207,6 +258,10 @@ pub struct Move {
     pub cost_before: f64,
     /// USD an hour of what comes.
     pub cost_after: f64,
+    /// Effective cost an hour of what goes: by this moves are found and compared.
+    pub effective_before: f64,
+    /// Effective cost an hour of what comes.
+    pub effective_after: f64,
     /// Pods that must find another node.
     pub pods_moved: u32,
     /// Those of them whose controller keeps a single replica.
@@ -215,15 +270,13 @@ pub struct Move {
     pub max_priority: i32,
     /// Nodes to launch.
     pub new_nodes: u32,
-    /// Cheapest type of the replacement (sym); [`NO_SYMBOL`] without one.
+    /// Type of the first of them (sym); [`NO_SYMBOL`] without one.
     pub replacement_type: u32,
-    /// Whether the replacement is spot.
-    pub replacement_spot: bool,
-    /// Moves of the pool finished in the last hour.
-    pub recent_hour: u32,
-    /// Moves of the pool finished in the last day.
-    pub recent_day: u32,
-    /// Labels of the move, as pairs of syms.
+    /// Its zone (sym); [`NO_SYMBOL`] without one.
+    pub replacement_zone: u32,
+    /// 0 on-demand, 1 spot, 2 reserved; [`NO_CAPACITY_TYPE`] without one.
+    pub replacement_capacity_type: u8,
+    /// Labels that all removed nodes have from their pools' templates, as pairs of syms.
     pub labels: Vec<(u32, u32)>,
 }
 
@@ -259,7 +312,7 @@ pub struct Verdict {
     pub score: f64,
     /// For the record and the event.
     pub reason: String,
-    /// For a hold: do not ask again before.
+    /// For a hold: do not ask again before; an hour at most.
     pub retry_after_seconds: u32,
 }
 
@@ -274,7 +327,7 @@ pub struct JudgeAnswer {
 }
 
 /// Input of [`BudgetsHook::allow`].
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct BudgetRound {
     /// What every call carries.
@@ -283,7 +336,7 @@ pub struct BudgetRound {
     pub pools: Vec<BudgetPool>,
 }
 
-/// The reasons a budget distinguishes: first those of the WIT enum, in its order.
+/// The reasons a budget distinguishes, in the order of the WIT enum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum BudgetReason {
@@ -293,13 +346,21 @@ pub enum BudgetReason {
     Empty,
     /// Drift.
     Drifted,
-    /// Repair. Policies are not asked about it: a sick node waits for no opinion.
+    /// Repair.
     Unhealthy,
 }
 
 impl BudgetReason {
-    /// Those that policies judge, in the order of the WIT enum.
-    pub const ALL: [Self; 3] = [Self::Underutilized, Self::Empty, Self::Drifted];
+    /// In the order of the WIT enum.
+    pub const ALL: [Self; 4] = [
+        Self::Underutilized,
+        Self::Empty,
+        Self::Drifted,
+        Self::Unhealthy,
+    ];
+
+    /// Those that policies are asked about; repair they may hold back too, but need not speak of.
+    pub const JUDGED: [Self; 3] = [Self::Underutilized, Self::Empty, Self::Drifted];
 
     /// The word of the NodePool API.
     pub fn as_str(self) -> &'static str {
@@ -311,7 +372,7 @@ impl BudgetReason {
         }
     }
 
-    /// Position in [`BudgetPool::disrupting`].
+    /// Position in [`BudgetPool::activity`].
     pub fn index(self) -> usize {
         match self {
             Self::Underutilized => 0,
@@ -372,8 +433,22 @@ pub struct DeclaredBudget {
     pub reasons: BudgetReasons,
 }
 
-/// A pool as budget policies see it: the WIT record `pool`.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+/// What was and is done for one reason in a pool.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Activity {
+    /// Nodes being disrupted now.
+    pub disrupting: u32,
+    /// Disruptions finished in the last hour.
+    pub recent_hour: u32,
+    /// Disruptions finished in the last day.
+    pub recent_day: u32,
+    /// Replacements that did not come in the last day.
+    pub failed_day: u32,
+}
+
+/// A pool as budget policies see it: the WIT record `pool` of the interface `budgets`.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct BudgetPool {
     /// Name of the NodePool.
@@ -386,16 +461,22 @@ pub struct BudgetPool {
     pub not_ready: u32,
     /// Those of them that are marked for deletion.
     pub deleting: u32,
-    /// Nodes under disruption now, by [`BudgetReason::index`].
-    pub disrupting: Vec<u32>,
+    /// Those of them that drifted.
+    pub drifted: u32,
+    /// What nodes made now would be, as a hash of the pool's template and its class.
+    pub drift_target: String,
+    /// Drifted nodes renewed since `drift_target` is what it is.
+    pub renewed: u32,
+    /// Seconds since it changed; [`NEVER_SECONDS`] when it was not seen to change.
+    pub target_age_seconds: u32,
+    /// USD an hour of all its nodes.
+    pub price: f64,
+    /// By [`BudgetReason::index`].
+    pub activity: [Activity; 4],
     /// Pending pods of the cluster.
     pub pending_pods: u32,
     /// Declared budgets in the order of the spec.
     pub declared: Vec<DeclaredBudget>,
-    /// Disruptions finished in the last hour.
-    pub recent_hour: u32,
-    /// Disruptions finished in the last day.
-    pub recent_day: u32,
 }
 
 impl BudgetPool {

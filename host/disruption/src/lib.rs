@@ -4,6 +4,7 @@
 //! arguments, and nothing here may talk to an API, to a cloud or to a policy engine. The judgement of
 //! policies comes in through the traits of [`hooks`]; native checks always follow it.
 
+pub mod appraisal;
 pub mod budgets;
 pub mod candidate;
 pub mod command;
@@ -17,6 +18,7 @@ pub mod history;
 pub mod hooks;
 pub mod method;
 pub mod multi_node_consolidation;
+pub mod preferred;
 pub mod queue;
 pub mod repair;
 pub mod round;

@@ -18,6 +18,8 @@ pub enum Method {
     StaticDrift,
     /// Nodes that no longer match their definition.
     Drift,
+    /// Nodes some time before they expire, where a policy asks for it.
+    Expiry,
     /// Several nodes at once, for nothing or for fewer or cheaper ones.
     MultiNodeConsolidation,
     /// One node, for nothing or for cheaper ones.
@@ -37,11 +39,12 @@ pub enum DisruptionClass {
 
 impl Method {
     /// Every method, in order; the first that finds something ends the loop.
-    pub const ORDER: [Self; 6] = [
+    pub const ORDER: [Self; 7] = [
         Self::Repair,
         Self::Emptiness,
         Self::StaticDrift,
         Self::Drift,
+        Self::Expiry,
         Self::MultiNodeConsolidation,
         Self::SingleNodeConsolidation,
     ];
@@ -51,7 +54,7 @@ impl Method {
         match self {
             Self::Repair => DisruptionReason::Unhealthy,
             Self::Emptiness => DisruptionReason::Empty,
-            Self::StaticDrift | Self::Drift => DisruptionReason::Drifted,
+            Self::StaticDrift | Self::Drift | Self::Expiry => DisruptionReason::Drifted,
             Self::MultiNodeConsolidation | Self::SingleNodeConsolidation => {
                 DisruptionReason::Underutilized
             }
@@ -63,7 +66,7 @@ impl Method {
         match self {
             Self::Repair => BudgetReason::Unhealthy,
             Self::Emptiness => BudgetReason::Empty,
-            Self::StaticDrift | Self::Drift => BudgetReason::Drifted,
+            Self::StaticDrift | Self::Drift | Self::Expiry => BudgetReason::Drifted,
             Self::MultiNodeConsolidation | Self::SingleNodeConsolidation => {
                 BudgetReason::Underutilized
             }
@@ -75,9 +78,10 @@ impl Method {
         match self {
             Self::Repair => DisruptionClass::Repair,
             Self::StaticDrift | Self::Drift => DisruptionClass::Eventual,
-            Self::Emptiness | Self::MultiNodeConsolidation | Self::SingleNodeConsolidation => {
-                DisruptionClass::Graceful
-            }
+            Self::Emptiness
+            | Self::Expiry
+            | Self::MultiNodeConsolidation
+            | Self::SingleNodeConsolidation => DisruptionClass::Graceful,
         }
     }
 
@@ -85,7 +89,9 @@ impl Method {
     pub fn is_consolidation(self) -> bool {
         match self {
             Self::MultiNodeConsolidation | Self::SingleNodeConsolidation => true,
-            Self::Repair | Self::Emptiness | Self::StaticDrift | Self::Drift => false,
+            Self::Repair | Self::Emptiness | Self::StaticDrift | Self::Drift | Self::Expiry => {
+                false
+            }
         }
     }
 
@@ -93,7 +99,7 @@ impl Method {
     pub fn consolidation_type(self) -> &'static str {
         match self {
             Self::Emptiness => "empty",
-            Self::Repair | Self::StaticDrift | Self::Drift => "",
+            Self::Repair | Self::StaticDrift | Self::Drift | Self::Expiry => "",
             Self::MultiNodeConsolidation => "multi",
             Self::SingleNodeConsolidation => "single",
         }
@@ -103,7 +109,7 @@ impl Method {
     pub fn needs_validation(self) -> bool {
         match self {
             Self::Emptiness | Self::MultiNodeConsolidation | Self::SingleNodeConsolidation => true,
-            Self::Repair | Self::StaticDrift | Self::Drift => false,
+            Self::Repair | Self::StaticDrift | Self::Drift | Self::Expiry => false,
         }
     }
 }

@@ -41,13 +41,14 @@ pub fn search(
     valid
 }
 
-/// The rows whose price exceeds the least that their pods could cost by as much as a move must save, most wasteful
+/// The rows whose cost exceeds the least that their pods could cost by as much as a move must save, most wasteful
 /// first: the others would only make the move larger.
 pub fn by_waste(candidates: &[Candidate], rows: &[usize], floor: &Floor) -> Vec<usize> {
     let waste = |row: usize| {
         let it = candidates.get(row)?;
-        let waste = it.price_per_hour - floor.price_per_hour(&it.requests);
-        (waste >= it.price_per_hour * SAVINGS_SHARE_MIN).then_some(waste)
+        let cost = it.cost.effective_per_hour;
+        let waste = cost - floor.cost_per_hour(&it.requests);
+        (waste >= cost * SAVINGS_SHARE_MIN).then_some(waste)
     };
     let mut wasteful: Vec<(f64, usize)> = rows
         .iter()
@@ -74,7 +75,7 @@ pub fn best<T>(moves: Vec<(Proposal, T)>, bill_per_hour: f64) -> Option<(Proposa
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::command::Manner;
+    use crate::command::{Cost, Manner};
     use crate::method::Method;
 
     #[test]
@@ -89,8 +90,8 @@ mod tests {
                 rows: first.to_vec(),
                 replacements: Vec::new(),
                 destinations: Vec::new(),
-                cost_before_per_hour: 0.0,
-                cost_after_per_hour: 0.0,
+                before: Cost::at_list_price(0.0),
+                after: Cost::at_list_price(0.0),
             })
         });
         assert_eq!(tried, [3, 4]);

@@ -301,8 +301,8 @@ fn stays(candidate: &Candidate) -> Proposal {
         rows: Vec::new(),
         replacements: Vec::new(),
         destinations: Vec::new(),
-        cost_before_per_hour: candidate.price_per_hour,
-        cost_after_per_hour: candidate.price_per_hour,
+        before: candidate.cost,
+        after: candidate.cost,
     }
 }
 

@@ -6,16 +6,15 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use apis::labels;
 use jiff::Timestamp;
-use scheduling::ranking::Symbols;
+use scheduling::ranking::{Symbols, accelerators};
 use state::Snapshot;
 
-use crate::candidate::{Candidate, TypesByPool};
+use crate::candidate::{Candidate, TypesByPool, list_price};
 use crate::command::Proposal;
 use crate::history::History;
 use crate::hooks::{
-    COLUMN_CONSOLIDATION_POLICY, COLUMN_POOL_TOTAL_COST, COLUMN_POOL_TOTAL_DISRUPTION,
-    ConsolidationRound, Context, ExtraColumn, ExtraValues, Move, MoveKind, NEVER_SECONDS,
-    NO_SYMBOL, NodeTable,
+    ConsolidationRound, Context, Move, MoveKind, NEVER_SECONDS, NO_CAPACITY_TYPE, NO_SYMBOL, Needs,
+    NodeTable, PoolView, WorkloadTable,
 };
 use crate::method::Method;
 
@@ -24,56 +23,74 @@ use crate::method::Method;
 pub struct Round {
     /// The table; one row a candidate, in their order.
     pub table: ConsolidationRound,
-    types: BTreeMap<String, u32>,
+    symbols: Symbols,
+}
+
+/// What a table is made of beside the candidates.
+#[derive(Clone, Copy)]
+pub struct Facts<'a> {
+    /// The cluster.
+    pub snapshot: &'a Snapshot,
+    /// Types of every pool that has nodes.
+    pub types: &'a TypesByPool,
+    /// Finished moves.
+    pub history: &'a History,
+    /// What policies must be told beside the plain tables.
+    pub needs: Needs,
+    /// The present moment.
+    pub now: Timestamp,
 }
 
 impl Round {
     /// The table of these candidates.
-    pub fn new(
-        snapshot: &Snapshot,
-        types: &TypesByPool,
-        candidates: &[Candidate],
-        context: Context,
-        now: Timestamp,
-    ) -> Self {
+    pub fn new(facts: &Facts<'_>, candidates: &[Candidate], context: Context) -> Self {
+        let Facts {
+            snapshot,
+            types,
+            needs,
+            now,
+            history: _,
+        } = *facts;
         let mut symbols = Symbols::default();
         let mut nodes = NodeTable::default();
-        let totals = pool_totals(snapshot, types, candidates);
-        let (mut policies, mut costs, mut disruptions) = (Vec::new(), Vec::new(), Vec::new());
-        for candidate in candidates {
+        let mut workloads = WorkloadTable::default();
+        let pods = || candidates.iter().flat_map(|it| &it.reschedulable);
+        let owners = needs.workloads.then(|| snapshot.owners(pods()));
+        for (row, candidate) in (0_u32..).zip(candidates) {
             push_row(&mut nodes, &mut symbols, candidate, now);
-            let policy = candidate.node_pool.spec.disruption.consolidation_policy;
-            policies.push(symbols.intern(&policy.to_string()));
-            let (cost, disruption) = totals.get(candidate.pool()).copied().unwrap_or_default();
-            costs.push(cost);
-            disruptions.push(disruption);
+            if needs.node_labels {
+                let labels = symbols.pairs(candidate.node.labels());
+                nodes.labels.push(labels);
+            }
+            if let Some(owners) = &owners {
+                let pods = &candidate.reschedulable;
+                workloads.push(row, pods, (owners, now), &mut symbols);
+            }
         }
-        for (name, values) in [
-            (COLUMN_CONSOLIDATION_POLICY, ExtraValues::Syms(policies)),
-            (COLUMN_POOL_TOTAL_COST, ExtraValues::Floats(costs)),
-            (
-                COLUMN_POOL_TOTAL_DISRUPTION,
-                ExtraValues::Floats(disruptions),
-            ),
-        ] {
-            nodes.extra.push(ExtraColumn {
-                name: name.to_owned(),
-                values,
-            });
-        }
-        // Replacement types may be ones that no candidate has.
+        // Replacements may be what no candidate is.
         let pools: BTreeSet<&str> = candidates.iter().map(Candidate::pool).collect();
-        let names = pools
-            .into_iter()
-            .filter_map(|it| types.get(it))
+        for it in pools
+            .iter()
+            .filter_map(|it| types.get(*it))
             .flat_map(|it| it.iter())
-            .map(|it| it.name.clone());
-        let types = names.map(|it| (it.clone(), symbols.intern(&it))).collect();
-        nodes.symbols = symbols.into_words();
-        Self {
-            table: ConsolidationRound { context, nodes },
-            types,
+        {
+            symbols.intern(&it.name);
+            for offering in &it.offerings {
+                symbols.intern(offering.zone());
+            }
         }
+        for candidate in candidates {
+            symbols.pairs(template_labels(candidate));
+        }
+        let pools = pool_views(facts, candidates, &mut symbols);
+        nodes.symbols = symbols.clone().into_words();
+        let table = ConsolidationRound {
+            context,
+            nodes,
+            pools,
+            workloads,
+        };
+        Self { table, symbols }
     }
 
     /// A proposal as policies see it. `rows` are the candidates it removes.
@@ -82,7 +99,6 @@ impl Round {
         proposal: &Proposal,
         candidates: &[Candidate],
         snapshot: &Snapshot,
-        history: (&History, Timestamp),
     ) -> Move {
         let removed: Vec<&Candidate> = proposal
             .rows
@@ -90,26 +106,14 @@ impl Round {
             .filter_map(|&row| candidates.get(row))
             .collect();
         let pods = || removed.iter().flat_map(|it| &it.reschedulable);
-        let recent = removed
-            .first()
-            .map(|it| history.0.of_pool(it.pool(), history.1))
-            .unwrap_or_default();
-        let replacement = proposal.replacements.first();
+        let best = proposal.replacements.first().map(|it| &it.best);
         Move {
-            kind: match (proposal.method, replacement) {
-                (Method::Emptiness, _) => MoveKind::Empty,
-                // Repair asks no policy; were it asked, a sick node would be one that is not as it should be.
-                (Method::Repair | Method::StaticDrift | Method::Drift, _) => MoveKind::Drift,
-                (Method::MultiNodeConsolidation | Method::SingleNodeConsolidation, None) => {
-                    MoveKind::Delete
-                }
-                (Method::MultiNodeConsolidation | Method::SingleNodeConsolidation, Some(_)) => {
-                    MoveKind::Replace
-                }
-            },
+            kind: kind(proposal),
             remove: proposal.rows.iter().map(|&row| small(row)).collect(),
-            cost_before: proposal.cost_before_per_hour,
-            cost_after: proposal.cost_after_per_hour,
+            cost_before: proposal.before.price_per_hour,
+            cost_after: proposal.after.price_per_hour,
+            effective_before: proposal.before.effective_per_hour,
+            effective_after: proposal.after.effective_per_hour,
             pods_moved: small(pods().count()),
             singletons_moved: small(pods().filter(|pod| snapshot.replicas(pod) <= 1).count()),
             max_priority: pods()
@@ -117,16 +121,59 @@ impl Round {
                 .max()
                 .unwrap_or_default(),
             new_nodes: small(proposal.replacements.len()),
-            replacement_type: replacement
-                .and_then(|it| self.types.get(&it.best.instance_type))
-                .copied()
-                .unwrap_or(NO_SYMBOL),
-            replacement_spot: replacement
-                .is_some_and(|it| it.best.capacity_type == labels::CAPACITY_TYPE_SPOT),
-            recent_hour: recent.hour,
-            recent_day: recent.day,
-            labels: Vec::new(),
+            replacement_type: self.symbol(best.map(|it| it.instance_type.as_str())),
+            replacement_zone: self.symbol(best.map(|it| it.zone.as_str())),
+            replacement_capacity_type: best
+                .map_or(NO_CAPACITY_TYPE, |it| capacity_type_code(&it.capacity_type)),
+            labels: self.common_labels(&removed),
         }
+    }
+
+    fn symbol(&self, word: Option<&str>) -> u32 {
+        let known = word.and_then(|it| self.symbols.find(it));
+        known.unwrap_or(NO_SYMBOL)
+    }
+
+    fn common_labels(&self, removed: &[&Candidate]) -> Vec<(u32, u32)> {
+        let Some((first, others)) = removed.split_first() else {
+            return Vec::new();
+        };
+        let is_everywhere = |(key, value): &(&String, &String)| {
+            let same = |it: &&Candidate| template_labels(it).get(*key) == Some(*value);
+            others.iter().all(same)
+        };
+        let common = template_labels(first).iter().filter(is_everywhere);
+        common
+            .map(|(key, value)| (self.symbol(Some(key)), self.symbol(Some(value))))
+            .collect()
+    }
+}
+
+fn template_labels(candidate: &Candidate) -> &BTreeMap<String, String> {
+    &candidate.node_pool.spec.template.metadata.labels
+}
+
+fn kind(proposal: &Proposal) -> MoveKind {
+    match (proposal.method, proposal.replacements.is_empty()) {
+        (Method::Emptiness, _) => MoveKind::Empty,
+        // Repair asks no policy; were it asked, a sick node would be one that is not as it should be.
+        (Method::Repair | Method::Drift, _) => MoveKind::Drift,
+        (Method::StaticDrift, _) => MoveKind::StaticDrift,
+        (Method::Expiry, _) => MoveKind::Expire,
+        (Method::MultiNodeConsolidation | Method::SingleNodeConsolidation, true) => {
+            MoveKind::Delete
+        }
+        (Method::MultiNodeConsolidation | Method::SingleNodeConsolidation, false) => {
+            MoveKind::Replace
+        }
+    }
+}
+
+fn capacity_type_code(capacity_type: &str) -> u8 {
+    match capacity_type {
+        labels::CAPACITY_TYPE_SPOT => 1,
+        labels::CAPACITY_TYPE_RESERVED => 2,
+        _ => 0,
     }
 }
 
@@ -144,12 +191,25 @@ fn push_row(nodes: &mut NodeTable, symbols: &mut Symbols, candidate: &Candidate,
         .instance_type
         .push(symbols.intern(candidate.instance_type_name()));
     nodes.zone.push(symbols.intern(candidate.zone()));
-    nodes.capacity_type.push(match candidate.capacity_type() {
-        labels::CAPACITY_TYPE_SPOT => 1,
-        labels::CAPACITY_TYPE_RESERVED => 2,
-        _ => 0,
-    });
-    nodes.price.push(candidate.price_per_hour);
+    nodes
+        .capacity_type
+        .push(capacity_type_code(candidate.capacity_type()));
+    nodes.price.push(candidate.cost.price_per_hour);
+    nodes
+        .effective_price
+        .push(candidate.cost.effective_per_hour);
+    let policy = candidate.node_pool.spec.disruption.consolidation_policy;
+    nodes
+        .consolidation_policy
+        .push(symbols.intern(&policy.to_string()));
+    let pods_since = claim.and_then(|it| it.last_pod_event_at);
+    nodes
+        .last_pod_event
+        .push(pods_since.map_or(NEVER_SECONDS, |at| {
+            seconds(now.duration_since(at).as_secs())
+        }));
+    let drift_reason = claim.map_or("", |it| it.drift_reason.as_str());
+    nodes.drift_reason.push(symbols.intern(drift_reason));
     nodes.age.push(seconds(age));
     nodes.time_to_expiry.push(left);
     nodes.pods.push(candidate.pods);
@@ -165,43 +225,52 @@ fn push_row(nodes: &mut NodeTable, symbols: &mut Symbols, candidate: &Candidate,
     nodes
         .memory_requested_mib
         .push(seconds(candidate.requests.memory_bytes() >> 20));
+    nodes.gpus.push(accelerators(&allocatable));
+    nodes.gpus_requested.push(accelerators(&candidate.requests));
 }
 
-/// Cost and disruption of all nodes of each pool; candidates count with their exact values.
-fn pool_totals(
-    snapshot: &Snapshot,
-    types: &TypesByPool,
-    candidates: &[Candidate],
-) -> BTreeMap<String, (f64, f64)> {
+/// The pools of the candidates with all their nodes; candidates count with their exact values.
+fn pool_views(facts: &Facts<'_>, candidates: &[Candidate], symbols: &mut Symbols) -> Vec<PoolView> {
     let exact: BTreeMap<&str, &Candidate> = candidates.iter().map(|it| (it.claim(), it)).collect();
-    let mut totals: BTreeMap<String, (f64, f64)> = BTreeMap::new();
-    for node in snapshot.nodes() {
+    let mut views: BTreeMap<&str, PoolView> = BTreeMap::new();
+    for candidate in candidates {
+        let pool = candidate.pool();
+        views.entry(pool).or_insert_with(|| {
+            let recent = facts.history.of_pool(pool, facts.now);
+            let labels = candidate.node_pool.metadata.labels.iter().flatten();
+            PoolView {
+                name: symbols.intern(pool),
+                labels: symbols.pairs(labels),
+                recent_hour: recent.hour,
+                recent_day: recent.day,
+                ..PoolView::default()
+            }
+        });
+    }
+    for node in facts.snapshot.nodes() {
         let (Some(pool), Some(claim)) = (node.node_pool(), node.claim_name()) else {
             continue;
         };
-        let (cost, disruption) = if let Some(it) = exact.get(claim) {
-            (it.price_per_hour, it.reschedule_cost)
-        } else {
-            let price = types
-                .get(pool)
-                .and_then(|it| {
-                    it.iter()
-                        .find(|it| it.name == node.label(labels::INSTANCE_TYPE))
-                })
-                .and_then(|it| {
-                    it.offering(
-                        node.label(labels::TOPOLOGY_ZONE),
-                        node.label(labels::CAPACITY_TYPE),
-                    )
-                })
-                .map_or(0.0, |it| it.price_per_hour);
-            (price, snapshot.bound(node).disruption_cost())
+        let Some(view) = views.get_mut(pool) else {
+            continue;
         };
-        let total = totals.entry(pool.to_owned()).or_default();
-        total.0 += cost;
-        total.1 += disruption;
+        let (price, effective, disruption) = if let Some(it) = exact.get(claim) {
+            let cost = it.cost;
+            (
+                cost.price_per_hour,
+                cost.effective_per_hour,
+                it.reschedule_cost,
+            )
+        } else {
+            let price = list_price(facts.types, node);
+            (price, price, facts.snapshot.bound(node).disruption_cost())
+        };
+        view.nodes += 1;
+        view.price += price;
+        view.effective_price += effective;
+        view.disruption_cost += disruption;
     }
-    totals
+    views.into_values().collect()
 }
 
 fn seconds(number: i64) -> u32 {

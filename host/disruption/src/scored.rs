@@ -44,7 +44,7 @@ impl ScoredMove {
         verdict: &Verdict,
     ) -> Self {
         let nodes = &round.table.nodes;
-        let scores = balanced_scores(nodes, it).into_iter();
+        let scores = balanced_scores(&round.table, it).into_iter();
         let scores: BTreeMap<&str, BalancedScore> = scores
             .map(|(pool, score)| (nodes.symbol(pool), score))
             .collect();

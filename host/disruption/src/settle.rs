@@ -23,7 +23,7 @@ use state::pod::PodLife;
 use state::provisioning::{PoolTypes, problem_for_provisioning};
 use state::{Cluster, Event, Snapshot, capacity_buffer};
 
-use crate::candidate::{Candidate, Candidates, TypesByPool};
+use crate::candidate::{Candidate, Candidates, TypesByPool, list_price};
 use crate::command::Command;
 use crate::consolidation::Gates;
 use crate::decide::{Decision, Hooks, Input, Memory, decide};
@@ -149,16 +149,8 @@ pub fn until_stable(
 
 /// USD an hour of all managed nodes whose price is known.
 pub fn price_per_hour(snapshot: &Snapshot, types: &TypesByPool) -> f64 {
-    let price = |node: &Arc<state::StateNode>| {
-        let of_pool = types.get(node.node_pool()?)?;
-        let name = node.label(labels::INSTANCE_TYPE);
-        let it = of_pool.iter().find(|it| it.name == name)?;
-        let zone = node.label(labels::TOPOLOGY_ZONE);
-        let offering = it.offering(zone, node.label(labels::CAPACITY_TYPE))?;
-        Some(offering.price_per_hour)
-    };
     let nodes = snapshot.nodes().filter(|it| it.is_managed());
-    nodes.filter_map(price).sum()
+    nodes.map(|it| list_price(types, it)).sum()
 }
 
 /// Applies a command to the model; the names of the claims that come.
@@ -233,7 +225,9 @@ fn placements(
     let ranking = (stage.hooks.rank, &tables);
     let simulator = Simulator::new(snapshot, stage.pools, options, ranking, &never);
     let purpose = match (command.method, command.replacements.len()) {
-        (Method::Repair | Method::StaticDrift | Method::Drift, _) => Purpose::Renewal,
+        (Method::Repair | Method::StaticDrift | Method::Drift | Method::Expiry, _) => {
+            Purpose::Renewal
+        }
         (_, 0 | 1) => Purpose::Consolidation,
         (_, _) => Purpose::Repacking,
     };

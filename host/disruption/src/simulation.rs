@@ -128,7 +128,8 @@ impl<'a> Simulator<'a> {
         let prepared = Prepared::new(&base, rank, tables);
         // Only the preparation looked at them.
         base.nodes = Vec::new();
-        base.in_use.clear();
+        base.usage.clear();
+        base.owners.clear();
         Self {
             snapshot,
             base,
@@ -138,6 +139,11 @@ impl<'a> Simulator<'a> {
             interrupt,
             now,
         }
+    }
+
+    /// The pools with what they may buy.
+    pub fn prepared(&self) -> &Prepared {
+        &self.prepared
     }
 
     /// The ranking policies asked.

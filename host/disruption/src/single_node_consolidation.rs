@@ -104,6 +104,7 @@ fn by_turns(candidates: &[Candidate], rows: &[usize]) -> Vec<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::command::Cost;
     use crate::method::Method;
 
     fn removal(rows: &[usize]) -> Proposal {
@@ -113,8 +114,8 @@ mod tests {
             rows: rows.to_vec(),
             replacements: Vec::new(),
             destinations: Vec::new(),
-            cost_before_per_hour: rows.len() as f64,
-            cost_after_per_hour: 0.0,
+            before: Cost::at_list_price(rows.len() as f64),
+            after: Cost::at_list_price(0.0),
         }
     }
 
@@ -137,7 +138,7 @@ mod tests {
     fn a_move_that_would_save_less_than_promised_does_not_join() {
         let joined = join(&removal(&[0]), &[removal(&[1])], |rows| {
             Some(Proposal {
-                cost_after_per_hour: 0.2,
+                after: Cost::at_list_price(0.2),
                 ..removal(rows)
             })
         });

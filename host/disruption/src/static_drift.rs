@@ -14,7 +14,7 @@ use state::Snapshot;
 use state::ledger::OutcomeId;
 
 use crate::candidate::{Candidate, TypesByPool};
-use crate::command::{Manner, Proposal, TerminateFirst};
+use crate::command::{Cost, Manner, Proposal, TerminateFirst};
 use crate::consolidation::Obstacle;
 use crate::method::Method;
 
@@ -184,14 +184,13 @@ fn proposal(
     manner: Manner,
     replacements: Vec<NewClaim>,
 ) -> Proposal {
-    let after = replacements.iter().map(|it| it.best.price_per_hour).sum();
     Proposal {
         method,
         manner,
         rows: Vec::new(),
+        after: Cost::of_claims(&replacements),
         replacements,
         destinations: Vec::new(),
-        cost_before_per_hour: candidate.price_per_hour,
-        cost_after_per_hour: after,
+        before: candidate.cost,
     }
 }

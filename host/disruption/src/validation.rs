@@ -117,13 +117,8 @@ fn check(
     }
     let now = input.options.now;
     let found = Candidates::find(input.snapshot, input.types, input.queued, now);
-    let budgets = Budgets::ask(
-        input.snapshot,
-        input.history,
-        context(&input),
-        hooks.budgets,
-        now,
-    );
+    let world = input.budget_world(&input.memory.targets);
+    let budgets = Budgets::ask(&world, context(&input), hooks.budgets);
     let rows = survivors(&found, &command, (&budgets, input.buffer_nodes), dropped)?;
     if !dropped.is_empty() {
         let kept: BTreeSet<&str> = rows
@@ -134,7 +129,7 @@ fn check(
         command
             .candidates
             .retain(|it| kept.contains(it.claim.as_str()));
-        command.cost_before_per_hour = command.candidates.iter().map(|it| it.price_per_hour).sum();
+        command.before = command.candidates.iter().map(|it| it.cost).sum();
     }
     match command.method {
         Method::Emptiness => Ok(command),
@@ -142,7 +137,8 @@ fn check(
         | Method::SingleNodeConsolidation
         | Method::Repair
         | Method::StaticDrift
-        | Method::Drift => {
+        | Method::Drift
+        | Method::Expiry => {
             let removed: Vec<&Candidate> = rows
                 .iter()
                 .filter_map(|&row| found.candidates.get(row))
@@ -237,7 +233,7 @@ fn goes_on_without_some(command: &Command) -> bool {
         Method::MultiNodeConsolidation | Method::SingleNodeConsolidation => {
             command.replacements.is_empty()
         }
-        Method::Repair | Method::StaticDrift | Method::Drift => false,
+        Method::Repair | Method::StaticDrift | Method::Drift | Method::Expiry => false,
     }
 }
 
@@ -255,6 +251,7 @@ fn is_still_eligible(
             Method::Repair => true,
             Method::StaticDrift => crate::static_drift::is_eligible(candidate),
             Method::Drift => crate::drift::is_eligible(candidate),
+            Method::Expiry => candidate.expires_at().is_some(),
             Method::MultiNodeConsolidation | Method::SingleNodeConsolidation => {
                 !candidate.is_empty() && consolidation::eligibility(candidate).is_ok()
             }

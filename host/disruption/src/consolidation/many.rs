@@ -10,9 +10,9 @@ use scheduling::solution::NewClaim;
 use state::ledger::OutcomeId;
 
 use super::price::Types;
-use super::{Bench, Obstacle, pin_to_spot, sound};
+use super::{Bench, Obstacle, pin_to_preferred, sound};
 use crate::candidate::Candidate;
-use crate::command::{Manner, Proposal};
+use crate::command::{Cost, Manner, Proposal};
 use crate::method::Method;
 use crate::simulation::Purpose;
 
@@ -24,9 +24,9 @@ const SAVINGS_SHARE_PER_NODE: f64 = 0.006;
 /// Most new nodes of one move.
 const NODES_MAX: usize = 50;
 
-/// What several new nodes may cost in place of something of this price.
-pub(super) fn most_after(price_per_hour: f64) -> f64 {
-    price_per_hour * (1.0 - SAVINGS_SHARE_MIN)
+/// What several new nodes may cost in place of something of this effective cost.
+pub(super) fn most_after(cost_per_hour: f64) -> f64 {
+    cost_per_hour * (1.0 - SAVINGS_SHARE_MIN)
 }
 
 /// The cheapest set of nodes for the pods of those that go.
@@ -47,17 +47,18 @@ pub(super) fn compute(
     let is_spot = |it: &&Candidate| it.capacity_type() == labels::CAPACITY_TYPE_SPOT;
     let may_not_be_spot = removed.iter().all(is_spot) && !bench.gates.spot_to_spot;
     for claim in &mut claims {
-        let types = bench.prices.pool(&claim.pool);
+        let types = bench.types(&claim.pool);
         if types.may_be_spot_or_on_demand(claim) {
-            pin_to_spot(claim);
+            pin_to_preferred(claim, &types);
         }
         types.settle(claim);
         if may_not_be_spot && claim.best.capacity_type == labels::CAPACITY_TYPE_SPOT {
             return Err(Obstacle::new(OutcomeId::NodeSpotToSpotDisabled, ""));
         }
     }
-    let before: f64 = removed.iter().map(|it| it.price_per_hour).sum();
-    let after: f64 = claims.iter().map(|it| it.best.price_per_hour).sum();
+    let all = Cost::of_nodes(removed);
+    let before = all.effective_per_hour;
+    let after = Cost::of_claims(&claims).effective_per_hour;
     let risk = SAVINGS_SHARE_PER_NODE * claims.len() as f64;
     if after > most_after(before) - before * risk {
         return Err(dearer());
@@ -69,8 +70,8 @@ pub(super) fn compute(
         f64::MAX
     };
     for claim in &mut claims {
-        let types = bench.prices.pool(&claim.pool);
-        let most = claim.best.price_per_hour * slack;
+        let types = bench.types(&claim.pool);
+        let most = claim.best.effective_cost_per_hour * slack;
         if !leave_cheaper(claim, &types, most) {
             return Err(dearer());
         }
@@ -83,18 +84,18 @@ pub(super) fn compute(
         manner: Manner::default(),
         method,
         rows: rows.to_vec(),
-        cost_after_per_hour: claims.iter().map(|it| it.best.price_per_hour).sum(),
+        before: all,
+        after: Cost::of_claims(&claims),
         replacements: claims,
         destinations,
-        cost_before_per_hour: before,
     })
 }
 
 /// Leaves only the types that cost less wherever they are launched; where none does, those that do in the zone of the
 /// best offering. False where there is none at all.
-fn leave_cheaper(claim: &mut NewClaim, types: &Types<'_>, most_per_hour: f64) -> bool {
+fn leave_cheaper(claim: &mut NewClaim, types: &Types, most_per_hour: f64) -> bool {
     let cheaper = |claim: &NewClaim| {
-        let choice = types.under(&claim.requirements);
+        let choice = types.choice(claim);
         let mut kept = claim.instance_types.clone();
         kept.retain(|name| choice.worst(name) < most_per_hour);
         kept

@@ -1,6 +1,7 @@
-//! Prices of the types that a replacement could become.
+//! What the types that a replacement could become cost, as the ranking policy reckons.
 //!
-//! Only what a launch would get counts: available, compatible, and with a slot left where reserved.
+//! Only what a launch would get counts: what the policy does not exclude, available, compatible, and with a slot left
+//! where reserved. List prices stand beside the effective costs for those who report.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -10,23 +11,22 @@ use std::sync::Arc;
 use apis::labels;
 use apis::resources::Resources;
 use scheduling::instance_type::{InstanceType, Offering};
+use scheduling::ranking::PremiumMax;
 use scheduling::requirements::{AllowUndefined, Requirements};
-use scheduling::solution::{BestOffering, NewClaim};
-use state::provisioning::PoolTypes;
+use scheduling::solution::{BestOffering, NewClaim, TypeNames};
+use scheduling::{Prepared, Sale};
 
-use crate::candidate::TypesByPool;
-
-/// The order in which a launch prefers capacity types.
+/// The order in which a launch prefers capacity types that cost the same.
 const LAUNCH_ORDER: [&str; 3] = [
     labels::CAPACITY_TYPE_RESERVED,
     labels::CAPACITY_TYPE_SPOT,
     labels::CAPACITY_TYPE_ON_DEMAND,
 ];
 
-/// Prices of all pools, looked up when first asked for.
-pub struct Prices<'a> {
-    types: &'a TypesByPool,
-    known: RefCell<BTreeMap<&'a str, Rc<Types<'a>>>>,
+/// Prices of all pools, worked out when first asked for.
+#[derive(Default)]
+pub struct Prices {
+    known: RefCell<BTreeMap<String, Rc<Types>>>,
 }
 
 /// The least that a thousandth of a CPU and a byte of memory cost in any pool, were a node of the best type full.
@@ -38,24 +38,17 @@ pub struct Floor {
 
 impl Floor {
     /// The floor of all pools that may buy.
-    pub fn of(pools: &[PoolTypes]) -> Self {
+    pub fn of(prepared: &Prepared) -> Self {
         let (mut per_cpu_milli, mut per_memory_byte) = (f64::INFINITY, f64::INFINITY);
-        for pool in pools {
-            let template = &pool.node_pool.spec.template.spec.requirements;
-            let wanted = Requirements::from_node_selector_requirements(template);
-            let types = Types::new(&pool.instance_types);
-            let choice = types.under(&wanted);
-            for it in pool.instance_types.iter() {
-                let cheapest = choice.cheapest(&it.name).map(|it| it.price_per_hour);
-                let Some(price) = cheapest.filter(|_| wanted.intersects(&it.requirements).is_ok())
-                else {
-                    continue;
-                };
-                let allocatable = it.allocatable();
-                let per = |amount: i64| price / amount.max(1) as f64;
-                per_cpu_milli = per_cpu_milli.min(per(allocatable.cpu_millis()));
-                per_memory_byte = per_memory_byte.min(per(allocatable.memory_bytes()));
-            }
+        for sale in prepared
+            .pool_names()
+            .filter_map(|it| prepared.sales(it))
+            .flatten()
+        {
+            let allocatable = sale.instance_type.allocatable();
+            let per = |amount: i64| sale.effective_cost_per_hour / amount.max(1) as f64;
+            per_cpu_milli = per_cpu_milli.min(per(allocatable.cpu_millis()));
+            per_memory_byte = per_memory_byte.min(per(allocatable.memory_bytes()));
         }
         Self {
             per_cpu_milli,
@@ -63,11 +56,11 @@ impl Floor {
         }
     }
 
-    /// What so much costs at least, USD an hour.
-    pub fn price_per_hour(&self, needed: &Resources) -> f64 {
-        let of = |amount: i64, price: f64| {
+    /// What so much costs at least, effective USD an hour.
+    pub fn cost_per_hour(&self, needed: &Resources) -> f64 {
+        let of = |amount: i64, cost: f64| {
             if amount > 0 {
-                amount as f64 * price
+                amount as f64 * cost
             } else {
                 0.0
             }
@@ -77,123 +70,173 @@ impl Floor {
     }
 }
 
-impl<'a> Prices<'a> {
-    /// Prices of these types.
-    pub fn of(types: &'a TypesByPool) -> Self {
-        Self {
-            types,
-            known: RefCell::default(),
-        }
-    }
-
-    pub(crate) fn pool(&self, pool: &str) -> Rc<Types<'a>> {
-        let Some((pool, types)) = self.types.get_key_value(pool) else {
-            return Rc::default();
-        };
+impl Prices {
+    /// What the pool may buy; nothing where it takes no part.
+    pub(crate) fn pool(&self, prepared: &Prepared, pool: &str) -> Rc<Types> {
         let mut known = self.known.borrow_mut();
-        let made = known
-            .entry(pool)
-            .or_insert_with(|| Rc::new(Types::new(types)));
-        Rc::clone(made)
+        if let Some(types) = known.get(pool) {
+            return Rc::clone(types);
+        }
+        let sales = prepared.sales(pool).into_iter().flatten();
+        let types = Rc::new(Types {
+            premium_max: prepared.premium_max(pool),
+            ..Types::new(sales)
+        });
+        known.insert(pool.to_owned(), Rc::clone(&types));
+        types
     }
 }
 
 /// Instance types of one pool, by name.
-#[derive(Default)]
-pub(crate) struct Types<'a> {
-    by_name: BTreeMap<&'a str, Sold<'a>>,
+pub(crate) struct Types {
+    /// What a policy may make a launch dearer.
+    premium_max: PremiumMax,
+    by_name: BTreeMap<String, Sold>,
     /// Types share few distinct offering requirements (zone by capacity type), so a claim judges each once.
-    kinds: Vec<&'a Requirements>,
+    kinds: Vec<Requirements>,
 }
 
-/// A type with its launchable offerings, each with the position of its requirements and of its capacity type.
-struct Sold<'a> {
-    instance_type: &'a InstanceType,
-    offerings: Vec<(usize, usize, &'a Offering)>,
+/// A type with what can be bought of it.
+struct Sold {
+    instance_type: Arc<InstanceType>,
+    offerings: Vec<Offered>,
+}
+
+/// An offering with what it costs.
+#[derive(Debug, Clone, Copy)]
+struct Offered {
+    /// Position of its requirements.
+    kind: usize,
+    /// Position of its capacity type in the order of launches.
+    preference: usize,
+    /// Position in the type's offerings.
+    offering: usize,
+    effective_cost_per_hour: f64,
+}
+
+/// An offering of a choice.
+#[derive(Clone, Copy)]
+pub(crate) struct Priced<'t> {
+    pub(crate) offering: &'t Offering,
+    pub(crate) effective_cost_per_hour: f64,
+    preference: usize,
 }
 
 /// The offerings that a launch may choose from, given a claim's requirements.
-pub(crate) struct Choice<'t, 'a> {
-    types: &'t Types<'a>,
+pub(crate) struct Choice<'t> {
+    types: &'t Types,
     allowed: Vec<bool>,
+    /// List price from which on a launch drops an offering.
+    price_max: f64,
 }
 
-impl<'a> Choice<'_, 'a> {
-    fn launchable(&self, name: &str) -> impl Iterator<Item = (usize, &'a Offering)> {
-        let offerings = self.types.by_name.get(name).map(|it| &it.offerings);
-        offerings
-            .into_iter()
-            .flatten()
-            .filter(|(kind, ..)| self.allowed.get(*kind) == Some(&true))
-            .map(|&(_, preference, offering)| (preference, offering))
+impl<'t> Choice<'t> {
+    fn launchable(&self, name: &str) -> impl Iterator<Item = Priced<'t>> {
+        let sold = self.types.by_name.get(name);
+        sold.into_iter().flat_map(|sold| {
+            let offerings = sold.offerings.iter();
+            let allowed = offerings.filter(|it| self.allowed.get(it.kind) == Some(&true));
+            allowed
+                .filter_map(|it| {
+                    Some(Priced {
+                        offering: sold.instance_type.offerings.get(it.offering)?,
+                        effective_cost_per_hour: it.effective_cost_per_hour,
+                        preference: it.preference,
+                    })
+                })
+                .filter(|it| it.offering.price_per_hour <= self.price_max)
+        })
+    }
+
+    /// The same, of what a launch of one of these types would not drop for its price.
+    fn within(self, names: &TypeNames) -> Self {
+        if !self.types.premium_max.is_on() {
+            return self;
+        }
+        let prices = names.iter().flat_map(|it| self.launchable(it));
+        let prices = prices.map(|it| it.offering.price_per_hour);
+        let cheapest = prices.min_by(f64::total_cmp).unwrap_or(f64::INFINITY);
+        Self {
+            price_max: self.types.premium_max.most(cheapest),
+            ..self
+        }
     }
 
     /// The dearest that a launch of this type could turn out, given the order of capacity types.
     pub(crate) fn worst(&self, name: &str) -> f64 {
         let mut worst: Option<(usize, f64)> = None;
-        for (preference, offering) in self.launchable(name) {
-            let price = offering.price_per_hour;
+        for it in self.launchable(name) {
+            let cost = it.effective_cost_per_hour;
             worst = match worst {
-                Some((known, _)) if known < preference => worst,
-                Some((known, dearest)) if known == preference => Some((
-                    known,
-                    if price.total_cmp(&dearest).is_gt() {
-                        price
-                    } else {
-                        dearest
-                    },
-                )),
-                Some(_) | None => Some((preference, price)),
+                Some((known, _)) if known < it.preference => worst,
+                Some((known, dearest)) if known == it.preference => {
+                    Some((known, dearest.max(cost)))
+                }
+                Some(_) | None => Some((it.preference, cost)),
             };
         }
         match worst {
-            Some((preference, price)) if preference < LAUNCH_ORDER.len() => price,
+            Some((preference, cost)) if preference < LAUNCH_ORDER.len() => cost,
             Some(_) | None => f64::INFINITY,
         }
     }
 
     /// The cheapest offering that a launch of this type could get.
-    pub(crate) fn cheapest(&self, name: &str) -> Option<&'a Offering> {
-        self.launchable(name).map(|it| it.1).min_by(|a, b| {
-            a.price_per_hour
-                .total_cmp(&b.price_per_hour)
-                .then_with(|| a.zone().cmp(b.zone()))
+    pub(crate) fn cheapest(&self, name: &str) -> Option<Priced<'t>> {
+        self.launchable(name).min_by(|a, b| {
+            a.effective_cost_per_hour
+                .total_cmp(&b.effective_cost_per_hour)
+                .then_with(|| a.preference.cmp(&b.preference))
+                .then_with(|| a.offering.zone().cmp(b.offering.zone()))
         })
     }
 }
 
-impl<'a> Types<'a> {
-    fn new(types: &'a [Arc<InstanceType>]) -> Self {
-        let mut kinds: Vec<&Requirements> = Vec::new();
+impl Types {
+    fn new<'a>(sales: impl Iterator<Item = Sale<'a>>) -> Self {
+        let mut kinds: Vec<Requirements> = Vec::new();
         let mut position: BTreeMap<&Requirements, (usize, usize)> = BTreeMap::new();
-        let mut by_name = BTreeMap::new();
-        for instance_type in types {
-            let launchable = instance_type
-                .offerings
-                .iter()
-                .filter(|it| it.is_launchable());
-            let offerings = launchable
-                .map(|offering| {
-                    let (kind, preference) =
-                        *position.entry(&offering.requirements).or_insert_with(|| {
-                            kinds.push(&offering.requirements);
-                            (kinds.len() - 1, preference(offering))
-                        });
-                    (kind, preference, offering)
-                })
-                .collect();
-            let sold = Sold {
-                instance_type,
-                offerings,
+        let mut by_name: BTreeMap<String, Sold> = BTreeMap::new();
+        for sale in sales {
+            let Some(offering) = sale.instance_type.offerings.get(sale.offering) else {
+                continue;
             };
-            by_name.insert(instance_type.name.as_str(), sold);
+            let (kind, preference) = *position.entry(&offering.requirements).or_insert_with(|| {
+                kinds.push(offering.requirements.clone());
+                (kinds.len() - 1, preference(offering))
+            });
+            let name = sale.instance_type.name.as_str();
+            if !by_name.contains_key(name) {
+                let sold = Sold {
+                    instance_type: Arc::clone(sale.instance_type),
+                    offerings: Vec::new(),
+                };
+                by_name.insert(name.to_owned(), sold);
+            }
+            if let Some(sold) = by_name.get_mut(name) {
+                sold.offerings.push(Offered {
+                    kind,
+                    preference,
+                    offering: sale.offering,
+                    effective_cost_per_hour: sale.effective_cost_per_hour,
+                });
+            }
         }
-        Self { by_name, kinds }
+        Self {
+            premium_max: PremiumMax::OFF,
+            by_name,
+            kinds,
+        }
     }
 
-    /// What these requirements leave.
-    pub(crate) fn under(&self, requirements: &Requirements) -> Choice<'_, 'a> {
-        let allows = |kind: &&Requirements| {
+    /// What a launch of the claim may choose from.
+    pub(crate) fn choice(&self, claim: &NewClaim) -> Choice<'_> {
+        self.under(&claim.requirements)
+            .within(&claim.instance_types)
+    }
+
+    fn under(&self, requirements: &Requirements) -> Choice<'_> {
+        let allows = |kind: &Requirements| {
             requirements
                 .compatible(kind, AllowUndefined::WellKnown)
                 .is_ok()
@@ -201,23 +244,39 @@ impl<'a> Types<'a> {
         Choice {
             types: self,
             allowed: self.kinds.iter().map(allows).collect(),
+            price_max: f64::INFINITY,
         }
     }
 
-    /// Whether a launch might fall back from spot to on-demand.
+    /// Whether a launch might fall back from one of spot and on-demand to the other.
     pub(crate) fn may_be_spot_or_on_demand(&self, claim: &NewClaim) -> bool {
         let kinds = self.capacity_types(claim);
         kinds.contains(labels::CAPACITY_TYPE_SPOT)
             && kinds.contains(labels::CAPACITY_TYPE_ON_DEMAND)
     }
 
+    /// The capacity type that a launch would try first: that of the offering which costs least.
+    pub(crate) fn preferred_capacity_type(&self, claim: &NewClaim) -> Option<&str> {
+        let choice = self.choice(claim);
+        let cheapest = claim
+            .instance_types
+            .iter()
+            .filter_map(|it| choice.cheapest(it));
+        let best = cheapest.min_by(|a, b| {
+            a.effective_cost_per_hour
+                .total_cmp(&b.effective_cost_per_hour)
+                .then_with(|| a.preference.cmp(&b.preference))
+        });
+        best.map(|it| it.offering.capacity_type())
+    }
+
     fn capacity_types(&self, claim: &NewClaim) -> BTreeSet<String> {
-        let choice = self.under(&claim.requirements);
+        let choice = self.choice(claim);
         let kinds: BTreeSet<usize> = claim
             .instance_types
             .iter()
             .flat_map(|name| choice.launchable(name))
-            .map(|it| it.0)
+            .map(|it| it.preference)
             .collect();
         let name = |preference: usize| LAUNCH_ORDER.get(preference).map(|it| (*it).to_owned());
         kinds.into_iter().filter_map(name).collect()
@@ -271,22 +330,24 @@ impl<'a> Types<'a> {
     /// Brings the claim's summary in line with the types that are left.
     pub(crate) fn settle(&self, claim: &mut NewClaim) {
         claim.capacity_types = self.capacity_types(claim);
-        let first = claim.instance_types.first().unwrap_or_default().to_owned();
-        let Some(offering) = self.under(&claim.requirements).cheapest(&first) else {
-            return;
-        };
-        let same = claim.best.instance_type == first && claim.best.zone == offering.zone();
+        let choice = self.choice(claim);
+        let best = claim.instance_types.iter().filter_map(|name| {
+            let cheapest = choice.cheapest(name)?;
+            Some((name, cheapest))
+        });
+        // The first of the cheapest: types stand best first, and ties keep that order.
+        let best = best.min_by(|a, b| {
+            let (a, b) = (a.1.effective_cost_per_hour, b.1.effective_cost_per_hour);
+            a.total_cmp(&b)
+        });
+        let Some((name, best)) = best else { return };
         claim.best = BestOffering {
-            zone: offering.zone().to_owned(),
-            capacity_type: offering.capacity_type().to_owned(),
-            price_per_hour: offering.price_per_hour,
-            effective_cost_per_hour: if same {
-                claim.best.effective_cost_per_hour
-            } else {
-                offering.price_per_hour
-            },
+            zone: best.offering.zone().to_owned(),
+            capacity_type: best.offering.capacity_type().to_owned(),
+            price_per_hour: best.offering.price_per_hour,
+            effective_cost_per_hour: best.effective_cost_per_hour,
             runner_up: claim.best.runner_up.take(),
-            instance_type: first,
+            instance_type: name.to_owned(),
         };
     }
 }

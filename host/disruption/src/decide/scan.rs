@@ -14,7 +14,8 @@ use scheduling::ranking::PolicyUse;
 use state::ledger::{NodeOutcome, OutcomeId};
 
 use super::{Decision, Hooks, Input, Memory, NothingFound, look_again_seconds};
-use crate::budgets::Budgets;
+use crate::appraisal::{appraise, price};
+use crate::budgets::{Budgets, Targets};
 use crate::candidate::{Blocked, Candidate};
 use crate::command::{Command, Proposal};
 use crate::consolidation::{self, Floor, Obstacle, Prices};
@@ -22,6 +23,7 @@ use crate::drift;
 use crate::emptiness;
 use crate::hooks::{Context, Verdict};
 use crate::method::Method;
+use crate::preferred::Deferred;
 use crate::round::Round;
 use crate::scored::{self, ScoredMove};
 use crate::simulation::Simulator;
@@ -35,7 +37,7 @@ pub(super) struct Scan<'a> {
     budgets: Budgets,
     round: Option<Round>,
     simulator: Option<Simulator<'a>>,
-    prices: Prices<'a>,
+    prices: Prices,
     floor: Floor,
     /// An exchange of several nodes, to be had unless something simpler saves about as much.
     exchange: Option<(Proposal, Verdict)>,
@@ -47,6 +49,8 @@ pub(super) struct Scan<'a> {
     uses: Vec<PolicyUse>,
     scored: Vec<ScoredMove>,
     memory: Memory,
+    /// Preferred moves of this loop that do not pay yet, by claim.
+    deferred: Deferred,
     eligible: BTreeMap<Method, u32>,
 }
 
@@ -59,6 +63,12 @@ impl<'a> Scan<'a> {
     ) -> Self {
         let mut memory = input.memory.clone();
         memory.holds.retain(|_, until| *until > input.options.now);
+        let judges = [hooks.rank.identity(), hooks.consolidation.identity()].join(" | ");
+        if memory.judges != judges {
+            memory.holds.clear();
+            memory.nothing_found.clear();
+            memory.judges = judges;
+        }
         Self {
             findings: vec![None; candidates.len()],
             drift_findings: BTreeMap::new(),
@@ -71,14 +81,20 @@ impl<'a> Scan<'a> {
             budgets,
             round: None,
             simulator: None,
-            prices: Prices::of(input.types),
+            prices: Prices::default(),
             floor: Floor::default(),
             exchange: None,
             order: None,
             scored: Vec::new(),
             memory,
+            deferred: Deferred::default(),
             eligible: BTreeMap::new(),
         }
+    }
+
+    /// Nodes are renewed towards these from now on.
+    pub(super) fn aim(&mut self, targets: Targets) {
+        self.memory.targets = targets;
     }
 
     /// All empty nodes within the budgets, in one command.
@@ -94,6 +110,7 @@ impl<'a> Scan<'a> {
                 continue;
             }
             match emptiness::eligibility(candidate) {
+                Ok(true) if self.held(row).is_some() => {}
                 Ok(true) => rows.push(row),
                 Ok(false) => {}
                 Err(obstacle) => self.note(row, obstacle),
@@ -146,9 +163,24 @@ impl<'a> Scan<'a> {
             let ranking = (self.hooks.rank, self.input.tables);
             let simulator = Simulator::new(snapshot, pools, options, ranking, self.interrupt);
             self.uses.extend_from_slice(simulator.uses());
+            self.floor = Floor::of(simulator.prepared());
+            let (rank, prepared) = (self.hooks.rank, simulator.prepared());
+            let (costs, uses) = appraise(&self.candidates, &self.input, prepared, rank);
+            price(&mut self.candidates, &costs);
+            self.uses.extend(uses);
+            self.memory.costs = costs;
             self.simulator = Some(simulator);
-            self.floor = Floor::of(pools);
+            // What it showed of the nodes may be of an earlier loop.
+            self.round = None;
         }
+    }
+
+    /// Whether the candidates have the costs of an earlier loop that saw the same cluster: enough to order them by.
+    fn remembers_costs(&mut self) -> bool {
+        let (snapshot, now) = (self.input.snapshot, self.input.options.now);
+        let state = snapshot.consolidation_state(now);
+        let mut known = self.memory.nothing_found.values();
+        known.any(|it| it.state == state) && price(&mut self.candidates, &self.memory.costs)
     }
 
     fn note(&mut self, row: usize, obstacle: Obstacle) {
@@ -216,6 +248,8 @@ impl<'a> Scan<'a> {
             .collect();
         let mut events = blocked;
         self.memory.findings.clear();
+        let claims = self.candidates.iter().map(Candidate::claim).collect();
+        self.memory.preferred.keep(&claims, self.deferred);
         let rows = (0..).zip(self.candidates.iter().zip(&self.findings));
         for (row, (candidate, finding)) in rows {
             let is_chosen = finding.as_ref().is_some_and(|it| it.outcome.is_chosen());

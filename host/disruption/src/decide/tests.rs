@@ -1,5 +1,6 @@
 //! Loops told as a few lines of text: what the cluster is, what must come of it.
 
+mod currency;
 mod deletion_costs;
 mod invariants;
 mod scenarios;
@@ -43,6 +44,7 @@ fn told(decision: &Decision) -> String {
                 Method::Repair => "repair",
                 Method::StaticDrift => "static drift",
                 Method::Drift => "drift",
+                Method::Expiry => "expiry",
                 Method::Emptiness
                 | Method::MultiNodeConsolidation
                 | Method::SingleNodeConsolidation => kind,
@@ -363,6 +365,10 @@ impl ConsolidationHook for Opinion {
             uses: Vec::new(),
         }
     }
+
+    fn identity(&self) -> String {
+        format!("{:?}", self.0)
+    }
 }
 
 impl BudgetsHook for Opinion {
@@ -373,6 +379,27 @@ impl BudgetsHook for Opinion {
         }
         answer
     }
+}
+
+#[test]
+fn a_policy_that_takes_over_is_asked_though_the_one_before_found_nothing() {
+    let mut world = World::new("node n1 large on-demand a\npod p n1 900");
+    let look = |world: &World, opinion: &Opinion| {
+        let hooks = Hooks {
+            consolidation: opinion,
+            ..natively()
+        };
+        world.run(hooks, |input, hooks| {
+            decide(input, hooks, &Interrupt::never())
+        })
+    };
+    let rejects = Opinion(VerdictDecision::Reject, 0.0);
+    world.memory = look(&world, &rejects).memory;
+    let again = look(&world, &rejects);
+    assert_eq!(outcome(&again, "n1"), "node-policy-rejected");
+    assert!(again.scored.is_empty(), "the finding is repeated");
+    let other = Opinion(VerdictDecision::Approve, 0.0);
+    assert_eq!(outcome(&look(&world, &other), "n1"), "node-chosen-single");
 }
 
 #[test]

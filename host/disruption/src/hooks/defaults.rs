@@ -4,9 +4,9 @@
 //! `disruption/consolidation.go`, `disruption/balanced.go` and `NodePool.MustGetAllowedDisruptions`.
 
 use super::{
-    AllowAnswer, Allowance, BudgetReason, BudgetRound, BudgetsHook, COLUMN_CONSOLIDATION_POLICY,
-    COLUMN_POOL_TOTAL_COST, COLUMN_POOL_TOTAL_DISRUPTION, ConsolidationHook, ConsolidationRound,
-    ExtraValues, JudgeAnswer, Move, MoveKind, NodeTable, OrderAnswer, Verdict, VerdictDecision,
+    AllowAnswer, Allowance, BudgetReason, BudgetRound, BudgetsHook, ConsolidationHook,
+    ConsolidationRound, JudgeAnswer, Move, MoveKind, NodeTable, OrderAnswer, Verdict,
+    VerdictDecision,
 };
 
 /// The declared budgets, nothing else.
@@ -17,7 +17,7 @@ impl BudgetsHook for DeclaredBudgets {
     fn allow(&self, round: &BudgetRound) -> AllowAnswer {
         let mut answer = AllowAnswer::default();
         for (index, pool) in (0_u32..).zip(&round.pools) {
-            for reason in BudgetReason::ALL {
+            for reason in BudgetReason::JUDGED {
                 answer.items.push(Allowance {
                     pool: index,
                     reason,
@@ -39,7 +39,7 @@ impl ConsolidationHook for DefaultConsolidation {
     fn order(&self, round: &ConsolidationRound) -> OrderAnswer {
         let nodes = &round.nodes;
         let keys = nodes
-            .price
+            .effective_price
             .iter()
             .zip(&nodes.disruption_cost)
             .map(|(&price, &cost)| {
@@ -59,28 +59,31 @@ impl ConsolidationHook for DefaultConsolidation {
 
     fn judge(&self, round: &ConsolidationRound, moves: &[Move]) -> JudgeAnswer {
         JudgeAnswer {
-            verdicts: moves.iter().map(|it| verdict(&round.nodes, it)).collect(),
+            verdicts: moves.iter().map(|it| verdict(round, it)).collect(),
             uses: Vec::new(),
         }
     }
 }
 
-fn verdict(nodes: &NodeTable, it: &Move) -> Verdict {
+fn verdict(round: &ConsolidationRound, it: &Move) -> Verdict {
+    let nodes = &round.nodes;
     let disruption: f64 = it
         .remove
         .iter()
         .map(|&row| at(&nodes.disruption_cost, row))
         .sum();
-    let savings = it.cost_before - it.cost_after;
+    let savings = it.effective_before - it.effective_after;
     let score = if disruption > 0.0 {
         savings / disruption
     } else {
         savings
     };
     match it.kind {
-        MoveKind::Empty | MoveKind::Drift | MoveKind::Expire => {
+        MoveKind::Empty | MoveKind::Drift | MoveKind::StaticDrift => {
             approve(score, "not a matter of savings")
         }
+        // Karpenter leaves nodes alone until they expire.
+        MoveKind::Expire => reject("it has not expired"),
         MoveKind::Delete | MoveKind::Replace => {
             // A delete frees nodes whose price may be unknown, so only a replacement must prove a saving.
             if it.kind == MoveKind::Replace && savings <= 0.0 {
@@ -92,20 +95,20 @@ fn verdict(nodes: &NodeTable, it: &Move) -> Verdict {
                 .find(|&&row| policy_of(nodes, row) == "WhenEmpty")
             {
                 Some(_) => reject("the pool consolidates only empty nodes"),
-                None => balanced(nodes, it).unwrap_or_else(|| approve(score, "saves cost")),
+                None => balanced(round, it).unwrap_or_else(|| approve(score, "saves cost")),
             }
         }
     }
 }
 
 /// The verdict of the Balanced pools among the removed nodes; `None` when all of them approve.
-fn balanced(nodes: &NodeTable, it: &Move) -> Option<Verdict> {
-    let mut scores = balanced_scores(nodes, it).into_iter();
+fn balanced(round: &ConsolidationRound, it: &Move) -> Option<Verdict> {
+    let mut scores = balanced_scores(round, it).into_iter();
     let (pool, found) = scores.find(|(_, it)| !it.passes())?;
     Some(reject(&format!(
         "balanced score {:.3} of NodePool {} is below {:.3}",
         found.score,
-        nodes.symbol(pool),
+        round.nodes.symbol(pool),
         BalancedScore::THRESHOLD,
     )))
 }
@@ -155,7 +158,8 @@ impl BalancedScore {
 
 /// The scores of the Balanced pools among the removed nodes, by the symbol of the pool. What a move over several pools
 /// saves is split by what each pool's nodes cost.
-pub fn balanced_scores(nodes: &NodeTable, it: &Move) -> Vec<(u32, BalancedScore)> {
+pub fn balanced_scores(round: &ConsolidationRound, it: &Move) -> Vec<(u32, BalancedScore)> {
+    let nodes = &round.nodes;
     let balanced = it.remove.iter().copied();
     let balanced = balanced.filter(|&row| policy_of(nodes, row) == "Balanced");
     let mut pools: Vec<u32> = balanced.map(|row| at(&nodes.nodepool, row)).collect();
@@ -167,18 +171,15 @@ pub fn balanced_scores(nodes: &NodeTable, it: &Move) -> Vec<(u32, BalancedScore)
             .filter(|&row| at(&nodes.nodepool, row) == pool)
             .collect();
         let sum = |column: &[f64]| rows.iter().map(|&row| at(column, row)).sum::<f64>();
-        let (source, disruption) = (sum(&nodes.price), sum(&nodes.disruption_cost));
-        let share = if it.cost_before > 0.0 {
-            source / it.cost_before
+        let (source, disruption) = (sum(&nodes.effective_price), sum(&nodes.disruption_cost));
+        let share = if it.effective_before > 0.0 {
+            source / it.effective_before
         } else {
             0.0
         };
-        let first = rows.first().copied().unwrap_or_default();
-        let totals = (
-            extra(nodes, COLUMN_POOL_TOTAL_COST, first),
-            extra(nodes, COLUMN_POOL_TOTAL_DISRUPTION, first),
-        );
-        let savings = it.cost_before - it.cost_after;
+        let view = round.pools.iter().find(|it| it.name == pool);
+        let totals = view.map_or((0.0, 0.0), |it| (it.effective_price, it.disruption_cost));
+        let savings = it.effective_before - it.effective_after;
         BalancedScore::of(savings * share, disruption, totals)
     };
     pools.into_iter().map(|pool| (pool, score(pool))).collect()
@@ -209,24 +210,16 @@ fn at<T: Copy + Default>(column: &[T], row: u32) -> T {
         .unwrap_or_default()
 }
 
-fn extra(nodes: &NodeTable, name: &str, row: u32) -> f64 {
-    match nodes.extra(name) {
-        Some(ExtraValues::Floats(values)) => at(values, row),
-        Some(ExtraValues::Ints(_) | ExtraValues::Syms(_) | ExtraValues::Bytes(_)) | None => 0.0,
-    }
-}
-
 fn policy_of(nodes: &NodeTable, row: u32) -> &str {
-    match nodes.extra(COLUMN_CONSOLIDATION_POLICY) {
-        Some(ExtraValues::Syms(values)) => nodes.symbol(at(values, row)),
-        Some(ExtraValues::Floats(_) | ExtraValues::Ints(_) | ExtraValues::Bytes(_)) | None => "",
-    }
+    let known = usize::try_from(row).ok();
+    let policy = known.and_then(|row| nodes.consolidation_policy.get(row));
+    policy.map_or("", |it| nodes.symbol(*it))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::hooks::ExtraColumn;
+    use crate::hooks::{NO_CAPACITY_TYPE, NO_SYMBOL, PoolView};
 
     fn ten_equal_nodes(policy: &str) -> ConsolidationRound {
         let nodes = NodeTable {
@@ -234,25 +227,22 @@ mod tests {
             name: vec![0; 10],
             nodepool: vec![0; 10],
             price: vec![1.0; 10],
+            effective_price: vec![1.0; 10],
+            consolidation_policy: vec![1; 10],
             disruption_cost: vec![5.0; 10],
-            extra: vec![
-                ExtraColumn {
-                    name: COLUMN_CONSOLIDATION_POLICY.into(),
-                    values: ExtraValues::Syms(vec![1; 10]),
-                },
-                ExtraColumn {
-                    name: COLUMN_POOL_TOTAL_COST.into(),
-                    values: ExtraValues::Floats(vec![10.0; 10]),
-                },
-                ExtraColumn {
-                    name: COLUMN_POOL_TOTAL_DISRUPTION.into(),
-                    values: ExtraValues::Floats(vec![50.0; 10]),
-                },
-            ],
             ..NodeTable::default()
+        };
+        let pool = PoolView {
+            name: 0,
+            nodes: 10,
+            price: 10.0,
+            effective_price: 10.0,
+            disruption_cost: 50.0,
+            ..PoolView::default()
         };
         ConsolidationRound {
             nodes,
+            pools: vec![pool],
             ..ConsolidationRound::default()
         }
     }
@@ -267,14 +257,15 @@ mod tests {
             remove: vec![0],
             cost_before: 1.0,
             cost_after,
+            effective_before: 1.0,
+            effective_after: cost_after,
             pods_moved: 4,
             singletons_moved: 0,
             max_priority: 0,
             new_nodes: u32::from(cost_after > 0.0),
-            replacement_type: crate::hooks::NO_SYMBOL,
-            replacement_spot: false,
-            recent_hour: 0,
-            recent_day: 0,
+            replacement_type: NO_SYMBOL,
+            replacement_zone: NO_SYMBOL,
+            replacement_capacity_type: NO_CAPACITY_TYPE,
             labels: Vec::new(),
         }
     }
@@ -304,7 +295,7 @@ mod tests {
     fn the_dearer_node_per_disruption_comes_first() {
         let round = ConsolidationRound {
             nodes: NodeTable {
-                price: vec![1.0, 0.3, 0.0],
+                effective_price: vec![1.0, 0.3, 0.0],
                 disruption_cost: vec![10.0, 2.0, 1.0],
                 ..NodeTable::default()
             },

@@ -43,8 +43,10 @@ pub struct ReportedCommand {
     pub remove: Vec<String>,
     /// Nodes that come.
     pub replace: Vec<ReportedNode>,
-    /// USD an hour.
+    /// USD an hour, by list prices.
     pub savings_per_hour: f64,
+    /// USD an hour, as the ranking policy reckons.
+    pub effective_savings_per_hour: f64,
     /// Pods that find another node.
     pub pods_moved: u32,
     /// The policy's.
@@ -63,6 +65,8 @@ pub struct ReportedNode {
     pub capacity_type: String,
     /// USD an hour.
     pub price_per_hour: f64,
+    /// USD an hour, as the ranking policy reckons.
+    pub effective_cost_per_hour: f64,
 }
 
 /// What came of a node.
@@ -121,9 +125,12 @@ impl ReportedCommand {
                     zone: best.zone.clone(),
                     capacity_type: best.capacity_type.clone(),
                     price_per_hour: best.price_per_hour,
+                    effective_cost_per_hour: best.effective_cost_per_hour,
                 })
                 .collect(),
-            savings_per_hour: command.cost_before_per_hour - command.cost_after_per_hour,
+            savings_per_hour: command.before.price_per_hour - command.after.price_per_hour,
+            effective_savings_per_hour: command.before.effective_per_hour
+                - command.after.effective_per_hour,
             pods_moved: command.candidates.iter().map(|it| it.pods).sum(),
             score: command.score,
         }

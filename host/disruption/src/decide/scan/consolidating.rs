@@ -3,13 +3,16 @@
 //! A claim whose last replacement did not come rests: what needs no new node may still move it.
 
 use apis::resources::Resources;
+use scheduling::ranking::PremiumMax;
 use state::ledger::OutcomeId;
 
 use super::{NothingFound, Scan};
+use crate::candidate::Candidate;
 use crate::command::{Command, Proposal};
 use crate::consolidation::{self, Bench, Obstacle, Replacements};
 use crate::hooks::Verdict;
 use crate::method::Method;
+use crate::simulation::Simulator;
 use crate::{multi_node_consolidation, single_node_consolidation};
 
 /// How many times the savings of what can go by itself an exchange of nodes must save to go first.
@@ -107,19 +110,19 @@ impl<'a> Scan<'a> {
         needs_new.then(|| rows.find_map(|&row| self.rest(row)))?
     }
 
-    /// USD an hour of these nodes.
+    /// Effective USD an hour of these nodes.
     fn bill_per_hour(&self, rows: &[usize]) -> f64 {
         let candidates = rows.iter().filter_map(|&row| self.candidates.get(row));
-        candidates.map(|it| it.price_per_hour).sum()
+        candidates.map(|it| it.cost.effective_per_hour).sum()
     }
 
-    /// The least that the pods of these nodes could cost anywhere, USD an hour.
+    /// The least that the pods of these nodes could cost anywhere, effective USD an hour.
     fn floor_per_hour(&self, rows: &[usize]) -> f64 {
         let mut needed = Resources::new();
         for candidate in rows.iter().filter_map(|&row| self.candidates.get(row)) {
             needed.add_assign(&candidate.requests);
         }
-        self.floor.price_per_hour(&needed)
+        self.floor.cost_per_hour(&needed)
     }
 
     /// Verdicts on shorter runs do not matter once a longer one is approved.
@@ -168,6 +171,43 @@ impl<'a> Scan<'a> {
         multi_node_consolidation::best(self.approved(valid), bill)
     }
 
+    /// Whether a move that only the ranking policy wants pays for the pods that it disturbs.
+    fn pays(&mut self, proposal: &Proposal) -> bool {
+        let rows = proposal.rows.iter();
+        let nodes: Vec<&Candidate> = rows.filter_map(|&row| self.candidates.get(row)).collect();
+        let now = self.input.options.now;
+        let judged = self.within_premium(proposal).and_then(|()| {
+            self.memory
+                .preferred
+                .judge(proposal, &nodes, now, &mut self.deferred)
+        });
+        let Err(obstacle) = judged else {
+            return true;
+        };
+        if let [row] = proposal.rows[..] {
+            self.note(row, obstacle);
+        }
+        false
+    }
+
+    /// A preference may not make what comes dearer than the bound above what goes.
+    fn within_premium(&self, proposal: &Proposal) -> Result<(), Obstacle> {
+        let prepared = self.simulator.as_ref().map(Simulator::prepared);
+        let pools = proposal.replacements.iter().map(|it| it.pool.as_str());
+        let bounds = pools.filter_map(|pool| Some(prepared?.premium_max(pool)));
+        let bound = bounds.fold(PremiumMax::OFF, PremiumMax::tighter);
+        let (before, after) = (
+            proposal.before.price_per_hour,
+            proposal.after.price_per_hour,
+        );
+        if after <= bound.most(before) {
+            return Ok(());
+        }
+        let told =
+            format!("{before:.4} to {after:.4} USD an hour by list price, {bound} more at most");
+        Err(Obstacle::new(OutcomeId::NodePremiumExceeded, told))
+    }
+
     fn bench(&self) -> Option<Bench<'_, 'a>> {
         Some(Bench {
             simulator: self.simulator.as_ref()?,
@@ -194,7 +234,7 @@ impl<'a> Scan<'a> {
                 continue;
             }
             let share = history.share_to_save(&claims, now);
-            let least = proposal.cost_before_per_hour * share;
+            let least = proposal.before.effective_per_hour * share;
             if proposal.replacements.len() > 1 && proposal.savings_per_hour() < least {
                 if let [row] = proposal.rows[..] {
                     let reason = format!(
@@ -206,7 +246,8 @@ impl<'a> Scan<'a> {
                 continue;
             }
             match history.brought_back(&proposal, &claims, now) {
-                None => kept.push(proposal),
+                None if self.pays(&proposal) => kept.push(proposal),
+                None => {}
                 Some(back) => {
                     let reason = format!("{back} was replaced here within the last hour");
                     if let [row] = proposal.rows[..] {
@@ -228,6 +269,7 @@ impl<'a> Scan<'a> {
         let rows =
             single_node_consolidation::interleave(&self.candidates, &rows, &self.memory.unseen);
         self.memory.unseen.clear();
+        self.deferred.looked_at(self.claims(&rows));
         self.prepare();
         let mut approved = Vec::new();
         for (index, batch) in rows.chunks(single_node_consolidation::BATCH).enumerate() {
@@ -298,13 +340,8 @@ impl<'a> Scan<'a> {
             if candidate.is_empty() {
                 continue;
             }
-            let held = self.memory.holds.get(candidate.claim());
-            if let Some(until) = held {
-                let obstacle = Obstacle::new(OutcomeId::NodePolicyHeld, format!("until {until}"));
-                self.note(row, obstacle);
-                continue;
-            }
             match consolidation::eligibility(candidate) {
+                Ok(()) if self.held(row).is_some() => {}
                 Ok(()) => rows.push(row),
                 Err(obstacle) => self.note(row, obstacle),
             }
@@ -319,7 +356,9 @@ impl<'a> Scan<'a> {
             .snapshot
             .consolidation_state(self.input.options.now);
         let claims = self.claims(&rows);
+        let is_due = self.memory.preferred.is_due(self.input.options.now);
         let known = self.memory.nothing_found.get(&method).cloned();
+        let known = known.filter(|_| !is_due);
         let resting = self.claims(&self.resting(&rows));
         let is_the_same = |it: &NothingFound| it.state == state && it.resting == resting;
         let known = known.filter(|it| is_the_same(it) && claims.is_subset(&it.claims));

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeSet;
 
+use jiff::Timestamp;
 use state::ledger::OutcomeId;
 
 use super::Scan;
@@ -13,8 +14,11 @@ use crate::command::Proposal;
 use crate::consolidation::Obstacle;
 use crate::hooks::{BudgetReason, Verdict, VerdictDecision};
 use crate::method::Method;
-use crate::round::Round;
+use crate::round::{Facts, Round};
 use crate::scored::ScoredMove;
+
+/// The longest that a policy may hold a node back without being asked again.
+const HOLD_SECONDS_MAX: u32 = 3_600;
 
 impl Scan<'_> {
     /// The rows in the policy's order; those it skips are left out.
@@ -102,15 +106,13 @@ impl Scan<'_> {
         if proposals.is_empty() {
             return Vec::new();
         }
-        let now = self.input.options.now;
         self.tabulate();
         let Some(round) = &self.round else {
             return Vec::new();
         };
-        let history = (self.input.history, now);
         let moves: Vec<_> = proposals
             .iter()
-            .map(|it| round.describe(it, &self.candidates, self.input.snapshot, history))
+            .map(|it| round.describe(it, &self.candidates, self.input.snapshot))
             .collect();
         let mut answer = self.hooks.consolidation.judge(&round.table, &moves);
         self.uses.append(&mut answer.uses);
@@ -132,15 +134,27 @@ impl Scan<'_> {
             };
             if let [row] = proposal.rows.as_slice() {
                 self.note(*row, Obstacle::new(refused, super::told(&verdict)));
-                if refused == OutcomeId::NodePolicyHeld {
-                    self.hold(*row, verdict.retry_after_seconds);
+            }
+            if refused == OutcomeId::NodePolicyHeld {
+                for row in proposal.rows {
+                    self.hold(row, verdict.retry_after_seconds);
                 }
             }
         }
         approved
     }
 
+    /// The policy's hold on a row, which is then told of it.
+    pub(super) fn held(&mut self, row: usize) -> Option<Timestamp> {
+        let claim = self.candidates.get(row)?.claim();
+        let until = *self.memory.holds.get(claim)?;
+        let obstacle = Obstacle::new(OutcomeId::NodePolicyHeld, format!("until {until}"));
+        self.note(row, obstacle);
+        Some(until)
+    }
+
     fn hold(&mut self, row: usize, seconds: u32) {
+        let seconds = seconds.min(HOLD_SECONDS_MAX);
         let pause = jiff::SignedDuration::from_secs(i64::from(seconds));
         let until = self.input.options.now.saturating_add(pause).ok();
         if let (Some(candidate), Some(until)) = (self.candidates.get(row), until) {
@@ -152,9 +166,18 @@ impl Scan<'_> {
 
     fn tabulate(&mut self) {
         if self.round.is_none() {
-            let (input, context) = (&self.input, self.context.clone());
-            let now = input.options.now;
-            let round = Round::new(input.snapshot, input.types, &self.candidates, context, now);
+            // The table shows what the ranking policy makes of the nodes.
+            if self.simulator.is_none() && !self.remembers_costs() {
+                self.prepare();
+            }
+            let facts = Facts {
+                snapshot: self.input.snapshot,
+                types: self.input.types,
+                history: self.input.history,
+                needs: self.hooks.consolidation.needs(),
+                now: self.input.options.now,
+            };
+            let round = Round::new(&facts, &self.candidates, self.context.clone());
             self.round = Some(round);
         }
     }

@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 
+use jiff::Timestamp;
 use state::ledger::OutcomeId;
 
 use super::Scan;
@@ -15,6 +16,8 @@ use crate::method::Method;
 use crate::simulation::{Purpose, Simulator};
 use crate::static_drift::{self, Standing};
 
+/// Nodes that a loop proposes to renew before they expire, the next to expire first.
+const EXPIRING_AT_ONCE: usize = 5;
 /// Nodes of one static pool that are exchanged in one loop at most.
 const STATIC_AT_ONCE: usize = 100;
 
@@ -122,9 +125,39 @@ impl Scan<'_> {
         let rows = self.unblocked(rows, method);
         self.count(method, rows.len());
         let rows = self.of_awake_pools(rows);
-        for row in self.each_within(&rows, method) {
+        let rows = self.each_within(&rows, method);
+        self.first_renewed(&rows, method)
+    }
+
+    /// One node some time before it expires, where a policy asks for that, and what replaces it.
+    pub(in crate::decide) fn expiry(&mut self) -> Option<Command> {
+        let method = Method::Expiry;
+        if !self.hooks.consolidation.needs().expire {
+            return None;
+        }
+        let mut rows: Vec<(Timestamp, usize)> = (0..)
+            .zip(&self.candidates)
+            .filter(|(_, it)| !it.node_pool.is_static() && it.drifted_at().is_none())
+            .filter_map(|(row, it)| Some((it.expires_at()?, row)))
+            .collect();
+        rows.sort_unstable();
+        let rows = rows.into_iter().map(|it| it.1).collect();
+        let rows = self.unblocked(rows, method);
+        self.count(method, rows.len());
+        let rows = self.of_awake_pools(rows);
+        let mut rows = self.each_within(&rows, method);
+        rows.retain(|&row| self.held(row).is_none());
+        rows.truncate(EXPIRING_AT_ONCE);
+        self.first_renewed(&rows, method)
+    }
+
+    fn first_renewed(&mut self, rows: &[usize], method: Method) -> Option<Command> {
+        for &row in rows {
+            if self.held(row).is_some() {
+                continue;
+            }
             self.prepare();
-            match self.renewed(row)? {
+            match self.renewed(row, method)? {
                 Ok(proposal) => {
                     if let Some((proposal, verdict)) = self.approved(vec![proposal]).pop() {
                         return Some(self.command(proposal, verdict));
@@ -136,7 +169,7 @@ impl Scan<'_> {
         None
     }
 
-    fn renewed(&self, row: usize) -> Option<Result<Proposal, Obstacle>> {
+    fn renewed(&self, row: usize, method: Method) -> Option<Result<Proposal, Obstacle>> {
         let (simulator, candidate) = (self.simulator.as_ref()?, self.candidates.get(row)?);
         let input = &self.input;
         let with_slot = || {
@@ -147,7 +180,7 @@ impl Scan<'_> {
                 Simulator::with_slot(input.snapshot, input.pools, options, how, self.interrupt);
             Some(simulator)
         };
-        let how = (Method::Drift, Purpose::Renewal);
+        let how = (method, Purpose::Renewal);
         let renewed = drift::renew(simulator, candidate, how, with_slot);
         Some(renewed.map(|it| Proposal {
             rows: vec![row],
@@ -162,6 +195,7 @@ pub(super) fn chosen(method: Method) -> OutcomeId {
         Method::Repair => OutcomeId::NodeChosenUnhealthy,
         Method::Emptiness => OutcomeId::NodeChosenEmpty,
         Method::StaticDrift | Method::Drift => OutcomeId::NodeChosenDrifted,
+        Method::Expiry => OutcomeId::NodeChosenExpiring,
         Method::MultiNodeConsolidation => OutcomeId::NodeChosenMulti,
         Method::SingleNodeConsolidation => OutcomeId::NodeChosenSingle,
     }

@@ -13,13 +13,8 @@ fn told(text: &str) -> String {
     world.run(natively(), |input, _| {
         let now = input.options.now;
         let found = Candidates::find(input.snapshot, input.types, input.queued, now);
-        let budgets = Budgets::ask(
-            input.snapshot,
-            input.history,
-            context(&input),
-            &DeclaredBudgets,
-            now,
-        );
+        let world = input.budget_world(&input.memory.targets);
+        let budgets = Budgets::ask(&world, context(&input), &DeclaredBudgets);
         let costs = rank(input.snapshot, &found, &budgets);
         let word = |value: Option<i32>| match value {
             Some(i32::MIN) => "going".to_owned(),

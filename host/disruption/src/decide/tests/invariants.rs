@@ -109,9 +109,10 @@ fn before_replacements(told: &Told, world: &World, command: &Command) -> Vec<Str
     let may_go_first = match command.method {
         Method::Repair => world.gates.terminate_first_repair,
         Method::StaticDrift | Method::Drift => world.gates.terminate_first_drift,
-        Method::Emptiness | Method::MultiNodeConsolidation | Method::SingleNodeConsolidation => {
-            false
-        }
+        Method::Emptiness
+        | Method::Expiry
+        | Method::MultiNodeConsolidation
+        | Method::SingleNodeConsolidation => false,
     };
     if matches!(command.manner, Manner::TerminateFirst(_)) && !may_go_first {
         found.push("I07: goes first without leave".to_owned());
@@ -140,9 +141,9 @@ fn dearer(told: &Told, command: &Command) -> Option<String> {
     let goes = command.candidates.iter().map(|it| &told.nodes[&it.node]);
     let before: f64 = goes.map(told::Node::price_per_hour).sum();
     let after: f64 = command.replacements.iter().map(dearest).sum();
-    let is_honest = (command.cost_before_per_hour - before).abs() < 1e-9;
+    let is_honest = (command.before.price_per_hour - before).abs() < 1e-9;
     (after >= before - 1e-9 || !is_honest).then(|| {
-        let said = command.cost_before_per_hour;
+        let said = command.before.price_per_hour;
         format!("I09: from {before} (said: {said}) to {after} USD an hour")
     })
 }

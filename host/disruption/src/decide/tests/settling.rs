@@ -7,7 +7,7 @@ use scheduling::solve;
 use state::provisioning::base_problem;
 
 use super::*;
-use crate::command::Proposal;
+use crate::command::{Cost, Proposal};
 use crate::settle::{Stage, price_per_hour, until_stable};
 
 /// Nodes that were full once: of every eight pods of a node, some are left.
@@ -113,7 +113,7 @@ fn one_dear_node_does_not_come_where_several_cheap_ones_do() {
         .collect();
     assert_eq!(command.candidates.len(), 6);
     assert_eq!(comes, ["large"; 6]);
-    assert!((command.cost_after_per_hour - 6.0 * 0.4).abs() < 1e-9);
+    assert!((command.after.price_per_hour - 6.0 * 0.4).abs() < 1e-9);
 }
 
 #[test]
@@ -143,8 +143,8 @@ fn what_was_replaced_does_not_come_back_within_the_hour() {
             rows: vec![0],
             replacements: vec![claim],
             destinations: Vec::new(),
-            cost_before_per_hour: 1.0,
-            cost_after_per_hour,
+            before: Cost::at_list_price(1.0),
+            after: Cost::at_list_price(cost_after_per_hour),
         }
     };
     let hours = |hours: i64| now() + jiff::SignedDuration::from_hours(hours);

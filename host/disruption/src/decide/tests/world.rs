@@ -56,6 +56,7 @@ pub(super) fn instance_type(name: &str, cpus: i64, price: f64) -> Arc<InstanceTy
                 reservation_capacity: 0,
                 ice_count: 0,
                 ice_age_seconds: None,
+                interruption_rate: None,
             });
         }
     }
@@ -229,6 +230,9 @@ impl World {
                     let budgets: Value = serde_json::from_str(&value.replace('_', " ")).unwrap();
                     spec["disruption"]["budgets"] = budgets;
                 }
+                "premium" => {
+                    object["metadata"]["annotations"]["mortise.dev/max-premium"] = json!(value);
+                }
                 "limit" => spec["limits"] = json!({"nodes": value}),
                 "ready" => object["status"]["conditions"][0]["status"] = json!(value),
                 "weight" => spec["weight"] = json!(value.parse::<i64>().unwrap()),
@@ -245,6 +249,7 @@ impl World {
         self.pools.push(PoolTypes {
             node_pool: Arc::clone(&object),
             instance_types: Arc::clone(types),
+            free_addresses: std::collections::BTreeMap::new(),
         });
         self.apply(Event::NodePoolApplied(object));
     }

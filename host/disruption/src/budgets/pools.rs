@@ -1,0 +1,168 @@
+//! The pools as budget policies see them: their nodes, what was done lately, what a roll-out would make of them.
+//!
+//! Nothing is allowed or refused here.
+
+use std::collections::BTreeMap;
+
+use apis::{NodePool, labels};
+use jiff::Timestamp;
+use state::Snapshot;
+
+use super::declared;
+use crate::candidate::{TypesByPool, list_price};
+use crate::history::History;
+use crate::hooks::{Activity, BudgetPool, BudgetReason, NEVER_SECONDS};
+
+/// What budgets are worked out of.
+#[derive(Clone, Copy)]
+pub struct World<'a> {
+    /// The cluster.
+    pub snapshot: &'a Snapshot,
+    /// Finished moves.
+    pub history: &'a History,
+    /// Instance types of every pool that has nodes, for their prices.
+    pub types: &'a TypesByPool,
+    /// What nodes of each pool would be made of, and since when.
+    pub targets: &'a Targets,
+    /// The present moment.
+    pub now: Timestamp,
+}
+
+/// What nodes made now would be, by pool, and since when as far as that was seen.
+pub type Targets = BTreeMap<String, (String, Option<Timestamp>)>;
+
+/// The targets of this moment; `before` are those of the last loop.
+pub fn targets(snapshot: &Snapshot, before: &Targets, now: Timestamp) -> Targets {
+    let target = |pool: &NodePool| {
+        let annotations = pool.metadata.annotations.as_ref();
+        let hash = annotations.and_then(|it| it.get(labels::NODEPOOL_HASH_ANNOTATION));
+        let class = snapshot.node_class(&pool.spec.template.spec.node_class_ref.name);
+        let class = class.map_or("", |it| it.fingerprint.as_str());
+        format!("{} {class}", hash.map_or("", String::as_str))
+    };
+    let pools = snapshot.node_pools().map(|pool| {
+        let name = pool.metadata.name.clone().unwrap_or_default();
+        let target = target(pool);
+        let since = match before.get(&name) {
+            Some((known, since)) if *known == target => *since,
+            Some(_) => Some(now),
+            None => None,
+        };
+        (name, (target, since))
+    });
+    pools.collect()
+}
+
+/// Nodes of a pool that count.
+#[derive(Debug, Clone, Copy, Default)]
+struct Count {
+    total: u32,
+    not_ready: u32,
+    deleting: u32,
+    drifted: u32,
+}
+
+/// The pools that have nodes, as budget policies see them.
+pub fn pools(world: &World<'_>) -> Vec<BudgetPool> {
+    let pending = world.snapshot.pods();
+    let pending = pending.filter(|pod| pod.is_provisionable()).count();
+    let pending = u32::try_from(pending).unwrap_or(u32::MAX);
+    let prices = prices(world);
+    counts(world.snapshot)
+        .into_iter()
+        .filter_map(|(name, count)| {
+            let pool = world.snapshot.node_pool(name)?;
+            let price = prices.get(name).copied().unwrap_or_default();
+            Some(BudgetPool {
+                pending_pods: pending,
+                price,
+                ..of_pool(world, (name, pool), count)
+            })
+        })
+        .collect()
+}
+
+/// USD an hour of the nodes of each pool.
+fn prices<'a>(world: &World<'a>) -> BTreeMap<&'a str, f64> {
+    let mut prices = BTreeMap::new();
+    for node in world.snapshot.nodes().filter(|it| it.is_managed()) {
+        if let Some(pool) = node.node_pool() {
+            *prices.entry(pool).or_insert(0.0) += list_price(world.types, node);
+        }
+    }
+    prices
+}
+
+fn of_pool(world: &World<'_>, (name, pool): (&str, &NodePool), count: Count) -> BudgetPool {
+    let (history, now) = (world.history, world.now);
+    let target = world.targets.get(name);
+    let since = target.and_then(|it| it.1);
+    let renewed = since.map(|it| history.finished_since(name, BudgetReason::Drifted, it));
+    let age = since.map(|it| now.duration_since(it).as_secs());
+    let labels = pool.metadata.labels.clone().unwrap_or_default();
+    BudgetPool {
+        name: name.to_owned(),
+        labels: labels.into_iter().collect(),
+        total: count.total,
+        not_ready: count.not_ready,
+        deleting: count.deleting,
+        drifted: count.drifted,
+        drift_target: target.map(|it| short_hash(&it.0)).unwrap_or_default(),
+        renewed: renewed.unwrap_or_default(),
+        target_age_seconds: age.map_or(NEVER_SECONDS, |it| {
+            u32::try_from(it.max(0)).unwrap_or(NEVER_SECONDS)
+        }),
+        price: 0.0,
+        activity: BudgetReason::ALL.map(|reason| {
+            let recent = history.of_pool_for(name, reason, now);
+            Activity {
+                disrupting: disrupting(world.snapshot, history, name, reason),
+                recent_hour: recent.hour,
+                recent_day: recent.day,
+                failed_day: history.missed(name, reason, now),
+            }
+        }),
+        pending_pods: 0,
+        declared: declared(pool, count.total, now),
+    }
+}
+
+/// FNV-1a in hexadecimal: short, and the same on every machine.
+fn short_hash(text: &str) -> String {
+    let step = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+    format!("{:016x}", text.bytes().fold(0xcbf2_9ce4_8422_2325, step))
+}
+
+fn counts(snapshot: &Snapshot) -> BTreeMap<&str, Count> {
+    let mut counts: BTreeMap<&str, Count> = BTreeMap::new();
+    for node in snapshot.nodes() {
+        let (Some(pool), Some(claim)) = (node.node_pool(), &node.claim) else {
+            continue;
+        };
+        let is_rebooting = claim.conditions.rebooting_at.is_some();
+        if !(node.is_initialized() || is_rebooting)
+            || claim.conditions.instance_terminating_at.is_some()
+        {
+            continue;
+        }
+        let count = counts.entry(pool).or_default();
+        count.total += 1;
+        count.drifted += u32::from(claim.conditions.drifted_at.is_some());
+        // A rebooting node comes back, but until then it is as good as gone.
+        if node.is_marked_for_deletion() {
+            count.deleting += 1;
+        } else if !node.is_ready() || is_rebooting {
+            count.not_ready += 1;
+        }
+    }
+    counts
+}
+
+fn disrupting(snapshot: &Snapshot, history: &History, pool: &str, reason: BudgetReason) -> u32 {
+    let count = snapshot
+        .nodes()
+        .filter(|node| node.node_pool() == Some(pool) && node.is_marked_for_deletion())
+        .filter(|node| node.claim_name().and_then(|it| history.reason(it)) == Some(reason))
+        .count();
+    u32::try_from(count).unwrap_or(u32::MAX)
+}

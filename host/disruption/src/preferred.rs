@@ -1,0 +1,115 @@
+//! Moves that only the ranking policy wants: to what it prefers although the list price is no lower.
+//!
+//! What saves list price pays by itself. A preference is the policy's word, and a policy that changes its mind every
+//! round would move the cluster to and fro. So such a move must pay for the pods that it disturbs with what it saves for
+//! as long as the preference has held already, or until the first of the nodes expires if that is sooner: what was
+//! wanted for an hour is worth an hour's savings.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::{SignedDuration, Timestamp};
+use state::ledger::OutcomeId;
+
+use crate::candidate::Candidate;
+use crate::command::Proposal;
+use crate::consolidation::Obstacle;
+
+/// What disturbing a pod of ordinary eviction cost is reckoned at, in USD.
+const USD_PER_DISRUPTION: f64 = 0.01;
+const HOUR_SECONDS: f64 = 3_600.0;
+
+/// Preferred moves that do not pay yet.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Preferred {
+    /// Since when a move of the claim's node has been wanted without a break.
+    since: BTreeMap<String, Timestamp>,
+    /// When the first of them pays.
+    due: Option<Timestamp>,
+}
+
+/// What a loop found.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Deferred {
+    looked_at: BTreeSet<String>,
+    claims: BTreeMap<String, Timestamp>,
+    due: Option<Timestamp>,
+}
+
+impl Deferred {
+    /// Moves of these claims' nodes are looked for: a preference that is not found again is gone.
+    pub(crate) fn looked_at(&mut self, claims: BTreeSet<String>) {
+        self.looked_at = claims;
+    }
+}
+
+impl Preferred {
+    /// Whether it is time to look again.
+    pub(crate) fn is_due(&self, now: Timestamp) -> bool {
+        self.due.is_some_and(|it| it <= now)
+    }
+
+    /// Whether a move pays; one that does not is kept in mind.
+    pub(crate) fn judge(
+        &self,
+        proposal: &Proposal,
+        nodes: &[&Candidate],
+        now: Timestamp,
+        deferred: &mut Deferred,
+    ) -> Result<(), Obstacle> {
+        let list = proposal.before.price_per_hour - proposal.after.price_per_hour;
+        let effective = proposal.savings_per_hour();
+        if list > 0.0 || effective <= 0.0 || proposal.replacements.is_empty() {
+            return Ok(());
+        }
+        let since = |it: &&Candidate| self.since.get(it.claim()).copied().unwrap_or(now);
+        let since = nodes.iter().map(since).max().unwrap_or(now);
+        let left = nodes.iter().filter_map(|it| it.expires_at()).min();
+        let left = left.map(|at| hours(at.duration_since(now)));
+        let disruption: f64 = nodes.iter().map(|it| it.reschedule_cost).sum();
+        let needed = disruption * USD_PER_DISRUPTION / effective;
+        let held = hours(now.duration_since(since));
+        let horizon = left.map_or(held, |left| held.min(left));
+        if horizon >= needed {
+            return Ok(());
+        }
+        for it in nodes {
+            deferred.claims.insert(it.claim().to_owned(), now);
+        }
+        let wait = SignedDuration::try_from_secs_f64((needed - held).max(0.0) * HOUR_SECONDS);
+        let due = wait.ok().and_then(|it| now.checked_add(it).ok());
+        let is_in_time = left.is_none_or(|left| left >= needed);
+        if let Some(due) = due.filter(|_| is_in_time) {
+            deferred.due = Some(deferred.due.map_or(due, |known| known.min(due)));
+        }
+        let told = format!(
+            "{effective:.4} USD an hour as the ranking policy reckons, {:.4} more by list price; \
+             wanted for {held:.2} of {needed:.2} hours",
+            -list
+        );
+        Err(Obstacle::new(OutcomeId::NodePreferenceTooYoung, told))
+    }
+
+    /// Takes over what a loop found. Only claims that there still are stay.
+    pub(crate) fn keep(&mut self, claims: &BTreeSet<&str>, found: Deferred) {
+        let Deferred {
+            looked_at,
+            claims: wanted,
+            due,
+        } = found;
+        let was_looked_at = !looked_at.is_empty();
+        self.since.retain(|claim, _| {
+            claims.contains(claim.as_str())
+                && (!looked_at.contains(claim) || wanted.contains_key(claim))
+        });
+        for (claim, now) in wanted {
+            self.since.entry(claim).or_insert(now);
+        }
+        if was_looked_at || due.is_some() || self.since.is_empty() {
+            self.due = due;
+        }
+    }
+}
+
+fn hours(duration: SignedDuration) -> f64 {
+    duration.as_secs_f64() / HOUR_SECONDS
+}
