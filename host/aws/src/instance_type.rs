@@ -66,13 +66,21 @@ struct Revision {
     prices: u64,
     reservations: u64,
     unavailable: (u64, i64),
+    interruptions: u64,
+}
+
+/// What the offerings of one type depend on, prices and reservations aside.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct OfferingStamp {
+    unavailable: Stamp,
+    interruptions: u64,
 }
 
 #[derive(Debug)]
 struct Entry {
     revision: Revision,
     bases: Arc<[Base]>,
-    stamps: Vec<Stamp>,
+    stamps: Vec<OfferingStamp>,
     built: Arc<[Arc<InstanceType>]>,
     used_at: Timestamp,
 }
@@ -210,6 +218,7 @@ impl InstanceTypeProvider {
             prices: sources.pricing.revision(),
             reservations: sources.reservations.revision(),
             unavailable: sources.unavailable.revision(sources.now),
+            interruptions: sources.interruptions.revision(),
         };
         let known = self.seen_key(node_class, placement_group);
         if let Some(built) = known.and_then(|key| self.built(key, revision, sources.now)) {
@@ -302,7 +311,7 @@ fn build(
     previous: Option<Entry>,
 ) -> Entry {
     let previous = previous.filter(|entry| entry.revision.catalogue == revision.catalogue);
-    // A new price or reservation may touch any type; a mark touches those whose stamp has moved.
+    // A new price or reservation may touch any type; a mark or a rate touches those whose stamp has moved.
     let known_stamps = previous
         .as_ref()
         .filter(|entry| {
@@ -315,9 +324,12 @@ fn build(
         Some(entry) => (entry.bases, entry.built.to_vec()),
         None => described(catalogue, shape),
     };
-    let stamps: Vec<Stamp> = bases
+    let stamps: Vec<OfferingStamp> = bases
         .iter()
-        .map(|base| sources.unavailable.stamp(&base.name, sources.now))
+        .map(|base| OfferingStamp {
+            unavailable: sources.unavailable.stamp(&base.name, sources.now),
+            interruptions: sources.interruptions.stamp(&base.name),
+        })
         .collect();
     let places = Places::of(shape);
     let built = bases

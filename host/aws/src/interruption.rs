@@ -12,6 +12,8 @@ use jiff::Timestamp;
 use serde::Deserialize;
 
 use crate::error::other;
+use crate::instance::parse_provider_id;
+use crate::interruption_history::Interrupted;
 use crate::provider::AwsProvider;
 use crate::seam::{QueueMessage, SqsApi};
 use crate::unavailable_offerings::Offered;
@@ -93,6 +95,15 @@ impl InterruptionQueue for SqsInterruptionQueue {
                     capacity_type: labels::CAPACITY_TYPE_SPOT,
                 };
                 self.provider.mark_unavailable(offered);
+                let status = node_claim.status.as_ref();
+                let provider_id = status.and_then(|it| it.provider_id.as_deref());
+                if let Ok(instance_id) = parse_provider_id(provider_id.unwrap_or_default()) {
+                    self.provider.count_interruption(Interrupted {
+                        instance_id,
+                        instance_type: offered.instance_type,
+                        zone: offered.zone,
+                    });
+                }
             }
             InterruptionKind::CapacityReservationInterrupted => {
                 let id = label(labels::CAPACITY_RESERVATION_ID);

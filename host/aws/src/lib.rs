@@ -13,6 +13,7 @@ mod error;
 mod fake;
 mod hash;
 mod interruption;
+mod interruption_history;
 mod kubelet;
 mod launch;
 mod node_class;

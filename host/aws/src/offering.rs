@@ -13,6 +13,7 @@ use scheduling::requirements::{Operator, Requirement, Requirements};
 
 use crate::capacity_reservation::CapacityReservationProvider;
 use crate::instance_type::{Base, ClassShape};
+use crate::interruption_history::InterruptionHistory;
 use crate::pricing::PricingProvider;
 use crate::unavailable_offerings::{Offered, UnavailableOfferings};
 
@@ -24,6 +25,7 @@ pub(crate) struct OfferingSources<'a> {
     pub(crate) pricing: &'a PricingProvider,
     pub(crate) unavailable: &'a UnavailableOfferings,
     pub(crate) reservations: &'a CapacityReservationProvider,
+    pub(crate) interruptions: &'a InterruptionHistory,
     pub(crate) now: Timestamp,
 }
 
@@ -88,10 +90,11 @@ fn market_offering(
         capacity_type,
     };
     let on_demand = sources.pricing.on_demand_price_per_hour(name);
-    let price = if capacity_type == labels::CAPACITY_TYPE_SPOT {
-        sources.pricing.spot_price_per_hour(name, zone)
+    let (price, interruption_rate) = if capacity_type == labels::CAPACITY_TYPE_SPOT {
+        let price = sources.pricing.spot_price_per_hour(name, zone);
+        (price, sources.interruptions.rate(name, zone))
     } else {
-        on_demand
+        (on_demand, None)
     };
     let placement_group = shape
         .placement_group
@@ -114,6 +117,7 @@ fn market_offering(
         reservation_capacity: 0,
         ice_count: history.count,
         ice_age_seconds: history.age_seconds,
+        interruption_rate,
     }
 }
 
@@ -152,6 +156,7 @@ fn reserved_offering(
         reservation_capacity: sources.reservations.available(&reservation.id),
         ice_count: 0,
         ice_age_seconds: None,
+        interruption_rate: None,
     }
 }
 

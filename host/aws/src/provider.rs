@@ -23,6 +23,7 @@ use crate::error::other;
 use crate::instance::{Instance, InstanceProvider, parse_provider_id};
 use crate::instance_profile::InstanceProfileProvider;
 use crate::instance_type::InstanceTypeProvider;
+use crate::interruption_history::{Exposed, Interrupted, InterruptionHistory};
 use crate::launch::{LaunchContext, Launcher};
 use crate::launch_template::LaunchTemplateProvider;
 use crate::node_class::Resolvers;
@@ -76,6 +77,7 @@ pub struct AwsProvider {
     instance_types: InstanceTypeProvider,
     pricing: PricingProvider,
     unavailable: UnavailableOfferings,
+    interruptions: InterruptionHistory,
     templates: LaunchTemplateProvider,
     instances: InstanceProvider,
     launcher: Launcher,
@@ -106,6 +108,7 @@ impl AwsProvider {
                 options.isolated_vpc,
             ),
             unavailable: UnavailableOfferings::default(),
+            interruptions: InterruptionHistory::default(),
             templates: LaunchTemplateProvider::new(ec2()),
             instances: InstanceProvider::new(
                 ec2(),
@@ -160,6 +163,11 @@ impl AwsProvider {
         self.unavailable.mark(offered, None, self.clock.now());
     }
 
+    /// Counts a spot instance that is taken back.
+    pub(crate) fn count_interruption(&self, instance: Interrupted<'_>) {
+        self.interruptions.interrupted(instance, self.clock.now());
+    }
+
     /// Notes that a reservation has no slot left.
     pub(crate) fn empty_reservation(&self, id: &str) {
         self.reservations.set(id, 0);
@@ -194,6 +202,7 @@ impl AwsProvider {
             pricing: &self.pricing,
             unavailable: &self.unavailable,
             reservations: &self.reservations,
+            interruptions: &self.interruptions,
             now,
         };
         self.instance_types
@@ -273,7 +282,10 @@ impl CloudProvider for AwsProvider {
     }
 
     async fn list(&self) -> Result<Vec<Launched>, CloudProviderError> {
-        Ok(self.instances.list().await?.iter().map(described).collect())
+        let instances = self.instances.list().await?;
+        let running = instances.iter().filter_map(exposed);
+        self.interruptions.listed(running, self.clock.now());
+        Ok(instances.iter().map(described).collect())
     }
 
     async fn instance_types(
@@ -282,6 +294,13 @@ impl CloudProvider for AwsProvider {
         node_class: &Ec2NodeClass,
     ) -> Result<Arc<[Arc<InstanceType>]>, CloudProviderError> {
         self.types_of(node_class).await
+    }
+
+    /// Asks EC2 for nothing: what was told of the class's subnets when it was resolved, less what launches took since.
+    async fn free_addresses(&self, node_class: &Ec2NodeClass) -> BTreeMap<String, u32> {
+        let status = node_class.status.as_ref();
+        let subnets = status.map(|it| it.subnets.as_slice()).unwrap_or_default();
+        self.subnets.free_by_zone(subnets)
     }
 
     async fn registrable(&self, node_claim: &NodeClaim) -> Result<Registrable, CloudProviderError> {
@@ -411,6 +430,17 @@ pub fn repair_policies() -> Vec<RepairPolicy> {
         minutes("KernelReady", "False", 30),
         minutes("ContainerRuntimeReady", "False", 30),
     ]
+}
+
+/// An instance that EC2 may take back.
+fn exposed(instance: &Instance) -> Option<Exposed<'_>> {
+    let is_exposed =
+        instance.capacity_type == labels::CAPACITY_TYPE_SPOT && !instance.is_terminating;
+    is_exposed.then_some(Exposed {
+        instance_type: &instance.instance_type,
+        zone: &instance.zone,
+        launched_at: instance.launched_at,
+    })
 }
 
 /// An instance as far as EC2 alone can tell.

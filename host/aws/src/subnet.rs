@@ -153,6 +153,20 @@ impl SubnetProvider {
         }
     }
 
+    /// Free addresses by zone, less what launches in flight may have taken. Zones of which nothing is known are absent.
+    pub(crate) fn free_by_zone(&self, subnets: &[Subnet]) -> BTreeMap<String, u32> {
+        let addresses = lock(&self.addresses);
+        let mut by_zone: BTreeMap<String, u32> = BTreeMap::new();
+        for subnet in subnets {
+            if let Some(known) = addresses.known(&subnet.id) {
+                let free = u32::try_from(known.max(0)).unwrap_or(u32::MAX);
+                let sum = by_zone.entry(subnet.zone.clone()).or_default();
+                *sum = sum.saturating_add(free);
+            }
+        }
+        by_zone
+    }
+
     /// Picks the emptiest subnet of each zone and debits it by the fewest pods that may land there.
     pub(crate) fn zonal_for_launch(
         &self,
@@ -217,11 +231,12 @@ impl SubnetProvider {
 
 impl Addresses {
     fn remaining(&self, subnet_id: &str) -> i64 {
-        let known = self
-            .in_flight
-            .get(subnet_id)
-            .or_else(|| self.free.get(subnet_id));
-        known.copied().unwrap_or(0)
+        self.known(subnet_id).unwrap_or(0)
+    }
+
+    fn known(&self, subnet_id: &str) -> Option<i64> {
+        let in_flight = self.in_flight.get(subnet_id);
+        in_flight.or_else(|| self.free.get(subnet_id)).copied()
     }
 }
 

@@ -1,6 +1,7 @@
 //! The provider as a whole on a fake AWS.
 
 mod catalogue;
+mod interruptions;
 mod launch;
 mod node_class;
 mod placement_groups;
@@ -31,7 +32,7 @@ impl Clock for StoppedClock {
 struct Rig {
     aws: Arc<FakeAws>,
     clock: Arc<StoppedClock>,
-    provider: AwsProvider,
+    provider: Arc<AwsProvider>,
 }
 
 impl Rig {
@@ -48,7 +49,7 @@ impl Rig {
         options.cluster_cidr = Some("10.100.0.0/16".to_owned());
         change(&mut options);
         let apis = AwsApis::of(Arc::clone(&aws));
-        let provider = AwsProvider::new(options, &apis, Arc::clone(&clock) as _);
+        let provider = Arc::new(AwsProvider::new(options, &apis, Arc::clone(&clock) as _));
         Self {
             aws,
             clock,
