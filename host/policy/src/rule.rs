@@ -1,61 +1,110 @@
-//! Policies of one line: a CEL expression in the ConfigMap itself, run natively, for those who have no
+//! Policies of a few lines: CEL expressions in the ConfigMap itself, run natively, for those who have no
 //! toolchain.
 //!
-//! A rule is held to what a component is held to: sample questions before it may decide, a budget of
-//! steps, answers that are checked, quarantine. A consolidation rule narrows what Karpenter's rules
-//! approve; it cannot approve what they reject.
+//! A rule is held to what a component is held to: sample questions and made-up rounds before it may decide, a budget
+//! of steps, answers that are checked, quarantine. A consolidation rule narrows what Karpenter's rules approve; it
+//! cannot approve what they reject. Whatever is written in a ConfigMap, checking it takes some milliseconds and a few
+//! megabytes: trees, texts, lists and patterns have named bounds, and nothing in a tree is there twice.
 
+mod apply;
+mod civil;
 mod compile;
 mod evaluate;
 mod facts;
+mod functions;
+mod judged;
+mod node;
+mod parse;
+mod pattern;
+mod place;
+mod ranked;
+mod steps;
+mod tokens;
+mod types;
+mod value;
 mod words;
 
-use disruption::hooks::{
-    Allowance, BudgetReason, BudgetRound, ConsolidationHook, ConsolidationRound, Context,
-    DefaultConsolidation, Move, Verdict, VerdictDecision,
-};
-use scheduling::ranking::{ClaimView, RankRound, Ranking};
+use std::collections::BTreeSet;
 
-use crate::answer::Allowed;
+use disruption::hooks::MoveKind;
+
 use crate::call::CallFailure;
 use crate::limits::Kind;
 use crate::module::digest;
-use compile::{Vocabulary, Wanted, compile};
-use evaluate::{EvaluationError, Facts, Node, Steps};
+use crate::needs::{Need, PolicyNeeds};
+use compile::{Compiled, Compiler, Known, Vocabulary, Wanted};
+use evaluate::{EvaluationError, Facts, Run, Variable};
 use facts::{
-    MOVE_VARIABLES, MoveFacts, MoveVariable, OfferingFacts, POOL_VARIABLES, PoolFacts,
-    PoolVariable, RANK_VARIABLES, RankVariable,
+    LabelSet, MOVE_LABELS, MOVE_VARIABLES, MoveVariable, POOL_LABELS, POOL_VARIABLES, PoolVariable,
+    RANK_LABELS, RANK_VARIABLES, RankVariable,
 };
+use judged::Moves;
+use node::Node;
+pub use place::RuleError;
+use place::{Fault, Place};
+use steps::{Spent, Steps};
+use value::Literal;
+pub(crate) use words::distance;
 
 /// Wasm operations that a step stands for: one node of an expression.
 const OPERATIONS_A_STEP: u64 = 40;
+/// Settings that a rule may read.
+const CONFIG_BYTES_MAX: usize = 64 << 10;
+/// Lines of `data.exclude`.
+const EXCLUSIONS_MAX: usize = 64;
+/// All expressions of a binding together.
+const SOURCE_BYTES_MAX: usize = 16 << 10;
 
 /// The expressions of a binding, as written.
 #[derive(Debug, Clone, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
+#[serde(default)]
 pub struct RuleSource {
     /// `data.rule`: cost, approval or allowance; empty when there is none.
     pub rule: String,
     /// `data.exclude`: conditions, one a line, each with its reason after `//`. Ranking only.
     pub exclude: String,
+    /// `data.variables`: names for expressions, one a line, which the other keys may use.
+    pub variables: String,
+    /// `data.message`: a string that gives the reason of a rejection, an exclusion or an allowance.
+    pub message: String,
+    /// `data.applies-to`: kinds of moves that a consolidation rule judges.
+    pub applies_to: String,
 }
 
-/// Why a rule is refused.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum RuleError {
-    /// An expression that does not compile.
-    #[error("data.{key}: {message}")]
-    Expression {
-        /// Key of the ConfigMap.
-        key: &'static str,
-        /// Position and reason.
-        message: String,
-    },
-    /// A rule judges one thing.
-    #[error("data.rule: a rule is for one kind; label it rank, consolidation or budgets")]
-    SeveralKinds,
-    /// Only offerings can be excluded.
-    #[error("data.exclude: only rank rules exclude; say it in data.rule")]
-    Exclude,
+impl RuleSource {
+    /// The keys of a binding's data that belong to a rule, with what they hold.
+    fn keys(&self) -> [(&'static str, &str); 5] {
+        let Self {
+            rule,
+            exclude,
+            variables,
+            message,
+            applies_to,
+        } = self;
+        [
+            ("rule", rule),
+            ("exclude", exclude),
+            ("variables", variables),
+            ("message", message),
+            ("applies-to", applies_to),
+        ]
+    }
+
+    /// Tells equal rules; the same for those without the later keys as before there were any.
+    fn digest(&self) -> String {
+        let Self { rule, exclude, .. } = self;
+        let mut whole = if exclude.is_empty() {
+            rule.clone()
+        } else {
+            format!("{rule}\n{exclude}")
+        };
+        for (key, text) in self.keys().into_iter().skip(2) {
+            if !text.is_empty() {
+                whole = format!("{whole}\n{key}: {text}");
+            }
+        }
+        digest(whole.as_bytes())
+    }
 }
 
 /// A variable that rules may name.
@@ -63,7 +112,7 @@ pub enum RuleError {
 pub struct RuleVariable {
     /// As rules write it.
     pub name: &'static str,
-    /// `a number`, `a text` and so on.
+    /// Its type, by CEL's words.
     pub type_name: &'static str,
     /// What it is.
     pub about: &'static str,
@@ -71,8 +120,8 @@ pub struct RuleVariable {
 
 /// The variables that rules of a kind may name.
 pub fn rule_variables(kind: Kind) -> Vec<RuleVariable> {
-    fn listed<V>(known: &[compile::Known<V>]) -> Vec<RuleVariable> {
-        let of = |it: &compile::Known<V>| RuleVariable {
+    fn listed<V>(known: &[Known<V>]) -> Vec<RuleVariable> {
+        let of = |it: &Known<V>| RuleVariable {
             name: it.name,
             type_name: it.of.as_str(),
             about: it.about,
@@ -98,33 +147,44 @@ pub(crate) struct Rule {
 
 #[derive(Debug)]
 enum Judgement {
-    Rank {
-        cost: Option<Node<RankVariable>>,
-        exclusions: Vec<Exclusion>,
-        is_of_claim: bool,
-    },
-    Consolidation(Node<MoveVariable>),
-    Budgets(Node<PoolVariable>),
+    Rank(Expressions<RankVariable>),
+    Consolidation(Expressions<MoveVariable>, Moves),
+    Budgets(Expressions<PoolVariable>),
 }
 
+/// The expressions of a binding.
 #[derive(Debug)]
-struct Exclusion {
-    condition: Node<RankVariable>,
+struct Expressions<V> {
+    named: Vec<Node<V>>,
+    slots: usize,
+    rule: Option<Node<V>>,
+    exclusions: Vec<Exclusion<V>>,
+    message: Option<Node<V>>,
+    /// Whether the answer for a row hangs on the claim.
+    is_of_claim: bool,
+    needs: BTreeSet<Need>,
+}
+
+/// Variables, labels and settings.
+type Words<V> = (
+    &'static [Known<V>],
+    &'static [(&'static str, LabelSet)],
+    Literal,
+);
+
+#[derive(Debug)]
+struct Exclusion<V> {
+    condition: Node<V>,
+    /// What its comment says, or the condition itself.
     reason: String,
+    /// Whether it has a comment.
+    is_told: bool,
 }
 
 /// What came of running a rule, and the steps it took, in operations.
 pub(crate) struct Ran<T> {
     pub(crate) result: Result<T, CallFailure>,
     pub(crate) fuel: u64,
-}
-
-/// What a rank rule says of one row.
-#[derive(Debug, Clone, Copy)]
-struct Scored {
-    score: f64,
-    /// Which exclusion applies.
-    excluded: Option<usize>,
 }
 
 impl Rule {
@@ -134,42 +194,44 @@ impl Rule {
         kinds: &[Kind],
         config: &str,
     ) -> Result<Self, RuleError> {
-        let RuleSource { rule, exclude } = source;
+        let general = |text: &str| RuleError::new(vec![text.to_owned()], Vec::new());
         let [kind] = kinds else {
-            return Err(RuleError::SeveralKinds);
+            return Err(general(
+                "data.rule: a rule is for one kind; label it rank, consolidation or budgets",
+            ));
         };
-        if *kind != Kind::Rank && !exclude.is_empty() {
-            return Err(RuleError::Exclude);
+        let mut faults = general_faults(source, *kind);
+        let config = settings(config).unwrap_or_else(|fault| {
+            faults.push(fault);
+            Literal::Absent
+        });
+        let moves = Moves::parse(&source.applies_to).unwrap_or_else(|fault| {
+            faults.push(fault);
+            Moves::default()
+        });
+        // Nobody waits for megabytes to be read.
+        if !faults.is_empty() && source_bytes(source) > SOURCE_BYTES_MAX {
+            return Err(RuleError::new(faults, Vec::new()));
         }
-        let config = serde_json::from_str(config).unwrap_or(serde_json::Value::Null);
-        let failed = |error: compile::CompileError| RuleError::Expression {
-            key: "rule",
-            message: error.to_string(),
-        };
+        let faults = &mut faults;
         let judgement = match kind {
-            Kind::Rank => rank_judgement(rule, exclude, &config)?,
+            Kind::Rank => {
+                let words = (RANK_VARIABLES, RANK_LABELS, config);
+                Expressions::compile(source, Wanted::Number, words, faults).map(Judgement::Rank)
+            }
             Kind::Consolidation => {
-                let words = Vocabulary {
-                    variables: MOVE_VARIABLES,
-                    config: &config,
-                };
-                Judgement::Consolidation(compile(rule, Wanted::Condition, &words).map_err(failed)?)
+                let words = (MOVE_VARIABLES, MOVE_LABELS, config);
+                Expressions::compile(source, Wanted::Condition, words, faults)
+                    .map(|it| Judgement::Consolidation(it, moves))
             }
             Kind::Budgets => {
-                let words = Vocabulary {
-                    variables: POOL_VARIABLES,
-                    config: &config,
-                };
-                Judgement::Budgets(compile(rule, Wanted::Number, &words).map_err(failed)?)
+                let words = (POOL_VARIABLES, POOL_LABELS, config);
+                Expressions::compile(source, Wanted::Number, words, faults).map(Judgement::Budgets)
             }
-        };
-        let whole = if exclude.is_empty() {
-            rule.clone()
-        } else {
-            format!("{rule}\n{exclude}")
-        };
+        }?;
+        let RuleSource { rule, exclude, .. } = source;
         Ok(Self {
-            digest: digest(whole.as_bytes()),
+            digest: source.digest(),
             kind: *kind,
             source: source.clone(),
             text: one_line(if rule.is_empty() { exclude } else { rule }),
@@ -182,118 +244,35 @@ impl Rule {
         format!("rule: {}", self.text)
     }
 
-    pub(crate) fn rank(
-        &self,
-        round: &RankRound,
-        claims: &[&ClaimView],
-        prior: &[f64],
-        fuel: u64,
-    ) -> Ran<Vec<Ranking>> {
-        let context = crate::convert::rank_context(round);
-        let scoring = Scoring {
-            rule: self,
-            round,
-            prior,
-            context: &context,
+    /// What it must be told beside the plain tables.
+    pub(crate) fn needs(&self) -> PolicyNeeds {
+        let (needs, moves) = match &self.judgement {
+            Judgement::Rank(expressions) => (&expressions.needs, None),
+            Judgement::Consolidation(expressions, moves) => (&expressions.needs, Some(moves)),
+            Judgement::Budgets(expressions) => (&expressions.needs, None),
         };
-        with_steps(fuel, |steps| scoring.rankings(claims, steps))
+        let expire = moves.filter(|it| it.contains(MoveKind::Expire));
+        let expire = expire.map(|_| Need::Expire);
+        PolicyNeeds::of(needs.iter().copied().chain(expire))
     }
 
-    pub(crate) fn order(round: &ConsolidationRound) -> Ran<Vec<f64>> {
-        Ran {
-            result: Ok(DefaultConsolidation.order(round).keys),
-            fuel: 0,
-        }
-    }
-
-    pub(crate) fn judge(
-        &self,
-        round: &ConsolidationRound,
-        moves: &[Move],
-        fuel: u64,
-    ) -> Ran<Vec<Verdict>> {
-        let mut verdicts = DefaultConsolidation.judge(round, moves).verdicts;
-        with_steps(fuel, |steps| {
-            let Judgement::Consolidation(condition) = &self.judgement else {
-                return Err(self.of_another_kind());
-            };
-            for (verdict, proposed) in verdicts.iter_mut().zip(moves) {
-                if verdict.decision != VerdictDecision::Approve {
-                    continue;
-                }
-                let facts = MoveFacts {
-                    nodes: &round.nodes,
-                    proposed,
-                    context: &round.context,
-                };
-                let approved = self.value(condition, &facts, steps)? == Outcome::Yes;
-                if !approved {
-                    verdict.decision = VerdictDecision::Reject;
-                    verdict.score = 0.0;
-                    verdict.reason = format!("the rule does not hold: {}", self.text);
-                }
-            }
-            Ok(verdicts)
-        })
-    }
-
-    pub(crate) fn allow(&self, round: &BudgetRound, fuel: u64) -> Ran<Allowed> {
-        with_steps(fuel, |steps| {
-            let Judgement::Budgets(allowed) = &self.judgement else {
-                return Err(self.of_another_kind());
-            };
-            let mut items = Vec::with_capacity(round.pools.len() * BudgetReason::ALL.len());
-            for (index, pool) in (0_u32..).zip(&round.pools) {
-                for reason in BudgetReason::ALL {
-                    let facts = PoolFacts {
-                        pool,
-                        reason,
-                        context: &round.context,
-                    };
-                    let Outcome::Number(number) = self.value(allowed, &facts, steps)? else {
-                        return Err(self.of_another_kind());
-                    };
-                    items.push(Allowance {
-                        pool: index,
-                        reason,
-                        allowed: whole_nodes(number)?,
-                        why: self.summary(),
-                        replaces_declared: false,
-                    });
-                }
-            }
-            Ok(Allowed {
-                items,
-                valid_for_seconds: 0,
-            })
-        })
-    }
-
-    fn value<F: Facts>(
-        &self,
-        node: &Node<F::Variable>,
-        facts: &F,
-        steps: &mut Steps,
-    ) -> Result<Outcome, CallFailure> {
-        match node.evaluate(facts, steps) {
-            Ok(evaluate::Value::Bool(true)) => Ok(Outcome::Yes),
-            Ok(evaluate::Value::Bool(false)) => Ok(Outcome::No),
-            Ok(number) => Ok(Outcome::Number(number.number())),
-            Err(error) => Err(self.failure(&error, steps)),
-        }
-    }
-
-    fn failure(&self, error: &EvaluationError, steps: &Steps) -> CallFailure {
-        let refused = |transient| CallFailure::Refused {
-            message: format!("data.rule: {error}, in {}", self.text),
-            transient,
-        };
+    fn failure(&self, error: EvaluationError, steps: &Steps) -> CallFailure {
         match error {
-            EvaluationError::OutOfSteps => CallFailure::OutOfFuel(operations(steps)),
-            // The next claim may have it.
-            EvaluationError::NoLabel { .. } => refused(true),
-            EvaluationError::DivisionByZero { .. } | EvaluationError::Overflow { .. } => {
-                refused(false)
+            EvaluationError::Spent(Spent::Call) => CallFailure::OutOfFuel(operations(steps)),
+            EvaluationError::Spent(spent @ (Spent::Row | Spent::RowBytes)) => {
+                let row = match self.kind {
+                    Kind::Rank => "offering",
+                    Kind::Consolidation => "move",
+                    Kind::Budgets => "NodePool",
+                };
+                CallFailure::TooCostly(format!("the rule {}: {}", spent.told(row), self.text))
+            }
+            EvaluationError::At(wrong) => {
+                let (at, problem) = *wrong;
+                CallFailure::Refused {
+                    message: format!("{at}: {problem}"),
+                    transient: false,
+                }
             }
         }
     }
@@ -303,175 +282,144 @@ impl Rule {
     }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq)]
-enum Outcome {
-    Yes,
-    No,
-    Number(f64),
-}
-
-struct Scoring<'a> {
-    rule: &'a Rule,
-    round: &'a RankRound,
-    prior: &'a [f64],
-    context: &'a Context,
-}
-
-impl Scoring<'_> {
-    fn rankings(
-        &self,
-        claims: &[&ClaimView],
-        steps: &mut Steps,
-    ) -> Result<Vec<Ranking>, CallFailure> {
-        let Judgement::Rank {
-            exclusions,
-            is_of_claim,
+impl<V: Variable> Expressions<V> {
+    fn compile(
+        source: &RuleSource,
+        wanted: Wanted,
+        (variables, labels, config): Words<V>,
+        general: &mut Vec<String>,
+    ) -> Result<Self, RuleError> {
+        let words = Vocabulary {
+            variables,
+            labels,
+            config,
+        };
+        let mut compiler = Compiler::new(&words);
+        compiler.variables("variables", &source.variables);
+        let mut is_of_claim = false;
+        let mut compiled = |key, text: &str, wanted, compiler: &mut Compiler<'_, V>| {
+            if text.is_empty() {
+                return None;
+            }
+            let compiled = compiler.expression(text, Place::line(key, 1), wanted)?;
+            is_of_claim |= compiled.is_of_claim;
+            Some(compiled.node)
+        };
+        let rule = compiled("rule", &source.rule, wanted, &mut compiler);
+        let message = compiled("message", &source.message, Wanted::Text, &mut compiler);
+        let mut exclusions = Vec::new();
+        for (number, line) in (1..).zip(source.exclude.lines()).take(EXCLUSIONS_MAX + 1) {
+            let (text, reason) = with_reason(line);
+            if text.trim().is_empty() {
+                continue;
+            }
+            let begin = Place::line("exclude", number);
+            if exclusions.len() == EXCLUSIONS_MAX {
+                let message = format!("there may be {EXCLUSIONS_MAX} lines; join them with ||");
+                compiler.faults.push(Fault::new(begin, message));
+                break;
+            }
+            let Some(Compiled {
+                node: condition,
+                is_of_claim: of_claim,
+            }) = compiler.expression(text, begin, Wanted::Condition)
+            else {
+                continue;
+            };
+            is_of_claim |= of_claim;
+            exclusions.push(Exclusion {
+                condition,
+                reason: reason.unwrap_or_else(|| text.trim()).to_owned(),
+                is_told: reason.is_some(),
+            });
+        }
+        let Compiler {
+            named,
+            slots,
+            needs,
+            faults,
             ..
-        } = &self.rule.judgement
-        else {
-            return Err(self.rule.of_another_kind());
-        };
-        let rows = self.round.table.price.len();
-        let mut known: Vec<Option<Scored>> = vec![None; rows];
-        let mut rankings = Vec::with_capacity(claims.len());
-        for claim in claims {
-            if *is_of_claim {
-                known.fill(None);
-            }
-            let all: Vec<u32>;
-            let candidates = if claim.candidates.is_empty() {
-                all = (0..u32::try_from(rows).unwrap_or(u32::MAX)).collect();
-                &all
-            } else {
-                &claim.candidates
-            };
-            let mut ranking = Ranking {
-                scores: Vec::with_capacity(candidates.len()),
-                excluded: Vec::new(),
-                note: None,
-            };
-            for (position, &row) in (0_u32..).zip(candidates) {
-                let row = usize::try_from(row).unwrap_or(usize::MAX);
-                let scored = match known.get(row).copied().flatten() {
-                    Some(scored) => scored,
-                    None => self.scored(claim, row, steps)?,
-                };
-                if let Some(slot) = known.get_mut(row) {
-                    *slot = Some(scored);
-                }
-                ranking.scores.push(scored.score);
-                if let Some(exclusion) = scored.excluded.and_then(|it| exclusions.get(it)) {
-                    ranking.excluded.push((position, exclusion.reason.clone()));
-                }
-            }
-            rankings.push(ranking);
+        } = compiler;
+        if !general.is_empty() || !faults.is_empty() {
+            return Err(RuleError::new(std::mem::take(general), faults));
         }
-        Ok(rankings)
+        Ok(Self {
+            named,
+            slots,
+            rule,
+            exclusions,
+            message,
+            is_of_claim,
+            needs,
+        })
     }
 
-    fn scored(
-        &self,
-        claim: &ClaimView,
-        row: usize,
-        steps: &mut Steps,
-    ) -> Result<Scored, CallFailure> {
-        let table = &self.round.table;
-        let facts = OfferingFacts {
-            table,
-            prior: self.prior,
-            claim,
-            context: self.context,
-            row,
-        };
-        let Judgement::Rank {
-            cost, exclusions, ..
-        } = &self.rule.judgement
-        else {
-            return Err(self.rule.of_another_kind());
-        };
-        let score = match cost {
-            Some(cost) => match self.rule.value(cost, &facts, steps)? {
-                Outcome::Number(score) => score,
-                Outcome::Yes | Outcome::No => return Err(self.rule.of_another_kind()),
-            },
-            None => self.prior.get(row).copied().unwrap_or(0.0),
-        };
-        if !score.is_finite() || score < 0.0 {
-            let name = |column: &[u32]| {
-                let sym = column.get(row).and_then(|sym| usize::try_from(*sym).ok());
-                sym.and_then(|sym| table.symbols.get(sym))
-                    .map_or("", String::as_str)
-            };
-            return Err(CallFailure::InvalidAnswer(format!(
-                "the score {score} of {} in {} is not a finite cost",
-                name(&table.instance_type),
-                name(&table.zone),
-            )));
-        }
-        for (index, exclusion) in exclusions.iter().enumerate() {
-            if self.rule.value(&exclusion.condition, &facts, steps)? == Outcome::Yes {
-                return Ok(Scored {
-                    score: score + 0.0,
-                    excluded: Some(index),
-                });
-            }
-        }
-        Ok(Scored {
-            score: score + 0.0,
-            excluded: None,
-        })
+    fn run<'a, 's, F: Facts<Variable = V>>(
+        &'a self,
+        facts: &'a F,
+        steps: &'s mut Steps,
+    ) -> Run<'a, 's, F> {
+        Run::new(facts, (&self.named, self.slots), steps)
+    }
+
+    /// What `data.message` says of a row; nothing when it is not there or has no value.
+    fn message<'a, F: Facts<Variable = V>>(&'a self, run: &mut Run<'a, '_, F>) -> Option<String> {
+        let value = run.value(self.message.as_ref()?).ok()?;
+        let is_told = value.is_text() && !value.as_text().is_empty();
+        is_told.then(|| crate::limits::short(value.as_text().to_owned()))
     }
 }
 
-fn rank_judgement(
-    rule: &str,
-    exclude: &str,
-    config: &serde_json::Value,
-) -> Result<Judgement, RuleError> {
-    let words = Vocabulary {
-        variables: RANK_VARIABLES,
-        config,
-    };
-    let failed = |key, message: String| RuleError::Expression { key, message };
-    let cost = if rule.is_empty() {
-        None
-    } else {
-        Some(
-            compile(rule, Wanted::Number, &words)
-                .map_err(|error| failed("rule", error.to_string()))?,
-        )
-    };
-    let mut exclusions = Vec::new();
-    for (number, line) in (1..).zip(exclude.lines()) {
-        let (text, reason) = with_reason(line);
-        if text.is_empty() {
-            continue;
-        }
-        let condition = compile(text, Wanted::Condition, &words)
-            .map_err(|error| failed("exclude", format!("line {number} of it, {error}")))?;
-        exclusions.push(Exclusion {
-            condition,
-            reason: reason.to_owned(),
-        });
+/// What is wrong with the keys, whatever they hold.
+fn general_faults(source: &RuleSource, kind: Kind) -> Vec<String> {
+    let mut faults = Vec::new();
+    if kind != Kind::Rank && !source.exclude.is_empty() {
+        faults.push("data.exclude: only rank rules exclude; say it in data.rule".to_owned());
     }
-    let of_claim = |node: &Node<RankVariable>| {
-        node.any(&|it| match it {
-            Node::Variable(variable) => variable.is_of_claim(),
-            Node::Label(..) | Node::HasLabel(_) => true,
-            _ => false,
-        })
-    };
-    let is_of_claim =
-        cost.as_ref().is_some_and(of_claim) || exclusions.iter().any(|it| of_claim(&it.condition));
-    Ok(Judgement::Rank {
-        cost,
-        exclusions,
-        is_of_claim,
-    })
+    if kind != Kind::Consolidation && !source.applies_to.is_empty() {
+        faults
+            .push("data.applies-to: only consolidation rules judge moves; leave it out".to_owned());
+    }
+    if source.rule.is_empty() && (kind != Kind::Rank || source.exclude.is_empty()) {
+        faults.push(format!(
+            "data.rule: there is none; write what the {} policy decides",
+            kind.as_str()
+        ));
+    }
+    let bytes = source_bytes(source);
+    if bytes > SOURCE_BYTES_MAX {
+        faults.push(format!(
+            "data.rule: the expressions of all keys have {bytes} bytes and may have {SOURCE_BYTES_MAX}; write a module"
+        ));
+    }
+    faults
 }
 
-/// An expression and what its comment says; without a comment it is its own reason.
-fn with_reason(line: &str) -> (&str, &str) {
+fn source_bytes(source: &RuleSource) -> usize {
+    source.keys().into_iter().map(|(_, text)| text.len()).sum()
+}
+
+/// The settings of a rule.
+fn settings(config: &str) -> Result<Literal, String> {
+    if config.len() > CONFIG_BYTES_MAX {
+        return Err(format!(
+            "data.config: has {} bytes, and a rule reads up to {CONFIG_BYTES_MAX}; keep what it needs, or write a \
+             module",
+            config.len()
+        ));
+    }
+    if config.is_empty() {
+        return Ok(Literal::settings(serde_json::Value::Object(
+            serde_json::Map::new(),
+        )));
+    }
+    serde_json::from_str(config)
+        .map(Literal::settings)
+        .map_err(|error| format!("data.config: {error}"))
+}
+
+/// An expression, and what its comment says.
+fn with_reason(line: &str) -> (&str, Option<&str>) {
     let mut quote = None;
     let mut previous = ' ';
     for (at, it) in line.char_indices() {
@@ -481,34 +429,17 @@ fn with_reason(line: &str) -> (&str, &str) {
             None if it == '/' && previous == '/' => {
                 let (text, reason) = line.split_at(at - 1);
                 let reason = reason.trim_start_matches('/').trim();
-                let text = text.trim();
-                return (text, if reason.is_empty() { text } else { reason });
+                return (text, (!reason.is_empty()).then_some(reason));
             }
             Some(_) | None => {}
         }
         previous = it;
     }
-    (line.trim(), line.trim())
+    (line, None)
 }
 
 fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
-}
-
-/// Part of a node is none; less than none is none.
-fn whole_nodes(number: f64) -> Result<u32, CallFailure> {
-    if number.is_nan() {
-        return Err(CallFailure::InvalidAnswer(
-            "the rule gives no number of nodes".to_owned(),
-        ));
-    }
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "clamped to the range"
-    )]
-    let whole = number.clamp(0.0, f64::from(u32::MAX)) as u32;
-    Ok(whole)
 }
 
 fn with_steps<T>(fuel: u64, work: impl FnOnce(&mut Steps) -> Result<T, CallFailure>) -> Ran<T> {

@@ -1,56 +1,76 @@
-//! From the text of an expression to nodes with settled types.
+//! From a tree to nodes with settled types.
 //!
-//! CEL's grammar, read by the `cel` crate; the part of the language that a rule about one row needs. What
-//! is unknown or of the wrong type is refused here, with its position, so that a live rule can only fail
-//! on values. Where CEL wants `double(count)`, a whole number is widened instead.
+//! The part of CEL that a rule about one row needs. What is unknown or of the wrong type is refused here, with its
+//! place, and everything that is wrong is found in one go; a live rule can only fail on values. Where CEL wants
+//! `double(count)`, an int is widened instead, and ints are divided as doubles are.
 
-use std::collections::BTreeMap;
+mod calls;
+mod names;
+mod operators;
 
-use cel::Program;
-use cel::common::ast::{
-    CallExpr, ComprehensionExpr, Expr, IdedExpr, LiteralValue, SelectExpr, SourceInfo, operators,
-};
-use regex::Regex;
+use std::collections::BTreeSet;
 
-use super::evaluate::{Arithmetic, Comparison, Function, Literal, Node, Position, TextTest};
-use super::words::{arithmetic, comparison, distance, numeric};
+use super::apply::apply;
+use super::evaluate::Variable;
+use super::facts::LabelSet;
+use super::functions::{Function, Takes};
+use super::node::{LoopKind, Node};
+use super::parse::{Expr, ExprKind, parse};
+use super::place::{Fault, Place};
+use super::steps::Steps;
+use super::types::Type;
+use super::value::Literal;
+use crate::needs::Need;
 
-/// Longest expression; a page of text, for a person to read.
-const TEXT_BYTES_MAX: usize = 4096;
-/// Nodes after lists were written out.
-const NODES_MAX: usize = 4096;
-
-/// Type of a value.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Type {
-    Bool,
-    Int,
-    Double,
-    Text,
-}
-
-impl Type {
-    fn is_number(self) -> bool {
-        matches!(self, Self::Int | Self::Double)
-    }
-
-    pub(crate) fn as_str(self) -> &'static str {
-        match self {
-            Self::Bool => "true or false",
-            Self::Int => "a whole number",
-            Self::Double => "a number",
-            Self::Text => "a text",
-        }
-    }
-}
+/// How deep the evaluation of an expression may go, through the variables that it names.
+const EVALUATION_DEPTH_MAX: u16 = 256;
+/// Steps that a part of an expression may take that hangs on nothing and is computed once.
+const CONSTANT_STEPS_MAX: u64 = 1000;
+/// Most of `data.variables`.
+const VARIABLES_MAX: usize = 32;
 
 /// A variable that rules of a kind may name.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Known<V> {
     pub(crate) name: &'static str,
-    pub(crate) of: Type,
+    pub(crate) of: Column,
     pub(crate) variable: V,
     pub(crate) about: &'static str,
+}
+
+/// Type of a variable of the tables.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Column {
+    Bool,
+    Int,
+    Double,
+    Text,
+    Moment,
+    Texts,
+}
+
+impl Column {
+    pub(crate) fn of(self) -> Type {
+        match self {
+            Self::Bool => Type::Bool,
+            Self::Int => Type::Int,
+            Self::Double => Type::Double,
+            Self::Text => Type::Text,
+            Self::Moment => Type::Moment,
+            Self::Texts => Type::list(Type::Text),
+        }
+    }
+
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::Bool => "bool",
+            Self::Int => "int",
+            Self::Double => "double",
+            Self::Text => "string",
+            Self::Moment => "timestamp",
+            Self::Texts => "list(string)",
+        }
+    }
 }
 
 /// What an expression must give.
@@ -58,605 +78,314 @@ pub(crate) struct Known<V> {
 pub(crate) enum Wanted {
     Condition,
     Number,
-}
-
-/// Why an expression is refused.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{position}: {message}")]
-pub(crate) struct CompileError {
-    position: Position,
-    message: String,
+    Text,
 }
 
 /// Words of the language: variables, and the settings under `config`.
-pub(crate) struct Vocabulary<'a, V: 'static> {
+pub(crate) struct Vocabulary<V: 'static> {
     pub(crate) variables: &'static [Known<V>],
-    pub(crate) config: &'a serde_json::Value,
+    /// Words that are looked up by a key.
+    pub(crate) labels: &'static [(&'static str, LabelSet)],
+    pub(crate) config: Literal,
 }
 
-/// Compiles an expression.
-pub(crate) fn compile<V: Copy>(
-    text: &str,
-    wanted: Wanted,
-    vocabulary: &Vocabulary<'_, V>,
-) -> Result<Node<V>, CompileError> {
-    if text.len() > TEXT_BYTES_MAX {
-        return Err(CompileError {
-            position: Position { line: 1, column: 1 },
-            message: format!(
-                "the expression has {} bytes and may have {TEXT_BYTES_MAX}; write a module",
-                text.len()
-            ),
+/// A node and the type of its values.
+struct Typed<V> {
+    node: Node<V>,
+    of: Type,
+}
+
+impl<V> Typed<V> {
+    fn new(node: Node<V>, of: Type) -> Self {
+        Self { node, of }
+    }
+
+    /// Of what was told to be wrong: fits everywhere, so that nothing is told twice.
+    fn wrong() -> Self {
+        Self::new(Node::Literal(Literal::Absent), Type::Unknown)
+    }
+
+    fn literal(literal: Literal) -> Self {
+        let of = literal.of();
+        Self::new(Node::Literal(literal), of)
+    }
+}
+
+/// One of `data.variables`.
+struct NamedVariable {
+    name: String,
+    of: Type,
+    depth: u16,
+    is_of_claim: bool,
+}
+
+/// A variable of a loop or a binding.
+struct Scoped {
+    name: String,
+    slot: usize,
+    of: Type,
+}
+
+/// Compiles the expressions of one binding, one after another.
+pub(crate) struct Compiler<'a, V: 'static> {
+    words: &'a Vocabulary<V>,
+    variables: Vec<NamedVariable>,
+    /// What `data.variables` compute.
+    pub(crate) named: Vec<Node<V>>,
+    scope: Vec<Scoped>,
+    /// Slots that the deepest scope takes.
+    pub(crate) slots: usize,
+    patterns: usize,
+    /// Depth of the deepest variable that the present expression names.
+    depth: u16,
+    /// Whether the present expression hangs on the claim.
+    is_of_claim: bool,
+    /// What must be told beside the plain tables.
+    pub(crate) needs: BTreeSet<Need>,
+    /// Everything that is wrong.
+    pub(crate) faults: Vec<Fault>,
+}
+
+/// A compiled expression.
+pub(crate) struct Compiled<V> {
+    pub(crate) node: Node<V>,
+    /// Whether its value hangs on the claim.
+    pub(crate) is_of_claim: bool,
+}
+
+impl<'a, V: Variable> Compiler<'a, V> {
+    pub(crate) fn new(words: &'a Vocabulary<V>) -> Self {
+        Self {
+            words,
+            variables: Vec::new(),
+            named: Vec::new(),
+            scope: Vec::new(),
+            slots: 0,
+            patterns: 0,
+            depth: 0,
+            is_of_claim: false,
+            needs: BTreeSet::new(),
+            faults: Vec::new(),
+        }
+    }
+
+    /// Compiles an expression that begins at a place.
+    pub(crate) fn expression(
+        &mut self,
+        text: &str,
+        begin: Place,
+        wanted: Wanted,
+    ) -> Option<Compiled<V>> {
+        let known = self.faults.len();
+        let (expression, typed) = self.typed(text, begin)?;
+        let fits = match wanted {
+            Wanted::Condition => typed.of == Type::Bool,
+            Wanted::Number => matches!(typed.of, Type::Int | Type::Double),
+            Wanted::Text => typed.of == Type::Text,
+        };
+        if !fits && self.faults.len() == known {
+            let wanted = match wanted {
+                Wanted::Condition => "bool",
+                Wanted::Number => "double",
+                Wanted::Text => "string",
+            };
+            let hint = optional_hint(&typed.of);
+            self.fault(
+                expression.at,
+                format!(
+                    "the expression gives {}, and {wanted} is wanted{hint}",
+                    typed.of
+                ),
+            );
+        }
+        Some(Compiled {
+            node: typed.node,
+            is_of_claim: self.is_of_claim,
+        })
+    }
+
+    /// Reads `data.variables`: a name, a colon and an expression a line.
+    pub(crate) fn variables(&mut self, key: &'static str, text: &str) {
+        for (number, line) in (1..).zip(text.lines()) {
+            let begin = Place::line(key, number);
+            let content = line.trim_start();
+            if content.is_empty() || content.starts_with("//") {
+                continue;
+            }
+            let Some((name, expression)) = line.split_once(':') else {
+                self.fault(begin, "a variable is written as `name: expression`");
+                continue;
+            };
+            if self.variables.len() >= VARIABLES_MAX {
+                let message = format!("there may be {VARIABLES_MAX} variables; write a module");
+                self.fault(begin, message);
+                return;
+            }
+            let after = begin.after(name).after(":");
+            self.variable(name.trim(), expression, (begin, after));
+        }
+    }
+
+    fn variable(&mut self, name: &str, text: &str, (at, begin): (Place, Place)) {
+        let is_name = name.starts_with(|it: char| it.is_ascii_alphabetic() || it == '_')
+            && name
+                .chars()
+                .all(|it| it.is_ascii_alphanumeric() || it == '_');
+        if !is_name {
+            self.fault(
+                at,
+                format!("{name:?} is no name; use letters, digits and _"),
+            );
+        }
+        if self.is_taken(name) {
+            self.fault(at, format!("`{name}` is there already; use another name"));
+        }
+        let (depth, typed) = match self.typed(text, begin) {
+            Some((expression, typed)) => (expression.depth.saturating_add(self.depth), typed),
+            None => (0, Typed::wrong()),
+        };
+        self.variables.push(NamedVariable {
+            name: name.to_owned(),
+            of: typed.of,
+            depth,
+            is_of_claim: self.is_of_claim,
         });
+        self.named.push(typed.node);
     }
-    let program = Program::compile(text).map_err(|errors| syntax(&errors))?;
-    let mut compiler = Compiler {
-        vocabulary,
-        text,
-        source: program.source_info(),
-        bindings: BTreeMap::new(),
-        nodes: 0,
-    };
-    let expression = program.expression();
-    let (node, of) = compiler.node(expression)?;
-    match (wanted, of) {
-        (Wanted::Condition, Type::Bool) | (Wanted::Number, Type::Int | Type::Double) => Ok(node),
-        (Wanted::Condition, _) => Err(compiler.error(
-            expression,
-            format!(
-                "the expression gives {}, and true or false is wanted",
-                of.as_str()
-            ),
-        )),
-        (Wanted::Number, _) => Err(compiler.error(
-            expression,
-            format!(
-                "the expression gives {}, and a number is wanted",
-                of.as_str()
-            ),
-        )),
+
+    fn is_taken(&self, name: &str) -> bool {
+        ["config", "variables", "math", "cel"].contains(&name)
+            || self.words.labels.iter().any(|(known, _)| *known == name)
+            || self.words.variables.iter().any(|it| it.name == name)
+            || self.variables.iter().any(|it| it.name == name)
     }
-}
 
-fn syntax(errors: &cel::ParseErrors) -> CompileError {
-    let Some(first) = errors.errors.first() else {
-        return CompileError {
-            position: Position::default(),
-            message: "it is no expression".to_owned(),
-        };
-    };
-    let number = |value: isize| usize::try_from(value).unwrap_or(0);
-    CompileError {
-        position: Position {
-            line: number(first.pos.0).max(1),
-            column: number(first.pos.1).max(1),
-        },
-        message: first.msg.clone(),
-    }
-}
-
-type Typed<V> = (Node<V>, Type);
-type Compiled<V> = Result<Typed<V>, CompileError>;
-
-struct Compiler<'a, V: 'static> {
-    vocabulary: &'a Vocabulary<'a, V>,
-    text: &'a str,
-    source: &'a SourceInfo,
-    /// What the variable of `exists` or `all` stands for at the moment.
-    bindings: BTreeMap<String, Typed<V>>,
-    nodes: usize,
-}
-
-impl<V: Copy> Compiler<'_, V> {
-    fn position(&self, expression: &IdedExpr) -> Position {
-        let start = self
-            .source
-            .offset_for(expression.id)
-            .and_then(|(start, _)| usize::try_from(start).ok())
-            .unwrap_or(0);
-        let before: String = self.text.chars().take(start).collect();
-        let line = before.rsplit('\n').next().unwrap_or_default();
-        Position {
-            line: before.matches('\n').count() + 1,
-            column: line.chars().count() + 1,
+    fn typed(&mut self, text: &str, begin: Place) -> Option<(Expr, Typed<V>)> {
+        self.depth = 0;
+        self.is_of_claim = false;
+        let expression = parse(text, begin, &mut self.faults)?;
+        let typed = self.node(&expression);
+        if expression.depth.saturating_add(self.depth) > EVALUATION_DEPTH_MAX {
+            self.fault(
+                expression.at,
+                format!(
+                    "the variables that it names build on each other more than {EVALUATION_DEPTH_MAX} levels deep; \
+                     write a module"
+                ),
+            );
         }
+        Some((expression, typed))
     }
 
-    fn error(&self, expression: &IdedExpr, message: impl Into<String>) -> CompileError {
-        CompileError {
-            position: self.position(expression),
-            message: message.into(),
-        }
+    fn fault(&mut self, at: Place, message: impl Into<String>) {
+        self.faults.push(Fault::new(at, message));
     }
 
-    fn node(&mut self, expression: &IdedExpr) -> Compiled<V> {
-        self.nodes += 1;
-        if self.nodes > NODES_MAX {
-            return Err(self.error(expression, "the expression is too large; write a module"));
-        }
-        match &expression.expr {
-            Expr::Literal(literal) => self.literal(expression, literal),
-            Expr::Ident(name) => self.named(expression, name),
-            Expr::Select(select) => self.select(expression, select),
-            Expr::Call(call) => self.call(expression, call),
-            Expr::Comprehension(comprehension) => self.quantified(expression, comprehension),
-            Expr::List(_) => Err(self.error(
-                expression,
-                "a list may only stand after `in` or before exists() and all()",
-            )),
-            Expr::Map(_) | Expr::Struct(_) | Expr::Unspecified => {
-                Err(self.error(expression, "rules have no maps and messages of their own"))
+    fn wrong(&mut self, at: Place, message: impl Into<String>) -> Typed<V> {
+        self.fault(at, message);
+        Typed::wrong()
+    }
+
+    fn node(&mut self, expression: &Expr) -> Typed<V> {
+        let at = expression.at;
+        match &expression.kind {
+            ExprKind::Null => Typed::literal(Literal::Absent),
+            ExprKind::Bool(value) => Typed::literal(Literal::Bool(*value)),
+            ExprKind::Int(value) => Typed::literal(Literal::Int(*value)),
+            ExprKind::Double(value) => Typed::literal(Literal::Double(*value)),
+            ExprKind::Text(text) => Typed::literal(Literal::Text(text.as_str().into())),
+            ExprKind::Name(name) => self.named(at, name),
+            ExprKind::List(items) => self.list(at, items),
+            ExprKind::Select {
+                of,
+                field,
+                is_optional,
+            } => self.select(at, of, (field, *is_optional)),
+            ExprKind::Index {
+                of,
+                key,
+                is_optional,
+            } => self.index(at, of, (key, *is_optional)),
+            ExprKind::Call { name, args } => self.call(at, name, args),
+            ExprKind::Method { of, name, args } => self.method(at, name, (of, args)),
+            ExprKind::Not(operand) => {
+                let node = self.operand(operand, Takes::Bool).node;
+                let not = Function::Not;
+                Typed::new(Node::Call(not, vec![node], at), Type::Bool)
             }
-        }
-    }
-
-    fn literal(&self, expression: &IdedExpr, literal: &LiteralValue) -> Compiled<V> {
-        let (literal, of) = match literal {
-            LiteralValue::Boolean(value) => (Literal::Bool(*value.inner()), Type::Bool),
-            LiteralValue::Double(value) => (Literal::Double(*value.inner()), Type::Double),
-            LiteralValue::Int(value) => (Literal::Int(*value.inner()), Type::Int),
-            LiteralValue::String(text) => (Literal::Text(text.inner().to_owned()), Type::Text),
-            LiteralValue::UInt(value) => match i64::try_from(*value.inner()) {
-                Ok(value) => (Literal::Int(value), Type::Int),
-                Err(_) => return Err(self.error(expression, "the whole number is too large")),
-            },
-            LiteralValue::Bytes(_) | LiteralValue::Null => {
-                return Err(self.error(expression, "rules have no bytes and no null"));
+            ExprKind::Negate(operand) => {
+                let Typed { node, of } = self.operand(operand, Takes::Number);
+                let negate = Function::Negate;
+                Self::constant(Typed::new(Node::Call(negate, vec![node], at), of))
             }
-        };
-        Ok((Node::Literal(literal), of))
+            ExprKind::Binary(sign, operands) => self.binary(at, sign, operands),
+            ExprKind::And(parts) => {
+                let parts = parts.iter().map(|it| self.operand(it, Takes::Bool).node);
+                Typed::new(Node::And(parts.collect()), Type::Bool)
+            }
+            ExprKind::Or(parts) => {
+                let parts = parts.iter().map(|it| self.operand(it, Takes::Bool).node);
+                Typed::new(Node::Or(parts.collect()), Type::Bool)
+            }
+            ExprKind::If(parts) => self.conditional(at, parts),
+        }
     }
 
-    fn named(&self, expression: &IdedExpr, name: &str) -> Compiled<V> {
-        if let Some(bound) = self.bindings.get(name) {
-            return Ok(bound.clone());
+    /// An operand that must be such.
+    fn operand(&mut self, expression: &Expr, takes: Takes) -> Typed<V> {
+        let typed = self.node(expression);
+        if takes.admits(&typed.of) {
+            return typed;
         }
-        if let Some(known) = self.vocabulary.variables.iter().find(|it| it.name == name) {
-            return Ok((Node::Variable(known.variable), known.of));
-        }
-        let hint = match name {
-            "labels" => "; use labels[\"key\"], or \"key\" in labels".to_owned(),
-            "config" => "; use config.key".to_owned(),
-            _ => self.hint(name),
-        };
-        Err(self.error(expression, format!("unknown variable `{name}`{hint}")))
-    }
-
-    fn hint(&self, name: &str) -> String {
-        let names = || self.vocabulary.variables.iter().map(|known| known.name);
-        let near = names()
-            .map(|known| (distance(name, known), known))
-            .min()
-            .filter(|(distance, _)| *distance <= 2);
-        near.map_or_else(
-            || {
-                let all: Vec<&str> = names().collect();
-                format!("; there are {}, labels and config", all.join(", "))
-            },
-            |(_, known)| format!("; did you mean `{known}`?"),
+        let Typed { of, .. } = typed;
+        let (wanted, hint) = (takes.as_str(), optional_hint(&of));
+        self.wrong(
+            expression.at,
+            format!("{of} stands where {wanted} is wanted{hint}"),
         )
     }
 
-    fn select(&mut self, expression: &IdedExpr, select: &SelectExpr) -> Compiled<V> {
-        let SelectExpr {
-            operand,
-            field,
-            test,
-        } = select;
-        if is_named(operand, "labels") {
-            let key = field.clone();
-            return Ok(if *test {
-                (Node::HasLabel(key), Type::Bool)
-            } else {
-                let position = self.position(expression);
-                (Node::Label(key, position), Type::Text)
-            });
-        }
-        if *test && path(operand).is_some() {
-            let is_there = self.setting(expression).is_some();
-            return Ok((Node::Literal(Literal::Bool(is_there)), Type::Bool));
-        }
-        match self.setting(expression).cloned() {
-            Some(value) => self.config_value(expression, &value),
-            None => Err(self.error(expression, format!("there is no field `{field}` here"))),
-        }
-    }
-
-    /// The setting that `config.a.b` names.
-    fn setting(&self, expression: &IdedExpr) -> Option<&serde_json::Value> {
-        let path = path(expression)?;
-        let (root, keys) = path.split_first()?;
-        if *root != "config" {
-            return None;
-        }
-        keys.iter()
-            .try_fold(self.vocabulary.config, |value, key| value.get(*key))
-    }
-
-    fn config_value(&self, expression: &IdedExpr, value: &serde_json::Value) -> Compiled<V> {
-        let (literal, of) = match value {
-            serde_json::Value::Bool(value) => (Literal::Bool(*value), Type::Bool),
-            serde_json::Value::Number(number) => match (number.as_i64(), number.as_f64()) {
-                (Some(value), _) => (Literal::Int(value), Type::Int),
-                (None, value) => (Literal::Double(value.unwrap_or(0.0)), Type::Double),
-            },
-            serde_json::Value::String(text) => (Literal::Text(text.clone()), Type::Text),
-            serde_json::Value::Null
-            | serde_json::Value::Array(_)
-            | serde_json::Value::Object(_) => {
-                return Err(self.error(
-                    expression,
-                    "this setting is no single value; lists may stand after `in`",
-                ));
-            }
+    /// What hangs on nothing is computed now.
+    fn constant(typed: Typed<V>) -> Typed<V> {
+        let Node::Call(function, operands, at) = &typed.node else {
+            return typed;
         };
-        Ok((Node::Literal(literal), of))
-    }
-
-    fn call(&mut self, expression: &IdedExpr, call: &CallExpr) -> Compiled<V> {
-        let CallExpr {
-            func_name,
-            target,
-            args,
-        } = call;
-        if let Some(target) = target {
-            // `math.least(a, b)` is how CEL's own extension writes it.
-            return if is_named(target, "math") {
-                self.function(expression, func_name, args)
-            } else {
-                self.method(expression, func_name, (target, args))
-            };
-        }
-        match (func_name.as_str(), args.as_slice()) {
-            (operators::CONDITIONAL, [condition, yes, no]) => {
-                self.conditional(expression, [condition, yes, no])
-            }
-            (operators::LOGICAL_AND, [left, right]) => {
-                Ok((Node::And(self.conditions([left, right])?), Type::Bool))
-            }
-            (operators::LOGICAL_OR, [left, right]) => {
-                Ok((Node::Or(self.conditions([left, right])?), Type::Bool))
-            }
-            (operators::LOGICAL_NOT, [operand]) => {
-                let condition = self.of_type(operand, Type::Bool)?;
-                Ok(self.apply(Function::Not, condition, (expression, Type::Bool)))
-            }
-            (operators::NEGATE, [operand]) => {
-                let (node, of) = self.number(operand)?;
-                Ok(self.apply(Function::Negate, node, (expression, of)))
-            }
-            (operators::IN, [value, list]) => self.member(expression, value, list),
-            (operators::INDEX, [operand, key]) => self.indexed(expression, operand, key),
-            (name, [left, right]) => match (arithmetic(name), comparison(name)) {
-                (Some(operator), _) => self.arithmetic(expression, operator, [left, right]),
-                (None, Some(comparison)) => self.compared(expression, comparison, [left, right]),
-                (None, None) => self.function(expression, name, args),
-            },
-            (name, _) => self.function(expression, name, args),
-        }
-    }
-
-    fn conditional(&mut self, expression: &IdedExpr, parts: [&IdedExpr; 3]) -> Compiled<V> {
-        let [condition, yes, no] = parts;
-        let condition = self.of_type(condition, Type::Bool)?;
-        let ((yes, one), (no, other)) = (self.node(yes)?, self.node(no)?);
-        let of = match (one, other) {
-            (one, other) if one == other => one,
-            (one, other) if one.is_number() && other.is_number() => Type::Double,
-            (one, other) => {
-                return Err(self.error(
-                    expression,
-                    format!(
-                        "one branch gives {}, the other {}",
-                        one.as_str(),
-                        other.as_str()
-                    ),
-                ));
-            }
+        let literals: Option<Vec<&Literal>> = operands
+            .iter()
+            .map(|it| match it {
+                Node::Literal(literal) => Some(literal),
+                _ => None,
+            })
+            .collect();
+        let Some(literals) = literals else {
+            return typed;
         };
-        Ok((Node::If(Box::new([condition, yes, no])), of))
-    }
-
-    fn conditions(
-        &mut self,
-        [left, right]: [&IdedExpr; 2],
-    ) -> Result<Box<[Node<V>; 2]>, CompileError> {
-        Ok(Box::new([
-            self.of_type(left, Type::Bool)?,
-            self.of_type(right, Type::Bool)?,
-        ]))
-    }
-
-    fn of_type(&mut self, expression: &IdedExpr, wanted: Type) -> Result<Node<V>, CompileError> {
-        let (node, of) = self.node(expression)?;
-        if of == wanted {
-            Ok(node)
-        } else {
-            Err(self.error(
-                expression,
-                format!("{} stands where {} is wanted", of.as_str(), wanted.as_str()),
-            ))
+        let values: Vec<_> = literals.into_iter().map(Literal::value).collect();
+        let applied = apply(*function, &values, *at, &mut Steps::new(CONSTANT_STEPS_MAX));
+        match applied.map(|value| value.literal()) {
+            Ok(Some(literal)) => Typed::new(Node::Literal(literal), typed.of),
+            // It fails in every round, or is a list: left to the rounds.
+            Ok(None) | Err(_) => typed,
         }
     }
 
-    fn number(&mut self, expression: &IdedExpr) -> Compiled<V> {
-        let (node, of) = self.node(expression)?;
-        if of.is_number() {
-            Ok((node, of))
-        } else {
-            Err(self.error(
-                expression,
-                format!("{} stands where a number is wanted", of.as_str()),
-            ))
-        }
-    }
-
-    fn apply(
-        &self,
-        function: Function,
-        operand: Node<V>,
-        (expression, of): (&IdedExpr, Type),
-    ) -> Typed<V> {
-        let position = self.position(expression);
-        (Node::Call(function, Box::new(operand), position), of)
-    }
-
-    fn arithmetic(
-        &mut self,
-        expression: &IdedExpr,
-        operator: Arithmetic,
-        operands: [&IdedExpr; 2],
-    ) -> Compiled<V> {
-        let [left, right] = operands;
-        let ((left, one), (right, other)) = (self.node(left)?, self.node(right)?);
-        let operands = Box::new([left, right]);
-        match (one, other) {
-            (Type::Int, Type::Int) => {
-                let position = self.position(expression);
-                Ok((Node::Whole(operator, operands, position), Type::Int))
-            }
-            (one, other) if one.is_number() && other.is_number() => {
-                Ok((Node::Real(operator, operands), Type::Double))
-            }
-            (Type::Text, Type::Text) if operator == Arithmetic::Add => {
-                Ok((Node::Join(operands), Type::Text))
-            }
-            (one, other) => Err(self.error(
-                expression,
-                format!(
-                    "{} and {} cannot be computed with",
-                    one.as_str(),
-                    other.as_str()
-                ),
-            )),
-        }
-    }
-
-    fn compared(
-        &mut self,
-        expression: &IdedExpr,
-        comparison: Comparison,
-        [left, right]: [&IdedExpr; 2],
-    ) -> Compiled<V> {
-        let ((left, one), (right, other)) = (self.node(left)?, self.node(right)?);
-        if one == other || (one.is_number() && other.is_number()) {
-            return Ok((
-                Node::Compare(comparison, Box::new([left, right])),
-                Type::Bool,
-            ));
-        }
-        Err(self.error(
-            expression,
-            format!(
-                "{} cannot be compared with {}",
-                one.as_str(),
-                other.as_str()
-            ),
-        ))
-    }
-
-    fn member(&mut self, expression: &IdedExpr, value: &IdedExpr, list: &IdedExpr) -> Compiled<V> {
-        if is_named(list, "labels") {
-            return match &value.expr {
-                Expr::Literal(LiteralValue::String(key)) => {
-                    Ok((Node::HasLabel(key.inner().to_owned()), Type::Bool))
-                }
-                _ => Err(self.error(value, "the key of a label must be written out")),
-            };
-        }
-        let (value, of) = self.node(value)?;
-        let mut items = Vec::new();
-        for (item, item_of) in self.list(list)? {
-            if of != item_of && !(of.is_number() && item_of.is_number()) {
-                return Err(self.error(
-                    expression,
-                    format!(
-                        "{} cannot be in a list of {}",
-                        of.as_str(),
-                        item_of.as_str()
-                    ),
-                ));
-            }
-            items.push(item);
-        }
-        Ok((Node::In(Box::new(value), items), Type::Bool))
-    }
-
-    /// The items of a list that is written out, here or in the configuration.
-    fn list(&mut self, expression: &IdedExpr) -> Result<Vec<Typed<V>>, CompileError> {
-        if let Expr::List(list) = &expression.expr {
-            return list.elements.iter().map(|item| self.node(item)).collect();
-        }
-        if let Some(serde_json::Value::Array(items)) = self.setting(expression) {
-            return items
-                .iter()
-                .map(|item| self.config_value(expression, item))
-                .collect();
-        }
-        Err(self.error(expression, "a list is wanted, written out or from config"))
-    }
-
-    fn indexed(
-        &mut self,
-        expression: &IdedExpr,
-        operand: &IdedExpr,
-        key: &IdedExpr,
-    ) -> Compiled<V> {
-        let Expr::Literal(LiteralValue::String(key)) = &key.expr else {
-            return Err(self.error(key, "the key must be written out as a text"));
-        };
-        let select = SelectExpr {
-            operand: Box::new(operand.clone()),
-            field: key.inner().to_owned(),
-            test: false,
-        };
-        let expression = IdedExpr {
-            id: expression.id,
-            expr: Expr::Select(select),
-        };
-        self.node(&expression)
-    }
-
-    fn method(
-        &mut self,
-        expression: &IdedExpr,
-        name: &str,
-        (target, args): (&IdedExpr, &[IdedExpr]),
-    ) -> Compiled<V> {
-        let test = match (name, args) {
-            ("startsWith", [_]) => TextTest::StartsWith,
-            ("endsWith", [_]) => TextTest::EndsWith,
-            ("contains", [_]) => TextTest::Contains,
-            ("matches", [pattern]) => return self.matches(target, pattern),
-            ("size", []) => {
-                let text = self.of_type(target, Type::Text)?;
-                return Ok(self.apply(Function::Size, text, (expression, Type::Int)));
-            }
-            _ => return Err(self.error(expression, format!("unknown function `{name}`; texts have startsWith, endsWith, contains, matches and size"))),
-        };
-        let text = self.of_type(target, Type::Text)?;
-        let [part] = args else {
-            return Err(self.error(expression, format!("`{name}` takes one argument")));
-        };
-        let part = self.of_type(part, Type::Text)?;
-        Ok((Node::Test(test, Box::new([text, part])), Type::Bool))
-    }
-
-    fn matches(&mut self, target: &IdedExpr, pattern: &IdedExpr) -> Compiled<V> {
-        let Expr::Literal(LiteralValue::String(text)) = &pattern.expr else {
-            return Err(self.error(pattern, "the pattern must be written out"));
-        };
-        let regex = Regex::new(text.inner())
-            .map_err(|error| self.error(pattern, format!("not a pattern: {error}")))?;
-        let target = self.of_type(target, Type::Text)?;
-        Ok((Node::Matches(Box::new(target), regex), Type::Bool))
-    }
-
-    fn function(&mut self, expression: &IdedExpr, name: &str, args: &[IdedExpr]) -> Compiled<V> {
-        match (name, args) {
-            ("min" | "least", [first, rest @ ..]) => {
-                self.extreme(expression, Arithmetic::Least, (first, rest))
-            }
-            ("max" | "greatest", [first, rest @ ..]) => {
-                self.extreme(expression, Arithmetic::Greatest, (first, rest))
-            }
-            ("size", [operand]) => {
-                let text = self.of_type(operand, Type::Text)?;
-                Ok(self.apply(Function::Size, text, (expression, Type::Int)))
-            }
-            ("string", [operand]) => {
-                let (node, _) = self.node(operand)?;
-                Ok(self.apply(Function::ToText, node, (expression, Type::Text)))
-            }
-            (_, [operand]) if numeric(name).is_some() => {
-                let (node, of) = self.number(operand)?;
-                let (function, gives) = numeric(name).unwrap_or((Function::Abs, None));
-                Ok(self.apply(function, node, (expression, gives.unwrap_or(of))))
-            }
-            _ => Err(self.error(
-                expression,
-                format!(
-                    "unknown function `{name}`; there are min, max, abs, floor, ceil, round, double, int, \
-                     string, size and, on texts, startsWith, endsWith, contains, matches"
-                ),
-            )),
-        }
-    }
-
-    fn extreme(
-        &mut self,
-        expression: &IdedExpr,
-        operator: Arithmetic,
-        (first, rest): (&IdedExpr, &[IdedExpr]),
-    ) -> Compiled<V> {
-        let position = self.position(expression);
-        let mut so_far = self.number(first)?;
-        for next in rest {
-            let ((left, one), (right, other)) = (so_far, self.number(next)?);
-            let operands = Box::new([left, right]);
-            so_far = if (one, other) == (Type::Int, Type::Int) {
-                (Node::Whole(operator, operands, position), Type::Int)
-            } else {
-                (Node::Real(operator, operands), Type::Double)
-            };
-        }
-        Ok(so_far)
-    }
-
-    /// `list.exists(x, p)` and `list.all(x, p)`, written out item by item.
-    fn quantified(&mut self, expression: &IdedExpr, it: &ComprehensionExpr) -> Compiled<V> {
-        let predicate = match &it.loop_step.expr {
-            Expr::Call(CallExpr {
-                func_name, args, ..
-            }) if func_name == operators::LOGICAL_OR || func_name == operators::LOGICAL_AND => {
-                match args.as_slice() {
-                    [accumulated, predicate] if is_named(accumulated, &it.accu_var) => {
-                        Some((func_name == operators::LOGICAL_OR, predicate))
-                    }
-                    _ => None,
-                }
-            }
-            _ => None,
-        };
-        let (Some((is_any, predicate)), None) = (predicate, &it.iter_var2) else {
-            return Err(self.error(
-                expression,
-                "rules have exists() and all(), and no other loops",
-            ));
-        };
-        let mut so_far: Option<Node<V>> = None;
-        for item in self.list(&it.iter_range)? {
-            let shadowed = self.bindings.insert(it.iter_var.clone(), item);
-            let condition = self.of_type(predicate, Type::Bool);
-            match shadowed {
-                Some(outer) => self.bindings.insert(it.iter_var.clone(), outer),
-                None => self.bindings.remove(&it.iter_var),
-            };
-            let condition = condition?;
-            so_far = Some(match so_far {
-                None => condition,
-                Some(before) if is_any => Node::Or(Box::new([before, condition])),
-                Some(before) => Node::And(Box::new([before, condition])),
-            });
-        }
-        let node = so_far.unwrap_or(Node::Literal(Literal::Bool(!is_any)));
-        Ok((node, Type::Bool))
+    /// Whether `exists` and such are written as they must be: a name and an expression.
+    fn loop_kind(name: &str, args: usize) -> Option<LoopKind> {
+        Some(match (name, args) {
+            ("exists", 2) => LoopKind::Exists,
+            ("all", 2) => LoopKind::All,
+            ("exists_one" | "existsOne", 2) => LoopKind::ExistsOne,
+            ("map", 2 | 3) => LoopKind::Map,
+            ("filter", 2) => LoopKind::Filter,
+            _ => return None,
+        })
     }
 }
 
-fn is_named(expression: &IdedExpr, name: &str) -> bool {
-    matches!(&expression.expr, Expr::Ident(found) if found == name)
-}
-
-/// `a.b.c` as its parts.
-fn path(expression: &IdedExpr) -> Option<Vec<&str>> {
-    match &expression.expr {
-        Expr::Ident(name) => Some(vec![name]),
-        Expr::Select(SelectExpr { operand, field, .. }) => {
-            let mut parts = path(operand)?;
-            parts.push(field);
-            Some(parts)
-        }
-        _ => None,
+/// What to do about a value that may be absent and says so.
+fn optional_hint(of: &Type) -> &'static str {
+    match of {
+        Type::Optional(_) => "; say what stands in for it with .orValue(...)",
+        _ => "",
     }
 }

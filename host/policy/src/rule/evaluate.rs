@@ -1,413 +1,441 @@
 //! Running a compiled expression: a tree of nodes over the facts of one row.
 //!
-//! Types were settled when the expression was compiled, so nothing is looked up by name here. Every node
-//! costs a step; the budget of steps is what fuel is to a component, and as repeatable.
+//! Types were settled when the expression was compiled, so nothing is looked up by name here. Every node costs a step
+//! and every loop pays for each turn; the budget of steps is what fuel is to a component, and as repeatable.
 
-use std::borrow::Cow;
 use std::cmp::Ordering;
+use std::rc::Rc;
 
-use regex::Regex;
+use jiff::tz::TimeZone;
+
+use super::apply::{apply, concatenated, problem};
+use super::civil::{self, Field};
+use super::facts::LabelSet;
+use super::functions::Function;
+use super::node::{Arithmetic, Comparison, Loop, LoopKind, Node};
+use super::pattern::{COMPILE_STEPS, Pattern};
+use super::place::Place;
+use super::steps::{Spent, Steps};
+use super::value::Value;
+use crate::needs::Need;
+
+/// What a list takes for each of its items.
+const ITEM_BYTES: usize = 32;
+/// What it takes to break a moment down, in steps.
+const CIVIL_STEPS: u64 = 10;
+
+/// A word of a vocabulary.
+pub(crate) trait Variable: Copy + PartialEq + std::fmt::Debug + 'static {
+    /// Whether its value hangs on the claim; what does not is computed once a round for each row.
+    fn is_of_claim(self) -> bool;
+
+    /// What must be told beside the plain tables, so that it has a value.
+    fn need(self) -> Option<Need>;
+}
 
 /// What an expression looks at: one offering, one move, or one pool with one reason.
 pub(crate) trait Facts {
     /// Name of a fact, resolved.
-    type Variable: Copy + PartialEq + std::fmt::Debug + 'static;
+    type Variable: Variable;
 
     fn value(&self, variable: Self::Variable) -> Value<'_>;
 
-    fn label(&self, key: &str) -> Option<&str>;
+    fn label(&self, set: LabelSet, key: &str) -> Option<&str>;
+
+    /// Steps beyond the first that telling a value takes.
+    fn steps(&self, variable: Self::Variable) -> u64;
+
+    /// Labels that there are to look through.
+    fn labels(&self, set: LabelSet) -> usize;
 }
 
-/// A value while it is computed with.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Value<'a> {
-    Bool(bool),
-    Int(i64),
-    Double(f64),
-    Text(Cow<'a, str>),
-}
-
-impl<'a> Value<'a> {
-    pub(crate) fn text(text: &'a str) -> Self {
-        Self::Text(Cow::Borrowed(text))
-    }
-
-    /// A count of the tables, all of which are small enough.
-    pub(crate) fn count(count: u32) -> Self {
-        Self::Int(i64::from(count))
-    }
-
-    pub(crate) fn is_true(&self) -> bool {
-        matches!(self, Self::Bool(true))
-    }
-
-    /// The number; what has none was refused when the expression was compiled.
-    pub(crate) fn number(&self) -> f64 {
-        match self {
-            Self::Int(value) => *value as f64,
-            Self::Double(value) => *value,
-            Self::Bool(_) | Self::Text(_) => f64::NAN,
-        }
-    }
-
-    fn as_text(&self) -> &str {
-        match self {
-            Self::Text(text) => text,
-            Self::Bool(_) | Self::Int(_) | Self::Double(_) => "",
-        }
-    }
-}
-
-/// A literal that owns its text.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Literal {
-    Bool(bool),
-    Int(i64),
-    Double(f64),
-    Text(String),
-}
-
-impl Literal {
-    fn value(&self) -> Value<'_> {
-        match self {
-            Self::Bool(value) => Value::Bool(*value),
-            Self::Int(value) => Value::Int(*value),
-            Self::Double(value) => Value::Double(*value),
-            Self::Text(text) => Value::text(text),
-        }
-    }
-}
-
-/// An operator on two numbers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Arithmetic {
-    Add,
-    Subtract,
-    Multiply,
-    Divide,
-    Remainder,
-    Least,
-    Greatest,
-}
-
-/// A comparison.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Comparison {
-    Equal,
-    NotEqual,
-    Less,
-    LessOrEqual,
-    Greater,
-    GreaterOrEqual,
-}
-
-/// A function of one value.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Function {
-    Not,
-    Negate,
-    ToDouble,
-    ToInt,
-    ToText,
-    Size,
-    Floor,
-    Ceil,
-    Round,
-    Abs,
-}
-
-/// A question about two texts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum TextTest {
-    StartsWith,
-    EndsWith,
-    Contains,
-}
-
-/// A compiled expression. Positions are kept where something can go wrong.
-#[derive(Debug, Clone)]
-pub(crate) enum Node<V> {
-    Literal(Literal),
-    Variable(V),
-    Label(String, Position),
-    HasLabel(String),
-    Call(Function, Box<Node<V>>, Position),
-    Whole(Arithmetic, Box<[Node<V>; 2]>, Position),
-    Real(Arithmetic, Box<[Node<V>; 2]>),
-    Join(Box<[Node<V>; 2]>),
-    Compare(Comparison, Box<[Node<V>; 2]>),
-    And(Box<[Node<V>; 2]>),
-    Or(Box<[Node<V>; 2]>),
-    If(Box<[Node<V>; 3]>),
-    In(Box<Node<V>>, Vec<Node<V>>),
-    Test(TextTest, Box<[Node<V>; 2]>),
-    Matches(Box<Node<V>>, Regex),
-}
-
-/// Line and column, from 1.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Position {
-    pub(crate) line: usize,
-    pub(crate) column: usize,
-}
-
-impl std::fmt::Display for Position {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "line {} column {}", self.line, self.column)
-    }
-}
-
-/// Why an expression has no value.
+/// What is wrong with a value.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Problem {
+    #[error("division by zero")]
+    DivisionByZero,
+    #[error("the int is too large")]
+    Overflow,
+    #[error("{0}")]
+    Pattern(String),
+}
+
+/// Why an expression has no value. Small, because it is looked for after each node.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum EvaluationError {
-    #[error("{position}: the claim has no label {key:?}; test for it with {key:?} in labels")]
-    NoLabel { position: Position, key: String },
-    #[error("{position}: division by zero")]
-    DivisionByZero { position: Position },
-    #[error("{position}: the whole number is too large")]
-    Overflow { position: Position },
-    #[error("out of steps")]
-    OutOfSteps,
+    At(Box<(Place, Problem)>),
+    Spent(Spent),
 }
 
-/// How much computing is left.
-#[derive(Debug)]
-pub(crate) struct Steps {
-    left: u64,
-    granted: u64,
-}
-
-impl Steps {
-    pub(crate) fn new(granted: u64) -> Self {
-        Self {
-            left: granted,
-            granted,
-        }
-    }
-
-    pub(crate) fn spent(&self) -> u64 {
-        self.granted - self.left
-    }
-
-    fn take(&mut self) -> Result<(), EvaluationError> {
-        self.left = self
-            .left
-            .checked_sub(1)
-            .ok_or(EvaluationError::OutOfSteps)?;
-        Ok(())
+impl From<Spent> for EvaluationError {
+    fn from(spent: Spent) -> Self {
+        Self::Spent(spent)
     }
 }
 
-type Evaluated<'a> = Result<Value<'a>, EvaluationError>;
+pub(super) type Evaluated<'a> = Result<Value<'a>, EvaluationError>;
 
-impl<V> Node<V> {
-    /// Whether a node of the tree is such.
-    pub(crate) fn any(&self, is_such: &impl Fn(&Self) -> bool) -> bool {
-        let among = |nodes: &[Self]| nodes.iter().any(|node| node.any(is_such));
-        is_such(self)
-            || match self {
-                Self::Literal(_) | Self::Variable(_) | Self::Label(..) | Self::HasLabel(_) => false,
-                Self::Call(_, operand, _) | Self::Matches(operand, _) => operand.any(is_such),
-                Self::Whole(_, operands, _)
-                | Self::Real(_, operands)
-                | Self::Join(operands)
-                | Self::Compare(_, operands)
-                | Self::And(operands)
-                | Self::Or(operands)
-                | Self::Test(_, operands) => among(&**operands),
-                Self::If(parts) => among(&**parts),
-                Self::In(value, list) => value.any(is_such) || among(list),
-            }
-    }
+pub(super) fn overflow(at: Place) -> EvaluationError {
+    problem(at, Problem::Overflow)
 }
 
-impl<V: Copy + PartialEq> Node<V> {
-    /// The value for one row.
-    pub(crate) fn evaluate<'a, F: Facts<Variable = V>>(
-        &'a self,
+/// The evaluation of a policy's expressions for one row.
+pub(crate) struct Run<'a, 's, F: Facts> {
+    facts: &'a F,
+    named: &'a [Node<F::Variable>],
+    known: Vec<Option<Value<'a>>>,
+    slots: Vec<Value<'a>>,
+    steps: &'s mut Steps,
+}
+
+impl<'a, 's, F: Facts> Run<'a, 's, F> {
+    /// Begins a row; `slots` is how many the expressions use.
+    pub(crate) fn new(
         facts: &'a F,
-        steps: &mut Steps,
-    ) -> Evaluated<'a> {
-        steps.take()?;
-        match self {
-            Self::Literal(literal) => Ok(literal.value()),
-            Self::Variable(variable) => Ok(facts.value(*variable)),
-            Self::Label(key, position) => {
-                facts
-                    .label(key)
-                    .map(Value::text)
-                    .ok_or_else(|| EvaluationError::NoLabel {
-                        position: *position,
-                        key: key.clone(),
-                    })
+        (named, slots): (&'a [Node<F::Variable>], usize),
+        steps: &'s mut Steps,
+    ) -> Self {
+        steps.begin_row();
+        Self {
+            facts,
+            named,
+            known: vec![None; named.len()],
+            slots: vec![Value::Absent; slots],
+            steps,
+        }
+    }
+
+    /// The value of an expression.
+    pub(crate) fn value(&mut self, node: &'a Node<F::Variable>) -> Evaluated<'a> {
+        self.steps.take(1)?;
+        match node {
+            Node::Literal(literal) => Ok(literal.value()),
+            Node::Variable(variable) => {
+                self.steps.take(self.facts.steps(*variable))?;
+                Ok(self.facts.value(*variable))
             }
-            Self::HasLabel(key) => Ok(Value::Bool(facts.label(key).is_some())),
-            Self::Call(function, operand, position) => {
-                call(*function, &operand.evaluate(facts, steps)?, *position)
+            Node::Slot(slot) => Ok(self.slots.get(*slot).cloned().unwrap_or(Value::Absent)),
+            Node::Named(index) => self.named(*index),
+            Node::Label(set, key) => {
+                let label = self.label(*set, key)?;
+                Ok(label.map_or(Value::Absent, Value::text))
             }
-            Self::Whole(operator, operands, position) => {
-                let (left, right) = both(operands, facts, steps)?;
-                whole(*operator, &left, &right, *position)
+            Node::HasLabel(set, key) => Ok(Value::Bool(self.label(*set, key)?.is_some())),
+            Node::At(parts) => {
+                let [of, key] = self.both(parts)?;
+                Ok(of.at(&key))
             }
-            Self::Real(operator, operands) => {
-                let (left, right) = both(operands, facts, steps)?;
-                Ok(Value::Double(real(
-                    *operator,
-                    left.number(),
-                    right.number(),
-                )))
+            Node::Call(function, operands, at) => self.call(*function, operands, *at),
+            Node::Matches(text, pattern) => {
+                let text = self.value(text)?;
+                self.matches(&text, pattern)
             }
-            Self::Join(operands) => {
-                let (left, right) = both(operands, facts, steps)?;
-                Ok(Value::Text(Cow::Owned(
-                    [left.as_text(), right.as_text()].concat(),
-                )))
+            Node::MatchesComputed(parts, at) => self.matches_computed(parts, *at),
+            Node::Civil(field, moment, zone) => self.civil(*field, moment, zone),
+            Node::Whole(..) | Node::Real(..) | Node::Shift(..) | Node::Join(_) => {
+                self.computed(node)
             }
-            Self::Compare(comparison, operands) => {
-                let (left, right) = both(operands, facts, steps)?;
-                Ok(Value::Bool(compare(*comparison, &left, &right)))
+            Node::Compare(comparison, parts) => {
+                let [left, right] = self.both(parts)?;
+                self.compared(*comparison, &left, &right)
             }
-            Self::And(operands) => decisive(operands, false, facts, steps),
-            Self::Or(operands) => decisive(operands, true, facts, steps),
-            Self::If(parts) => {
+            Node::And(parts) => self.decisive(parts, false),
+            Node::Or(parts) => self.decisive(parts, true),
+            Node::If(parts) => {
                 let [condition, yes, no] = &**parts;
-                let branch = if condition.evaluate(facts, steps)?.is_true() {
-                    yes
-                } else {
-                    no
-                };
-                branch.evaluate(facts, steps)
+                let is_true = self.value(condition)?.is_true();
+                self.value(if is_true { yes } else { no })
             }
-            Self::In(value, list) => among(value, list, facts, steps),
-            Self::Test(test, operands) => {
-                let (text, part) = both(operands, facts, steps)?;
-                let (text, part) = (text.as_text(), part.as_text());
-                Ok(Value::Bool(match test {
-                    TextTest::StartsWith => text.starts_with(part),
-                    TextTest::EndsWith => text.ends_with(part),
-                    TextTest::Contains => text.contains(part),
-                }))
+            Node::In(parts) => self.is_in(parts),
+            Node::List(items) => {
+                self.steps.make(items.len() * ITEM_BYTES)?;
+                let items: Result<Vec<_>, _> = items.iter().map(|it| self.value(it)).collect();
+                Ok(Value::List(Rc::new(items?)))
             }
-            Self::Matches(text, pattern) => Ok(Value::Bool(
-                pattern.is_match(text.evaluate(facts, steps)?.as_text()),
-            )),
+            Node::Loop(it) => self.looped(it),
+            Node::Bind {
+                slot,
+                parts,
+                is_optional,
+            } => {
+                let [value, body] = &**parts;
+                let value = self.value(value)?;
+                if *is_optional && value.is_absent() {
+                    return Ok(Value::Absent);
+                }
+                self.set(*slot, value);
+                self.value(body)
+            }
+            Node::OrElse(parts) => self.or_else(parts),
         }
     }
-}
 
-/// Whether a value is in a list.
-fn among<'a, F: Facts>(
-    value: &'a Node<F::Variable>,
-    list: &'a [Node<F::Variable>],
-    facts: &'a F,
-    steps: &mut Steps,
-) -> Evaluated<'a> {
-    let value = value.evaluate(facts, steps)?;
-    for item in list {
-        let item = item.evaluate(facts, steps)?;
-        if compare(Comparison::Equal, &value, &item) {
-            return Ok(Value::Bool(true));
+    fn civil(
+        &mut self,
+        field: Field,
+        moment: &'a Node<F::Variable>,
+        zone: &TimeZone,
+    ) -> Evaluated<'a> {
+        let moment = self.value(moment)?;
+        self.steps.take(CIVIL_STEPS)?;
+        let number = moment.int().and_then(|it| civil::field(field, it, zone));
+        Ok(number.map_or(Value::Absent, Value::Int))
+    }
+
+    fn or_else(&mut self, parts: &'a [Node<F::Variable>; 2]) -> Evaluated<'a> {
+        let [first, other] = parts;
+        match self.value(first)? {
+            Value::Absent => self.value(other),
+            value => Ok(value),
         }
     }
-    Ok(Value::Bool(false))
-}
 
-fn both<'a, F: Facts>(
-    operands: &'a [Node<F::Variable>; 2],
-    facts: &'a F,
-    steps: &mut Steps,
-) -> Result<(Value<'a>, Value<'a>), EvaluationError> {
-    let [left, right] = operands;
-    Ok((left.evaluate(facts, steps)?, right.evaluate(facts, steps)?))
-}
-
-/// `&&` and `||`: as CEL has it, one side that decides makes an error of the other one harmless.
-fn decisive<'a, F: Facts>(
-    operands: &'a [Node<F::Variable>; 2],
-    decides: bool,
-    facts: &'a F,
-    steps: &mut Steps,
-) -> Evaluated<'a> {
-    let [left, right] = operands;
-    let left = left.evaluate(facts, steps);
-    if left.as_ref().is_ok_and(|it| it.is_true() == decides) {
-        return left;
-    }
-    let right = right.evaluate(facts, steps);
-    if right.as_ref().is_ok_and(|it| it.is_true() == decides) {
-        return right;
-    }
-    left?;
-    right
-}
-
-fn call<'a>(function: Function, operand: &Value<'a>, position: Position) -> Evaluated<'a> {
-    let overflow = EvaluationError::Overflow { position };
-    Ok(match function {
-        Function::Not => Value::Bool(!operand.is_true()),
-        Function::Negate => match operand {
-            Value::Int(value) => Value::Int(value.checked_neg().ok_or(overflow)?),
-            _ => Value::Double(-operand.number()),
-        },
-        Function::ToDouble => Value::Double(operand.number()),
-        Function::ToInt => Value::Int(truncated(operand.number()).ok_or(overflow)?),
-        Function::ToText => Value::Text(Cow::Owned(match operand {
-            Value::Bool(value) => value.to_string(),
-            Value::Int(value) => value.to_string(),
-            Value::Double(value) => value.to_string(),
-            Value::Text(text) => text.to_string(),
-        })),
-        Function::Size => {
-            let size = i64::try_from(operand.as_text().chars().count());
-            Value::Int(size.map_err(|_| overflow)?)
+    fn set(&mut self, slot: usize, value: Value<'a>) {
+        if let Some(known) = self.slots.get_mut(slot) {
+            *known = value;
         }
-        Function::Floor => Value::Double(operand.number().floor()),
-        Function::Ceil => Value::Double(operand.number().ceil()),
-        Function::Round => Value::Double(operand.number().round()),
-        Function::Abs => match operand {
-            Value::Int(value) => Value::Int(value.checked_abs().ok_or(overflow)?),
-            _ => Value::Double(operand.number().abs()),
-        },
-    })
-}
-
-fn truncated(value: f64) -> Option<i64> {
-    // Beyond 2^53 a float does not name one whole number.
-    if value.abs() > 9_007_199_254_740_992.0 || value.is_nan() {
-        return None;
     }
-    #[expect(
-        clippy::cast_possible_truncation,
-        reason = "bounded above, and truncation is what int() means"
-    )]
-    let whole = value as i64;
-    Some(whole)
+
+    /// One of `data.variables`, computed when it is asked for first.
+    fn named(&mut self, index: usize) -> Evaluated<'a> {
+        if let Some(Some(known)) = self.known.get(index) {
+            return Ok(known.clone());
+        }
+        let named = self.named;
+        let Some(node) = named.get(index) else {
+            return Ok(Value::Absent);
+        };
+        let value = self.value(node)?;
+        if let Some(known) = self.known.get_mut(index) {
+            *known = Some(value.clone());
+        }
+        Ok(value)
+    }
+
+    fn label(
+        &mut self,
+        set: LabelSet,
+        key: &'a Node<F::Variable>,
+    ) -> Result<Option<&'a str>, EvaluationError> {
+        let key = self.value(key)?;
+        let labels = u64::try_from(self.facts.labels(set)).unwrap_or(u64::MAX);
+        self.steps.take(labels)?;
+        Ok(self.facts.label(set, key.as_text()))
+    }
+
+    fn both(
+        &mut self,
+        parts: &'a [Node<F::Variable>; 2],
+    ) -> Result<[Value<'a>; 2], EvaluationError> {
+        let [left, right] = parts;
+        Ok([self.value(left)?, self.value(right)?])
+    }
+
+    fn call(
+        &mut self,
+        function: Function,
+        operands: &'a [Node<F::Variable>],
+        at: Place,
+    ) -> Evaluated<'a> {
+        // Most have one operand, and none of those needs a list.
+        if let [operand] = operands {
+            let operand = [self.value(operand)?];
+            return apply(function, &operand, at, self.steps);
+        }
+        let values: Result<Vec<_>, _> = operands.iter().map(|it| self.value(it)).collect();
+        apply(function, &values?, at, self.steps)
+    }
+
+    fn matches(&mut self, text: &Value<'_>, pattern: &Pattern) -> Evaluated<'a> {
+        self.steps.take(pattern.steps(text.as_text()))?;
+        let is_match = !text.is_absent() && pattern.is_match(text.as_text());
+        Ok(Value::Bool(is_match))
+    }
+
+    fn matches_computed(&mut self, parts: &'a [Node<F::Variable>; 2], at: Place) -> Evaluated<'a> {
+        let [text, pattern] = self.both(parts)?;
+        if text.is_absent() || pattern.is_absent() {
+            return Ok(Value::Bool(false));
+        }
+        let pattern = pattern.as_text();
+        self.steps.look(pattern.len())?;
+        let known = self.steps.patterns.known(pattern);
+        let compiled = if let Some(known) = known {
+            known
+        } else {
+            self.steps.take(COMPILE_STEPS)?;
+            self.steps.patterns.compile(pattern)
+        };
+        let compiled = compiled.map_err(|error| problem(at, Problem::Pattern(error)))?;
+        self.matches(&text, &compiled)
+    }
+
+    fn computed(&mut self, node: &'a Node<F::Variable>) -> Evaluated<'a> {
+        let (Node::Whole(_, parts, _)
+        | Node::Real(_, parts)
+        | Node::Shift(_, parts)
+        | Node::Join(parts)) = node
+        else {
+            return Ok(Value::Absent);
+        };
+        let [left, right] = self.both(parts)?;
+        if left.is_absent() || right.is_absent() {
+            return Ok(Value::Absent);
+        }
+        match node {
+            Node::Whole(operator, _, at) => whole(*operator, &left, &right, *at),
+            Node::Shift(operator, _) => {
+                let seconds = real(*operator, left.number(), right.number());
+                #[expect(
+                    clippy::cast_possible_truncation,
+                    reason = "saturates, and no calendar has what saturates"
+                )]
+                let moment = Value::Moment(seconds.floor() as i64);
+                Ok(moment)
+            }
+            Node::Join(_) => concatenated(&left, &right, self.steps),
+            Node::Real(operator, _) => {
+                let number = real(*operator, left.number(), right.number());
+                Ok(Value::Double(number))
+            }
+            _ => Ok(Value::Absent),
+        }
+    }
+
+    fn compared(
+        &mut self,
+        comparison: Comparison,
+        left: &Value<'a>,
+        right: &Value<'a>,
+    ) -> Evaluated<'a> {
+        self.steps
+            .look(left.as_text().len().min(right.as_text().len()))?;
+        let is_list = |it: &Value<'_>| matches!(it, Value::List(_) | Value::Items(_));
+        if is_list(left) && is_list(right) {
+            let are_equal = self.are_equal_lists(left, right)?;
+            return Ok(Value::Bool(are_equal == (comparison == Comparison::Equal)));
+        }
+        let order = left.order(right);
+        Ok(Value::Bool(match comparison {
+            Comparison::Equal => order == Some(Ordering::Equal),
+            Comparison::NotEqual => order != Some(Ordering::Equal),
+            Comparison::Less => order == Some(Ordering::Less),
+            Comparison::LessOrEqual => order.is_some_and(Ordering::is_le),
+            Comparison::Greater => order == Some(Ordering::Greater),
+            Comparison::GreaterOrEqual => order.is_some_and(Ordering::is_ge),
+        }))
+    }
+
+    fn are_equal_lists(
+        &mut self,
+        left: &Value<'a>,
+        right: &Value<'a>,
+    ) -> Result<bool, EvaluationError> {
+        if left.len() != right.len() {
+            return Ok(false);
+        }
+        for (one, other) in left.items().zip(right.items()) {
+            self.steps.take(1)?;
+            if !self.compared(Comparison::Equal, &one, &other)?.is_true() {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    fn is_in(&mut self, parts: &'a [Node<F::Variable>; 2]) -> Evaluated<'a> {
+        let [value, list] = self.both(parts)?;
+        if matches!(list, Value::Entries(_)) {
+            return Ok(Value::Bool(!list.at(&value).is_absent()));
+        }
+        for item in list.items() {
+            self.steps.take(1)?;
+            if self.compared(Comparison::Equal, &value, &item)?.is_true() {
+                return Ok(Value::Bool(true));
+            }
+        }
+        Ok(Value::Bool(false))
+    }
+
+    /// `&&` and `||`: as CEL has it, one part that decides makes an error of another one harmless.
+    fn decisive(&mut self, parts: &'a [Node<F::Variable>], decides: bool) -> Evaluated<'a> {
+        let mut failed = None;
+        for part in parts {
+            match self.value(part) {
+                Ok(value) if value.is_true() == decides => return Ok(Value::Bool(decides)),
+                Ok(_) => {}
+                Err(error) => failed = failed.or(Some(error)),
+            }
+        }
+        failed.map_or(Ok(Value::Bool(!decides)), Err)
+    }
+
+    fn looped(&mut self, it: &'a Loop<F::Variable>) -> Evaluated<'a> {
+        let list = self.value(&it.list)?;
+        if list.is_absent() {
+            return Ok(match it.kind {
+                LoopKind::Exists | LoopKind::All | LoopKind::ExistsOne => Value::Bool(false),
+                LoopKind::Map | LoopKind::Filter => Value::Absent,
+            });
+        }
+        let mut holding = 0_u32;
+        let mut made = Vec::new();
+        for item in list.items() {
+            self.steps.take(1)?;
+            self.set(it.slot, item.clone());
+            if let Some(condition) = &it.condition
+                && !self.value(condition)?.is_true()
+            {
+                continue;
+            }
+            let value = self.value(&it.body)?;
+            match it.kind {
+                LoopKind::Exists if value.is_true() => return Ok(Value::Bool(true)),
+                LoopKind::All if !value.is_true() => return Ok(Value::Bool(false)),
+                LoopKind::ExistsOne if value.is_true() => holding = holding.saturating_add(1),
+                LoopKind::Map => {
+                    self.steps.make(ITEM_BYTES)?;
+                    made.push(value);
+                }
+                LoopKind::Filter if value.is_true() => {
+                    self.steps.make(ITEM_BYTES)?;
+                    made.push(item);
+                }
+                LoopKind::Exists | LoopKind::All | LoopKind::ExistsOne | LoopKind::Filter => {}
+            }
+        }
+        Ok(match it.kind {
+            LoopKind::Exists => Value::Bool(false),
+            LoopKind::All => Value::Bool(true),
+            LoopKind::ExistsOne => Value::Bool(holding == 1),
+            LoopKind::Map | LoopKind::Filter => Value::List(Rc::new(made)),
+        })
+    }
 }
 
 fn whole<'a>(
     operator: Arithmetic,
     left: &Value<'_>,
     right: &Value<'_>,
-    position: Position,
+    at: Place,
 ) -> Evaluated<'a> {
-    let (Value::Int(left), Value::Int(right)) = (left, right) else {
+    let (Some(left), Some(right)) = (left.int(), right.int()) else {
         return Ok(Value::Double(real(operator, left.number(), right.number())));
     };
-    if *right == 0 && matches!(operator, Arithmetic::Divide | Arithmetic::Remainder) {
-        return Err(EvaluationError::DivisionByZero { position });
+    if right == 0 && operator == Arithmetic::Remainder {
+        return Err(problem(at, Problem::DivisionByZero));
     }
     let value = match operator {
-        Arithmetic::Add => left.checked_add(*right),
-        Arithmetic::Subtract => left.checked_sub(*right),
-        Arithmetic::Multiply => left.checked_mul(*right),
-        Arithmetic::Divide => left.checked_div(*right),
-        Arithmetic::Remainder => left.checked_rem(*right),
-        Arithmetic::Least => Some(*left.min(right)),
-        Arithmetic::Greatest => Some(*left.max(right)),
+        Arithmetic::Add => left.checked_add(right),
+        Arithmetic::Subtract => left.checked_sub(right),
+        Arithmetic::Multiply => left.checked_mul(right),
+        Arithmetic::Remainder => left.checked_rem(right),
+        Arithmetic::Least => Some(left.min(right)),
+        Arithmetic::Greatest => Some(left.max(right)),
+        // Part of a node is a price too: ints are divided as doubles are.
+        Arithmetic::Divide => return Ok(Value::Double(left as f64 / right as f64)),
     };
-    value
-        .map(Value::Int)
-        .ok_or(EvaluationError::Overflow { position })
+    value.map(Value::Int).ok_or_else(|| overflow(at))
 }
 
 fn real(operator: Arithmetic, left: f64, right: f64) -> f64 {
@@ -419,22 +447,5 @@ fn real(operator: Arithmetic, left: f64, right: f64) -> f64 {
         Arithmetic::Remainder => left % right,
         Arithmetic::Least => left.min(right),
         Arithmetic::Greatest => left.max(right),
-    }
-}
-
-fn compare(comparison: Comparison, left: &Value<'_>, right: &Value<'_>) -> bool {
-    let ordering = match (left, right) {
-        (Value::Text(left), Value::Text(right)) => Some(left.cmp(right)),
-        (Value::Bool(left), Value::Bool(right)) => Some(left.cmp(right)),
-        (Value::Int(left), Value::Int(right)) => Some(left.cmp(right)),
-        _ => left.number().partial_cmp(&right.number()),
-    };
-    match comparison {
-        Comparison::Equal => ordering == Some(Ordering::Equal),
-        Comparison::NotEqual => ordering != Some(Ordering::Equal),
-        Comparison::Less => ordering == Some(Ordering::Less),
-        Comparison::LessOrEqual => ordering.is_some_and(Ordering::is_le),
-        Comparison::Greater => ordering == Some(Ordering::Greater),
-        Comparison::GreaterOrEqual => ordering.is_some_and(Ordering::is_ge),
     }
 }

@@ -1,48 +1,50 @@
-//! Names of CEL's functions and operators, and how far two names are apart.
+//! Signs of CEL's operators, and how far two names are apart.
 
-use cel::common::ast::operators;
+use super::node::{Arithmetic, Comparison};
 
-use super::compile::Type;
-use super::evaluate::{Arithmetic, Comparison, Function};
-
-/// The function of a number by name, and what it gives when that is not what it takes.
-pub(super) fn numeric(name: &str) -> Option<(Function, Option<Type>)> {
-    Some(match name {
-        "double" => (Function::ToDouble, Some(Type::Double)),
-        "int" => (Function::ToInt, Some(Type::Int)),
-        "floor" => (Function::Floor, Some(Type::Double)),
-        "ceil" => (Function::Ceil, Some(Type::Double)),
-        "round" => (Function::Round, Some(Type::Double)),
-        "abs" => (Function::Abs, None),
+/// The operator of a sign that computes.
+pub(super) fn arithmetic(sign: &str) -> Option<Arithmetic> {
+    Some(match sign {
+        "+" => Arithmetic::Add,
+        "-" => Arithmetic::Subtract,
+        "*" => Arithmetic::Multiply,
+        "/" => Arithmetic::Divide,
+        "%" => Arithmetic::Remainder,
         _ => return None,
     })
 }
 
-pub(super) fn arithmetic(name: &str) -> Option<Arithmetic> {
-    Some(match name {
-        operators::ADD => Arithmetic::Add,
-        operators::SUBSTRACT => Arithmetic::Subtract,
-        operators::MULTIPLY => Arithmetic::Multiply,
-        operators::DIVIDE => Arithmetic::Divide,
-        operators::MODULO => Arithmetic::Remainder,
+/// The operator of a sign that compares.
+pub(super) fn comparison(sign: &str) -> Option<Comparison> {
+    Some(match sign {
+        "==" => Comparison::Equal,
+        "!=" => Comparison::NotEqual,
+        "<" => Comparison::Less,
+        "<=" => Comparison::LessOrEqual,
+        ">" => Comparison::Greater,
+        ">=" => Comparison::GreaterOrEqual,
         _ => return None,
     })
 }
 
-pub(super) fn comparison(name: &str) -> Option<Comparison> {
-    Some(match name {
-        operators::EQUALS => Comparison::Equal,
-        operators::NOT_EQUALS => Comparison::NotEqual,
-        operators::LESS => Comparison::Less,
-        operators::LESS_EQUALS => Comparison::LessOrEqual,
-        operators::GREATER => Comparison::Greater,
-        operators::GREATER_EQUALS => Comparison::GreaterOrEqual,
-        _ => return None,
-    })
+/// Longest name that is compared with others, and how many others.
+const NAME_BYTES_MAX: usize = 64;
+const NAMES_MAX: usize = 256;
+
+/// The known name that somebody may have meant.
+pub(super) fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    if name.len() > NAME_BYTES_MAX {
+        return None;
+    }
+    let known = known.filter(|it| it.len() <= NAME_BYTES_MAX);
+    let near = known.take(NAMES_MAX);
+    let near = near.map(|known| (distance(name, known), known)).min();
+    near.filter(|(distance, _)| *distance <= 2)
+        .map(|(_, known)| known)
 }
 
 /// Edits between two names.
-pub(super) fn distance(left: &str, right: &str) -> usize {
+pub(crate) fn distance(left: &str, right: &str) -> usize {
     let right: Vec<char> = right.chars().collect();
     let mut row: Vec<usize> = (0..=right.len()).collect();
     for (line, ours) in left.chars().enumerate() {

@@ -1,0 +1,142 @@
+//! Operators, conditionals and lists: what their operands must be, and what comes of them.
+
+use super::super::evaluate::Variable;
+use super::super::node::{Arithmetic, Comparison, Node};
+use super::super::parse::Expr;
+use super::super::place::Place;
+use super::super::types::Type;
+use super::super::value::Literal;
+use super::super::words::{arithmetic, comparison};
+use super::{Compiler, Takes, Typed, optional_hint};
+
+impl<V: Variable> Compiler<'_, V> {
+    pub(super) fn conditional(&mut self, at: Place, parts: &[Expr; 3]) -> Typed<V> {
+        let [condition, yes, no] = parts;
+        let condition = self.operand(condition, Takes::Bool).node;
+        let (yes, no) = (self.node(yes), self.node(no));
+        match yes.of.joined(&no.of) {
+            Some(of) => Typed::new(Node::If(Box::new([condition, yes.node, no.node])), of),
+            None => self.wrong(
+                at,
+                format!("one branch gives {}, the other {}", yes.of, no.of),
+            ),
+        }
+    }
+
+    pub(super) fn list(&mut self, at: Place, items: &[Expr]) -> Typed<V> {
+        let items: Vec<Typed<V>> = items.iter().map(|it| self.node(it)).collect();
+        let of = items
+            .iter()
+            .try_fold(Type::Unknown, |of, item| of.joined(&item.of));
+        let Some(of) = of else {
+            let mut types: Vec<String> = items.iter().map(|it| it.of.to_string()).collect();
+            types.dedup();
+            let types = types.join(", ");
+            return self.wrong(
+                at,
+                format!("the items of a list are of one type, and not {types}"),
+            );
+        };
+        let literals: Option<Vec<Literal>> = items
+            .iter()
+            .map(|item| match &item.node {
+                Node::Literal(literal) => Some(literal.clone()),
+                _ => None,
+            })
+            .collect();
+        let node = literals.map_or_else(
+            || Node::List(items.into_iter().map(|it| it.node).collect()),
+            |literals| Node::Literal(Literal::list(literals)),
+        );
+        Typed::new(node, Type::list(of))
+    }
+
+    pub(super) fn binary(&mut self, at: Place, sign: &str, operands: &[Expr; 2]) -> Typed<V> {
+        let [left, right] = operands;
+        if sign == "in" {
+            return self.member(at, left, right);
+        }
+        let (left, right) = (self.node(left), self.node(right));
+        match (arithmetic(sign), comparison(sign)) {
+            (Some(operator), _) => self.computed(at, operator, [left, right]),
+            (None, Some(comparison)) => self.compared(at, comparison, [left, right]),
+            (None, None) => self.wrong(at, format!("`{sign}` is no operator of rules")),
+        }
+    }
+
+    pub(super) fn computed(
+        &mut self,
+        at: Place,
+        operator: Arithmetic,
+        [left, right]: [Typed<V>; 2],
+    ) -> Typed<V> {
+        let (one, other) = (left.of, right.of);
+        let parts = Box::new([left.node, right.node]);
+        let is_sum = operator == Arithmetic::Add;
+        let is_shift = is_sum || operator == Arithmetic::Subtract;
+        match (&one, &other) {
+            (Type::Unknown, Type::Unknown) => {
+                Typed::new(Node::Real(operator, parts), Type::Unknown)
+            }
+            (Type::Int, Type::Int) if operator != Arithmetic::Divide => {
+                Typed::new(Node::Whole(operator, parts, at), Type::Int)
+            }
+            (Type::Text, Type::Text | Type::Unknown) | (Type::Unknown, Type::Text) if is_sum => {
+                Typed::new(Node::Join(parts), Type::Text)
+            }
+            (Type::Moment, Type::Moment) if operator == Arithmetic::Subtract => {
+                Typed::new(Node::Real(operator, parts), Type::Double)
+            }
+            (Type::Moment, number) if is_shift && number.is_number() => {
+                Typed::new(Node::Shift(operator, parts), Type::Moment)
+            }
+            (number, Type::Moment) if is_sum && number.is_number() => {
+                Typed::new(Node::Shift(operator, parts), Type::Moment)
+            }
+            (one, other) if one.is_number() && other.is_number() => {
+                Typed::new(Node::Real(operator, parts), Type::Double)
+            }
+            _ => {
+                let hint = either_hint(&one, &other);
+                self.wrong(
+                    at,
+                    format!("{one} and {other} cannot be computed with{hint}"),
+                )
+            }
+        }
+    }
+
+    fn compared(
+        &mut self,
+        at: Place,
+        comparison: Comparison,
+        [left, right]: [Typed<V>; 2],
+    ) -> Typed<V> {
+        let is_equality = matches!(comparison, Comparison::Equal | Comparison::NotEqual);
+        let is_ordered = |of: &Type| {
+            matches!(
+                of,
+                Type::Bool | Type::Int | Type::Double | Type::Text | Type::Moment | Type::Unknown
+            )
+        };
+        let joined = left.of.joined(&right.of);
+        let fits = joined
+            .is_some_and(|of| is_ordered(&of) || (is_equality && matches!(of, Type::List(_))));
+        if fits {
+            let parts = Box::new([left.node, right.node]);
+            return Typed::new(Node::Compare(comparison, parts), Type::Bool);
+        }
+        let hint = either_hint(&left.of, &right.of);
+        self.wrong(
+            at,
+            format!("{} cannot be compared with {}{hint}", left.of, right.of),
+        )
+    }
+}
+
+fn either_hint(one: &Type, other: &Type) -> &'static str {
+    match optional_hint(one) {
+        "" => optional_hint(other),
+        hint => hint,
+    }
+}

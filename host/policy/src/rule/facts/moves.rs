@@ -1,0 +1,280 @@
+//! What a consolidation rule may name: a proposed move, the nodes that go, and the NodePool of the first of them.
+
+use disruption::hooks::{ConsolidationRound, Context, Move, MoveKind, NEVER_SECONDS, PoolView};
+
+use super::super::evaluate::{Facts, Variable};
+use super::super::value::Value;
+use super::{LabelSet, OwnersView, at, capacity_type, index, label, symbol, vocabulary};
+use crate::needs::Need;
+
+/// Words that are looked up by a key.
+pub(crate) static MOVE_LABELS: &[(&str, LabelSet)] = &[
+    ("labels", LabelSet::Own),
+    ("nodepool_labels", LabelSet::NodePool),
+    ("node_labels", LabelSet::Node),
+];
+
+vocabulary! {
+    /// Of a proposed move.
+    MoveVariable MOVE_VARIABLES {
+        Kind "kind" Text "delete, replace, empty, drift, static-drift or expire",
+        Savings "savings" Double "USD an hour saved, as the rank policies in charge have it",
+        EffectiveBefore "effective_before" Double "what goes costs so much an hour by them",
+        EffectiveAfter "effective_after" Double "what comes costs so much an hour by them",
+        ListSavings "list_savings" Double "USD an hour saved by list prices",
+        CostBefore "cost_before" Double "list price an hour of what goes",
+        CostAfter "cost_after" Double "list price an hour of what comes",
+        Nodes "nodes" Int "nodes that go",
+        NewNodes "new_nodes" Int "nodes that come",
+        PodsMoved "pods_moved" Int "pods that are moved",
+        SingletonsMoved "singletons_moved" Int "those of controllers with one replica",
+        MaxPriority "max_priority" Int "highest priority among them",
+        ReplacementType "replacement_type" Text "instance type that comes; empty without one",
+        ReplacementZone "replacement_zone" Text "its zone; empty without one",
+        ReplacementCapacityType "replacement_capacity_type" Text "its capacity type; empty without one",
+        ReplacementSpot "replacement_spot" Bool "whether that is spot",
+        NodePool "nodepool" Text "NodePool of the first node that goes",
+        NodePoolNodes "nodepool_nodes" Int "its nodes, whether they may go or not",
+        NodePoolPrice "nodepool_price" Double "list price an hour of all its nodes",
+        NodePoolEffectivePrice "nodepool_effective_price" Double "the same by the rank policies",
+        NodePoolDisruptionCost "nodepool_disruption_cost" Double "disruption cost of all its nodes",
+        ConsolidationPolicy "consolidation_policy" Text "its consolidationPolicy",
+        RecentHour "recent_hour" Int "its moves finished in the last hour",
+        RecentDay "recent_day" Int "its moves finished in the last day",
+        NodeName "node" Text "name of the first node that goes",
+        InstanceType "instance_type" Text "its instance type",
+        Zone "zone" Text "its zone",
+        CapacityType "capacity_type" Text "its capacity type: on-demand, spot or reserved",
+        DriftReason "drift_reason" Text "why it drifted; empty when it did not",
+        SpotNodes "spot_nodes" Int "nodes that go and are spot",
+        Pods "pods" Int "pods on the nodes that go",
+        BlockedPods "blocked_pods" Int "those that may not be disrupted, or that a PodDisruptionBudget holds",
+        YoungestAge "youngest_age" Int "seconds since the youngest node that goes was created",
+        OldestAge "oldest_age" Int "seconds since the oldest of them was",
+        TimeToExpiry "time_to_expiry" Int "seconds until the first of them expires; 4294967295 when none does",
+        LastPodEvent "last_pod_event" Int "seconds since a pod came to one of them or left it; 4294967295 when unknown",
+        CpuUtilization "cpu_utilization" Double "requested share of the CPU of the nodes that go, 0 to 1",
+        MemoryUtilization "memory_utilization" Double "requested share of their memory, 0 to 1",
+        Gpus "gpus" Int "their accelerators",
+        GpusRequested "gpus_requested" Int "those that are requested",
+        DisruptionCost "disruption_cost" Double "disruption cost of the nodes that go",
+        Namespaces "namespaces" Texts "namespaces of their pods",
+        OwnerKinds "owner_kinds" Texts "kinds of the owners of their pods, such as Deployment, StatefulSet and Job",
+        PriorityClasses "priority_classes" Texts "priority classes of their pods",
+        LeastReplicas "least_replicas" Int "pods in the cluster of the owner that has fewest; absent without owners",
+        DisruptionsAllowed "disruptions_allowed" Int "fewest that PodDisruptionBudgets let go of one owner; 4294967295 without any",
+    }
+}
+
+impl Variable for MoveVariable {
+    fn is_of_claim(self) -> bool {
+        false
+    }
+
+    fn need(self) -> Option<Need> {
+        match self {
+            Self::Namespaces
+            | Self::OwnerKinds
+            | Self::PriorityClasses
+            | Self::LeastReplicas
+            | Self::DisruptionsAllowed => Some(Need::Workloads),
+            _ => None,
+        }
+    }
+}
+
+/// A proposed move.
+pub(crate) struct MoveFacts<'a> {
+    pub(crate) round: &'a ConsolidationRound,
+    pub(crate) proposed: &'a Move,
+    pub(crate) owners: &'a OwnersView<'a>,
+    pub(crate) context: &'a Context,
+}
+
+impl MoveFacts<'_> {
+    /// A column for the nodes that go.
+    fn of<T: Copy>(&self, column: &'_ [T]) -> impl Iterator<Item = T> {
+        let rows = self.proposed.remove.iter();
+        rows.filter_map(|&row| column.get(index(row)).copied())
+    }
+
+    fn sum<T: Copy + Into<f64>>(&self, column: &[T]) -> f64 {
+        self.of(column).map(Into::into).sum()
+    }
+
+    fn total(&self, column: &[u32]) -> Value<'_> {
+        Value::count(self.of(column).fold(0, u32::saturating_add))
+    }
+
+    fn least(&self, column: &[u32]) -> Value<'_> {
+        Value::count(self.of(column).min().unwrap_or(NEVER_SECONDS))
+    }
+
+    fn share(&self, part: &[u32], whole: &[u32]) -> Value<'_> {
+        let whole = self.sum(whole);
+        Value::Double(if whole > 0.0 {
+            self.sum(part) / whole
+        } else {
+            0.0
+        })
+    }
+
+    fn first_row(&self) -> usize {
+        let first = self.proposed.remove.first();
+        first.map_or(usize::MAX, |row| index(*row))
+    }
+
+    /// Of the first node that goes.
+    fn first(&self, column: &[u32]) -> Value<'_> {
+        let sym = column.get(self.first_row()).copied().unwrap_or(u32::MAX);
+        self.text(sym)
+    }
+
+    fn text(&self, sym: u32) -> Value<'_> {
+        Value::text(symbol(&self.round.nodes.symbols, sym))
+    }
+
+    /// The NodePool of the first node that goes.
+    fn pool(&self) -> Option<&PoolView> {
+        let name = self.round.nodes.nodepool.get(self.first_row())?;
+        self.round.pools.iter().find(|it| it.name == *name)
+    }
+
+    fn pool_count(&self, count: fn(&PoolView) -> u32) -> Value<'_> {
+        Value::count(self.pool().map_or(0, count))
+    }
+
+    fn pool_sum(&self, sum: fn(&PoolView) -> f64) -> Value<'_> {
+        Value::Double(self.pool().map_or(0.0, sum))
+    }
+
+    /// What the nodes that go have among them.
+    fn of_nodes(&self, variable: MoveVariable) -> Value<'_> {
+        let nodes = &self.round.nodes;
+        match variable {
+            MoveVariable::NodeName => self.first(&nodes.name),
+            MoveVariable::InstanceType => self.first(&nodes.instance_type),
+            MoveVariable::Zone => self.first(&nodes.zone),
+            MoveVariable::CapacityType => capacity_type(at(&nodes.capacity_type, self.first_row())),
+            MoveVariable::DriftReason => self.first(&nodes.drift_reason),
+            MoveVariable::SpotNodes => {
+                let spot = self.of(&nodes.capacity_type).filter(|code| *code == 1);
+                Value::count(u32::try_from(spot.count()).unwrap_or(u32::MAX))
+            }
+            MoveVariable::Pods => self.total(&nodes.pods),
+            MoveVariable::BlockedPods => self.total(&nodes.blocked_pods),
+            MoveVariable::OldestAge => Value::count(self.of(&nodes.age).max().unwrap_or(0)),
+            MoveVariable::YoungestAge => Value::count(self.of(&nodes.age).min().unwrap_or(0)),
+            MoveVariable::TimeToExpiry => self.least(&nodes.time_to_expiry),
+            MoveVariable::LastPodEvent => self.least(&nodes.last_pod_event),
+            MoveVariable::CpuUtilization => {
+                self.share(&nodes.cpu_requested_milli, &nodes.cpu_milli)
+            }
+            MoveVariable::MemoryUtilization => {
+                self.share(&nodes.memory_requested_mib, &nodes.memory_mib)
+            }
+            MoveVariable::Gpus => self.total(&nodes.gpus),
+            MoveVariable::GpusRequested => self.total(&nodes.gpus_requested),
+            MoveVariable::DisruptionCost => Value::Double(self.sum(&nodes.disruption_cost)),
+            MoveVariable::Namespaces => self.owners.namespaces.clone(),
+            MoveVariable::OwnerKinds => self.owners.kinds.clone(),
+            MoveVariable::PriorityClasses => self.owners.priority_classes.clone(),
+            MoveVariable::LeastReplicas => self.owners.least_replicas.clone(),
+            MoveVariable::DisruptionsAllowed => self.owners.disruptions_allowed.clone(),
+            _ => Value::Absent,
+        }
+    }
+
+    fn labels_of(&self, set: LabelSet) -> &[(u32, u32)] {
+        match set {
+            LabelSet::Own => &self.proposed.labels,
+            LabelSet::NodePool => self.pool().map_or(&[], |it| &it.labels),
+            LabelSet::Node => {
+                let labels = self.round.nodes.labels.get(self.first_row());
+                labels.map_or(&[], Vec::as_slice)
+            }
+        }
+    }
+}
+
+impl Facts for MoveFacts<'_> {
+    type Variable = MoveVariable;
+
+    fn value(&self, variable: MoveVariable) -> Value<'_> {
+        let it = self.proposed;
+        match variable {
+            MoveVariable::Kind => Value::text(kind_word(it.kind)),
+            MoveVariable::Savings => Value::Double(it.effective_before - it.effective_after),
+            MoveVariable::EffectiveBefore => Value::Double(it.effective_before),
+            MoveVariable::EffectiveAfter => Value::Double(it.effective_after),
+            MoveVariable::ListSavings => Value::Double(it.cost_before - it.cost_after),
+            MoveVariable::CostBefore => Value::Double(it.cost_before),
+            MoveVariable::CostAfter => Value::Double(it.cost_after),
+            MoveVariable::Nodes => Value::count(u32::try_from(it.remove.len()).unwrap_or(u32::MAX)),
+            MoveVariable::NewNodes => Value::count(it.new_nodes),
+            MoveVariable::PodsMoved => Value::count(it.pods_moved),
+            MoveVariable::SingletonsMoved => Value::count(it.singletons_moved),
+            MoveVariable::MaxPriority => Value::Int(i64::from(it.max_priority)),
+            MoveVariable::ReplacementType => self.text(it.replacement_type),
+            MoveVariable::ReplacementZone => self.text(it.replacement_zone),
+            MoveVariable::ReplacementCapacityType => capacity_type(it.replacement_capacity_type),
+            MoveVariable::ReplacementSpot => Value::Bool(it.replacement_capacity_type == 1),
+            MoveVariable::NodePool => self.first(&self.round.nodes.nodepool),
+            MoveVariable::NodePoolNodes => self.pool_count(|it| it.nodes),
+            MoveVariable::NodePoolPrice => self.pool_sum(|it| it.price),
+            MoveVariable::NodePoolEffectivePrice => self.pool_sum(|it| it.effective_price),
+            MoveVariable::NodePoolDisruptionCost => self.pool_sum(|it| it.disruption_cost),
+            MoveVariable::ConsolidationPolicy => self.first(&self.round.nodes.consolidation_policy),
+            MoveVariable::RecentHour => self.pool_count(|it| it.recent_hour),
+            MoveVariable::RecentDay => self.pool_count(|it| it.recent_day),
+            MoveVariable::Moment(variable) => variable.value(self.context),
+            of_nodes => self.of_nodes(of_nodes),
+        }
+    }
+
+    fn label(&self, set: LabelSet, key: &str) -> Option<&str> {
+        label(&self.round.nodes.symbols, self.labels_of(set), key)
+    }
+
+    fn steps(&self, variable: MoveVariable) -> u64 {
+        let rows = self.proposed.remove.len() / 4;
+        let steps = match variable {
+            MoveVariable::SpotNodes
+            | MoveVariable::Pods
+            | MoveVariable::BlockedPods
+            | MoveVariable::OldestAge
+            | MoveVariable::YoungestAge
+            | MoveVariable::TimeToExpiry
+            | MoveVariable::LastPodEvent
+            | MoveVariable::Gpus
+            | MoveVariable::GpusRequested
+            | MoveVariable::DisruptionCost => rows,
+            MoveVariable::CpuUtilization | MoveVariable::MemoryUtilization => 2 * rows,
+            MoveVariable::NodePoolNodes
+            | MoveVariable::NodePoolPrice
+            | MoveVariable::NodePoolEffectivePrice
+            | MoveVariable::NodePoolDisruptionCost
+            | MoveVariable::RecentHour
+            | MoveVariable::RecentDay => self.round.pools.len() / 4,
+            MoveVariable::Moment(variable) => variable.steps(self.context),
+            _ => 0,
+        };
+        u64::try_from(steps).unwrap_or(u64::MAX)
+    }
+
+    fn labels(&self, set: LabelSet) -> usize {
+        self.labels_of(set).len()
+    }
+}
+
+/// The word of a kind of move.
+pub(crate) fn kind_word(kind: MoveKind) -> &'static str {
+    match kind {
+        MoveKind::Empty => "empty",
+        MoveKind::Delete => "delete",
+        MoveKind::Replace => "replace",
+        MoveKind::Drift => "drift",
+        MoveKind::StaticDrift => "static-drift",
+        MoveKind::Expire => "expire",
+    }
+}

@@ -1,0 +1,246 @@
+//! The functions of the language: a table of what each takes and gives.
+
+use super::types::Type;
+
+/// What a function does, however it is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Function {
+    Not,
+    Negate,
+    Abs,
+    Floor,
+    Ceil,
+    Round,
+    Truncate,
+    ToDouble,
+    ToInt,
+    ToText,
+    Size,
+    Quantity,
+    Duration,
+    Timestamp,
+    StartsWith,
+    EndsWith,
+    Contains,
+    LowerAscii,
+    UpperAscii,
+    Trim,
+    Replace,
+    Split,
+    Substring,
+    IndexOf,
+    LastIndexOf,
+    CharAt,
+    Join,
+    Format,
+    Sum,
+    Least,
+    Greatest,
+    IsThere,
+}
+
+/// What may stand as an operand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Takes {
+    Bool,
+    Int,
+    Number,
+    Text,
+    /// What has a text: no list and no map.
+    Plain,
+    /// What has a length.
+    Sized,
+    Texts,
+    Numbers,
+    /// What may be absent.
+    Any,
+}
+
+/// What comes of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Gives {
+    Bool,
+    Int,
+    Double,
+    Text,
+    Moment,
+    Texts,
+    /// What the first operand is.
+    Same,
+    /// What an item of the first operand is.
+    Item,
+}
+
+/// A function by one of its names.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Signature {
+    pub(super) name: &'static str,
+    /// The first operand stands before the dot.
+    pub(super) is_method: bool,
+    pub(super) takes: &'static [Takes],
+    /// Operands at the end that may be left out.
+    pub(super) optional: usize,
+    pub(super) gives: Gives,
+    pub(super) function: Function,
+}
+
+const fn global(
+    name: &'static str,
+    takes: &'static [Takes],
+    gives: Gives,
+    function: Function,
+) -> Signature {
+    Signature {
+        name,
+        is_method: false,
+        takes,
+        optional: 0,
+        gives,
+        function,
+    }
+}
+
+const fn method(
+    name: &'static str,
+    takes: &'static [Takes],
+    gives: Gives,
+    function: Function,
+) -> Signature {
+    Signature {
+        is_method: true,
+        ..global(name, takes, gives, function)
+    }
+}
+
+const fn last_optional(signature: Signature) -> Signature {
+    Signature {
+        optional: 1,
+        ..signature
+    }
+}
+
+use Takes::{Any, Int, Number, Numbers, Plain, Sized, Text, Texts};
+
+/// All functions, save for those that are written with variables or patterns of their own, and `min` and `max`.
+pub(super) static FUNCTIONS: &[Signature] = &[
+    global("abs", &[Number], Gives::Same, Function::Abs),
+    global("floor", &[Number], Gives::Double, Function::Floor),
+    global("ceil", &[Number], Gives::Double, Function::Ceil),
+    global("round", &[Number], Gives::Double, Function::Round),
+    global("trunc", &[Number], Gives::Double, Function::Truncate),
+    global("double", &[Plain], Gives::Double, Function::ToDouble),
+    global("int", &[Plain], Gives::Int, Function::ToInt),
+    global("string", &[Plain], Gives::Text, Function::ToText),
+    global("size", &[Sized], Gives::Int, Function::Size),
+    global("quantity", &[Text], Gives::Double, Function::Quantity),
+    global("duration", &[Text], Gives::Double, Function::Duration),
+    global("timestamp", &[Text], Gives::Moment, Function::Timestamp),
+    method("size", &[Sized], Gives::Int, Function::Size),
+    method(
+        "startsWith",
+        &[Text, Text],
+        Gives::Bool,
+        Function::StartsWith,
+    ),
+    method("endsWith", &[Text, Text], Gives::Bool, Function::EndsWith),
+    method("contains", &[Text, Text], Gives::Bool, Function::Contains),
+    method("lowerAscii", &[Text], Gives::Text, Function::LowerAscii),
+    method("upperAscii", &[Text], Gives::Text, Function::UpperAscii),
+    method("trim", &[Text], Gives::Text, Function::Trim),
+    last_optional(method(
+        "replace",
+        &[Text, Text, Text, Int],
+        Gives::Text,
+        Function::Replace,
+    )),
+    last_optional(method(
+        "split",
+        &[Text, Text, Int],
+        Gives::Texts,
+        Function::Split,
+    )),
+    last_optional(method(
+        "substring",
+        &[Text, Int, Int],
+        Gives::Text,
+        Function::Substring,
+    )),
+    last_optional(method(
+        "indexOf",
+        &[Text, Text, Int],
+        Gives::Int,
+        Function::IndexOf,
+    )),
+    method(
+        "lastIndexOf",
+        &[Text, Text],
+        Gives::Int,
+        Function::LastIndexOf,
+    ),
+    method("charAt", &[Text, Int], Gives::Text, Function::CharAt),
+    last_optional(method("join", &[Texts, Text], Gives::Text, Function::Join)),
+    method("sum", &[Numbers], Gives::Item, Function::Sum),
+    method("min", &[Numbers], Gives::Item, Function::Least),
+    method("max", &[Numbers], Gives::Item, Function::Greatest),
+    method("hasValue", &[Any], Gives::Bool, Function::IsThere),
+];
+
+impl Takes {
+    /// Whether such a value may stand here.
+    pub(super) fn admits(self, of: &Type) -> bool {
+        match self {
+            Self::Bool => of.fits(&Type::Bool),
+            Self::Int => of.fits(&Type::Int),
+            Self::Number => of.is_number(),
+            Self::Text => of.fits(&Type::Text),
+            Self::Plain => matches!(
+                of,
+                Type::Bool | Type::Int | Type::Double | Type::Text | Type::Moment | Type::Unknown
+            ),
+            Self::Sized => matches!(
+                of,
+                Type::Text | Type::List(_) | Type::Map(_) | Type::Record | Type::Unknown
+            ),
+            Self::Texts => of.fits(&Type::list(Type::Text)),
+            Self::Numbers => match of {
+                Type::List(item) => item.is_number(),
+                Type::Unknown => true,
+                _ => false,
+            },
+            Self::Any => true,
+        }
+    }
+
+    pub(super) fn as_str(self) -> &'static str {
+        match self {
+            Self::Bool => "bool",
+            Self::Int => "int",
+            Self::Number => "double",
+            Self::Text => "string",
+            Self::Plain => "bool, int, double, string or timestamp",
+            Self::Sized => "string, list or map",
+            Self::Texts => "list(string)",
+            Self::Numbers => "list(double)",
+            Self::Any => "a value",
+        }
+    }
+}
+
+impl Gives {
+    pub(super) fn of(self, first: Option<&Type>) -> Type {
+        let first = || first.cloned().unwrap_or(Type::Unknown);
+        match self {
+            Self::Bool => Type::Bool,
+            Self::Int => Type::Int,
+            Self::Double => Type::Double,
+            Self::Text => Type::Text,
+            Self::Moment => Type::Moment,
+            Self::Texts => Type::list(Type::Text),
+            Self::Same => first(),
+            Self::Item => match first() {
+                Type::List(item) => *item,
+                _ => Type::Unknown,
+            },
+        }
+    }
+}

@@ -1,0 +1,449 @@
+//! From tokens to a tree, by CEL's grammar.
+//!
+//! No tree is deeper than a named bound, however it is written: chains of operators count as parentheses do. So
+//! whatever walks a tree, or drops it, has stack enough. The first thing that fits nowhere ends an expression.
+
+#[cfg(test)]
+mod tests;
+
+use super::place::{Fault, Place};
+use super::tokens::{Placed, Token, tokens};
+
+/// Longest expression; a page of text, for a person to read.
+const TEXT_BYTES_MAX: usize = 4096;
+/// Depth of a tree.
+pub(super) const DEPTH_MAX: u16 = 96;
+
+/// Words that CEL keeps for itself.
+const RESERVED: [&str; 17] = [
+    "as",
+    "break",
+    "const",
+    "continue",
+    "else",
+    "for",
+    "function",
+    "if",
+    "import",
+    "let",
+    "loop",
+    "namespace",
+    "package",
+    "return",
+    "var",
+    "void",
+    "while",
+];
+
+/// Words that are no names, not even of fields.
+const KEYWORDS: [&str; 4] = ["true", "false", "null", "in"];
+
+/// An expression as it is written.
+#[derive(Debug, PartialEq)]
+pub(super) struct Expr {
+    pub(super) at: Place,
+    /// 1 for a word.
+    pub(super) depth: u16,
+    pub(super) kind: ExprKind,
+}
+
+/// What an expression is.
+#[derive(Debug, PartialEq)]
+pub(super) enum ExprKind {
+    Null,
+    Bool(bool),
+    Int(i64),
+    Double(f64),
+    Text(String),
+    Name(String),
+    List(Vec<Expr>),
+    /// `of.field`, or `of.?field`.
+    Select {
+        of: Box<Expr>,
+        field: String,
+        is_optional: bool,
+    },
+    /// `of[key]`, or `of[?key]`.
+    Index {
+        of: Box<Expr>,
+        key: Box<Expr>,
+        is_optional: bool,
+    },
+    Call {
+        name: String,
+        args: Vec<Expr>,
+    },
+    Method {
+        of: Box<Expr>,
+        name: String,
+        args: Vec<Expr>,
+    },
+    Not(Box<Expr>),
+    Negate(Box<Expr>),
+    /// An operator that joins two, by its sign.
+    Binary(&'static str, Box<[Expr; 2]>),
+    /// All of them, or any of them.
+    And(Vec<Expr>),
+    Or(Vec<Expr>),
+    If(Box<[Expr; 3]>),
+}
+
+impl ExprKind {
+    fn depth_below(&self) -> u16 {
+        let deepest = |parts: &[Expr]| parts.iter().map(|it| it.depth).max().unwrap_or(0);
+        match self {
+            Self::Null
+            | Self::Bool(_)
+            | Self::Int(_)
+            | Self::Double(_)
+            | Self::Text(_)
+            | Self::Name(_) => 0,
+            Self::List(parts) | Self::And(parts) | Self::Or(parts) => deepest(parts),
+            Self::Call { args, .. } => deepest(args),
+            Self::Select { of, .. } | Self::Not(of) | Self::Negate(of) => of.depth,
+            Self::Index { of, key, .. } => of.depth.max(key.depth),
+            Self::Method { of, args, .. } => of.depth.max(deepest(args)),
+            Self::Binary(_, parts) => deepest(&**parts),
+            Self::If(parts) => deepest(&**parts),
+        }
+    }
+}
+
+/// The tree of an expression that begins at a place; what is wrong with it is added to the faults.
+pub(super) fn parse(text: &str, begin: Place, faults: &mut Vec<Fault>) -> Option<Expr> {
+    if text.len() > TEXT_BYTES_MAX {
+        faults.push(Fault::new(
+            begin,
+            format!(
+                "the expression has {} bytes and may have {TEXT_BYTES_MAX}; give parts of it names in \
+                 data.variables, or write a module",
+                text.len()
+            ),
+        ));
+        return None;
+    }
+    let known = faults.len();
+    let tokens = tokens(text, begin, faults);
+    // What follows a stray character says nothing that the character does not.
+    if faults.len() > known {
+        return None;
+    }
+    let mut parser = Parser {
+        tokens: &tokens,
+        level: 0,
+    };
+    let parsed = parser.expression().and_then(|it| match parser.peek() {
+        Token::End => Ok(it),
+        other => Err(parser.unexpected(other, "the end of the expression, or an operator")),
+    });
+    parsed.map_err(|fault| faults.push(fault)).ok()
+}
+
+type Parsed = Result<Expr, Fault>;
+
+struct Parser<'a> {
+    /// The last one is the end.
+    tokens: &'a [Placed],
+    /// Expressions that are open.
+    level: u16,
+}
+
+/// Operators of two operands that bind more tightly than `&&`, loosest first.
+const LEVELS: [&[&str]; 3] = [
+    &["==", "!=", "<=", ">=", "<", ">", "in"],
+    &["+", "-"],
+    &["*", "/", "%"],
+];
+
+impl<'a> Parser<'a> {
+    fn peek(&self) -> &'a Token {
+        self.tokens.first().map_or(&Token::End, |it| &it.token)
+    }
+
+    fn at(&self) -> Place {
+        let first = self.tokens.first();
+        first.map_or_else(|| Place::line("rule", 1), |it| it.at)
+    }
+
+    fn skip(&mut self) {
+        if let [_, rest @ ..] = self.tokens
+            && !rest.is_empty()
+        {
+            self.tokens = rest;
+        }
+    }
+
+    fn is_sign(&self, sign: &str) -> bool {
+        matches!(self.peek(), Token::Sign(found) if *found == sign)
+    }
+
+    /// Goes past a sign, when it is the next.
+    fn takes(&mut self, sign: &str) -> bool {
+        let is_next = self.is_sign(sign);
+        if is_next {
+            self.skip();
+        }
+        is_next
+    }
+
+    fn expect(&mut self, sign: &'static str) -> Result<(), Fault> {
+        if self.takes(sign) {
+            return Ok(());
+        }
+        Err(self.unexpected(self.peek(), &format!("`{sign}`")))
+    }
+
+    fn unexpected(&self, found: &Token, wanted: &str) -> Fault {
+        let found = match found {
+            Token::Name(name) => format!("`{name}`"),
+            Token::Int(number) => format!("`{number}`"),
+            Token::Double(number) => format!("`{number}`"),
+            Token::Text(_) => "a string".to_owned(),
+            Token::Sign(sign) => format!("`{sign}`"),
+            Token::End => "the end".to_owned(),
+        };
+        Fault::new(self.at(), format!("{found} where {wanted} is expected"))
+    }
+
+    fn expression(&mut self) -> Parsed {
+        self.level += 1;
+        if self.level > DEPTH_MAX {
+            return Err(too_deep(self.at()));
+        }
+        let expression = self.conditional();
+        self.level -= 1;
+        expression
+    }
+
+    fn conditional(&mut self) -> Parsed {
+        let condition = self.any()?;
+        let at = self.at();
+        if !self.takes("?") {
+            return Ok(condition);
+        }
+        let yes = self.any()?;
+        self.expect(":")?;
+        let no = self.expression()?;
+        made(at, ExprKind::If(Box::new([condition, yes, no])))
+    }
+
+    fn any(&mut self) -> Parsed {
+        let (first, at) = (self.all()?, self.at());
+        if !self.is_sign("||") {
+            return Ok(first);
+        }
+        let mut parts = vec![first];
+        while self.takes("||") {
+            parts.push(self.all()?);
+        }
+        made(at, ExprKind::Or(parts))
+    }
+
+    fn all(&mut self) -> Parsed {
+        let (first, at) = (self.binary(0)?, self.at());
+        if !self.is_sign("&&") {
+            return Ok(first);
+        }
+        let mut parts = vec![first];
+        while self.takes("&&") {
+            parts.push(self.binary(0)?);
+        }
+        made(at, ExprKind::And(parts))
+    }
+
+    /// A chain of operators that bind equally, or what binds more tightly.
+    fn binary(&mut self, level: usize) -> Parsed {
+        let Some(signs) = LEVELS.get(level) else {
+            return self.unary();
+        };
+        let mut left = self.binary(level + 1)?;
+        while let Some(sign) = self.operator(signs) {
+            let at = self.at();
+            self.skip();
+            let right = self.binary(level + 1)?;
+            left = made(at, ExprKind::Binary(sign, Box::new([left, right])))?;
+        }
+        Ok(left)
+    }
+
+    fn operator(&self, signs: &[&'static str]) -> Option<&'static str> {
+        let found = match self.peek() {
+            Token::Sign(sign) => *sign,
+            Token::Name(name) => name.as_str(),
+            Token::Int(_) | Token::Double(_) | Token::Text(_) | Token::End => return None,
+        };
+        signs.iter().copied().find(|sign| *sign == found)
+    }
+
+    fn unary(&mut self) -> Parsed {
+        let at = self.at();
+        for sign in ["!", "-"] {
+            if !self.takes(sign) {
+                continue;
+            }
+            let mut operators = 1_u16;
+            while self.takes(sign) {
+                operators = operators.saturating_add(1);
+            }
+            // The least int has no positive twin.
+            if sign == "-"
+                && operators % 2 == 1
+                && *self.peek() == Token::Int(i64::MIN.unsigned_abs())
+            {
+                self.skip();
+                return made(at, ExprKind::Int(i64::MIN));
+            }
+            let operand = self.member()?;
+            // Twice is not at all.
+            return match (operators % 2, sign) {
+                (0, _) => Ok(operand),
+                (_, "!") => made(at, ExprKind::Not(Box::new(operand))),
+                (_, _) => made(at, ExprKind::Negate(Box::new(operand))),
+            };
+        }
+        self.member()
+    }
+
+    fn member(&mut self) -> Parsed {
+        let mut of = self.primary()?;
+        loop {
+            let at = self.at();
+            if self.takes("[") {
+                let is_optional = self.takes("?");
+                let key = Box::new(self.expression()?);
+                self.expect("]")?;
+                let index = ExprKind::Index {
+                    of: Box::new(of),
+                    key,
+                    is_optional,
+                };
+                of = made(at, index)?;
+            } else if self.takes(".") {
+                let is_optional = self.takes("?");
+                of = self.field(of, is_optional)?;
+            } else {
+                return Ok(of);
+            }
+        }
+    }
+
+    fn field(&mut self, of: Expr, is_optional: bool) -> Parsed {
+        let at = self.at();
+        let name = match self.peek() {
+            Token::Name(name) if !KEYWORDS.contains(&name.as_str()) => name.clone(),
+            other => return Err(self.unexpected(other, "the name of a field")),
+        };
+        self.skip();
+        let of = Box::new(of);
+        if is_optional || !self.is_sign("(") {
+            let select = ExprKind::Select {
+                of,
+                field: name,
+                is_optional,
+            };
+            return made(at, select);
+        }
+        let args = self.arguments()?;
+        made(at, ExprKind::Method { of, name, args })
+    }
+
+    fn arguments(&mut self) -> Result<Vec<Expr>, Fault> {
+        self.expect("(")?;
+        let mut args = Vec::new();
+        if self.takes(")") {
+            return Ok(args);
+        }
+        loop {
+            args.push(self.expression()?);
+            if self.takes(")") {
+                return Ok(args);
+            }
+            if !self.takes(",") {
+                return Err(self.unexpected(self.peek(), "`,` or `)`"));
+            }
+        }
+    }
+
+    fn primary(&mut self) -> Parsed {
+        let at = self.at();
+        let kind = match self.peek() {
+            Token::Int(number) => match i64::try_from(*number) {
+                Ok(number) => ExprKind::Int(number),
+                Err(_) => return Err(Fault::new(at, format!("{number} is too large for an int"))),
+            },
+            Token::Double(number) => ExprKind::Double(*number),
+            Token::Text(text) => ExprKind::Text(text.clone()),
+            Token::Name(_) => return self.named(at),
+            Token::Sign("(") => {
+                self.skip();
+                let inner = self.expression()?;
+                self.expect(")")?;
+                return Ok(inner);
+            }
+            Token::Sign("[") => return self.list(at),
+            Token::Sign("{") => {
+                return Err(Fault::new(
+                    at,
+                    "rules write no maps; put one into data.config and read config.NAME[key]",
+                ));
+            }
+            found @ (Token::Sign(_) | Token::End) => {
+                return Err(self.unexpected(found, "a value"));
+            }
+        };
+        self.skip();
+        made(at, kind)
+    }
+
+    fn named(&mut self, at: Place) -> Parsed {
+        let Token::Name(name) = self.peek() else {
+            return Err(self.unexpected(self.peek(), "a name"));
+        };
+        if RESERVED.contains(&name.as_str()) || name == "in" {
+            return Err(self.unexpected(self.peek(), "a value"));
+        }
+        self.skip();
+        if self.is_sign("(") && !KEYWORDS.contains(&name.as_str()) {
+            let args = self.arguments()?;
+            let name = name.clone();
+            return made(at, ExprKind::Call { name, args });
+        }
+        let kind = match name.as_str() {
+            "true" => ExprKind::Bool(true),
+            "false" => ExprKind::Bool(false),
+            "null" => ExprKind::Null,
+            _ => ExprKind::Name(name.clone()),
+        };
+        made(at, kind)
+    }
+
+    fn list(&mut self, at: Place) -> Parsed {
+        self.expect("[")?;
+        let mut items = Vec::new();
+        while !self.takes("]") {
+            items.push(self.expression()?);
+            if !self.takes(",") && !self.is_sign("]") {
+                return Err(self.unexpected(self.peek(), "`,` or `]`"));
+            }
+        }
+        made(at, ExprKind::List(items))
+    }
+}
+
+fn made(at: Place, kind: ExprKind) -> Parsed {
+    let depth = kind.depth_below() + 1;
+    if depth > DEPTH_MAX {
+        return Err(too_deep(at));
+    }
+    Ok(Expr { at, depth, kind })
+}
+
+fn too_deep(at: Place) -> Fault {
+    Fault::new(
+        at,
+        format!(
+            "the expression is nested deeper than {DEPTH_MAX} levels, to which each operator of a chain adds one; \
+             give parts of it names in data.variables"
+        ),
+    )
+}
