@@ -16,7 +16,9 @@ use std::time::{Duration, Instant};
 
 use criterion::{BenchmarkId, Criterion};
 use policy::{BindingKey, BindingSource, BindingState, Kind, Limits, PolicyHost};
-use scheduling::ranking::{ClaimView, OfferingTable, PriceRank, RankHook, RankRound};
+use scheduling::ranking::{
+    ClaimView, OfferingTable, PriceRank, RankHook, RankRound, UsageTable, WorkloadTable,
+};
 
 /// Rows, and microseconds: warm as measured before there was a controller around it, fresh as measured and as
 /// aimed at.
@@ -179,6 +181,8 @@ fn round(rows: u32, claims: u32, candidates: All) -> RankRound {
         symbols,
         instance_type: column(|it| 9 + it / 10),
         family: column(|it| 9 + it / 10),
+        generation: column(|it| it / 10 % 9),
+        cpu_manufacturer: column(|it| 1 + it / 10 % 2),
         zone: column(|it| 3 + it % 6),
         arch: column(|it| 1 + it % 2),
         capacity_type: (0..rows).map(|it| u8::from(it % 2 == 1)).collect(),
@@ -191,7 +195,6 @@ fn round(rows: u32, claims: u32, candidates: All) -> RankRound {
         ice_count: column(|it| u32::from(it % 17 == 0)),
         ice_age: column(|it| it * 7 % 4000),
         interruption_rate: price.iter().map(|price| price / 100.0).collect(),
-        in_use: column(|_| 0),
         prior: price.clone(),
         price,
         extra: Vec::new(),
@@ -212,6 +215,25 @@ fn round(rows: u32, claims: u32, candidates: All) -> RankRound {
         decision_id: "figures".to_owned(),
         seed: 1,
         claims: (0..claims).map(claim).collect(),
+        usage: usage(&table),
+        workloads: WorkloadTable::default(),
         table,
+    }
+}
+
+/// Nodes on every twentieth offering.
+fn usage(table: &OfferingTable) -> UsageTable {
+    let every = |column: &[u32]| column.iter().copied().step_by(20).collect::<Vec<u32>>();
+    let instance_type = every(&table.instance_type);
+    let rows = instance_type.len();
+    UsageTable {
+        nodepool: vec![0; rows],
+        family: every(&table.family),
+        zone: every(&table.zone),
+        capacity_type: table.capacity_type.iter().copied().step_by(20).collect(),
+        nodes: vec![3; rows],
+        launching: vec![1; rows],
+        price: vec![0.1; rows],
+        instance_type,
     }
 }

@@ -4,23 +4,16 @@
 //! may make the host allocate is bounded by the store, before anything is lifted.
 
 use disruption::hooks as native;
-use scheduling::ranking::{ClaimView, OfferingTable, RankRound, Ranking};
+use scheduling::ranking::Ranking;
 
-use crate::bindings::exports::mortise::policy::{budgets, rank};
 use crate::call::{CallFailure, Session};
-use crate::convert;
+use crate::interface::{GivenAllowances, GivenRanking, RankAsk, Remembering};
+use crate::limits::short;
+use crate::memories::MEMORY_BYTES_MAX;
+use crate::told::Told;
 
-/// Reasons, notes and explanations beyond this are cut: they go into events.
-const TEXT_BYTES_MAX: usize = 1024;
-
-/// Arguments of `rank`.
-#[derive(Clone, Copy)]
-pub(crate) struct RankQuestion<'a> {
-    pub(crate) context: &'a native::Context,
-    pub(crate) table: &'a OfferingTable,
-    pub(crate) prior: &'a [f64],
-    pub(crate) claims: &'a [&'a ClaimView],
-}
+/// A hold may last so long; then the policy is asked again.
+const RETRY_SECONDS_MAX: u32 = 3600;
 
 /// The allowances of one policy, and how long they hold.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,59 +22,46 @@ pub(crate) struct Allowed {
     pub(crate) valid_for_seconds: u32,
 }
 
-/// The whole of a round put to one policy, as its table is.
-pub(crate) fn rank_round(
-    session: &mut Session<'_>,
-    round: &RankRound,
-) -> Result<Vec<Ranking>, CallFailure> {
-    let claims: Vec<&ClaimView> = round.claims.iter().collect();
-    let question = RankQuestion {
-        context: &convert::rank_context(round),
-        table: &round.table,
-        prior: &round.table.prior,
-        claims: &claims,
-    };
-    rank(session, question)
-}
-
 pub(crate) fn rank(
     session: &mut Session<'_>,
-    question: RankQuestion<'_>,
-) -> Result<Vec<Ranking>, CallFailure> {
-    let RankQuestion {
-        context,
-        table,
-        prior,
-        claims,
-    } = question;
-    let answer = session.ask(|store, instance, module| {
-        let indices = module.rank.as_ref().ok_or_else(|| missing("rank"))?;
-        let guest = indices.load(&mut *store, instance)?;
-        convert::with_context(context, |context| {
-            convert::with_offerings(table, prior, |table| {
-                convert::with_claims(claims, |claims| {
-                    guest.call_rank(store, context, table, claims)
-                })
-            })
-        })
-    })?;
-    same_length("rankings", answer.len(), claims.len())?;
-    answer
-        .into_iter()
-        .zip(claims)
-        .map(|(ranking, claim)| {
+    told: &Told<'_>,
+    ask: RankAsk<'_>,
+) -> Result<Remembering<Vec<Ranking>>, CallFailure> {
+    let RankAsk { round, claims, .. } = ask;
+    let answer = session.ask(|guest, at| guest.rank(at, told, ask))?;
+    checked(answer, |given| {
+        same_length("rankings", given.len(), claims.len())?;
+        let rankings = given.into_iter().zip(claims).map(|(ranking, claim)| {
             let candidates = if claim.candidates.is_empty() {
-                table.price.len()
+                round.table.price.len()
             } else {
                 claim.candidates.len()
             };
             checked_ranking(ranking, candidates)
-        })
-        .collect()
+        });
+        rankings.collect()
+    })
 }
 
-fn checked_ranking(ranking: rank::Ranking, candidates: usize) -> Result<Ranking, CallFailure> {
-    let rank::Ranking {
+/// An answer looked through, with its memory, which is small or voids it.
+fn checked<T, U>(
+    given: Remembering<T>,
+    check: impl FnOnce(T) -> Result<U, CallFailure>,
+) -> Result<Remembering<U>, CallFailure> {
+    let Remembering { answer, memory } = given;
+    match memory.as_ref().map_or(0, Vec::len) {
+        bytes if bytes > MEMORY_BYTES_MAX => Err(invalid(format!(
+            "a memory of {bytes} bytes where {MEMORY_BYTES_MAX} may be kept"
+        ))),
+        _ => Ok(Remembering {
+            answer: check(answer)?,
+            memory,
+        }),
+    }
+}
+
+fn checked_ranking(ranking: GivenRanking, candidates: usize) -> Result<Ranking, CallFailure> {
+    let GivenRanking {
         mut scores,
         excluded,
         excluded_reason,
@@ -105,6 +85,8 @@ fn checked_ranking(ranking: rank::Ranking, candidates: usize) -> Result<Ranking,
     if !are_costs && let Some(score) = scores.iter().find(|score| !is_cost(**score)) {
         return Err(invalid(format!("the score {score} is not a finite cost")));
     }
+    // Cut once: thousands of rows may share one that is long.
+    let reasons: Vec<String> = reasons.into_iter().map(short).collect();
     let mut exclusions = Vec::with_capacity(excluded.len());
     for (position, reason) in excluded.into_iter().zip(excluded_reason) {
         if index(position) >= candidates {
@@ -115,11 +97,12 @@ fn checked_ranking(ranking: rank::Ranking, candidates: usize) -> Result<Ranking,
         let Some(reason) = reasons.get(index(reason)) else {
             return Err(invalid(format!("reason {reason} of {}", reasons.len())));
         };
-        exclusions.push((position, short(reason.clone())));
+        exclusions.push((position, reason.clone()));
     }
     exclusions.sort_unstable();
     exclusions.dedup_by_key(|(position, _)| *position);
     Ok(Ranking {
+        premium_max: None,
         scores,
         excluded: exclusions,
         note: note.map(short),
@@ -128,20 +111,11 @@ fn checked_ranking(ranking: rank::Ranking, candidates: usize) -> Result<Ranking,
 
 pub(crate) fn order(
     session: &mut Session<'_>,
+    told: &Told<'_>,
     round: &native::ConsolidationRound,
 ) -> Result<Vec<f64>, CallFailure> {
-    let native::ConsolidationRound { context, nodes } = round;
-    let keys = session.ask(|store, instance, module| {
-        let indices = module
-            .consolidation
-            .as_ref()
-            .ok_or_else(|| missing("consolidation"))?;
-        let guest = indices.load(&mut *store, instance)?;
-        convert::with_context(context, |context| {
-            convert::with_nodes(nodes, |nodes| guest.call_order(store, context, nodes))
-        })
-    })?;
-    same_length("order keys", keys.len(), nodes.name.len())?;
+    let keys = session.ask(|guest, at| guest.order(at, told, round))?;
+    same_length("order keys", keys.len(), round.nodes.name.len())?;
     match keys.iter().find(|key| !key.is_finite()) {
         Some(key) => Err(invalid(format!("the order key {key} is not finite"))),
         None => Ok(keys),
@@ -150,78 +124,62 @@ pub(crate) fn order(
 
 pub(crate) fn judge(
     session: &mut Session<'_>,
-    round: &native::ConsolidationRound,
-    moves: &[native::Move],
-) -> Result<Vec<native::Verdict>, CallFailure> {
-    let native::ConsolidationRound { context, nodes } = round;
-    let verdicts = session.ask(|store, instance, module| {
-        let indices = module
-            .consolidation
-            .as_ref()
-            .ok_or_else(|| missing("consolidation"))?;
-        let guest = indices.load(&mut *store, instance)?;
-        let moves: Vec<_> = moves.iter().map(convert::proposed).collect();
-        convert::with_context(context, |context| {
-            convert::with_nodes(nodes, |nodes| {
-                guest.call_judge(store, context, nodes, &moves)
-            })
-        })
-    })?;
-    same_length("verdicts", verdicts.len(), moves.len())?;
-    if let Some(verdict) = verdicts.iter().find(|verdict| !verdict.score.is_finite()) {
-        return Err(invalid(format!(
-            "the score {} is not finite",
-            verdict.score
-        )));
-    }
-    Ok(verdicts
-        .into_iter()
-        .map(|it| {
-            let mut verdict = convert::verdict(it);
-            verdict.reason = short(verdict.reason);
-            verdict
-        })
-        .collect())
+    told: &Told<'_>,
+    (round, moves): (&native::ConsolidationRound, &[native::Move]),
+) -> Result<Remembering<Vec<native::Verdict>>, CallFailure> {
+    let answer = session.ask(|guest, at| guest.judge(at, told, (round, moves)))?;
+    checked(answer, |mut verdicts| {
+        same_length("verdicts", verdicts.len(), moves.len())?;
+        if let Some(verdict) = verdicts.iter().find(|verdict| !verdict.score.is_finite()) {
+            return Err(invalid(format!(
+                "the score {} is not finite",
+                verdict.score
+            )));
+        }
+        verdicts.iter_mut().for_each(bounded);
+        Ok(verdicts)
+    })
+}
+
+fn bounded(verdict: &mut native::Verdict) {
+    verdict.reason = short(std::mem::take(&mut verdict.reason));
+    verdict.retry_after_seconds = verdict.retry_after_seconds.min(RETRY_SECONDS_MAX);
 }
 
 pub(crate) fn allow(
     session: &mut Session<'_>,
+    told: &Told<'_>,
     round: &native::BudgetRound,
-) -> Result<Allowed, CallFailure> {
-    let native::BudgetRound { context, pools } = round;
-    let budgets::Allowances { items, valid_for } = session.ask(|store, instance, module| {
-        let indices = module.budgets.as_ref().ok_or_else(|| missing("budgets"))?;
-        let guest = indices.load(&mut *store, instance)?;
-        convert::with_context(context, |context| {
-            convert::with_pools(pools, |pools| guest.call_allow(store, context, pools))
+) -> Result<Remembering<Allowed>, CallFailure> {
+    let pools = &round.pools;
+    let answer = session.ask(|guest, at| guest.allow(at, told, pools))?;
+    checked(answer, |given| {
+        let GivenAllowances {
+            mut items,
+            valid_for_seconds,
+        } = given;
+        if let Some(item) = items.iter().find(|item| index(item.pool) >= pools.len()) {
+            return Err(invalid(format!(
+                "an allowance for pool {} of {}",
+                item.pool,
+                pools.len()
+            )));
+        }
+        items.sort_by_key(|item| (item.pool, item.reason));
+        let twice = items
+            .windows(2)
+            .any(|pair| matches!(pair, [a, b] if (a.pool, a.reason) == (b.pool, b.reason)));
+        if twice {
+            return Err(invalid("two allowances for one pool and reason".to_owned()));
+        }
+        for item in &mut items {
+            item.why = short(std::mem::take(&mut item.why));
+        }
+        Ok(Allowed {
+            items,
+            valid_for_seconds,
         })
-    })?;
-    let mut items: Vec<native::Allowance> = items.into_iter().map(convert::allowance).collect();
-    if let Some(item) = items.iter().find(|item| index(item.pool) >= pools.len()) {
-        return Err(invalid(format!(
-            "an allowance for pool {} of {}",
-            item.pool,
-            pools.len()
-        )));
-    }
-    items.sort_by_key(|item| (item.pool, item.reason));
-    let twice = items
-        .windows(2)
-        .any(|pair| matches!(pair, [a, b] if (a.pool, a.reason) == (b.pool, b.reason)));
-    if twice {
-        return Err(invalid("two allowances for one pool and reason".to_owned()));
-    }
-    for item in &mut items {
-        item.why = short(std::mem::take(&mut item.why));
-    }
-    Ok(Allowed {
-        items,
-        valid_for_seconds: valid_for,
     })
-}
-
-fn missing(interface: &str) -> wasmtime::Error {
-    wasmtime::Error::msg(format!("the component has no {interface} interface"))
 }
 
 fn same_length(what: &str, found: usize, expected: usize) -> Result<(), CallFailure> {
@@ -242,9 +200,46 @@ fn index(sym: u32) -> usize {
     usize::try_from(sym).unwrap_or(usize::MAX)
 }
 
-fn short(mut text: String) -> String {
-    if text.len() > TEXT_BYTES_MAX {
-        text.truncate(text.floor_char_boundary(TEXT_BYTES_MAX));
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_memory_beyond_its_bound_voids_the_answer() {
+        for (bytes, is_kept) in [
+            (0, true),
+            (MEMORY_BYTES_MAX, true),
+            (MEMORY_BYTES_MAX + 1, false),
+        ] {
+            let given = Remembering {
+                answer: 1,
+                memory: Some(vec![7; bytes]),
+            };
+            let found = checked(given, Ok);
+            assert_eq!(found.is_ok(), is_kept, "{bytes}: {found:?}");
+        }
+        let error = checked(
+            Remembering {
+                answer: 1,
+                memory: Some(vec![7; 5000]),
+            },
+            Ok,
+        );
+        let error = error.unwrap_err().to_string();
+        assert!(error.contains("5000 bytes where 4096"), "{error}");
     }
-    text
+
+    #[test]
+    fn a_hold_lasts_an_hour_at_most() {
+        for (asked, given) in [(60, 60), (3600, 3600), (u32::MAX, 3600)] {
+            let mut verdict = native::Verdict {
+                decision: native::VerdictDecision::Hold,
+                score: 0.0,
+                reason: "later".to_owned(),
+                retry_after_seconds: asked,
+            };
+            bounded(&mut verdict);
+            assert_eq!(verdict.retry_after_seconds, given);
+        }
+    }
 }

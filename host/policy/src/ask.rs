@@ -1,21 +1,23 @@
 //! Putting a round's question to a policy, whatever answers it: a component in a fresh instance, or a
 //! rule. What may be known without asking is not asked; what somebody records is recorded.
 
+use std::borrow::Cow;
 use std::time::Instant;
 
 use disruption::hooks::{BudgetRound, ConsolidationRound, Move, Verdict};
-use scheduling::ranking::{ClaimView, RankRound, Ranking};
+use scheduling::ranking::{ClaimView, OfferingTable, RankRound, Ranking, Stage};
 
-use crate::answer::{self, Allowed, RankQuestion};
+use crate::answer::{self, Allowed};
 use crate::binding::Mode;
 use crate::call::{CallFailure, Called, Log, Session, call};
-use crate::convert;
 use crate::host::Inner;
+use crate::interface::{RankAsk, Remembering};
 use crate::limits::{CallLimits, Kind};
 use crate::module::Module;
-use crate::recording::{Answer, Question};
+use crate::recording::{Answer, Asked, Question};
 use crate::registry::{Bound, Program};
 use crate::rule::{Ran, Rule};
+use crate::told::Told;
 
 impl Inner {
     /// The effective costs for some claims, starting from `prior`.
@@ -26,9 +28,15 @@ impl Inner {
         claims: &[&ClaimView],
         prior: &[f64],
     ) -> Called<Vec<Ranking>> {
+        let memory = self.memories.of(bound, Kind::Rank);
         let known = self.remembered.answer(bound, claims, prior);
         let called = known.unwrap_or_else(|| {
-            let called = self.ask_rank_anew(bound, round, claims, prior);
+            let ask = RankAsk {
+                round,
+                claims,
+                prior,
+            };
+            let called = self.ask_rank_anew(bound, ask, &memory);
             self.remembered.keep(bound, claims, prior, &called);
             called
         });
@@ -41,45 +49,58 @@ impl Inner {
             (round.decision_id.clone(), Question::Rank { round, prior })
         };
         let answer = |it: &Vec<Ranking>| Answer::Rank(it.clone());
-        self.recording.call(bound, &called, question, answer);
-        called
+        let asked = Asked {
+            bound,
+            memory: &memory,
+        };
+        self.recording.call(asked, &called, question, answer);
+        // Calls before packing follow one another; launches run beside them.
+        let is_packing = claims.iter().any(|claim| claim.stage == Stage::Packing);
+        if is_packing {
+            self.keep_memory(bound, Kind::Rank, &called);
+        }
+        called.map(|it| it.answer)
     }
 
     /// As [`ask_rank`](Self::ask_rank), whatever was answered before.
     pub(crate) fn ask_rank_anew(
         &self,
         bound: &Bound,
-        round: &RankRound,
-        claims: &[&ClaimView],
-        prior: &[f64],
-    ) -> Called<Vec<Ranking>> {
+        ask: RankAsk<'_>,
+        memory: &[u8],
+    ) -> Called<Remembering<Vec<Ranking>>> {
         let limits = self.limits_of(bound, Kind::Rank);
+        let mut told = Told::rank(bound, ask.round, memory);
         match &bound.program {
             Program::Component(module) => self.ask_module((module, bound), limits, |session| {
-                let question = RankQuestion {
-                    context: &convert::rank_context(round),
-                    table: &round.table,
-                    prior,
-                    claims,
-                };
-                answer::rank(session, question)
+                answer::rank(session, &told, ask)
             }),
             Program::Rule(rule) => {
-                ask_rule(rule, |rule| rule.rank(round, claims, prior, limits.fuel))
+                let round = with_rates(ask.round, told.rates.take());
+                let ask = RankAsk {
+                    round: &round,
+                    ..ask
+                };
+                ask_rule(rule, |rule| rule.rank(ask, &told.context, limits.fuel))
             }
         }
     }
 
     /// The order in which to try nodes.
     pub(crate) fn ask_order(&self, bound: &Bound, round: &ConsolidationRound) -> Called<Vec<f64>> {
-        let called = self.ask_order_anew(bound, round);
+        let memory = self.memories.of(bound, Kind::Consolidation);
+        let called = self.ask_order_anew(bound, round, &memory);
         let question = || {
             let round = round.clone();
             (round.context.decision_id.clone(), Question::Order { round })
         };
         let answer = |it: &Vec<f64>| Answer::Order(it.clone());
-        self.recording.call(bound, &called, question, answer);
-        called
+        let asked = Asked {
+            bound,
+            memory: &memory,
+        };
+        self.recording.call(asked, &called, question, answer);
+        called.map(|it| it.answer)
     }
 
     /// As [`ask_order`](Self::ask_order), kept nowhere.
@@ -87,12 +108,20 @@ impl Inner {
         &self,
         bound: &Bound,
         round: &ConsolidationRound,
-    ) -> Called<Vec<f64>> {
+        memory: &[u8],
+    ) -> Called<Remembering<Vec<f64>>> {
         let limits = self.limits_of(bound, Kind::Consolidation);
         match &bound.program {
-            Program::Component(module) => self.ask_module((module, bound), limits, |session| {
-                answer::order(session, round)
-            }),
+            Program::Component(module) => {
+                let told = Told::consolidation(bound, round, memory);
+                let called = self.ask_module((module, bound), limits, |session| {
+                    answer::order(session, &told, round)
+                });
+                called.map(|answer| Remembering {
+                    answer,
+                    memory: None,
+                })
+            }
             Program::Rule(rule) => ask_rule(rule, |_| crate::rule::Rule::order(round)),
         }
     }
@@ -104,36 +133,49 @@ impl Inner {
         round: &ConsolidationRound,
         moves: &[Move],
     ) -> Called<Vec<Verdict>> {
-        let called = self.ask_judge_anew(bound, round, moves);
+        let memory = self.memories.of(bound, Kind::Consolidation);
+        let called = self.ask_judge_anew(bound, (round, moves), &memory);
         let question = || {
             let (round, moves) = (round.clone(), moves.to_vec());
             let decision_id = round.context.decision_id.clone();
             (decision_id, Question::Judge { round, moves })
         };
         let answer = |it: &Vec<Verdict>| Answer::Judge(it.clone());
-        self.recording.call(bound, &called, question, answer);
-        called
+        let asked = Asked {
+            bound,
+            memory: &memory,
+        };
+        self.recording.call(asked, &called, question, answer);
+        self.keep_memory(bound, Kind::Consolidation, &called);
+        called.map(|it| it.answer)
     }
 
     /// As [`ask_judge`](Self::ask_judge), kept nowhere.
     pub(crate) fn ask_judge_anew(
         &self,
         bound: &Bound,
-        round: &ConsolidationRound,
-        moves: &[Move],
-    ) -> Called<Vec<Verdict>> {
+        (round, moves): (&ConsolidationRound, &[Move]),
+        memory: &[u8],
+    ) -> Called<Remembering<Vec<Verdict>>> {
         let limits = self.limits_of(bound, Kind::Consolidation);
+        let told = Told::consolidation(bound, round, memory);
         match &bound.program {
             Program::Component(module) => self.ask_module((module, bound), limits, |session| {
-                answer::judge(session, round, moves)
+                answer::judge(session, &told, (round, moves))
             }),
-            Program::Rule(rule) => ask_rule(rule, |rule| rule.judge(round, moves, limits.fuel)),
+            Program::Rule(rule) => {
+                let question = (round, moves);
+                ask_rule(rule, |rule| {
+                    rule.judge(question, &told.context, limits.fuel)
+                })
+            }
         }
     }
 
     /// The allowances of pools.
     pub(crate) fn ask_allow(&self, bound: &Bound, round: &BudgetRound) -> Called<Allowed> {
-        let called = self.ask_allow_anew(bound, round);
+        let memory = self.memories.of(bound, Kind::Budgets);
+        let called = self.ask_allow_anew(bound, round, &memory);
         let question = || {
             let round = round.clone();
             (round.context.decision_id.clone(), Question::Allow { round })
@@ -142,18 +184,37 @@ impl Inner {
             items: it.items.clone(),
             valid_for_seconds: it.valid_for_seconds,
         };
-        self.recording.call(bound, &called, question, answer);
-        called
+        let asked = Asked {
+            bound,
+            memory: &memory,
+        };
+        self.recording.call(asked, &called, question, answer);
+        self.keep_memory(bound, Kind::Budgets, &called);
+        called.map(|it| it.answer)
     }
 
     /// As [`ask_allow`](Self::ask_allow), kept nowhere.
-    pub(crate) fn ask_allow_anew(&self, bound: &Bound, round: &BudgetRound) -> Called<Allowed> {
+    pub(crate) fn ask_allow_anew(
+        &self,
+        bound: &Bound,
+        round: &BudgetRound,
+        memory: &[u8],
+    ) -> Called<Remembering<Allowed>> {
         let limits = self.limits_of(bound, Kind::Budgets);
+        let told = Told::budgets(bound, round, memory);
         match &bound.program {
             Program::Component(module) => self.ask_module((module, bound), limits, |session| {
-                answer::allow(session, round)
+                answer::allow(session, &told, round)
             }),
-            Program::Rule(rule) => ask_rule(rule, |rule| rule.allow(round, limits.fuel)),
+            Program::Rule(rule) => {
+                ask_rule(rule, |rule| rule.allow(round, &told.context, limits.fuel))
+            }
+        }
+    }
+
+    fn keep_memory<T>(&self, bound: &Bound, kind: Kind, called: &Called<Remembering<T>>) {
+        if let Ok(answered) = &called.result {
+            self.memories.keep(bound, kind, answered.memory.as_ref());
         }
     }
 
@@ -182,11 +243,29 @@ impl Inner {
     }
 }
 
-fn ask_rule<T>(rule: &Rule, ask: impl FnOnce(&Rule) -> Ran<T>) -> Called<T> {
+/// The round with a binding's own interruption rates.
+fn with_rates(round: &RankRound, rates: Option<Vec<f64>>) -> Cow<'_, RankRound> {
+    match rates {
+        None => Cow::Borrowed(round),
+        Some(interruption_rate) => Cow::Owned(RankRound {
+            table: OfferingTable {
+                interruption_rate,
+                ..round.table.clone()
+            },
+            ..round.clone()
+        }),
+    }
+}
+
+fn ask_rule<T>(rule: &Rule, ask: impl FnOnce(&Rule) -> Ran<T>) -> Called<Remembering<T>> {
     let started = Instant::now();
     let Ran { result, fuel } = ask(rule);
+    let remembering = |answer| Remembering {
+        answer,
+        memory: None,
+    };
     Called {
-        result,
+        result: result.map(remembering),
         fuel,
         duration: started.elapsed(),
         log: Log::default(),

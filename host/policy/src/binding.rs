@@ -1,23 +1,34 @@
 //! A binding: the ConfigMap by which somebody puts a policy in charge, read from plain maps.
 //!
-//! Every mistake names the key it is in and the way out. Nothing is loaded here.
+//! Every mistake names the key it is in and the way out; what nobody would read is a mistake. Nothing is loaded here.
+
+mod config;
+mod error;
+mod keys;
+mod module;
+mod node_pools;
+
+mod facts;
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::io::Read;
 
 use crate::builtin::{self, BUILTINS};
 use crate::limits::Kind;
 use crate::rule::RuleSource;
 
+pub use error::BindingError;
+pub use facts::BindingFacts;
+pub use keys::{BINDING_ANNOTATIONS, BINDING_BINARY_DATA, BINDING_DATA, BINDING_LABELS};
+pub(crate) use node_pools::Scope;
+use node_pools::{ANNOTATION_NODE_POOLS, ANNOTATION_SELECTOR};
+pub use node_pools::{AppliesTo, NodePoolLabels, NodePools};
+
 const LABEL_KIND: &str = "mortise.dev/policy";
 const ANNOTATION_MODE: &str = "mortise.dev/mode";
-const ANNOTATION_NODE_POOLS: &str = "mortise.dev/nodepools";
 const ANNOTATION_ORDER: &str = "mortise.dev/order";
 const ANNOTATION_ON_FAILURE: &str = "mortise.dev/on-failure";
 const ANNOTATION_AUTHORITY: &str = "mortise.dev/authority";
-/// Keys of the binary data, in the order of their packing.
-const MODULE_KEYS: [&str; 3] = ["policy.wasm", "policy.wasm.gz", "policy.wasm.zst"];
 
 /// A ConfigMap as plain maps.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -34,9 +45,30 @@ pub struct BindingSource {
     pub data: BTreeMap<String, String>,
     /// Its binary values, decoded.
     pub binary_data: BTreeMap<String, Vec<u8>>,
+    /// Of the ConfigMaps beside it that it names, those that there are.
+    pub others: BTreeMap<String, OtherConfigMap>,
+}
+
+/// A ConfigMap that a binding names, as plain maps.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct OtherConfigMap {
+    /// Its text values.
+    pub data: BTreeMap<String, String>,
+    /// Its binary values, decoded.
+    pub binary_data: BTreeMap<String, Vec<u8>>,
 }
 
 impl BindingSource {
+    /// Names of the ConfigMaps beside it without which it cannot be read.
+    pub fn named(&self) -> Vec<String> {
+        let config = config::reference(self).map(|(name, _)| name);
+        let names = config.into_iter().chain(module::parts(self));
+        names
+            .filter(|name| is_name(name))
+            .map(str::to_owned)
+            .collect()
+    }
+
     /// Who the binding is.
     pub fn key(&self) -> BindingKey {
         BindingKey {
@@ -68,13 +100,24 @@ pub enum Mode {
     Enforce,
     /// It is asked after the decision, and the difference is reported.
     Shadow,
-    /// It decides for so many of a hundred decisions, picked by their id.
+    /// It decides for so many of a hundred NodePools, picked by their names.
     Canary {
         /// 0 to 100.
         percent: u8,
     },
     /// It is checked and not asked.
     Off,
+}
+
+impl fmt::Display for Mode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Enforce => f.write_str("enforce"),
+            Self::Shadow => f.write_str("shadow"),
+            Self::Canary { percent } => write!(f, "canary:{percent}%"),
+            Self::Off => f.write_str("off"),
+        }
+    }
 }
 
 /// Who decides when the policy fails.
@@ -115,8 +158,8 @@ pub struct Binding {
     pub kinds: Vec<Kind>,
     /// What its answer does.
     pub mode: Mode,
-    /// NodePools it is for; empty means all.
-    pub node_pools: Vec<String>,
+    /// NodePools it is for.
+    pub node_pools: NodePools,
     /// Place in the chain.
     pub order: i32,
     /// Who decides when it fails.
@@ -129,94 +172,33 @@ pub struct Binding {
     pub config: String,
     /// Hexadecimal digest that the component must have.
     pub sha256: Option<String>,
-}
-
-/// Why a ConfigMap is no binding.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum BindingError {
-    /// A key with a value that means nothing.
-    #[error("{key}: {found:?} is not valid; use {expected}")]
-    Value {
-        /// Label, annotation or data key.
-        key: &'static str,
-        /// What stands there.
-        found: String,
-        /// What may stand there.
-        expected: String,
-    },
-    /// Components are not fetched: the controller would need credentials, and a start would need a
-    /// registry that answers.
-    #[error(
-        "data.module: components are not fetched from registries; put the bytes of {0} into \
-         binaryData[\"policy.wasm.zst\"], which `mortise policy pack` does"
-    )]
-    Registry(String),
-    /// Nothing says which component to run.
-    #[error(
-        "names no policy; set data.rule to an expression, data.builtin to a name, or \
-         binaryData[\"policy.wasm\"] (or .gz, .zst) to a component"
-    )]
-    NoPolicy,
-    /// Several things say which component to run.
-    #[error("names more than one policy ({0}); keep one of them")]
-    SeveralPolicies(String),
-    /// A packed component that does not unpack.
-    #[error("binaryData[{key:?}]: cannot be unpacked: {error}; pack it again")]
-    Unpack {
-        /// Binary key.
-        key: &'static str,
-        /// The unpacker's words.
-        error: String,
-    },
-    /// A component beyond the limit.
-    #[error(
-        "binaryData[{key:?}]: the component is larger than {bytes_max} bytes; build it for size"
-    )]
-    TooLarge {
-        /// Binary key.
-        key: &'static str,
-        /// The limit.
-        bytes_max: usize,
-    },
-    /// A config that is neither JSON nor YAML.
-    #[error("data.config: neither JSON nor YAML: {0}")]
-    Config(String),
-}
-
-impl BindingError {
-    /// CamelCase word for the status.
-    pub fn reason(&self) -> &'static str {
-        match self {
-            Self::Registry(_) => "NotSupported",
-            Self::Unpack { .. } => "UnpackFailed",
-            Self::TooLarge { .. } => "TooLarge",
-            Self::Config(_) => "InvalidConfig",
-            Self::Value { .. } | Self::NoPolicy | Self::SeveralPolicies(_) => "InvalidBinding",
-        }
-    }
+    /// What it tells the policy beside its settings.
+    pub facts: BindingFacts,
 }
 
 impl Binding {
     /// Reads a ConfigMap. Components larger than `bytes_max` when unpacked are refused while unpacking.
     pub fn parse(source: &BindingSource, bytes_max: usize) -> Result<Self, BindingError> {
-        let annotation = |key: &str| source.annotations.get(key).map_or("", |value| value.trim());
+        keys::refuse_unknown(source)?;
+        let annotation = |key: &str| source.annotations.get(key).map(|value| value.trim());
+        let label = source.labels.get(LABEL_KIND).map_or("", String::as_str);
+        let kinds = kinds(label)?;
         Ok(Self {
             key: source.key(),
-            kinds: kinds(source.labels.get(LABEL_KIND).map_or("", String::as_str))?,
             mode: mode(annotation(ANNOTATION_MODE))?,
-            node_pools: words(annotation(ANNOTATION_NODE_POOLS)),
+            node_pools: NodePools::parse(
+                annotation(ANNOTATION_NODE_POOLS),
+                annotation(ANNOTATION_SELECTOR),
+            )?,
             order: order(annotation(ANNOTATION_ORDER))?,
-            on_failure: on_failure(annotation(ANNOTATION_ON_FAILURE))?,
-            authority: authority(annotation(ANNOTATION_AUTHORITY))?,
+            on_failure: on_failure(annotation(ANNOTATION_ON_FAILURE), &kinds)?,
+            authority: authority(annotation(ANNOTATION_AUTHORITY), &kinds)?,
             source: policy_source(source, bytes_max)?,
-            config: config(source.data.get("config").map_or("", String::as_str))?,
+            config: config::config(source)?,
             sha256: sha256(source.data.get("sha256").map_or("", String::as_str))?,
+            facts: BindingFacts::read(source)?,
+            kinds,
         })
-    }
-
-    /// Whether the binding is for the pool.
-    pub fn is_for(&self, node_pool: &str) -> bool {
-        self.node_pools.is_empty() || self.node_pools.iter().any(|name| name == node_pool)
     }
 }
 
@@ -242,12 +224,12 @@ fn kinds(label: &str) -> Result<Vec<Kind>, BindingError> {
     }
 }
 
-fn mode(text: &str) -> Result<Mode, BindingError> {
+fn mode(text: Option<&str>) -> Result<Mode, BindingError> {
     match text {
-        "" | "enforce" => Ok(Mode::Enforce),
-        "shadow" => Ok(Mode::Shadow),
-        "off" => Ok(Mode::Off),
-        other => other
+        None | Some("enforce") => Ok(Mode::Enforce),
+        Some("shadow") => Ok(Mode::Shadow),
+        Some("off") => Ok(Mode::Off),
+        Some(other) => other
             .strip_prefix("canary:")
             .and_then(|rest| rest.strip_suffix('%'))
             .and_then(|percent| percent.parse().ok())
@@ -257,40 +239,63 @@ fn mode(text: &str) -> Result<Mode, BindingError> {
     }
 }
 
-fn order(text: &str) -> Result<i32, BindingError> {
-    if text.is_empty() {
-        return Ok(0);
-    }
+fn order(text: Option<&str>) -> Result<i32, BindingError> {
+    let Some(text) = text else { return Ok(0) };
     text.parse()
         .map_err(|_| value(ANNOTATION_ORDER, text, "a whole number"))
 }
 
-fn on_failure(text: &str) -> Result<OnFailure, BindingError> {
+fn on_failure(text: Option<&str>, kinds: &[Kind]) -> Result<OnFailure, BindingError> {
     match text {
-        "" | "default" => Ok(OnFailure::Default),
-        "hold" => Ok(OnFailure::Hold),
-        other => Err(value(ANNOTATION_ON_FAILURE, other, "default or hold")),
+        None | Some("default") => Ok(OnFailure::Default),
+        // A launch cannot be held back for want of an opinion: pods wait for it.
+        Some("hold") if kinds == [Kind::Rank] => Err(BindingError::NoEffect {
+            key: ANNOTATION_ON_FAILURE,
+            found: "hold",
+            kind: "rank, where the default decides after a failure",
+        }),
+        Some("hold") => Ok(OnFailure::Hold),
+        Some(other) => Err(value(ANNOTATION_ON_FAILURE, other, "default or hold")),
     }
 }
 
-fn authority(text: &str) -> Result<Authority, BindingError> {
+fn authority(text: Option<&str>, kinds: &[Kind]) -> Result<Authority, BindingError> {
     match text {
-        "" | "lower" => Ok(Authority::Lower),
-        "replace" => Ok(Authority::Replace),
-        other => Err(value(
+        None | Some("lower") => Ok(Authority::Lower),
+        Some("replace") => match kinds {
+            [Kind::Budgets] | [_, _, ..] => Ok(Authority::Replace),
+            [Kind::Rank | Kind::Consolidation] | [] => Err(BindingError::NoEffect {
+                key: ANNOTATION_AUTHORITY,
+                found: "replace",
+                kind: kinds.first().map_or("", |kind| kind.as_str()),
+            }),
+        },
+        Some(other) => Err(value(
             ANNOTATION_AUTHORITY,
             other,
-            "replace, or leave it out",
+            "lower or replace, or leave it out",
         )),
     }
 }
 
-fn words(text: &str) -> Vec<String> {
-    text.split(',')
-        .map(str::trim)
-        .filter(|word| !word.is_empty())
-        .map(str::to_owned)
-        .collect()
+/// Whether it may be the name of a ConfigMap.
+fn is_name(text: &str) -> bool {
+    let is_known = |it: u8| it.is_ascii_lowercase() || it.is_ascii_digit() || b"-.".contains(&it);
+    !text.is_empty() && text.bytes().all(is_known)
+}
+
+/// A ConfigMap that the binding names.
+fn other<'a>(
+    source: &'a BindingSource,
+    key: &'static str,
+    name: &str,
+) -> Result<&'a OtherConfigMap, BindingError> {
+    let missing = || BindingError::NoSuchConfigMap {
+        key,
+        name: name.to_owned(),
+        namespace: source.namespace.clone(),
+    };
+    source.others.get(name).ok_or_else(missing)
 }
 
 fn policy_source(source: &BindingSource, bytes_max: usize) -> Result<PolicySource, BindingError> {
@@ -305,6 +310,9 @@ fn policy_source(source: &BindingSource, bytes_max: usize) -> Result<PolicySourc
     let rule = RuleSource {
         rule: text("rule").unwrap_or_default().to_owned(),
         exclude: text("exclude").unwrap_or_default().to_owned(),
+        variables: text("variables").unwrap_or_default().to_owned(),
+        message: text("message").unwrap_or_default().to_owned(),
+        applies_to: text("applies-to").unwrap_or_default().to_owned(),
     };
     let mut named: Vec<&'static str> = ["builtin", "module"]
         .into_iter()
@@ -313,11 +321,8 @@ fn policy_source(source: &BindingSource, bytes_max: usize) -> Result<PolicySourc
     if rule != RuleSource::default() {
         named.insert(0, "rule");
     }
-    named.extend(
-        MODULE_KEYS
-            .into_iter()
-            .filter(|key| source.binary_data.contains_key(*key)),
-    );
+    let packed = module::packed(source)?;
+    named.extend(packed.iter().map(module::Packed::key));
     match named.as_slice() {
         [] => Err(BindingError::NoPolicy),
         ["rule"] => Ok(PolicySource::Rule(rule)),
@@ -338,47 +343,15 @@ fn policy_source(source: &BindingSource, bytes_max: usize) -> Result<PolicySourc
                     )
                 })
         }
-        [key] => {
-            let packed = source.binary_data.get(*key).map_or(&[][..], Vec::as_slice);
-            unpack(key, packed, bytes_max).map(PolicySource::Module)
-        }
+        [_] => match packed.first() {
+            Some(packed) if packed.is_split && text("sha256").is_none() => {
+                Err(BindingError::Unsigned)
+            }
+            Some(packed) => packed.unpack(bytes_max).map(PolicySource::Module),
+            None => Err(BindingError::NoPolicy),
+        },
         several => Err(BindingError::SeveralPolicies(several.join(", "))),
     }
-}
-
-fn unpack(key: &'static str, packed: &[u8], bytes_max: usize) -> Result<Vec<u8>, BindingError> {
-    let failed = |error: std::io::Error| BindingError::Unpack {
-        key,
-        error: error.to_string(),
-    };
-    let reader: Box<dyn Read + '_> = match key.rsplit('.').next() {
-        Some("gz") => Box::new(flate2::read::MultiGzDecoder::new(packed)),
-        Some("zst") => Box::new(zstd::stream::read::Decoder::new(packed).map_err(failed)?),
-        _ => Box::new(packed),
-    };
-    let limit = u64::try_from(bytes_max).unwrap_or(u64::MAX);
-    let mut bytes = Vec::new();
-    reader
-        .take(limit.saturating_add(1))
-        .read_to_end(&mut bytes)
-        .map_err(failed)?;
-    if bytes.len() > bytes_max {
-        return Err(BindingError::TooLarge { key, bytes_max });
-    }
-    Ok(bytes)
-}
-
-/// JSON as it stands; anything else is read as YAML and given on as JSON, since that is all a guest reads.
-fn config(text: &str) -> Result<String, BindingError> {
-    if text.trim().is_empty() {
-        return Ok(String::new());
-    }
-    if let Ok(value) = serde_json::from_str::<serde_json::Value>(text) {
-        return Ok(value.to_string());
-    }
-    serde_saphyr::from_str::<serde_json::Value>(text)
-        .map(|value| value.to_string())
-        .map_err(|error| BindingError::Config(error.to_string()))
 }
 
 fn sha256(text: &str) -> Result<Option<String>, BindingError> {
@@ -414,7 +387,7 @@ mod tests {
             labels: map(&[(LABEL_KIND, label)]),
             annotations: map(annotations),
             data: map(data),
-            binary_data: BTreeMap::new(),
+            ..BindingSource::default()
         }
     }
 
@@ -431,15 +404,15 @@ mod tests {
         );
         let binding = Binding::parse(&source, 1 << 20).unwrap();
         assert_eq!(binding.mode, Mode::Canary { percent: 10 });
-        assert_eq!(binding.node_pools, ["web", "batch"]);
         assert_eq!(
             (binding.order, binding.config.as_str()),
             (10, r#"{"discount":0.3}"#)
         );
-        assert!(binding.is_for("web") && !binding.is_for("gpu"));
+        assert!(binding.node_pools.names("web") && !binding.node_pools.names("gpu"));
     }
 
     #[test]
+    #[expect(clippy::too_many_lines, reason = "a table")]
     fn each_mistake_names_its_key_and_the_way_out() {
         for (label, annotations, data, words) in [
             (
@@ -491,10 +464,114 @@ mod tests {
                 &[("builtin", "default-rank"), ("sha256", "abc")],
                 "64 hexadecimal digits",
             ),
+            (
+                "rank",
+                &[(ANNOTATION_ON_FAILURE, "hold")],
+                &[("builtin", "default-rank")],
+                "mortise.dev/on-failure: hold means nothing to a policy of kind rank",
+            ),
+            (
+                "consolidation",
+                &[(ANNOTATION_AUTHORITY, "replace")],
+                &[("builtin", "default-consolidation")],
+                "mortise.dev/authority: replace means nothing to a policy of kind consolidation",
+            ),
+            (
+                "rank",
+                &[(ANNOTATION_MODE, "")],
+                &[("builtin", "default-rank")],
+                "mortise.dev/mode: \"\"",
+            ),
         ] {
             let error = Binding::parse(&source(label, annotations, data), 1 << 20).unwrap_err();
             assert!(error.to_string().contains(words), "{error}");
         }
+    }
+
+    #[test]
+    #[expect(clippy::too_many_lines, reason = "a table")]
+    fn keys_that_nobody_reads_are_refused_with_what_was_meant() {
+        let good = || source("rank", &[], &[("builtin", "default-rank")]);
+        let annotated = |key: &str| {
+            let mut source = good();
+            source
+                .annotations
+                .insert(key.to_owned(), "shadow".to_owned());
+            source
+        };
+        let with = |key: &str| {
+            let mut source = good();
+            source.data.insert(key.to_owned(), "1".to_owned());
+            source
+        };
+        let mut labelled = good();
+        let mode = (ANNOTATION_MODE.to_owned(), "shadow".to_owned());
+        labelled.labels.extend([mode]);
+        let mut binary = good();
+        let bytes = ("rule".to_owned(), b"1".to_vec());
+        binary.binary_data.extend([bytes]);
+        let mut chunk = good();
+        chunk
+            .binary_data
+            .extend([("policy.wasm.00".to_owned(), Vec::new())]);
+        for (source, words) in [
+            (
+                annotated("mortise.dev/Mode"),
+                "did you mean mortise.dev/mode?",
+            ),
+            (
+                annotated("mortise.dev/node-pools"),
+                "did you mean mortise.dev/nodepools?",
+            ),
+            (
+                annotated("mortise.dev/mdoe"),
+                "did you mean mortise.dev/mode?",
+            ),
+            (
+                annotated("mortise.dev/policy"),
+                "mortise.dev/policy goes into metadata.labels",
+            ),
+            (
+                annotated("mortise.dev/weight"),
+                "take it out, or use one of mortise.dev/mode, ",
+            ),
+            (
+                labelled,
+                "metadata.labels[\"mortise.dev/mode\"] means nothing; mortise.dev/mode goes into \
+                        metadata.annotations",
+            ),
+            (
+                with("rules"),
+                "data[\"rules\"] means nothing; did you mean rule?",
+            ),
+            (with("configFrom"), "did you mean config-from?"),
+            (
+                with("mode"),
+                "mortise.dev/mode goes into metadata.annotations",
+            ),
+            (
+                with("exclusions"),
+                "take it out, or use one of rule, exclude",
+            ),
+            (with("policy.wasm"), "policy.wasm goes into binaryData"),
+            (binary, "rule goes into data"),
+            (chunk, "binaryData[\"policy.wasm.00\"] means nothing"),
+        ] {
+            let error = Binding::parse(&source, 1 << 20).unwrap_err();
+            assert_eq!(error.reason(), "UnknownKey", "{error}");
+            assert!(error.to_string().contains(words), "{words}: {error}");
+        }
+        for key in [
+            "mortise.dev/status",
+            "kubectl.kubernetes.io/restartedAt",
+            "team",
+        ] {
+            assert!(Binding::parse(&annotated(key), 1 << 20).is_ok(), "{key}");
+        }
+        let mut several = annotated("mortise.dev/Mode");
+        several.data.insert("rules".to_owned(), String::new());
+        let error = Binding::parse(&several, 1 << 20).unwrap_err().to_string();
+        assert!(error.contains("mortise.dev/mode?; data"), "{error}");
     }
 
     #[test]

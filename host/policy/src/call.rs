@@ -6,11 +6,10 @@ use tracing::{debug, error, info, warn};
 use wasmtime::component::Instance;
 use wasmtime::{Store, Trap, UpdateDeadline};
 
-use crate::bindings::exports::mortise::policy::lifecycle;
-use crate::bindings::mortise::policy::host::Level;
-use crate::bindings::mortise::policy::types::PolicyError;
 use crate::engine::{Ticker, ticks};
-use crate::limits::{CallLimits, Limits};
+use crate::interface::host::Level;
+use crate::interface::{At, ConfigIssue, Guest, GuestResult, Refusal};
+use crate::limits::{CallLimits, Limits, TEXT_BYTES_MAX, short};
 use crate::linker::{LogLine, State, TABLE_ELEMENTS_MAX};
 use crate::module::Module;
 
@@ -23,6 +22,9 @@ pub enum CallFailure {
     /// Spent all its fuel.
     #[error("ran out of fuel after {0} operations")]
     OutOfFuel(u64),
+    /// Wanted more computing for one row than that may take.
+    #[error("{0}")]
+    TooCostly(String),
     /// Took too long.
     #[error("passed its deadline of {0:?}")]
     Deadline(Duration),
@@ -58,7 +60,7 @@ impl CallFailure {
     /// CamelCase word for records and events.
     pub fn reason(&self) -> &'static str {
         match self {
-            Self::OutOfFuel(_) => "OutOfFuel",
+            Self::OutOfFuel(_) | Self::TooCostly(_) => "OutOfFuel",
             Self::Deadline(_) => "DeadlineExceeded",
             Self::OutOfMemory(..) | Self::TableTooLarge(..) => "OutOfMemory",
             Self::Trapped(_) => "Trapped",
@@ -77,6 +79,24 @@ pub(crate) struct Called<T> {
     pub(crate) fuel: u64,
     pub(crate) duration: Duration,
     pub(crate) log: Log,
+}
+
+impl<T> Called<T> {
+    /// With a part of the answer.
+    pub(crate) fn map<U>(self, part: impl FnOnce(T) -> U) -> Called<U> {
+        let Self {
+            result,
+            fuel,
+            duration,
+            log,
+        } = self;
+        Called {
+            result: result.map(part),
+            fuel,
+            duration,
+            log,
+        }
+    }
 }
 
 /// What a guest logged, cut where it went on for too long.
@@ -142,9 +162,6 @@ pub(crate) struct Session<'a> {
     grant: Grant<'a>,
 }
 
-/// What a guest call gives: wasmtime's error, the policy's, or the value.
-pub(crate) type GuestResult<T> = wasmtime::Result<Result<T, PolicyError>>;
-
 impl<'a> Session<'a> {
     /// An instance with its limits set; the guest's own start code runs within them.
     fn start(module: &'a Module, grant: Grant<'a>) -> Result<Self, (CallFailure, u64)> {
@@ -157,7 +174,8 @@ impl<'a> Session<'a> {
         } else {
             bind_by_time(&mut store, grant.call.deadline);
         }
-        let not_started = |error: &wasmtime::Error| CallFailure::NotStarted(format!("{error:#}"));
+        let not_started =
+            |error: &wasmtime::Error| CallFailure::NotStarted(short(format!("{error:#}")));
         store
             .set_fuel(grant.call.fuel)
             .map_err(|error| (not_started(&error), 0))?;
@@ -180,12 +198,8 @@ impl<'a> Session<'a> {
     }
 
     pub(crate) fn configure(&mut self, config: &str) -> Result<(), CallFailure> {
-        let called = self
-            .module
-            .lifecycle
-            .load(&mut self.store, &self.instance)
-            .and_then(|guest| guest.call_configure(&mut self.store, config));
-        match called {
+        let at = (&mut self.store, &self.instance);
+        match self.module.guest.configure(at, config) {
             Ok(Ok(())) => Ok(()),
             Ok(Err(issues)) => Err(CallFailure::Configuration(issues_text(&issues))),
             Err(error) => Err(failure(&self.store, self.grant, &error)),
@@ -199,13 +213,15 @@ impl<'a> Session<'a> {
 
     pub(crate) fn ask<T>(
         &mut self,
-        question: impl FnOnce(&mut Store<State>, &Instance, &Module) -> GuestResult<T>,
+        question: impl FnOnce(&Guest, At<'_>) -> GuestResult<T>,
     ) -> Result<T, CallFailure> {
-        match question(&mut self.store, &self.instance, self.module) {
+        let at = (&mut self.store, &self.instance);
+        match question(&self.module.guest, at) {
             Ok(Ok(value)) => Ok(value),
-            Ok(Err(PolicyError { message, transient })) => {
-                Err(CallFailure::Refused { message, transient })
-            }
+            Ok(Err(Refusal { message, transient })) => Err(CallFailure::Refused {
+                message: short(message),
+                transient,
+            }),
             Err(error) => Err(failure(&self.store, self.grant, &error)),
         }
     }
@@ -258,22 +274,32 @@ fn bind_by_time(store: &mut Store<State>, deadline: Duration) {
     });
 }
 
-pub(crate) fn issues_text(issues: &[lifecycle::ConfigIssue]) -> String {
-    let texts: Vec<String> = issues
-        .iter()
-        .map(|lifecycle::ConfigIssue { path, message }| {
-            if path.is_empty() {
-                message.clone()
-            } else {
-                format!("{path} {message}")
-            }
-        })
-        .collect();
-    if texts.is_empty() {
+/// What a guest says is wrong with its configuration, cut where it goes on for too long.
+pub(crate) fn issues_text(issues: &[ConfigIssue]) -> String {
+    let mut text = String::new();
+    for ConfigIssue { path, message } in issues {
+        for part in [if text.is_empty() { "" } else { "; " }, path] {
+            text.push_str(head(part));
+        }
+        if !path.is_empty() {
+            text.push(' ');
+        }
+        text.push_str(head(message));
+        if text.len() > TEXT_BYTES_MAX {
+            break;
+        }
+    }
+    if text.is_empty() {
         "no reason given".to_owned()
     } else {
-        texts.join("; ")
+        short(text)
     }
+}
+
+/// As much of a text as is kept.
+fn head(text: &str) -> &str {
+    let end = text.floor_char_boundary(TEXT_BYTES_MAX);
+    text.get(..end).unwrap_or_default()
 }
 
 fn spent(store: &Store<State>, limits: CallLimits) -> u64 {
@@ -282,10 +308,7 @@ fn spent(store: &Store<State>, limits: CallLimits) -> u64 {
 
 fn failure(store: &Store<State>, grant: Grant<'_>, error: &wasmtime::Error) -> CallFailure {
     let cause = error.root_cause().to_string();
-    let text = cause
-        .strip_prefix("wasm trap: ")
-        .unwrap_or(&cause)
-        .to_owned();
+    let text = head(cause.strip_prefix("wasm trap: ").unwrap_or(&cause)).to_owned();
     match error.downcast_ref::<Trap>() {
         Some(Trap::OutOfFuel) => CallFailure::OutOfFuel(grant.call.fuel),
         Some(Trap::Interrupt) => CallFailure::Deadline(grant.call.deadline),

@@ -6,6 +6,7 @@
 mod budgets;
 mod consolidation;
 mod rank;
+mod workloads;
 
 use std::collections::BTreeMap;
 
@@ -15,10 +16,14 @@ use serde_json::Value;
 
 use crate::binding::{BindingKey, BindingSource};
 use crate::host::PolicyHost;
+use crate::needs::Need;
 use crate::registry::BindingState;
 
 /// Noon UTC of Monday 2026-01-05, where a case names no moment.
 const NOON_SECONDS: i64 = 1_767_614_400;
+
+const NOT_ASKED: &str = "the policy was not asked: is it of another kind, or off, or is it about moves that its needs do \
+    not name?";
 
 /// Why a text holds no cases.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -67,12 +72,33 @@ struct Case {
     cluster: Option<String>,
     #[serde(default)]
     seed: u64,
+    /// What the binding tells, in place of its own: zones, calendars, interruption rates, pod labels.
+    #[serde(default)]
+    time_zones: Vec<String>,
+    #[serde(default)]
+    calendars: Option<Value>,
+    #[serde(default)]
+    interruption_rates: Option<Value>,
+    #[serde(default)]
+    workload_labels: Vec<String>,
+    /// What the policy answered as memory before, as text.
+    #[serde(default)]
+    memory: Option<String>,
     #[serde(default)]
     offerings: Vec<rank::OfferingRow>,
+    /// Nodes that there are.
+    #[serde(default)]
+    usage: Vec<rank::UsageRow>,
     #[serde(default)]
     claim: rank::ClaimRow,
+    /// Pods of the claim, or of the nodes, by owner.
+    #[serde(default)]
+    workloads: Vec<workloads::WorkloadRow>,
     #[serde(default)]
     nodes: Vec<consolidation::NodeRow>,
+    /// NodePools of the nodes, where they have more than these.
+    #[serde(default)]
+    node_pools: Vec<consolidation::NodePoolRow>,
     #[serde(default)]
     moves: Vec<consolidation::MoveRow>,
     #[serde(default)]
@@ -102,6 +128,12 @@ struct Expect {
     /// Rank: offerings never to be launched, with words of the reason.
     #[serde(default)]
     excluded: Option<BTreeMap<String, String>>,
+    /// Rank: words of the note.
+    #[serde(default)]
+    note: Option<String>,
+    /// What the policy wants to be told the next time, as text.
+    #[serde(default)]
+    remembers: Option<String>,
     /// Consolidation: one for each move.
     #[serde(default)]
     verdicts: Option<Vec<consolidation::Expected>>,
@@ -144,6 +176,8 @@ impl Case {
             order,
             costs,
             excluded,
+            note,
+            remembers,
             verdicts,
             skipped,
             allowed,
@@ -155,14 +189,15 @@ impl Case {
         ];
         let expects = match asks {
             [true, false, false] => {
-                cheapest.is_some() || order.is_some() || !costs.is_empty() || excluded.is_some()
+                let costs = cheapest.is_some() || order.is_some() || !costs.is_empty();
+                costs || excluded.is_some() || note.is_some()
             }
             [false, true, false] => order.is_some() || verdicts.is_some() || skipped.is_some(),
             [false, false, true] => !allowed.is_empty(),
             [false, false, false] if refused.is_some() => true,
             _ => return Err(CaseError::Question(self.name.clone())),
         };
-        if expects || refused.is_some() || fails.is_some() {
+        if expects || refused.is_some() || fails.is_some() || remembers.is_some() {
             Ok(())
         } else {
             Err(CaseError::Expectation(self.name.clone()))
@@ -175,6 +210,7 @@ impl Case {
         if let Some(config) = &self.config {
             source.data.insert("config".to_owned(), config.to_string());
         }
+        self.tell(&mut source);
         let status = host.apply(&source);
         let is_ready = status.state == BindingState::Ready;
         match (&self.expect.refused, is_ready) {
@@ -198,7 +234,38 @@ impl Case {
         }
     }
 
+    /// Has the binding tell what the case says.
+    fn tell(&self, source: &mut BindingSource) {
+        let mut tell = |key: &str, text: String| source.data.insert(key.to_owned(), text);
+        if !self.time_zones.is_empty() {
+            tell("time-zones", self.time_zones.join(","));
+        }
+        if let Some(calendars) = &self.calendars {
+            tell("calendars", calendars.to_string());
+        }
+        if let Some(rates) = &self.interruption_rates {
+            tell("interruption-rates", rates.to_string());
+        }
+        if !self.workload_labels.is_empty() {
+            let key = "mortise.dev/workload-labels".to_owned();
+            let labels = self.workload_labels.join(",");
+            source.annotations.insert(key, labels);
+        }
+    }
+
+    /// Gives the policy the memory of the case.
+    fn remind(&self, host: &PolicyHost, key: &BindingKey, faults: &mut Faults) {
+        host.inner.memories.forget(key);
+        let Some(memory) = &self.memory else { return };
+        let bound = host.inner.bound(key);
+        match bound.filter(|it| it.needs.has(Need::Memory)) {
+            Some(bound) => host.inner.memories.told(&bound, memory.as_bytes()),
+            None => faults.add("the policy's needs do not name `memory`".to_owned()),
+        }
+    }
+
     fn ask(&self, host: &PolicyHost, key: &BindingKey, faults: &mut Faults) {
+        self.remind(host, key, faults);
         host.drain_records();
         let uses = if !self.offerings.is_empty() {
             self.ask_rank(host, faults)
@@ -207,10 +274,17 @@ impl Case {
         } else {
             self.ask_budgets(host, faults)
         };
+        if let (Some(expected), Some(bound)) = (&self.expect.remembers, host.inner.bound(key)) {
+            let kept = bound.kinds.iter();
+            let kept = kept.map(|kind| host.inner.memories.of(&bound, *kind));
+            let kept: Vec<u8> = kept.flatten().collect();
+            let kept = String::from_utf8_lossy(&kept).into_owned();
+            faults.equal("memory", expected, &kept);
+        }
         let failure = match uses.iter().find(|it| it.name == key.name) {
             Some(it) if it.outcome == "ok" => None,
             Some(it) => Some(it.outcome.clone()),
-            None => Some("the policy was not asked: is it of another kind, or off?".to_owned()),
+            None => Some(NOT_ASKED.to_owned()),
         };
         match (&self.expect.fails, failure) {
             (Some(words), Some(failure)) if failure.contains(words.as_str()) => faults.0.clear(),

@@ -8,6 +8,7 @@ use crate::call::{CallFailure, Called};
 use crate::conformance;
 use crate::hooks::first_choice;
 use crate::host::{Inner, PolicyHost};
+use crate::interface::{RankAsk, Remembering};
 use crate::limits::Kind;
 use crate::recording::Question;
 use crate::registry::Bound;
@@ -102,9 +103,13 @@ struct Pair<'a> {
 }
 
 impl Pair<'_> {
-    fn both<T>(&self, ask: impl Fn(&Bound) -> Called<T>) -> Result<(T, T), CannotCompare> {
+    fn both<T>(
+        &self,
+        ask: impl Fn(&Bound) -> Called<Remembering<T>>,
+    ) -> Result<(T, T), CannotCompare> {
         let answer = |bound: &Bound| {
-            ask(bound).result.map_err(|failure| CannotCompare {
+            let answered = ask(bound).result.map(|it| it.answer);
+            answered.map_err(|failure| CannotCompare {
                 which: bound.name.clone(),
                 kind: self.found.kind,
                 failure,
@@ -124,7 +129,12 @@ impl Pair<'_> {
     fn rank(&mut self, round: &RankRound, prior: &[f64]) -> Result<(), CannotCompare> {
         let claims: Vec<&ClaimView> = round.claims.iter().collect();
         let host = self.host;
-        let (old, new) = self.both(|bound| host.ask_rank_anew(bound, round, &claims, prior))?;
+        let ask = RankAsk {
+            round,
+            claims: &claims,
+            prior,
+        };
+        let (old, new) = self.both(|bound| host.ask_rank_anew(bound, ask, &[]))?;
         for ((claim, old), new) in claims.iter().zip(old).zip(new) {
             let (before, after) = (
                 first_choice(round, claim, &old),
@@ -153,14 +163,14 @@ impl Pair<'_> {
 
     fn judge(&mut self, round: &ConsolidationRound, moves: &[Move]) -> Result<(), CannotCompare> {
         let host = self.host;
-        let (old, new) = self.both(|bound| host.ask_judge_anew(bound, round, moves))?;
+        let (old, new) = self.both(|bound| host.ask_judge_anew(bound, (round, moves), &[]))?;
         for ((it, old), new) in moves.iter().zip(old).zip(new) {
             self.note(old.decision != new.decision, || {
                 format!(
                     "{:?} of {} nodes saving {:.3} USD/h: {:?} becomes {:?} ({})",
                     it.kind,
                     it.remove.len(),
-                    it.cost_before - it.cost_after,
+                    it.effective_before - it.effective_after,
                     old.decision,
                     new.decision,
                     new.reason
@@ -172,7 +182,7 @@ impl Pair<'_> {
 
     fn allow(&mut self, round: &BudgetRound) -> Result<(), CannotCompare> {
         let host = self.host;
-        let (old, new) = self.both(|bound| host.ask_allow_anew(bound, round))?;
+        let (old, new) = self.both(|bound| host.ask_allow_anew(bound, round, &[]))?;
         for before in &old.items {
             let after = new
                 .items

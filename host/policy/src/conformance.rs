@@ -3,17 +3,23 @@
 //! The same rounds on every machine. The tables are as small as a cluster's first and as large as a region's, and
 //! hold the values at the ends of their columns; a policy that only knows the samples of loading is found out here.
 
-use disruption::hooks::{BudgetRound, Civil, ConsolidationRound, Move, MoveKind, VerdictDecision};
-use scheduling::ranking::{ClaimView, RankRound, Ranking};
+use std::cmp::Ordering;
+
+use disruption::hooks::{
+    BudgetRound, Civil, ConsolidationRound, Move, MoveKind, NO_CAPACITY_TYPE, VerdictDecision,
+};
+use scheduling::ranking::{ClaimView, RankRound, Ranking, Stage};
 
 use crate::binding::BindingKey;
 use crate::call::{CallFailure, Called};
 use crate::golden;
 use crate::host::{Inner, PolicyHost};
+use crate::interface::{RankAsk, Remembering};
 use crate::limits::Kind;
 use crate::random::Random;
 use crate::recording::Question;
-use crate::registry::Bound;
+use crate::registry::{Bound, Program};
+use crate::told::moment;
 
 /// Rows of the tables, in turn: none and one are rare and real, as is every type in every zone.
 const ROWS: [u32; 12] = [0, 1, 2, 3, 5, 8, 13, 40, 120, 400, 2500, 6000];
@@ -23,6 +29,8 @@ const POOLS_MAX: u32 = 40;
 const NODES_MAX: u32 = 1000;
 /// Rounds that a module answers before it is let in: one of each size but the largest.
 const ROUNDS_OF_LOADING: u32 = 10;
+/// Rows of the rounds that a rule answers then. What one row takes is bounded, so that more tell no more.
+const ROWS_OF_RULES: u32 = 24;
 
 /// How a policy fared with one kind of rounds.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -62,6 +70,12 @@ pub enum ConformanceFault {
     /// Two answers to one question.
     #[error("a second instance gave another answer; the decision's id is not an input")]
     NotDeterministic,
+    /// Buys the dearest.
+    #[error(
+        "the dearer an offering, the less it costs by this policy, wherever its price matters; let the cost grow with \
+         the price, and keep offerings out by excluding them"
+    )]
+    PrefersDearer,
 }
 
 impl PolicyHost {
@@ -81,10 +95,22 @@ impl PolicyHost {
     }
 }
 
-/// What a module must answer before it may decide.
-pub(crate) fn gate(host: &Inner, bound: &Bound) -> Result<(), NotConformant> {
-    let mut kinds = bound.kinds.iter();
-    kinds.try_for_each(|kind| of_kind(host, bound, *kind, ROUNDS_OF_LOADING).map(drop))
+/// What a policy must answer before it may decide. Gives what is worth knowing of it.
+pub(crate) fn gate(host: &Inner, bound: &Bound) -> Result<Vec<String>, NotConformant> {
+    let mut notes = Vec::new();
+    for kind in &bound.kinds {
+        notes.extend(of_kind(host, bound, *kind, ROUNDS_OF_LOADING)?.notes);
+    }
+    Ok(notes)
+}
+
+/// What a row's cost did when its price rose, over the rounds.
+#[derive(Debug, Default)]
+struct Response {
+    rose: u32,
+    fell: u32,
+    /// The round in which it fell first, and its rows.
+    first_fall: (u32, u32),
 }
 
 fn of_kind(
@@ -100,12 +126,22 @@ fn of_kind(
         fuel_limit: host.limits.of(kind).fuel,
         notes: Vec::new(),
     };
+    // What a policy answers as memory it is told in the next round, as in a cluster.
+    let mut memory = Vec::new();
+    let rows_max = match bound.program {
+        Program::Rule(_) if rounds <= ROUNDS_OF_LOADING => ROWS_OF_RULES,
+        Program::Rule(_) | Program::Component(_) => u32::MAX,
+    };
+    let mut response = Response::default();
     for (round, rows) in (0..rounds).zip(ROWS.into_iter().cycle()) {
-        let mut random = Random::new(round);
+        let (mut random, rows) = (Random::new(round), rows.min(rows_max));
+        let fell = response.fell;
         let asked = Asked {
             host,
             bound,
+            memory: &mut memory,
             found: &mut found,
+            response: &mut response,
         };
         let fared = match kind {
             Kind::Rank => asked.rank(&rank_round(rows, &mut random)),
@@ -120,17 +156,27 @@ fn of_kind(
             rows,
             fault,
         })?;
+        if fell == 0 && response.fell > 0 {
+            response.first_fall = (round, rows);
+        }
+    }
+    if response.fell > 0 && response.rose == 0 {
+        let (round, rows) = response.first_fall;
+        return Err(NotConformant {
+            kind,
+            round,
+            rows,
+            fault: ConformanceFault::PrefersDearer,
+        });
     }
     found.notes.dedup();
     Ok(found)
 }
 
 /// A moment of one of four weeks; what a policy says may hang on it.
-fn moment(random: &mut Random) -> (u64, Vec<Civil>) {
+fn some_moment(random: &mut Random) -> (u64, Vec<Civil>) {
     let now_seconds = golden::NOW_SECONDS + u64::from(random.below(28 * 24)) * 3600;
-    let now = i64::try_from(now_seconds)
-        .ok()
-        .and_then(|seconds| jiff::Timestamp::from_second(seconds).ok());
+    let now = moment(now_seconds);
     (now_seconds, now.map(Civil::utc).into_iter().collect())
 }
 
@@ -145,7 +191,7 @@ pub(crate) fn usual(kind: Kind, seed: u32) -> Question {
                 *price = f64::from(20 + random.below(980)) / 1000.0;
             }
             table.prior.clone_from(&table.price);
-            (round.now_seconds, _) = moment(&mut random);
+            (round.now_seconds, _) = some_moment(&mut random);
             let prior = round.table.prior.clone();
             Question::Rank { round, prior }
         }
@@ -160,19 +206,24 @@ pub(crate) fn usual(kind: Kind, seed: u32) -> Question {
                     0 => 0.0,
                     _ => f64::from(20 + random.below(980)) / 1000.0,
                 };
+                (it.effective_before, it.effective_after) = (it.cost_before, it.cost_after);
             }
-            (round.context.now_seconds, round.context.civil) = moment(&mut random);
+            round.nodes.effective_price.clone_from(&round.nodes.price);
+            (round.context.now_seconds, round.context.civil) = some_moment(&mut random);
             Question::Judge { round, moves }
         }
         Kind::Budgets => {
             let mut round = golden::many_pools(1 + random.below(8));
             for pool in &mut round.pools {
                 pool.total = random.below(200);
-                pool.recent_hour = random.below(20);
-                pool.recent_day = random.below(200);
-                pool.disrupting = (0..3).map(|_| random.below(4)).collect();
+                pool.renewed = random.below(20);
+                for activity in &mut pool.activity {
+                    activity.recent_hour = random.below(8);
+                    activity.recent_day = random.below(80);
+                    activity.disrupting = random.below(4);
+                }
             }
-            (round.context.now_seconds, round.context.civil) = moment(&mut random);
+            (round.context.now_seconds, round.context.civil) = some_moment(&mut random);
             Question::Allow { round }
         }
     }
@@ -181,7 +232,9 @@ pub(crate) fn usual(kind: Kind, seed: u32) -> Question {
 struct Asked<'a> {
     host: &'a Inner,
     bound: &'a Bound,
+    memory: &'a mut Vec<u8>,
     found: &'a mut Conformance,
+    response: &'a mut Response,
 }
 
 impl Asked<'_> {
@@ -191,9 +244,10 @@ impl Asked<'_> {
             ..round.clone()
         };
         let (host, bound) = (self.host, self.bound);
+        let memory = self.memory.clone();
         let ask = |round: &RankRound| {
             let claims: Vec<&ClaimView> = round.claims.iter().collect();
-            host.ask_rank_anew(bound, round, &claims, &round.table.prior)
+            host.ask_rank_anew(bound, RankAsk::of(round, &claims), &memory)
         };
         let Some(answer) = self.equal(ask(round), ask(&again))? else {
             return Ok(());
@@ -209,12 +263,18 @@ impl Asked<'_> {
             }
         }
         let score = |answer: &[Ranking]| answer.first().and_then(|it| it.scores.get(row).copied());
-        if let Ok(after) = ask(&dearer).result
-            && score(&after) < score(&answer)
-        {
-            self.found
-                .notes
-                .push("a higher price lowered the cost of a row".to_owned());
+        let Ok(after) = ask(&dearer).result else {
+            return Ok(());
+        };
+        match score(&after.answer).partial_cmp(&score(&answer)) {
+            Some(Ordering::Less) => {
+                self.response.fell += 1;
+                self.found
+                    .notes
+                    .push("a higher price lowered the cost of a row".to_owned());
+            }
+            Some(Ordering::Greater) => self.response.rose += 1,
+            Some(Ordering::Equal) | None => {}
         }
         Ok(())
     }
@@ -226,20 +286,21 @@ impl Asked<'_> {
         let mut again = round.clone();
         "again".clone_into(&mut again.context.decision_id);
         let (host, bound) = (self.host, self.bound);
+        let memory = self.memory.clone();
         self.equal(
-            host.ask_order_anew(bound, round),
-            host.ask_order_anew(bound, &again),
+            host.ask_order_anew(bound, round, &memory),
+            host.ask_order_anew(bound, &again, &memory),
         )?;
         let judged = self.equal(
-            host.ask_judge_anew(bound, round, moves),
-            host.ask_judge_anew(bound, &again, moves),
+            host.ask_judge_anew(bound, (round, moves), &memory),
+            host.ask_judge_anew(bound, (&again, moves), &memory),
         )?;
         let is_dearer = judged.is_some_and(|verdicts| {
             let mut pairs = verdicts.iter().zip(moves);
             pairs.any(|(verdict, it)| {
                 verdict.decision == VerdictDecision::Approve
                     && matches!(it.kind, MoveKind::Replace)
-                    && it.cost_after > it.cost_before
+                    && it.effective_after > it.effective_before
             })
         });
         if is_dearer {
@@ -254,9 +315,10 @@ impl Asked<'_> {
         let mut again = round.clone();
         "again".clone_into(&mut again.context.decision_id);
         let (host, bound) = (self.host, self.bound);
+        let memory = self.memory.clone();
         self.equal(
-            host.ask_allow_anew(bound, round),
-            host.ask_allow_anew(bound, &again),
+            host.ask_allow_anew(bound, round, &memory),
+            host.ask_allow_anew(bound, &again, &memory),
         )?;
         Ok(())
     }
@@ -264,12 +326,17 @@ impl Asked<'_> {
     /// The answer, when both are there and the same; nothing when the policy is short of data.
     fn equal<T: PartialEq>(
         &mut self,
-        first: Called<T>,
-        second: Called<T>,
+        first: Called<Remembering<T>>,
+        second: Called<Remembering<T>>,
     ) -> Result<Option<T>, ConformanceFault> {
         self.found.fuel_most = self.found.fuel_most.max(first.fuel).max(second.fuel);
         match (first.result, second.result) {
-            (Ok(first), Ok(second)) if first == second => Ok(Some(first)),
+            (Ok(first), Ok(second)) if first == second => {
+                if let Some(memory) = first.memory {
+                    *self.memory = memory;
+                }
+                Ok(Some(first.answer))
+            }
             (
                 Err(CallFailure::Refused {
                     transient: true, ..
@@ -300,8 +367,13 @@ fn rank_round(rows: u32, random: &mut Random) -> RankRound {
         &mut table.reservation_slots,
         &mut table.ice_count,
         &mut table.ice_age,
-        &mut table.in_use,
+        &mut table.generation,
         &mut table.gpus,
+        &mut round.usage.nodes,
+        &mut round.usage.launching,
+        &mut round.workloads.pods,
+        &mut round.workloads.replicas,
+        &mut round.workloads.oldest_wait,
     ] {
         for value in column {
             *value = random.among(&ends);
@@ -314,6 +386,11 @@ fn rank_round(rows: u32, random: &mut Random) -> RankRound {
         let count = random.below(rows + 1);
         claim.candidates = (0..count).map(|_| random.below(rows)).collect();
         claim.pods.count = random.among(&ends);
+        claim.pods.oldest_wait_seconds = random.among(&ends);
+        claim.stage = random.among(&[Stage::Packing, Stage::Launch, Stage::Appraisal]);
+        for (_, free) in &mut claim.free_addresses {
+            *free = random.among(&ends);
+        }
         claim.weight = random.below(101);
     }
     round
@@ -322,13 +399,18 @@ fn rank_round(rows: u32, random: &mut Random) -> RankRound {
 fn consolidation_round(rows: u32, random: &mut Random) -> (ConsolidationRound, Vec<Move>) {
     let (mut round, mut moves) = golden::consolidation_round(rows);
     let nodes = &mut round.nodes;
-    for price in &mut nodes.price {
-        *price = random.among(&[0.0, 0.1, 5.0]);
+    for column in [&mut nodes.price, &mut nodes.effective_price] {
+        for price in column {
+            *price = random.among(&[0.0, 0.1, 5.0]);
+        }
     }
     let ends = [0, 1, 600, 86_400, u32::MAX];
     for column in [
         &mut nodes.age,
         &mut nodes.time_to_expiry,
+        &mut nodes.last_pod_event,
+        &mut nodes.gpus,
+        &mut nodes.gpus_requested,
         &mut nodes.pods,
         &mut nodes.blocked_pods,
         &mut nodes.cpu_milli,
@@ -342,11 +424,18 @@ fn consolidation_round(rows: u32, random: &mut Random) -> (ConsolidationRound, V
     for it in &mut moves {
         it.cost_before = random.among(&[0.0, 0.1, 0.5, 12.0]);
         it.cost_after = random.among(&[0.0, 0.1, 0.49, 13.0]);
+        it.effective_before = random.among(&[0.0, 0.1, 0.5, 12.0]);
+        it.effective_after = random.among(&[0.0, 0.1, 0.49, 13.0]);
         it.pods_moved = random.among(&ends);
-        it.recent_hour = random.among(&ends);
-        it.recent_day = random.among(&ends);
         it.max_priority = random.among(&[i32::MIN, 0, i32::MAX]);
-        it.replacement_spot = random.below(2) == 1;
+        it.replacement_capacity_type = random.among(&[0, 1, 2, NO_CAPACITY_TYPE]);
+    }
+    for pool in &mut round.pools {
+        pool.nodes = random.among(&ends);
+        pool.effective_price = random.among(&[0.0, 0.1, 500.0]);
+        pool.disruption_cost = random.among(&[0.0, 1.0, 900.0]);
+        pool.recent_hour = random.among(&ends);
+        pool.recent_day = random.among(&ends);
     }
     (round, moves)
 }
@@ -359,10 +448,18 @@ fn budget_round(pools: u32, random: &mut Random) -> BudgetRound {
         pool.not_ready = random.among(&ends);
         pool.deleting = random.among(&ends);
         pool.pending_pods = random.among(&ends);
-        pool.recent_hour = random.among(&ends);
-        pool.recent_day = random.among(&ends);
-        for count in &mut pool.disrupting {
-            *count = random.among(&ends);
+        pool.drifted = random.among(&ends);
+        pool.renewed = random.among(&ends);
+        pool.target_age_seconds = random.among(&ends);
+        for activity in &mut pool.activity {
+            for count in [
+                &mut activity.disrupting,
+                &mut activity.recent_hour,
+                &mut activity.recent_day,
+                &mut activity.failed_day,
+            ] {
+                *count = random.among(&ends);
+            }
         }
         for budget in &mut pool.declared {
             budget.active = random.below(2) == 1;

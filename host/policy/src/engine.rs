@@ -8,6 +8,7 @@ use wasmtime::{Enabled, Engine, InstanceAllocationStrategy, PoolingAllocationCon
 
 use crate::guest_config::guest_config;
 use crate::limits::Limits;
+use crate::linker::{CORE_INSTANCES_MAX, MEMORIES_MAX, TABLES_MAX};
 
 /// Instances alive at once; one round needs one at a time, so this bounds concurrent rounds.
 const INSTANCES_MAX: u32 = 16;
@@ -33,12 +34,13 @@ pub(crate) fn engine(limits: &Limits) -> Result<Engine> {
         .or_else(|_| Engine::new(&guest_config()))
 }
 
+/// Room for so many instances of the largest that is let in: no policy can take the room of another.
 fn pooling(limits: &Limits) -> PoolingAllocationConfig {
     let mut pool = PoolingAllocationConfig::default();
     pool.total_component_instances(INSTANCES_MAX)
-        .total_core_instances(INSTANCES_MAX * 4)
-        .total_memories(INSTANCES_MAX)
-        .total_tables(INSTANCES_MAX * 4)
+        .total_core_instances(INSTANCES_MAX * CORE_INSTANCES_MAX)
+        .total_memories(INSTANCES_MAX * MEMORIES_MAX)
+        .total_tables(INSTANCES_MAX * TABLES_MAX)
         .max_memory_size(limits.memory_bytes_max)
         .linear_memory_keep_resident(KEEP_RESIDENT_BYTES);
     pool

@@ -9,7 +9,8 @@ use scheduling::ranking::PolicyUse;
 use wasmtime::component::Linker;
 
 use crate::binding::{
-    Authority, Binding, BindingKey, BindingSource, Mode, OnFailure, PolicySource,
+    Authority, Binding, BindingError, BindingFacts, BindingKey, BindingSource, Mode,
+    NodePoolLabels, OnFailure, PolicySource, Scope,
 };
 use crate::builtin;
 use crate::call::{CallFailure, Called, Grant};
@@ -19,7 +20,9 @@ use crate::engine::{Ticker, engine};
 use crate::golden;
 use crate::limits::{CallLimits, Kind, Limits};
 use crate::linker::{State, linker};
+use crate::memories::Memories;
 use crate::module::{LoadError, Module, check_functions, digest};
+use crate::needs::{PolicyNeeds, ProviderTells};
 use crate::recording::Recording;
 use crate::records::{CallRecord, PolicyEvent, PolicyStatistics, Records, ShadowDifference};
 use crate::registry::{Active, BindingStatus, Bound, Program, Registry, Swaps, bound};
@@ -44,6 +47,8 @@ pub(crate) struct Inner {
     compilers: Compilers,
     pub(crate) remembered: Remembered,
     pub(crate) recording: Recording,
+    pub(crate) memories: Memories,
+    provider: RwLock<ProviderTells>,
     registry: Mutex<Registry>,
     active: RwLock<Arc<Active>>,
     longest_wait_nanos: AtomicU64,
@@ -86,6 +91,8 @@ impl PolicyHost {
             compilers: Compilers::default(),
             remembered: Remembered::default(),
             recording: Recording::default(),
+            memories: Memories::default(),
+            provider: RwLock::default(),
             registry: Mutex::default(),
             active: RwLock::default(),
             longest_wait_nanos: AtomicU64::default(),
@@ -93,6 +100,14 @@ impl PolicyHost {
             defaults: [const { OnceLock::new() }; 3],
         });
         Ok(Self { inner })
+    }
+
+    /// What the cloud tells: policies that need more are refused from now on. Without this it is taken to tell
+    /// everything.
+    pub fn provided_by(self, tells: ProviderTells) -> Self {
+        let provider = self.inner.provider.write();
+        *provider.unwrap_or_else(PoisonError::into_inner) = tells;
+        self
     }
 
     /// Waits until the defaults are loaded.
@@ -112,16 +127,16 @@ impl PolicyHost {
     pub fn apply(&self, source: &BindingSource) -> BindingStatus {
         match Binding::parse(source, self.inner.limits.component_bytes_max) {
             Ok(binding) => self.apply_binding(binding),
-            Err(error) => {
-                let mut registry = self.inner.registry();
-                registry.refuse(&source.key(), error.reason(), &error.to_string())
-            }
+            Err(error) => self.refuse(&source.key(), &error),
         }
     }
 
     /// As [`apply`](Self::apply), for a binding already read.
     pub fn apply_binding(&self, binding: Binding) -> BindingStatus {
         let key = binding.key.clone();
+        if binding.authority == Authority::Replace && !self.inner.limits.may_replace_budgets {
+            return self.refuse(&key, &BindingError::AuthorityNotAllowed);
+        }
         let loaded = self.inner.load(binding);
         let mut registry = self.inner.registry();
         let status = match loaded {
@@ -129,6 +144,19 @@ impl PolicyHost {
             Err(error) => registry.refuse(&key, error.reason(), &error.to_string()),
         };
         self.inner.publish(&registry);
+        drop(registry);
+        self.counted(status)
+    }
+
+    fn refuse(&self, key: &BindingKey, error: &BindingError) -> BindingStatus {
+        let mut registry = self.inner.registry();
+        let status = registry.refuse(key, error.reason(), &error.to_string());
+        drop(registry);
+        self.counted(status)
+    }
+
+    fn counted(&self, mut status: BindingStatus) -> BindingStatus {
+        (status.calls, status.failures) = self.inner.records().counts_of(&status.key.name);
         status
     }
 
@@ -136,13 +164,23 @@ impl PolicyHost {
     pub fn remove_binding(&self, key: &BindingKey) -> bool {
         let mut registry = self.inner.registry();
         let removed = registry.remove(key);
+        self.inner.memories.forget(key);
         self.inner.publish(&registry);
         removed
     }
 
+    /// Tells what NodePools there are, with their labels: from the next round on bindings are for those that they
+    /// mean. Before that, and where nobody tells, names alone decide.
+    pub fn tell_node_pools(&self, pools: NodePoolLabels) {
+        let mut registry = self.inner.registry();
+        registry.tell_node_pools(pools);
+        self.inner.publish(&registry);
+    }
+
     /// Where all bindings stand, by key.
     pub fn statuses(&self) -> Vec<BindingStatus> {
-        self.inner.registry().statuses()
+        let statuses = self.inner.registry().statuses();
+        statuses.into_iter().map(|it| self.counted(it)).collect()
     }
 
     /// Where one binding stands.
@@ -291,18 +329,21 @@ impl Inner {
             PolicySource::Builtin(name) => {
                 let component = builtin::find(name).map_or(&[][..], |builtin| builtin.component());
                 let module = self.checked_module(component, true, expected)?;
-                self.load_module(binding, module)
+                self.load_module(binding, &module)
             }
             PolicySource::Module(bytes) => {
                 let module = self.checked_module(bytes, false, expected)?;
-                self.load_module(binding, module)
+                self.load_module(binding, &module)
             }
             PolicySource::Rule(source) => {
                 let rule = Arc::new(Rule::compile(source, &binding.kinds, &binding.config)?);
                 check_digest(expected, &rule.digest)?;
-                golden::try_rule(&rule, self.limits.of(rule.kind))?;
                 let message = rule.summary();
-                Ok((bound(binding, Program::Rule(rule)), message))
+                let needs = rule.needs();
+                self.check_needs(&needs, &binding)?;
+                let bound = bound(binding, Program::Rule(rule), needs);
+                golden::try_rule(self, &bound)?;
+                self.conformant(bound, message)
             }
         }
     }
@@ -310,16 +351,21 @@ impl Inner {
     fn load_module(
         &self,
         binding: Binding,
-        module: Arc<Module>,
+        module: &Arc<Module>,
     ) -> Result<(Bound, String), LoadError> {
         for kind in &binding.kinds {
             module.check_kind(*kind)?;
         }
         let descriptor = module.describe(self.grant(self.limits.load))?;
         let warnings = module.validate(&binding.config, self.grant(self.limits.load))?;
-        for kind in &binding.kinds {
+        let needs = PolicyNeeds::parse(&descriptor.needs)?;
+        self.check_needs(&needs, &binding)?;
+        // The built-ins are held to it when they are built.
+        let is_known = module.is_trusted;
+        let bound = bound(binding, Program::Component(Arc::clone(module)), needs);
+        for kind in &bound.kinds {
             let patient = self.limits.of(*kind).patient();
-            golden::try_out(&module, *kind, &binding.config, self.grant(patient))?;
+            golden::try_out(module, *kind, &bound, self.grant(patient))?;
         }
         let mut message = format!(
             "{} {}: {}",
@@ -328,16 +374,27 @@ impl Inner {
         for warning in warnings {
             message = format!("{message}; data.config: {warning}");
         }
-        // The built-ins are held to it when they are built.
-        let is_known = module.is_trusted;
-        let bound = bound(binding, Program::Component(module));
-        if !is_known {
-            let on_trial = Bound {
-                is_on_trial: true,
-                ..bound.clone()
-            };
-            conformance::gate(self, &on_trial)?;
+        if is_known {
+            return Ok((bound, message));
         }
+        self.conformant(bound, message)
+    }
+
+    fn check_needs(&self, needs: &PolicyNeeds, binding: &Binding) -> Result<(), LoadError> {
+        let tells = *self.provider.read().unwrap_or_else(PoisonError::into_inner);
+        Ok(needs.check(tells, binding.facts.has_rates())?)
+    }
+
+    /// Puts made-up rounds to what is to be bound; what is worth knowing of it goes into its message.
+    fn conformant(&self, bound: Bound, message: String) -> Result<(Bound, String), LoadError> {
+        let on_trial = Bound {
+            is_on_trial: true,
+            ..bound.clone()
+        };
+        let notes = conformance::gate(self, &on_trial)?;
+        let message = notes
+            .iter()
+            .fold(message, |message, note| format!("{message}; note: {note}"));
         Ok((bound, message))
     }
 
@@ -391,8 +448,16 @@ impl Inner {
 
     fn note_failure(&self, bound: &Bound, round: Round<'_>, failure: &CallFailure) {
         let mut registry = self.registry();
-        let quarantined =
-            registry.failed(bound, round.now_seconds, &self.limits, &failure.to_string());
+        // What may pass by itself is no reason to give a policy up.
+        let is_transient = matches!(
+            failure,
+            CallFailure::Refused {
+                transient: true,
+                ..
+            }
+        );
+        let quarantined = !is_transient
+            && registry.failed(bound, round.now_seconds, &self.limits, &failure.to_string());
         if quarantined {
             self.publish(&registry);
         }
@@ -439,13 +504,15 @@ fn default_bound(kind: Kind, program: Program) -> Bound {
         name: builtin::default_of(kind).to_owned(),
         kinds: vec![kind],
         mode: Mode::Enforce,
-        node_pools: Vec::new(),
+        scope: Scope::default(),
         order: 0,
         on_failure: OnFailure::Default,
         authority: Authority::Lower,
         program,
         config: String::new(),
         config_digest: digest(b""),
+        needs: PolicyNeeds::default(),
+        facts: BindingFacts::default(),
         is_on_trial: false,
     }
 }

@@ -7,15 +7,16 @@ use std::time::{Duration, Instant};
 
 use scheduling::ranking::ClaimView;
 
-use crate::answer::{self, RankQuestion};
+use crate::answer;
 use crate::binding::BindingKey;
 use crate::call::{CallFailure, Grant, Session, call};
-use crate::convert;
 use crate::golden;
 use crate::host::PolicyHost;
+use crate::interface::{Descriptor, RankAsk};
 use crate::limits::{CallLimits, Kind};
-use crate::module::{Descriptor, LoadError, Module};
+use crate::module::{LoadError, Module};
 use crate::registry::{Bound, Program};
+use crate::told::Told;
 
 /// Calls that a figure is the median of.
 const CALLS: usize = 101;
@@ -100,7 +101,7 @@ impl PolicyHost {
         let (fresh, fuel) = self.fresh(bound, kind, rows)?;
         let (warm, memory_bytes) = match &bound.program {
             Program::Rule(_) => (fresh, 0),
-            Program::Component(module) => self.warm(module, &bound.config, kind, rows)?,
+            Program::Component(module) => self.warm((module, bound), kind, rows)?,
         };
         Ok(Measured {
             kind,
@@ -119,21 +120,22 @@ impl PolicyHost {
                 let round = golden::pool_round(rows);
                 let claims: Vec<&ClaimView> = round.claims.iter().collect();
                 timed(|| {
-                    let called = inner.ask_rank_anew(bound, &round, &claims, &round.table.prior);
+                    let ask = RankAsk::of(&round, &claims);
+                    let called = inner.ask_rank_anew(bound, ask, &[]);
                     called.result.map(|_| called.fuel)
                 })
             }
             Kind::Consolidation => {
                 let (round, moves) = golden::consolidation_round(rows);
                 timed(|| {
-                    let called = inner.ask_judge_anew(bound, &round, &moves);
+                    let called = inner.ask_judge_anew(bound, (&round, &moves), &[]);
                     called.result.map(|_| called.fuel)
                 })
             }
             Kind::Budgets => {
                 let round = golden::many_pools(rows);
                 timed(|| {
-                    let called = inner.ask_allow_anew(bound, &round);
+                    let called = inner.ask_allow_anew(bound, &round, &[]);
                     called.result.map(|_| called.fuel)
                 })
             }
@@ -142,8 +144,7 @@ impl PolicyHost {
 
     fn warm(
         &self,
-        module: &Module,
-        config: &str,
+        (module, bound): (&Module, &Bound),
         kind: Kind,
         rows: u32,
     ) -> Result<(Duration, usize), CallFailure> {
@@ -155,28 +156,30 @@ impl PolicyHost {
             ..self.inner.grant(self.inner.limits.load)
         };
         let called = call(module, unbound, |session| {
-            session.configure(config)?;
+            session.configure(&bound.config)?;
             let time = match kind {
                 Kind::Rank => {
                     let round = golden::pool_round(rows);
                     let claims: Vec<&ClaimView> = round.claims.iter().collect();
-                    let question = RankQuestion {
-                        context: &convert::rank_context(&round),
-                        table: &round.table,
-                        prior: &round.table.prior,
-                        claims: &claims,
-                    };
-                    repeated(session, |session| answer::rank(session, question).map(drop))
+                    let told = Told::rank(bound, &round, &[]);
+                    let ask = RankAsk::of(&round, &claims);
+                    repeated(session, |session| {
+                        answer::rank(session, &told, ask).map(drop)
+                    })
                 }
                 Kind::Consolidation => {
                     let (round, moves) = golden::consolidation_round(rows);
+                    let told = Told::consolidation(bound, &round, &[]);
                     repeated(session, |session| {
-                        answer::judge(session, &round, &moves).map(drop)
+                        answer::judge(session, &told, (&round, &moves)).map(drop)
                     })
                 }
                 Kind::Budgets => {
                     let round = golden::many_pools(rows);
-                    repeated(session, |session| answer::allow(session, &round).map(drop))
+                    let told = Told::budgets(bound, &round, &[]);
+                    repeated(session, |session| {
+                        answer::allow(session, &told, &round).map(drop)
+                    })
                 }
             }?;
             Ok((time, session.memory_bytes()))

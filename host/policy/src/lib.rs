@@ -2,29 +2,30 @@
 //! disruption.
 //!
 //! Synchronous and without a Kubernetes client: bindings come in as plain maps, states go out as values.
-//! WIT types must not leave `bindings.rs`, `convert.rs` and the two files that call guests. Time is read
+//! WIT types must not leave `interface/` (and the log of `linker.rs`). Time is read
 //! only to measure calls; whatever reaches a decision or a record comes with the round.
 
 mod answer;
 mod ask;
 mod binding;
-mod bindings;
 mod builtin;
 mod call;
 mod cases;
 mod compare;
 mod compiler;
 mod conformance;
-mod convert;
 mod engine;
 mod golden;
 mod guest_config;
 mod hooks;
 mod host;
 mod inspect;
+mod interface;
 mod limits;
 mod linker;
+mod memories;
 mod module;
+mod needs;
 mod precompiled;
 mod random;
 mod recording;
@@ -32,9 +33,12 @@ mod records;
 mod registry;
 mod remembered;
 mod rule;
+mod told;
 
 pub use binding::{
-    Authority, Binding, BindingError, BindingKey, BindingSource, Mode, OnFailure, PolicySource,
+    AppliesTo, Authority, BINDING_ANNOTATIONS, BINDING_BINARY_DATA, BINDING_DATA, BINDING_LABELS,
+    Binding, BindingError, BindingFacts, BindingKey, BindingSource, Mode, NodePoolLabels,
+    NodePools, OnFailure, OtherConfigMap, PolicySource,
 };
 pub use builtin::{BUILTINS, Builtin};
 pub use call::CallFailure;
@@ -43,11 +47,13 @@ pub use compare::{CannotCompare, Difference};
 pub use conformance::{Conformance, ConformanceFault, NotConformant};
 pub use host::{PolicyHost, StartError};
 pub use inspect::{Inspection, Measured};
+pub use interface::Descriptor;
 pub use limits::{CallLimits, Kind, Limits};
-pub use module::{Descriptor, LoadError};
+pub use module::LoadError;
+pub use needs::{NeedError, ProviderTells};
 pub use recording::{
     Answer, Question, RecordedCall, RecordedLine, RecordedPolicy, Recorder, Replayed,
 };
 pub use records::{CallRecord, PolicyEvent, PolicyStatistics, ShadowDifference};
-pub use registry::{BindingState, BindingStatus, Swaps};
+pub use registry::{BindingState, BindingStatus, InCharge, Swaps};
 pub use rule::{RuleError, RuleSource, RuleVariable, rule_variables};

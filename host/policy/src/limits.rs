@@ -86,6 +86,8 @@ pub struct Limits {
     pub quarantine_failures: usize,
     /// The window, in the time of the rounds.
     pub quarantine_window_seconds: u64,
+    /// Whether a policy of budgets may stand in for the declared ones, where its binding says so.
+    pub may_replace_budgets: bool,
 }
 
 impl Default for Limits {
@@ -107,6 +109,7 @@ impl Default for Limits {
             answer_bytes_max: 32 << 20,
             quarantine_failures: 3,
             quarantine_window_seconds: 300,
+            may_replace_budgets: false,
         }
     }
 }
@@ -119,4 +122,17 @@ impl Limits {
             Kind::Budgets => self.budgets,
         }
     }
+}
+
+/// Longest text of a guest or a rule that is kept: names, reasons, notes, explanations. They go into events.
+pub(crate) const TEXT_BYTES_MAX: usize = 1024;
+
+/// A text that somebody else wrote, cut where it is too long to be kept.
+pub(crate) fn short(mut text: String) -> String {
+    if text.len() > TEXT_BYTES_MAX {
+        text.truncate(text.floor_char_boundary(TEXT_BYTES_MAX));
+        // What was cut off is not kept either.
+        text.shrink_to_fit();
+    }
+    text
 }

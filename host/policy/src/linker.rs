@@ -1,10 +1,10 @@
 //! Everything a guest is granted: a log with caps, and memory up to a limit.
 
-use wasmtime::component::{HasSelf, Linker};
+use wasmtime::component::Linker;
 use wasmtime::{Engine, ResourceLimiter, Result};
 
-use crate::bindings::mortise::policy::host::Level;
-use crate::bindings::mortise::policy::{host, types};
+use crate::interface::host::Level;
+use crate::interface::{self, host, types};
 
 /// Lines kept of one call.
 const LOG_LINES_MAX: usize = 64;
@@ -12,6 +12,13 @@ const LOG_LINES_MAX: usize = 64;
 const LOG_BYTES_MAX: usize = 16 << 10;
 /// Elements of a table.
 pub(crate) const TABLE_ELEMENTS_MAX: usize = 20_000;
+/// Memories of an instance, which share one limit: its own, and those that tools put beside it (a component of JavaScript
+/// has three).
+pub(crate) const MEMORIES_MAX: u32 = 4;
+/// Core instances of an instance: the policy's own, and those that tools put around it.
+pub(crate) const CORE_INSTANCES_MAX: u32 = 8;
+/// Tables of an instance.
+pub(crate) const TABLES_MAX: u32 = 4;
 
 /// A line that a policy wrote.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,7 +34,7 @@ pub(crate) struct State {
     pub(crate) lines_dropped: u32,
     bytes_logged: usize,
     memory_bytes_max: usize,
-    /// What the largest memory has grown to.
+    /// What the memories have grown to, together.
     pub(crate) memory_bytes: usize,
     /// Set when the guest asked for more memory than it may have.
     pub(crate) memory_denied: bool,
@@ -51,8 +58,7 @@ impl State {
 
 pub(crate) fn linker(engine: &Engine) -> Result<Linker<State>> {
     let mut linker = Linker::new(engine);
-    types::add_to_linker::<_, HasSelf<_>>(&mut linker, |state| state)?;
-    host::add_to_linker::<_, HasSelf<_>>(&mut linker, |state| state)?;
+    interface::add_to_linker(&mut linker)?;
     Ok(linker)
 }
 
@@ -81,14 +87,16 @@ impl host::Host for State {
 impl ResourceLimiter for State {
     fn memory_growing(
         &mut self,
-        _current: usize,
+        current: usize,
         desired: usize,
         _maximum: Option<usize>,
     ) -> Result<bool> {
-        let granted = desired <= self.memory_bytes_max;
+        let others = self.memory_bytes.saturating_sub(current);
+        let together = others.saturating_add(desired);
+        let granted = together <= self.memory_bytes_max;
         self.memory_denied |= !granted;
         if granted {
-            self.memory_bytes = self.memory_bytes.max(desired);
+            self.memory_bytes = together;
         }
         Ok(granted)
     }
@@ -102,5 +110,43 @@ impl ResourceLimiter for State {
         let granted = desired <= TABLE_ELEMENTS_MAX;
         self.table_denied |= !granted;
         Ok(granted)
+    }
+
+    fn instances(&self) -> usize {
+        count(CORE_INSTANCES_MAX)
+    }
+
+    fn tables(&self) -> usize {
+        count(TABLES_MAX)
+    }
+
+    fn memories(&self) -> usize {
+        count(MEMORIES_MAX)
+    }
+}
+
+fn count(most: u32) -> usize {
+    usize::try_from(most).unwrap_or(usize::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memories_share_one_limit() {
+        let mut state = State::new(100);
+        // From, to, and whether that is granted.
+        for (current, desired, granted) in [
+            (0, 40, true),
+            (0, 40, true),
+            (0, 40, false),
+            (40, 60, true),
+            (40, 41, false),
+        ] {
+            let found = state.memory_growing(current, desired, None).unwrap();
+            assert_eq!(found, granted, "{current} to {desired}");
+        }
+        assert_eq!((state.memory_bytes, state.memory_denied), (100, true));
     }
 }

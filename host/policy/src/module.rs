@@ -12,29 +12,23 @@ use sha2::{Digest, Sha256};
 use wasmtime::Engine;
 use wasmtime::component::{Component, InstancePre, Linker};
 
-use crate::bindings::exports::mortise::policy::{budgets, consolidation, lifecycle, rank};
+use crate::binding::BindingError;
 use crate::builtin;
 use crate::call::{CallFailure, Grant, call, issues_text};
 use crate::conformance::NotConformant;
-use crate::limits::Kind;
-use crate::linker::State;
+use crate::interface::{Descriptor, Guest, is_granted};
+use crate::limits::{Kind, short};
+use crate::linker::{MEMORIES_MAX, State};
+use crate::needs::NeedError;
 use crate::precompiled;
 use crate::rule::RuleError;
 
-/// Who a policy says it is.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Descriptor {
-    /// Name of the policy.
-    pub name: String,
-    /// Its version.
-    pub version: String,
-    /// One line.
-    pub summary: String,
-    /// JSON Schema of its configuration, or empty.
-    pub config_schema: String,
-    /// Whether it promises equal answers to equal questions.
-    pub deterministic: bool,
-}
+/// Longest JSON Schema of a configuration; it is kept whole, since a part of one is none.
+const SCHEMA_BYTES_MAX: usize = 64 << 10;
+/// Warnings about a configuration that are told.
+const WARNINGS_MAX: usize = 8;
+/// Needs of a descriptor that are looked at.
+const NEEDS_MAX: usize = 16;
 
 /// Why a component was not let in.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -63,6 +57,22 @@ pub enum LoadError {
         /// The limit.
         bytes_max: usize,
     },
+    /// Holds components within components.
+    #[error(
+        "holds components within components more than {depth_max} levels deep; no tool makes such ones, link it flat"
+    )]
+    NestedTooDeep {
+        /// The limit.
+        depth_max: u32,
+    },
+    /// Shares no memory with itself.
+    #[error("has {found} memories and may have {most}; link its modules into one")]
+    TooManyMemories {
+        /// Of the component.
+        found: u32,
+        /// The limit.
+        most: u32,
+    },
     /// Not a valid component.
     #[error("not a valid component: {0}")]
     Invalid(String),
@@ -73,10 +83,10 @@ pub enum LoadError {
     #[error("other components are being compiled; apply it again")]
     CompilersBusy,
     /// Wants more than it may have.
-    #[error("imports {0}, and a policy is granted only mortise:policy/host@0.1")]
+    #[error("imports {0}, and a policy is granted only mortise:policy/host@0.2 (or 0.1)")]
     Import(String),
     /// Of another world.
-    #[error("does not export mortise:policy/{missing}@0.1; it exports {found}")]
+    #[error("does not export mortise:policy/{missing}@0.2 (or 0.1); it exports {found}")]
     World {
         /// Interface that the binding needs.
         missing: &'static str,
@@ -94,6 +104,12 @@ pub enum LoadError {
     /// Refused its configuration.
     #[error("data.config: {0}")]
     Config(String),
+    /// Facts of a recorded binding that are none.
+    #[error(transparent)]
+    Binding(#[from] BindingError),
+    /// Needs what it cannot be told.
+    #[error(transparent)]
+    Need(#[from] NeedError),
     /// Expressions that are none.
     #[error(transparent)]
     Rule(#[from] RuleError),
@@ -111,6 +127,8 @@ impl LoadError {
         match self {
             Self::TooLarge { .. }
             | Self::FunctionTooLarge { .. }
+            | Self::NestedTooDeep { .. }
+            | Self::TooManyMemories { .. }
             | Self::Invalid(_)
             | Self::Import(_)
             | Self::World { .. } => true,
@@ -119,6 +137,8 @@ impl LoadError {
             | Self::CompilersBusy
             | Self::Tried { .. }
             | Self::Config(_)
+            | Self::Binding(_)
+            | Self::Need(_)
             | Self::Rule(_)
             | Self::NotConformant(_)
             | Self::NotDeterministic(_) => false,
@@ -131,6 +151,8 @@ impl LoadError {
             Self::Digest { .. } => "DigestMismatch",
             Self::TooLarge { .. } => "TooLarge",
             Self::FunctionTooLarge { .. } => "FunctionTooLarge",
+            Self::NestedTooDeep { .. } => "NestedTooDeep",
+            Self::TooManyMemories { .. } => "TooManyMemories",
             Self::Invalid(_) => "InvalidComponent",
             Self::CompileTimeout(_) => "CompileTimeout",
             Self::CompilersBusy => "CompilersBusy",
@@ -138,6 +160,8 @@ impl LoadError {
             Self::World { .. } => "WrongWorld",
             Self::Tried { failure, .. } => failure.reason(),
             Self::Config(_) => "InvalidConfig",
+            Self::Binding(error) => error.reason(),
+            Self::Need(_) => "NotTold",
             Self::Rule(_) => "InvalidRule",
             Self::NotConformant(_) => "NotConformant",
             Self::NotDeterministic(_) => "NotDeterministic",
@@ -148,8 +172,11 @@ impl LoadError {
 /// Refuses what would take a compiler long.
 pub(crate) fn check_functions(component: &[u8], bytes_max: usize) -> Result<(), LoadError> {
     match functions::largest_bytes(component) {
-        bytes if bytes > bytes_max => Err(LoadError::FunctionTooLarge { bytes, bytes_max }),
-        _ => Ok(()),
+        Ok(bytes) if bytes > bytes_max => Err(LoadError::FunctionTooLarge { bytes, bytes_max }),
+        Ok(_) => Ok(()),
+        Err(functions::NestedTooDeep) => Err(LoadError::NestedTooDeep {
+            depth_max: functions::DEPTH_MAX,
+        }),
     }
 }
 
@@ -157,10 +184,7 @@ pub(crate) fn check_functions(component: &[u8], bytes_max: usize) -> Result<(), 
 pub(crate) struct Module {
     pub(crate) digest: String,
     pub(crate) pre: InstancePre<State>,
-    pub(crate) lifecycle: lifecycle::GuestIndices,
-    pub(crate) rank: Option<rank::GuestIndices>,
-    pub(crate) consolidation: Option<consolidation::GuestIndices>,
-    pub(crate) budgets: Option<budgets::GuestIndices>,
+    pub(crate) guest: Guest,
     /// Built into this binary: bound by fuel alone.
     pub(crate) is_trusted: bool,
 }
@@ -182,7 +206,7 @@ impl Module {
         bytes: &[u8],
         is_trusted: bool,
     ) -> Result<Self, LoadError> {
-        let invalid = |error: wasmtime::Error| LoadError::Invalid(format!("{error:#}"));
+        let invalid = |error: wasmtime::Error| LoadError::Invalid(short(format!("{error:#}")));
         // Text is a convenience of tools; a cluster takes components only.
         if !bytes.starts_with(b"\0asm") {
             return Err(LoadError::Invalid(
@@ -209,20 +233,18 @@ impl Module {
         bytes: &[u8],
         is_trusted: bool,
     ) -> Result<Self, LoadError> {
-        let invalid = |error: wasmtime::Error| LoadError::Invalid(format!("{error:#}"));
+        let invalid = |error: wasmtime::Error| LoadError::Invalid(short(format!("{error:#}")));
         let engine = linker.engine();
         check_imports(engine, component)?;
+        check_memories(component)?;
         let pre = linker.instantiate_pre(component).map_err(invalid)?;
-        let lifecycle = lifecycle::GuestIndices::new(&pre).map_err(|_| LoadError::World {
+        let guest = Guest::new(&pre).ok_or_else(|| LoadError::World {
             missing: "lifecycle",
             found: exports(engine, component),
         })?;
         Ok(Self {
             digest: digest(bytes),
-            lifecycle,
-            rank: rank::GuestIndices::new(&pre).ok(),
-            consolidation: consolidation::GuestIndices::new(&pre).ok(),
-            budgets: budgets::GuestIndices::new(&pre).ok(),
+            guest,
             pre,
             is_trusted,
         })
@@ -230,12 +252,7 @@ impl Module {
 
     /// Whether the component has what the kind needs.
     pub(crate) fn check_kind(&self, kind: Kind) -> Result<(), LoadError> {
-        let has = match kind {
-            Kind::Rank => self.rank.is_some(),
-            Kind::Consolidation => self.consolidation.is_some(),
-            Kind::Budgets => self.budgets.is_some(),
-        };
-        if has {
+        if self.guest.has(kind) {
             return Ok(());
         }
         let component = self.pre.component();
@@ -264,27 +281,12 @@ impl Module {
     /// Asks who it is.
     pub(crate) fn describe(&self, grant: Grant<'_>) -> Result<Descriptor, LoadError> {
         let described = call(self, grant, |session| {
-            session.ask(|store, instance, module| {
-                let guest = module.lifecycle.load(&mut *store, instance)?;
-                guest.call_describe(store).map(Ok)
-            })
+            session.ask(|guest, at| guest.describe(at).map(Ok))
         });
-        let lifecycle::Descriptor {
-            name,
-            version,
-            summary,
-            config_schema,
-            deterministic,
-        } = described.result.map_err(|failure| LoadError::Tried {
+        let descriptor = described.result.and_then(checked_descriptor);
+        descriptor.map_err(|failure| LoadError::Tried {
             during: "describe",
             failure,
-        })?;
-        Ok(Descriptor {
-            name,
-            version,
-            summary,
-            config_schema,
-            deterministic,
         })
     }
 
@@ -295,10 +297,7 @@ impl Module {
         grant: Grant<'_>,
     ) -> Result<Vec<String>, LoadError> {
         let validated = call(self, grant, |session| {
-            session.ask(|store, instance, module| {
-                let guest = module.lifecycle.load(&mut *store, instance)?;
-                guest.call_validate(store, config).map(Ok)
-            })
+            session.ask(|guest, at| guest.validate(at, config).map(Ok))
         });
         let answer = validated.result.map_err(|failure| LoadError::Tried {
             during: "validate",
@@ -307,11 +306,40 @@ impl Module {
         match answer {
             Ok(warnings) => Ok(warnings
                 .iter()
+                .take(WARNINGS_MAX)
                 .map(|it| issues_text(std::slice::from_ref(it)))
                 .collect()),
             Err(issues) => Err(LoadError::Config(issues_text(&issues))),
         }
     }
+}
+
+/// Who a guest says it is, with its texts cut.
+fn checked_descriptor(descriptor: Descriptor) -> Result<Descriptor, CallFailure> {
+    let Descriptor {
+        name,
+        version,
+        summary,
+        config_schema,
+        deterministic,
+        needs,
+        sdk,
+    } = descriptor;
+    if config_schema.len() > SCHEMA_BYTES_MAX {
+        return Err(CallFailure::InvalidAnswer(format!(
+            "its config-schema has {} bytes and may have {SCHEMA_BYTES_MAX}",
+            config_schema.len()
+        )));
+    }
+    Ok(Descriptor {
+        name: short(name),
+        version: short(version),
+        summary: short(summary),
+        config_schema,
+        deterministic,
+        needs: needs.into_iter().take(NEEDS_MAX).map(short).collect(),
+        sdk: short(sdk),
+    })
 }
 
 fn check_imports(engine: &Engine, component: &Component) -> Result<(), LoadError> {
@@ -320,13 +348,21 @@ fn check_imports(engine: &Engine, component: &Component) -> Result<(), LoadError
         .imports(engine)
         .map(|(name, _)| name.to_owned())
         .find(|name| !is_granted(name));
-    foreign.map_or(Ok(()), |name| Err(LoadError::Import(name)))
+    foreign.map_or(Ok(()), |name| Err(LoadError::Import(short(name))))
 }
 
-fn is_granted(import: &str) -> bool {
-    ["mortise:policy/host@0.1.", "mortise:policy/types@0.1."]
-        .iter()
-        .any(|granted| import.starts_with(granted))
+/// The limit of memory is one of the instance, and not one of each of its memories.
+fn check_memories(component: &Component) -> Result<(), LoadError> {
+    let found = component
+        .resources_required()
+        .map_or(0, |it| it.num_memories);
+    if found > MEMORIES_MAX {
+        return Err(LoadError::TooManyMemories {
+            found,
+            most: MEMORIES_MAX,
+        });
+    }
+    Ok(())
 }
 
 fn exports(engine: &Engine, component: &Component) -> String {
@@ -338,6 +374,6 @@ fn exports(engine: &Engine, component: &Component) -> String {
     if names.is_empty() {
         "nothing".to_owned()
     } else {
-        names.join(", ")
+        short(names.join(", "))
     }
 }

@@ -10,12 +10,14 @@ use disruption::hooks::{Allowance, BudgetRound, ConsolidationRound, Move, Verdic
 use scheduling::ranking::{ClaimView, RankRound, Ranking};
 use serde::{Deserialize, Serialize};
 
-use crate::binding::{Authority, BindingKey, Mode, OnFailure};
+use crate::binding::{Authority, BindingFacts, BindingKey, Mode, OnFailure, Scope};
 use crate::builtin::BUILTINS;
 use crate::call::{CallFailure, Called};
 use crate::host::{Inner, PolicyHost};
+use crate::interface::{RankAsk, Remembering};
 use crate::limits::Kind;
 use crate::module::{LoadError, digest};
+use crate::needs::PolicyNeeds;
 use crate::registry::{Bound, Program};
 use crate::rule::{Rule, RuleSource};
 
@@ -49,7 +51,13 @@ pub struct RecordedPolicy {
     pub config: String,
     /// The expressions, when it is a rule.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub rule: Option<RuleSource>,
+    pub rule: Option<Box<RuleSource>>,
+    /// What it is told beside the plain tables.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub needs: Vec<String>,
+    /// What its binding tells it, as written, by key.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub facts: BTreeMap<String, String>,
 }
 
 /// A call: the question, the answer, and what it took.
@@ -68,10 +76,16 @@ pub struct RecordedCall {
     pub is_shadow: bool,
     /// Fuel spent.
     pub fuel: u64,
+    /// What it had answered as memory before.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub memory: Vec<u8>,
     /// What was asked.
     pub question: Question,
     /// What it answered, or why it did not.
     pub answer: Result<Answer, String>,
+    /// What it wants to be told the next time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub remembers: Option<Vec<u8>>,
 }
 
 /// The input of a call.
@@ -147,6 +161,13 @@ pub struct Replayed {
     pub different: Vec<String>,
 }
 
+/// Who was asked, and what it remembered.
+#[derive(Clone, Copy)]
+pub(crate) struct Asked<'a> {
+    pub(crate) bound: &'a Bound,
+    pub(crate) memory: &'a [u8],
+}
+
 /// Who is written to, and who of the policies was introduced.
 #[derive(Default)]
 pub(crate) struct Recording {
@@ -162,8 +183,8 @@ impl Recording {
     /// Keeps a call, if anybody wants it.
     pub(crate) fn call<T>(
         &self,
-        bound: &Bound,
-        called: &Called<T>,
+        Asked { bound, memory }: Asked<'_>,
+        called: &Called<Remembering<T>>,
         question: impl FnOnce() -> (String, Question),
         answer: impl FnOnce(&T) -> Answer,
     ) {
@@ -186,13 +207,16 @@ impl Recording {
                 config_digest: bound.config_digest.clone(),
                 config: bound.config.clone(),
                 rule: match &bound.program {
-                    Program::Rule(rule) => Some(rule.source.clone()),
+                    Program::Rule(rule) => Some(Box::new(rule.source.clone())),
                     Program::Component(_) => None,
                 },
+                needs: bound.needs.words(),
+                facts: bound.facts.texts().clone(),
             }));
         }
         drop(introduced);
         let (decision_id, question) = question();
+        let given = called.result.as_ref();
         to.record(&RecordedLine::Call(Box::new(RecordedCall {
             decision_id,
             name: bound.name.clone(),
@@ -200,8 +224,10 @@ impl Recording {
             config_digest: bound.config_digest.clone(),
             is_shadow: bound.mode == Mode::Shadow,
             fuel: called.fuel,
+            memory: memory.to_vec(),
             question,
-            answer: called.result.as_ref().map(answer).map_err(outcome),
+            answer: given.map(|it| answer(&it.answer)).map_err(outcome),
+            remembers: given.ok().and_then(|it| it.memory.clone()),
         })));
     }
 }
@@ -264,11 +290,13 @@ impl Replay<'_> {
             self.found.untimely += 1;
             return Ok(());
         }
-        let (answer, fuel) = self.host.ask_again(&bound, &call.question);
+        let (answer, remembers, fuel) = self.host.ask_again(&bound, call);
         let bytes = |answer: &Result<Answer, String>| serde_json::to_string(answer).ok();
         let what = if bytes(&answer) != bytes(&call.answer) {
             "another answer"
-        } else if fuel != call.fuel {
+        } else if remembers != call.remembers {
+            "the same answer with another memory"
+        } else if call.fuel != 0 && fuel != call.fuel {
             "the same answer with other fuel"
         } else {
             self.found.equal += 1;
@@ -310,41 +338,56 @@ impl Replay<'_> {
             } else {
                 Mode::Enforce
             },
-            node_pools: Vec::new(),
+            scope: Scope::default(),
             order: 0,
             on_failure: OnFailure::Default,
             authority: Authority::Lower,
             program,
             config: policy.config.clone(),
             config_digest: policy.config_digest.clone(),
+            needs: PolicyNeeds::parse(&policy.needs)?,
+            facts: BindingFacts::parse(policy.facts.clone())?,
             is_on_trial: false,
         }))
     }
 }
 
+/// What came of asking again: the answer, what it wants to be told the next time, and the fuel.
+type Again = (Result<Answer, String>, Option<Vec<u8>>, u64);
+
 impl Inner {
-    fn ask_again(&self, bound: &Bound, question: &Question) -> (Result<Answer, String>, u64) {
-        fn told<T>(
-            called: Called<T>,
-            answer: impl FnOnce(T) -> Answer,
-        ) -> (Result<Answer, String>, u64) {
+    fn ask_again(&self, bound: &Bound, call: &RecordedCall) -> Again {
+        fn told<T>(called: Called<Remembering<T>>, answer: impl FnOnce(T) -> Answer) -> Again {
             let Called { result, fuel, .. } = called;
-            (result.map(answer).map_err(|it| outcome(&it)), fuel)
+            match result {
+                Ok(Remembering {
+                    answer: given,
+                    memory,
+                }) => (Ok(answer(given)), memory, fuel),
+                Err(failure) => (Err(outcome(&failure)), None, fuel),
+            }
         }
-        match question {
+        let memory = &call.memory;
+        match &call.question {
             Question::Rank { round, prior } => {
                 let claims: Vec<&ClaimView> = round.claims.iter().collect();
-                told(
-                    self.ask_rank_anew(bound, round, &claims, prior),
-                    Answer::Rank,
-                )
+                let ask = RankAsk {
+                    round,
+                    claims: &claims,
+                    prior,
+                };
+                told(self.ask_rank_anew(bound, ask, memory), Answer::Rank)
             }
-            Question::Order { round } => told(self.ask_order_anew(bound, round), Answer::Order),
-            Question::Judge { round, moves } => {
-                told(self.ask_judge_anew(bound, round, moves), Answer::Judge)
+            Question::Order { round } => {
+                told(self.ask_order_anew(bound, round, memory), Answer::Order)
             }
+            Question::Judge { round, moves } => told(
+                self.ask_judge_anew(bound, (round, moves), memory),
+                Answer::Judge,
+            ),
             Question::Allow { round } => {
-                told(self.ask_allow_anew(bound, round), |allowed| Answer::Allow {
+                let called = self.ask_allow_anew(bound, round, memory);
+                told(called, |allowed| Answer::Allow {
                     items: allowed.items,
                     valid_for_seconds: allowed.valid_for_seconds,
                 })

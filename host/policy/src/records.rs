@@ -8,6 +8,8 @@ use crate::limits::Kind;
 
 /// Records kept until they are drained.
 const RECORDS_MAX: usize = 1024;
+/// Bytes of their texts: nobody may ever drain them.
+const RECORDS_BYTES_MAX: usize = 256 << 10;
 /// Events kept until they are drained.
 const EVENTS_MAX: usize = 256;
 /// Latest durations kept per policy, for the median.
@@ -112,6 +114,8 @@ struct Counters {
 #[derive(Debug, Default)]
 pub(crate) struct Records {
     calls: VecDeque<CallRecord>,
+    /// Of the texts of the calls.
+    calls_bytes: usize,
     events: VecDeque<PolicyEvent>,
     counters: BTreeMap<(Kind, String, String), Counters>,
 }
@@ -140,7 +144,19 @@ impl Records {
             counters.fuel = counters.fuel.saturating_add(record.fuel);
             push_bounded(&mut counters.durations, record.duration, DURATIONS_MAX);
         }
-        push_bounded(&mut self.calls, record, RECORDS_MAX);
+        self.keep(record);
+    }
+
+    /// Keeps the latest calls, as many as there is room for.
+    fn keep(&mut self, record: CallRecord) {
+        self.calls_bytes += texts_bytes(&record);
+        self.calls.push_back(record);
+        while self.calls.len() > RECORDS_MAX || self.calls_bytes > RECORDS_BYTES_MAX {
+            let Some(oldest) = self.calls.pop_front() else {
+                return;
+            };
+            self.calls_bytes -= texts_bytes(&oldest);
+        }
     }
 
     pub(crate) fn event(&mut self, event: PolicyEvent) {
@@ -148,7 +164,8 @@ impl Records {
     }
 
     pub(crate) fn drain_calls(&mut self) -> Vec<CallRecord> {
-        self.calls.drain(..).collect()
+        self.calls_bytes = 0;
+        std::mem::take(&mut self.calls).into()
     }
 
     pub(crate) fn drain_events(&mut self) -> Vec<PolicyEvent> {
@@ -162,6 +179,15 @@ impl Records {
             .partition::<Vec<_>, _>(|event| event.binding.as_ref() == binding);
         self.events = others.into();
         theirs
+    }
+
+    /// Calls and failures of a binding, whatever it was asked and with whatever bytes.
+    pub(crate) fn counts_of(&self, name: &str) -> (u64, u64) {
+        let counters = self.counters.iter();
+        let theirs = counters.filter(|((_, known, _), _)| known == name);
+        theirs.fold((0, 0), |(calls, failures), (_, it)| {
+            (calls + it.calls, failures + it.failures)
+        })
     }
 
     pub(crate) fn statistics(&self) -> Vec<PolicyStatistics> {
@@ -186,6 +212,24 @@ impl Records {
     }
 }
 
+fn texts_bytes(record: &CallRecord) -> usize {
+    let CallRecord {
+        kind: _,
+        decision_id,
+        name,
+        digest,
+        config_digest,
+        outcome,
+        fuel: _,
+        duration: _,
+        log,
+        log_lines_dropped: _,
+        shadow: _,
+    } = record;
+    let texts = [decision_id, name, digest, config_digest, outcome];
+    texts.into_iter().chain(log).map(String::len).sum()
+}
+
 fn push_bounded<T>(queue: &mut VecDeque<T>, item: T, bound: usize) {
     if queue.len() == bound {
         queue.pop_front();
@@ -201,4 +245,39 @@ fn median_micros(durations: &VecDeque<Duration>) -> u64 {
 
 fn micros(duration: Duration) -> u64 {
     u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn records_that_nobody_drains_take_no_more_than_their_share() {
+        let mut records = Records::default();
+        for number in 0..2000_u64 {
+            records.call(CallRecord {
+                kind: Kind::Rank,
+                decision_id: format!("rank-{number}"),
+                name: "talks".to_owned(),
+                digest: String::new(),
+                config_digest: String::new(),
+                outcome: "ok".to_owned(),
+                fuel: number,
+                duration: Duration::ZERO,
+                log: vec!["x".repeat(1000); 16],
+                log_lines_dropped: 0,
+                shadow: None,
+            });
+        }
+        assert_eq!(
+            records.calls_bytes,
+            records.calls.iter().map(texts_bytes).sum::<usize>()
+        );
+        let kept = records.drain_calls();
+        assert!(kept.iter().map(texts_bytes).sum::<usize>() <= RECORDS_BYTES_MAX);
+        // The latest are there, and all were counted.
+        assert_eq!((kept.len(), kept.last().unwrap().fuel), (16, 1999));
+        assert_eq!(records.statistics()[0].calls, 2000);
+        assert!(records.drain_calls().is_empty());
+    }
 }

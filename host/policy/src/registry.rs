@@ -8,13 +8,21 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use crate::binding::{Authority, Binding, BindingKey, Mode, OnFailure};
+use scheduling::ranking::Needs;
+
+use crate::binding::{
+    AppliesTo, Authority, Binding, BindingFacts, BindingKey, Mode, NodePoolLabels, OnFailure, Scope,
+};
 use crate::limits::{Kind, Limits};
 use crate::module::{LoadError, Module, digest};
+use crate::needs::{PolicyNeeds, united};
 use crate::rule::Rule;
 
 /// Refused components whose reasons are kept.
 const REFUSED_MAX: usize = 16;
+
+/// Longest message of a status: it goes into an annotation, which has its own bound.
+const MESSAGE_BYTES_MAX: usize = 8 << 10;
 
 /// Where a binding stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,6 +48,27 @@ pub struct BindingStatus {
     pub reason: String,
     /// One sentence.
     pub message: String,
+    /// What is in charge under this binding, if anything.
+    pub in_charge: Option<InCharge>,
+    /// Calls since the start, whatever bytes were in charge.
+    pub calls: u64,
+    /// Those that failed.
+    pub failures: u64,
+}
+
+/// How a policy is in charge.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InCharge {
+    /// What its answer does.
+    pub mode: Mode,
+    /// Place in the chain.
+    pub order: i32,
+    /// Who decides when it fails.
+    pub on_failure: OnFailure,
+    /// For budgets.
+    pub authority: Authority,
+    /// The NodePools it is for; `None` where nobody told what NodePools there are.
+    pub applies_to: Option<AppliesTo>,
 }
 
 /// What answers: a component or a rule.
@@ -66,20 +95,85 @@ pub(crate) struct Bound {
     pub(crate) name: String,
     pub(crate) kinds: Vec<Kind>,
     pub(crate) mode: Mode,
-    pub(crate) node_pools: Vec<String>,
+    pub(crate) scope: Scope,
     pub(crate) order: i32,
     pub(crate) on_failure: OnFailure,
     pub(crate) authority: Authority,
     pub(crate) program: Program,
     pub(crate) config: String,
     pub(crate) config_digest: String,
+    /// What it is told beside the plain tables.
+    pub(crate) needs: PolicyNeeds,
+    /// What its binding tells it.
+    pub(crate) facts: BindingFacts,
     /// Being tried: nobody waits for it, and a busy machine must not refuse a good one.
     pub(crate) is_on_trial: bool,
 }
 
 impl Bound {
+    /// Whether it decides for the pool, or watches what others decide.
     pub(crate) fn is_for(&self, node_pool: &str) -> bool {
-        self.node_pools.is_empty() || self.node_pools.iter().any(|name| name == node_pool)
+        let is_picked = match self.mode {
+            // A pool stays on one side from round to round: what the canary prefers is not undone by the default.
+            Mode::Canary { percent } => share_of(&self.name, node_pool) < u64::from(percent),
+            Mode::Enforce | Mode::Shadow | Mode::Off => true,
+        };
+        is_picked && self.scope.contains(node_pool)
+    }
+
+    /// Whether there can be no pool that it is not for.
+    pub(crate) fn is_for_all(&self) -> bool {
+        let is_whole = match self.mode {
+            Mode::Canary { percent } => percent >= 100,
+            Mode::Enforce | Mode::Shadow | Mode::Off => true,
+        };
+        is_whole && self.scope.wanted.is_all()
+    }
+
+    /// Whether its answers count.
+    pub(crate) fn decides(&self) -> bool {
+        match self.mode {
+            Mode::Enforce | Mode::Canary { .. } => true,
+            Mode::Shadow | Mode::Off => false,
+        }
+    }
+
+    fn in_charge(&self, pools: Option<&NodePoolLabels>) -> InCharge {
+        let applies_to = |pools: &NodePoolLabels| AppliesTo {
+            names: pools.keys().filter(|it| self.is_for(it)).cloned().collect(),
+            total: pools.len(),
+            unmatched: self.scope.wanted.unmatched(pools),
+        };
+        InCharge {
+            mode: self.mode,
+            order: self.order,
+            on_failure: self.on_failure,
+            authority: self.authority,
+            applies_to: pools.map(applies_to),
+        }
+    }
+
+    /// Everything that its decisions hang on.
+    fn identity(&self) -> String {
+        let Self {
+            key: _,
+            name,
+            kinds: _,
+            mode,
+            scope,
+            order,
+            on_failure,
+            authority,
+            program,
+            config: _,
+            config_digest,
+            needs: _,
+            facts,
+            is_on_trial: _,
+        } = self;
+        let facts = facts.texts();
+        let place = format!("{mode} {order} {on_failure:?} {authority:?} {scope:?} {facts:?}");
+        format!("{name} {} {config_digest} {place}\n", program.digest())
     }
 
     fn is_same_policy(&self, other: &Self) -> bool {
@@ -91,42 +185,69 @@ impl Bound {
 #[derive(Default)]
 pub(crate) struct Active {
     by_kind: BTreeMap<Kind, Vec<Arc<Bound>>>,
+    /// Of what decides each kind.
+    identities: BTreeMap<Kind, String>,
 }
 
 impl Active {
-    /// The policies that decide this decision.
-    pub(crate) fn deciding(&self, kind: Kind, decision_id: &str) -> Vec<Arc<Bound>> {
-        self.of(kind)
-            .filter(|bound| match bound.mode {
-                Mode::Enforce => true,
-                Mode::Canary { percent } => share_of(decision_id) < u64::from(percent),
-                Mode::Shadow | Mode::Off => false,
-            })
-            .cloned()
-            .collect()
+    fn new(by_kind: BTreeMap<Kind, Vec<Arc<Bound>>>) -> Self {
+        let identity = |chain: &Vec<Arc<Bound>>| {
+            let deciding = chain.iter().filter(|bound| bound.decides());
+            let text: String = deciding.map(|bound| bound.identity()).collect();
+            digest(text.as_bytes())
+        };
+        let identities = by_kind.iter();
+        let identities = identities.map(|(kind, chain)| (*kind, identity(chain)));
+        Self {
+            identities: identities.collect(),
+            by_kind,
+        }
+    }
+
+    /// The policies that decide.
+    pub(crate) fn deciding(&self, kind: Kind) -> Vec<Arc<Bound>> {
+        let deciding = self.chain(kind).filter(|bound| bound.decides());
+        deciding.cloned().collect()
     }
 
     /// The policies that only watch.
     pub(crate) fn shadows(&self, kind: Kind) -> Vec<Arc<Bound>> {
-        self.of(kind)
-            .filter(|bound| bound.mode == Mode::Shadow)
-            .cloned()
-            .collect()
+        let watching = self.chain(kind).filter(|bound| bound.mode == Mode::Shadow);
+        watching.cloned().collect()
     }
 
-    fn of(&self, kind: Kind) -> impl Iterator<Item = &Arc<Bound>> {
-        self.by_kind.get(&kind).into_iter().flatten()
+    /// What its policies must be told beside the plain tables, those that only watch included.
+    pub(crate) fn needs(&self, kind: Kind) -> Needs {
+        self.chain(kind).fold(Needs::default(), |needs, bound| {
+            united(needs, bound.needs.tables())
+        })
+    }
+
+    /// All that are asked, in their order.
+    pub(crate) fn chain(&self, kind: Kind) -> impl Iterator<Item = &Arc<Bound>> {
+        let all = self.by_kind.get(&kind).into_iter().flatten();
+        all.filter(|bound| bound.mode != Mode::Off)
+    }
+
+    /// What decides a kind, as a text that is another when something else does; empty for the default.
+    pub(crate) fn identity(&self, kind: Kind) -> &str {
+        self.identities.get(&kind).map_or("", String::as_str)
     }
 }
 
-/// 0 to 99, by FNV-1a over the id: the same on every machine.
-fn share_of(decision_id: &str) -> u64 {
-    let hash = decision_id
-        .bytes()
-        .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
-            (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-        });
+/// 0 to 99, by FNV-1a over policy and pool: the same on every machine, and other pools for another policy.
+fn share_of(policy: &str, node_pool: &str) -> u64 {
+    let bytes = policy.bytes().chain([b'/']).chain(node_pool.bytes());
+    let hash = bytes.fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    });
     (hash >> 32) % 100
+}
+
+/// A message, cut where it is longer than anybody reads.
+fn told(mut message: String) -> String {
+    message.truncate(message.floor_char_boundary(MESSAGE_BYTES_MAX));
+    message
 }
 
 struct Entry {
@@ -135,6 +256,31 @@ struct Entry {
     /// Moments of the latest failures, in the time of the rounds.
     failures: VecDeque<u64>,
     is_quarantined: bool,
+}
+
+impl BindingStatus {
+    fn new(key: &BindingKey) -> Self {
+        Self {
+            key: key.clone(),
+            state: BindingState::Degraded,
+            digest: None,
+            reason: String::new(),
+            message: String::new(),
+            in_charge: None,
+            calls: 0,
+            failures: 0,
+        }
+    }
+}
+
+impl Entry {
+    fn status(&self, pools: Option<&NodePoolLabels>) -> BindingStatus {
+        let bound = self.bound.as_ref().filter(|_| !self.is_quarantined);
+        BindingStatus {
+            in_charge: bound.map(|bound| bound.in_charge(pools)),
+            ..self.status.clone()
+        }
+    }
 }
 
 /// How many bindings were put in charge, and how many were not.
@@ -159,6 +305,8 @@ pub(crate) struct Registry {
     latest: Option<Arc<Module>>,
     /// The latest components that nobody need compile again to refuse them.
     refused: VecDeque<(String, LoadError)>,
+    /// What NodePools there are, where somebody tells.
+    node_pools: Option<NodePoolLabels>,
 }
 
 impl Registry {
@@ -197,9 +345,12 @@ impl Registry {
     pub(crate) fn accept(
         &mut self,
         key: &BindingKey,
-        bound: Bound,
+        mut bound: Bound,
         message: String,
     ) -> BindingStatus {
+        if let Some(pools) = &self.node_pools {
+            bound.scope.tell(pools);
+        }
         let held_back = self.entries.get(key).is_some_and(|entry| {
             entry.is_quarantined
                 && entry
@@ -211,7 +362,7 @@ impl Registry {
             // Only its place changed, and that is not what made it fail.
             if let Some(entry) = self.entries.get_mut(key) {
                 entry.bound = Some(Arc::new(bound));
-                return entry.status.clone();
+                return entry.status(self.node_pools.as_ref());
             }
         }
         self.swaps.accepted += 1;
@@ -226,16 +377,28 @@ impl Registry {
                 Mode::Off => "Off",
             }
             .to_owned(),
-            message,
+            message: told(message),
+            ..BindingStatus::new(key)
         };
         let entry = Entry {
             bound: Some(Arc::new(bound)),
-            status: status.clone(),
+            status,
             failures: VecDeque::new(),
             is_quarantined: false,
         };
+        let status = entry.status(self.node_pools.as_ref());
         self.entries.insert(key.clone(), entry);
         status
+    }
+
+    /// Takes in what NodePools there are.
+    pub(crate) fn tell_node_pools(&mut self, pools: NodePoolLabels) {
+        for entry in self.entries.values_mut() {
+            if let Some(bound) = &mut entry.bound {
+                Arc::make_mut(bound).scope.tell(&pools);
+            }
+        }
+        self.node_pools = Some(pools);
     }
 
     /// Notes that a binding cannot be loaded. What it replaced stays in charge.
@@ -248,13 +411,7 @@ impl Registry {
         self.swaps.refused += 1;
         let entry = self.entries.entry(key.clone()).or_insert_with(|| Entry {
             bound: None,
-            status: BindingStatus {
-                key: key.clone(),
-                state: BindingState::Degraded,
-                digest: None,
-                reason: String::new(),
-                message: String::new(),
-            },
+            status: BindingStatus::new(key),
             failures: VecDeque::new(),
             is_quarantined: false,
         });
@@ -266,8 +423,8 @@ impl Registry {
         entry.status.state = BindingState::Degraded;
         entry.status.digest = in_charge.map(|bound| bound.program.digest().to_owned());
         reason.clone_into(&mut entry.status.reason);
-        entry.status.message = format!("{message}; {consequence}");
-        entry.status.clone()
+        entry.status.message = format!("{}; {consequence}", told(message.to_owned()));
+        entry.status(self.node_pools.as_ref())
     }
 
     pub(crate) fn remove(&mut self, key: &BindingKey) -> bool {
@@ -323,7 +480,7 @@ impl Registry {
         for chain in by_kind.values_mut() {
             chain.sort_by(|a, b| (a.order, &a.key).cmp(&(b.order, &b.key)));
         }
-        Active { by_kind }
+        Active::new(by_kind)
     }
 
     /// What decides under a binding.
@@ -334,13 +491,13 @@ impl Registry {
     pub(crate) fn statuses(&self) -> Vec<BindingStatus> {
         self.entries
             .values()
-            .map(|entry| entry.status.clone())
+            .map(|entry| entry.status(self.node_pools.as_ref()))
             .collect()
     }
 }
 
-/// A binding and its module, to be tried.
-pub(crate) fn bound(binding: Binding, program: Program) -> Bound {
+/// A binding and its program, to be tried.
+pub(crate) fn bound(binding: Binding, program: Program, needs: PolicyNeeds) -> Bound {
     let Binding {
         key,
         kinds,
@@ -352,19 +509,31 @@ pub(crate) fn bound(binding: Binding, program: Program) -> Bound {
         source: _,
         config,
         sha256: _,
+        facts,
     } = binding;
     Bound {
         name: key.name.clone(),
         key: Some(key),
         kinds,
         mode,
-        node_pools,
+        scope: Scope::new(node_pools),
         order,
         on_failure,
         authority,
         program,
-        config_digest: crate::module::digest(config.as_bytes()),
+        config_digest: config_digest(&config, &facts),
         config,
+        needs,
+        facts,
         is_on_trial: false,
     }
+}
+
+/// Of the settings, and of what else the binding tells: either makes it another policy.
+fn config_digest(config: &str, facts: &BindingFacts) -> String {
+    let facts = facts.texts().iter();
+    let whole = facts.fold(config.to_owned(), |whole, (key, text)| {
+        whole + "\n" + key + "\n" + text
+    });
+    digest(whole.as_bytes())
 }

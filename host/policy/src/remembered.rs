@@ -2,7 +2,8 @@
 //!
 //! The default's answer hangs on the prior costs and the candidates alone; a test holds its component to
 //! native code that looks at nothing else. So the answer to an equal question is the same answer, and a
-//! cluster in which nothing changed pays nothing for asking. Other policies may look at the clock.
+//! cluster in which nothing changed pays nothing for asking: no fuel either, by which a replay knows that nothing ran.
+//! Other policies may look at the clock.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
@@ -10,6 +11,7 @@ use std::time::Instant;
 use scheduling::ranking::{ClaimView, Ranking};
 
 use crate::call::{Called, Log};
+use crate::interface::Remembering;
 use crate::registry::Bound;
 
 #[derive(Default)]
@@ -20,7 +22,6 @@ struct Known {
     prior: Vec<f64>,
     candidates: Vec<Vec<u32>>,
     answer: Vec<Ranking>,
-    fuel: u64,
 }
 
 impl Known {
@@ -45,7 +46,7 @@ impl Remembered {
         bound: &Bound,
         claims: &[&ClaimView],
         prior: &[f64],
-    ) -> Option<Called<Vec<Ranking>>> {
+    ) -> Option<Called<Remembering<Vec<Ranking>>>> {
         if bound.key.is_some() {
             return None;
         }
@@ -55,8 +56,11 @@ impl Remembered {
             .as_ref()
             .filter(|it| it.is_for(bound, claims, prior))?;
         Some(Called {
-            result: Ok(known.answer.clone()),
-            fuel: known.fuel,
+            result: Ok(Remembering {
+                answer: known.answer.clone(),
+                memory: None,
+            }),
+            fuel: 0,
             duration: started.elapsed(),
             log: Log::default(),
         })
@@ -68,9 +72,11 @@ impl Remembered {
         bound: &Bound,
         claims: &[&ClaimView],
         prior: &[f64],
-        called: &Called<Vec<Ranking>>,
+        called: &Called<Remembering<Vec<Ranking>>>,
     ) {
-        let Ok(answer) = &called.result else { return };
+        let Ok(Remembering { answer, .. }) = &called.result else {
+            return;
+        };
         if bound.key.is_some() {
             return;
         }
@@ -82,7 +88,6 @@ impl Remembered {
                 .map(|claim| claim.candidates.clone())
                 .collect(),
             answer: answer.clone(),
-            fuel: called.fuel,
         };
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(known);
     }

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use disruption::hooks::{
-    BudgetPool, BudgetReason, BudgetReasons, BudgetRound, BudgetsHook, DeclaredBudget,
+    Activity, BudgetPool, BudgetReason, BudgetReasons, BudgetRound, BudgetsHook, DeclaredBudget,
 };
 use serde::Deserialize;
 
-use super::{Case, Faults, Uses};
+use super::{Case, Faults, NEVER, Uses};
 use crate::host::PolicyHost;
 
 /// A reason as NodePools write it.
@@ -16,6 +16,7 @@ pub(super) enum ReasonName {
     Underutilized,
     Empty,
     Drifted,
+    Unhealthy,
 }
 
 impl ReasonName {
@@ -24,11 +25,12 @@ impl ReasonName {
             Self::Underutilized => BudgetReason::Underutilized,
             Self::Empty => BudgetReason::Empty,
             Self::Drifted => BudgetReason::Drifted,
+            Self::Unhealthy => BudgetReason::Unhealthy,
         }
     }
 }
 
-#[derive(Debug, Clone, Default, Deserialize)]
+#[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub(super) struct PoolRow {
     name: String,
@@ -36,12 +38,44 @@ pub(super) struct PoolRow {
     total: u32,
     not_ready: u32,
     deleting: u32,
-    disrupting: BTreeMap<ReasonName, u32>,
+    drifted: u32,
+    drift_target: String,
+    renewed: u32,
+    target_age: u32,
+    price: f64,
+    activity: BTreeMap<ReasonName, ActivityRow>,
     pending_pods: u32,
     /// As NodePools declare them.
     budgets: Vec<BudgetRow>,
+}
+
+impl Default for PoolRow {
+    fn default() -> Self {
+        Self {
+            name: "default".to_owned(),
+            labels: BTreeMap::new(),
+            total: 0,
+            not_ready: 0,
+            deleting: 0,
+            drifted: 0,
+            drift_target: "0".to_owned(),
+            renewed: 0,
+            target_age: NEVER,
+            price: 0.0,
+            activity: BTreeMap::new(),
+            pending_pods: 0,
+            budgets: Vec::new(),
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, Default, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+struct ActivityRow {
+    disrupting: u32,
     recent_hour: u32,
     recent_day: u32,
+    failed_day: u32,
 }
 
 #[derive(Debug, Clone, Deserialize)]
@@ -72,8 +106,7 @@ impl BudgetRow {
                 underutilized: has(ReasonName::Underutilized),
                 empty: has(ReasonName::Empty),
                 drifted: has(ReasonName::Drifted),
-                // Policies are not asked about repair.
-                unhealthy: self.reasons.is_empty(),
+                unhealthy: has(ReasonName::Unhealthy),
             },
         }
     }
@@ -122,7 +155,22 @@ impl Case {
 }
 
 fn budget_pool(row: &PoolRow) -> BudgetPool {
-    let count = |reason: ReasonName| row.disrupting.get(&reason).copied().unwrap_or(0);
+    let activity = |reason: BudgetReason| {
+        let mut known = row.activity.iter();
+        let own = known.find(|(name, _)| name.reason() == reason);
+        let ActivityRow {
+            disrupting,
+            recent_hour,
+            recent_day,
+            failed_day,
+        } = own.map(|(_, own)| *own).unwrap_or_default();
+        Activity {
+            disrupting,
+            recent_hour,
+            recent_day,
+            failed_day,
+        }
+    };
     BudgetPool {
         name: row.name.clone(),
         labels: row
@@ -133,18 +181,17 @@ fn budget_pool(row: &PoolRow) -> BudgetPool {
         total: row.total,
         not_ready: row.not_ready,
         deleting: row.deleting,
-        disrupting: vec![
-            count(ReasonName::Underutilized),
-            count(ReasonName::Empty),
-            count(ReasonName::Drifted),
-        ],
+        drifted: row.drifted,
+        drift_target: row.drift_target.clone(),
+        renewed: row.renewed,
+        target_age_seconds: row.target_age,
+        price: row.price,
+        activity: BudgetReason::ALL.map(activity),
         pending_pods: row.pending_pods,
         declared: row
             .budgets
             .iter()
             .map(|it| it.declared(row.total))
             .collect(),
-        recent_hour: row.recent_hour,
-        recent_day: row.recent_day,
     }
 }

@@ -3,9 +3,8 @@
 use std::collections::BTreeMap;
 
 use disruption::hooks::{
-    COLUMN_CONSOLIDATION_POLICY, COLUMN_POOL_TOTAL_COST, COLUMN_POOL_TOTAL_DISRUPTION,
-    ConsolidationHook, ConsolidationRound, ExtraColumn, ExtraValues, Move, MoveKind, NodeTable,
-    Verdict, VerdictDecision,
+    ConsolidationHook, ConsolidationRound, Move, MoveKind, NO_CAPACITY_TYPE, NodeTable, PoolView,
+    Verdict, VerdictDecision, WorkloadTable,
 };
 use scheduling::ranking::Symbols;
 use serde::Deserialize;
@@ -22,8 +21,12 @@ pub(super) struct NodeRow {
     zone: String,
     capacity_type: CapacityTypeName,
     price: f64,
+    /// Its price when left out.
+    effective_price: Option<f64>,
     age: u32,
     time_to_expiry: u32,
+    last_pod_event: u32,
+    drift_reason: String,
     pods: u32,
     blocked_pods: u32,
     disruption_cost: f64,
@@ -31,6 +34,9 @@ pub(super) struct NodeRow {
     cpu_requested_milli: u32,
     memory_mib: u32,
     memory_requested_mib: u32,
+    gpus: u32,
+    gpus_requested: u32,
+    labels: BTreeMap<String, String>,
     /// Of the NodePool.
     consolidation_policy: String,
 }
@@ -44,8 +50,11 @@ impl Default for NodeRow {
             zone: "us-east-1a".to_owned(),
             capacity_type: CapacityTypeName::OnDemand,
             price: 0.2,
+            effective_price: None,
             age: 3600,
             time_to_expiry: NEVER,
+            last_pod_event: NEVER,
+            drift_reason: String::new(),
             pods: 5,
             blocked_pods: 0,
             disruption_cost: 5.0,
@@ -53,9 +62,36 @@ impl Default for NodeRow {
             cpu_requested_milli: 1000,
             memory_mib: 16_384,
             memory_requested_mib: 4096,
+            gpus: 0,
+            gpus_requested: 0,
+            labels: BTreeMap::new(),
             consolidation_policy: "WhenEmptyOrUnderutilized".to_owned(),
         }
     }
+}
+
+impl NodeRow {
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn effective_price(&self) -> f64 {
+        self.effective_price.unwrap_or(self.price)
+    }
+}
+
+/// A NodePool with all its nodes; what is left out is that of the candidates.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub(super) struct NodePoolRow {
+    name: String,
+    labels: BTreeMap<String, String>,
+    nodes: Option<u32>,
+    price: Option<f64>,
+    effective_price: Option<f64>,
+    disruption_cost: Option<f64>,
+    recent_hour: u32,
+    recent_day: u32,
 }
 
 #[derive(Debug, Clone, Deserialize)]
@@ -69,6 +105,12 @@ pub(super) struct MoveRow {
     cost_before: Option<f64>,
     #[serde(default)]
     cost_after: f64,
+    /// The effective prices of the nodes when left out.
+    #[serde(default)]
+    effective_before: Option<f64>,
+    /// As `costAfter` when left out.
+    #[serde(default)]
+    effective_after: Option<f64>,
     /// The pods of the nodes when left out.
     #[serde(default)]
     pods_moved: Option<u32>,
@@ -81,11 +123,9 @@ pub(super) struct MoveRow {
     #[serde(default)]
     replacement_type: String,
     #[serde(default)]
-    replacement_spot: bool,
+    replacement_zone: String,
     #[serde(default)]
-    recent_hour: u32,
-    #[serde(default)]
-    recent_day: u32,
+    replacement_capacity_type: Option<CapacityTypeName>,
     #[serde(default)]
     labels: BTreeMap<String, String>,
 }
@@ -125,10 +165,14 @@ impl Case {
         for row in &self.moves {
             moves.push(self.proposed(row, &mut symbols, faults));
         }
+        let pools = self.pool_views(&mut symbols);
+        let workloads = self.workloads_of_nodes(&mut symbols, faults);
         nodes.symbols = symbols.into_words();
         let round = ConsolidationRound {
             context: self.context(),
             nodes,
+            pools,
+            workloads,
         };
         let expect = &self.expect;
         let mut uses = Vec::new();
@@ -217,6 +261,10 @@ impl Case {
                 .cost_before
                 .unwrap_or_else(|| going.iter().map(|it| it.price).sum()),
             cost_after: row.cost_after,
+            effective_before: row
+                .effective_before
+                .unwrap_or_else(|| going.iter().map(|it| it.effective_price()).sum()),
+            effective_after: row.effective_after.unwrap_or(row.cost_after),
             pods_moved: row
                 .pods_moved
                 .unwrap_or_else(|| going.iter().map(|it| it.pods).sum()),
@@ -224,22 +272,59 @@ impl Case {
             max_priority: row.max_priority,
             new_nodes: row.new_nodes.unwrap_or_else(|| u32::from(is_replaced)),
             replacement_type: symbols.intern(&row.replacement_type),
-            replacement_spot: row.replacement_spot,
-            recent_hour: row.recent_hour,
-            recent_day: row.recent_day,
-            labels: row
-                .labels
-                .iter()
-                .map(|(key, value)| (symbols.intern(key), symbols.intern(value)))
-                .collect(),
+            replacement_zone: symbols.intern(&row.replacement_zone),
+            replacement_capacity_type: row
+                .replacement_capacity_type
+                .map_or(NO_CAPACITY_TYPE, CapacityTypeName::code),
+            labels: symbols.pairs(&row.labels),
         }
+    }
+
+    /// The NodePools of the nodes.
+    fn pool_views(&self, symbols: &mut Symbols) -> Vec<PoolView> {
+        let mut names: Vec<&str> = self.nodes.iter().map(|it| it.nodepool.as_str()).collect();
+        names.sort_unstable();
+        names.dedup();
+        let none = NodePoolRow::default();
+        let view = |name| {
+            let own = || self.nodes.iter().filter(move |it| it.nodepool == name);
+            let row = self.node_pools.iter().find(|it| it.name == name);
+            let row = row.unwrap_or(&none);
+            let count = || u32::try_from(own().count()).unwrap_or(u32::MAX);
+            let sum = |of: fn(&NodeRow) -> f64| own().map(of).sum();
+            PoolView {
+                name: symbols.intern(name),
+                labels: symbols.pairs(&row.labels),
+                nodes: row.nodes.unwrap_or_else(count),
+                price: row.price.unwrap_or_else(|| sum(|it| it.price)),
+                effective_price: row
+                    .effective_price
+                    .unwrap_or_else(|| sum(NodeRow::effective_price)),
+                disruption_cost: row
+                    .disruption_cost
+                    .unwrap_or_else(|| sum(|it| it.disruption_cost)),
+                recent_hour: row.recent_hour,
+                recent_day: row.recent_day,
+            }
+        };
+        names.into_iter().map(view).collect()
+    }
+
+    fn workloads_of_nodes(&self, symbols: &mut Symbols, faults: &mut Faults) -> WorkloadTable {
+        let mut table = WorkloadTable::default();
+        for row in &self.workloads {
+            let name = row.node();
+            match (0_u32..).zip(&self.nodes).find(|(_, it)| it.name() == name) {
+                Some((node, _)) => row.push(node, &mut table, symbols),
+                None => faults.add(format!("workloads: no node is called {name:?}")),
+            }
+        }
+        table
     }
 }
 
 fn node_table(rows: &[NodeRow], symbols: &mut Symbols) -> NodeTable {
     let mut table = NodeTable::default();
-    let mut policies = Vec::new();
-    let (mut costs, mut disruption) = (Vec::new(), Vec::new());
     for row in rows {
         table.name.push(symbols.intern(&row.name));
         table.nodepool.push(symbols.intern(&row.nodepool));
@@ -247,8 +332,13 @@ fn node_table(rows: &[NodeRow], symbols: &mut Symbols) -> NodeTable {
         table.zone.push(symbols.intern(&row.zone));
         table.capacity_type.push(row.capacity_type.code());
         table.price.push(row.price);
+        table.effective_price.push(row.effective_price());
+        let policy = symbols.intern(&row.consolidation_policy);
+        table.consolidation_policy.push(policy);
         table.age.push(row.age);
         table.time_to_expiry.push(row.time_to_expiry);
+        table.last_pod_event.push(row.last_pod_event);
+        table.drift_reason.push(symbols.intern(&row.drift_reason));
         table.pods.push(row.pods);
         table.blocked_pods.push(row.blocked_pods);
         table.disruption_cost.push(row.disruption_cost);
@@ -256,22 +346,9 @@ fn node_table(rows: &[NodeRow], symbols: &mut Symbols) -> NodeTable {
         table.cpu_requested_milli.push(row.cpu_requested_milli);
         table.memory_mib.push(row.memory_mib);
         table.memory_requested_mib.push(row.memory_requested_mib);
-        policies.push(symbols.intern(&row.consolidation_policy));
-        let siblings = || rows.iter().filter(|it| it.nodepool == row.nodepool);
-        costs.push(siblings().map(|it| it.price).sum());
-        disruption.push(siblings().map(|it| it.disruption_cost).sum());
+        table.gpus.push(row.gpus);
+        table.gpus_requested.push(row.gpus_requested);
+        table.labels.push(symbols.pairs(&row.labels));
     }
-    let column = |name: &str, values| ExtraColumn {
-        name: name.to_owned(),
-        values,
-    };
-    table.extra = vec![
-        column(COLUMN_CONSOLIDATION_POLICY, ExtraValues::Syms(policies)),
-        column(COLUMN_POOL_TOTAL_COST, ExtraValues::Floats(costs)),
-        column(
-            COLUMN_POOL_TOTAL_DISRUPTION,
-            ExtraValues::Floats(disruption),
-        ),
-    ];
     table
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use scheduling::ranking::{
     ClaimOperator, ClaimRequirement, ClaimView, ExtraColumn, ExtraValues, NO_SYMBOL, OfferingTable,
-    PodsSummary, RankHook, RankRound, Ranking, Symbols,
+    PodsSummary, RankHook, RankRound, Ranking, Stage, Symbols, UsageTable, WorkloadTable,
 };
 use serde::Deserialize;
 
@@ -20,6 +20,8 @@ pub(super) struct OfferingRow {
     /// By which `expect` names it; its type when left out.
     id: Option<String>,
     instance_type: String,
+    generation: u32,
+    cpu_manufacturer: String,
     zone: String,
     arch: String,
     capacity_type: CapacityTypeName,
@@ -33,7 +35,6 @@ pub(super) struct OfferingRow {
     ice_count: u32,
     ice_age: u32,
     interruption_rate: f64,
-    in_use: u32,
     prior: Option<f64>,
     extra: BTreeMap<String, ExtraValue>,
 }
@@ -43,6 +44,8 @@ impl Default for OfferingRow {
         Self {
             id: None,
             instance_type: "m7i.large".to_owned(),
+            generation: 7,
+            cpu_manufacturer: "intel".to_owned(),
             zone: "us-east-1a".to_owned(),
             arch: "amd64".to_owned(),
             capacity_type: CapacityTypeName::OnDemand,
@@ -56,7 +59,6 @@ impl Default for OfferingRow {
             ice_count: 0,
             ice_age: NEVER,
             interruption_rate: -1.0,
-            in_use: 0,
             prior: None,
             extra: BTreeMap::new(),
         }
@@ -70,12 +72,43 @@ enum ExtraValue {
     Word(String),
 }
 
+/// Nodes of one NodePool, type, zone and capacity type.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub(super) struct UsageRow {
+    nodepool: String,
+    instance_type: String,
+    zone: String,
+    capacity_type: CapacityTypeName,
+    nodes: u32,
+    launching: u32,
+    price: f64,
+}
+
+impl Default for UsageRow {
+    fn default() -> Self {
+        Self {
+            nodepool: "default".to_owned(),
+            instance_type: "m7i.large".to_owned(),
+            zone: "us-east-1a".to_owned(),
+            capacity_type: CapacityTypeName::OnDemand,
+            nodes: 1,
+            launching: 0,
+            price: 0.1,
+        }
+    }
+}
+
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub(super) struct ClaimRow {
     nodepool: Option<String>,
     weight: u32,
+    stage: Stage,
     labels: BTreeMap<String, String>,
+    nodepool_labels: BTreeMap<String, String>,
+    /// By zone.
+    free_addresses: BTreeMap<String, u32>,
     requirements: Vec<RequirementRow>,
     pods: PodsRow,
 }
@@ -101,7 +134,7 @@ struct PodsRow {
     max_priority: i32,
     do_not_disrupt: u32,
     replicated: u32,
-    expected_runtime: u32,
+    oldest_wait: u32,
 }
 
 impl OfferingRow {
@@ -167,6 +200,12 @@ impl Case {
                 None => faults.add(format!("no offering is called {id}")),
             }
         }
+        if let Some(words) = &expect.note {
+            let note = ranking.note.clone().unwrap_or_default();
+            if !note.contains(words.as_str()) {
+                faults.add(format!("another note: {note:?}"));
+            }
+        }
         if let Some(expected) = &expect.excluded {
             let names = |of: &BTreeMap<String, String>| of.keys().cloned().collect::<Vec<_>>();
             faults.equal("excluded", &names(expected), &names(&excluded));
@@ -186,7 +225,19 @@ impl Case {
             push_row(&mut table, &mut symbols, row);
         }
         table.extra = extra_columns(&self.offerings, &mut symbols);
+        let mut usage = UsageTable::default();
+        for row in &self.usage {
+            push_used(&mut usage, &mut symbols, row);
+        }
         let claim = self.claim_view(&mut symbols);
+        let of = match claim.stage {
+            Stage::Packing => NEVER,
+            Stage::Launch | Stage::Appraisal => 0,
+        };
+        let mut workloads = WorkloadTable::default();
+        for row in &self.workloads {
+            row.push(of, &mut workloads, &mut symbols);
+        }
         table.symbols = symbols.into_words();
         RankRound {
             now_seconds: context.now_seconds,
@@ -194,6 +245,8 @@ impl Case {
             decision_id: context.decision_id,
             seed: context.seed,
             table,
+            usage,
+            workloads,
             claims: vec![claim],
         }
     }
@@ -202,14 +255,17 @@ impl Case {
         let ClaimRow {
             nodepool,
             weight,
+            stage,
             labels,
+            nodepool_labels,
+            free_addresses,
             requirements,
             pods,
         } = &self.claim;
-        let labels = labels
-            .iter()
-            .map(|(key, value)| (symbols.intern(key), symbols.intern(value)))
-            .collect();
+        let labels = symbols.pairs(labels);
+        let nodepool_labels = symbols.pairs(nodepool_labels);
+        let free = free_addresses.iter();
+        let free_addresses = free.map(|(zone, it)| (symbols.intern(zone), *it)).collect();
         let requirements = requirements
             .iter()
             .map(|it| ClaimRequirement {
@@ -222,6 +278,7 @@ impl Case {
         ClaimView {
             nodepool: symbols.intern(nodepool.as_deref().unwrap_or("default")),
             weight: *weight,
+            stage: *stage,
             candidates: Vec::new(),
             requirements,
             pods: PodsSummary {
@@ -232,9 +289,11 @@ impl Case {
                 max_priority: pods.max_priority,
                 do_not_disrupt: pods.do_not_disrupt,
                 replicated: pods.replicated,
-                expected_runtime_seconds: pods.expected_runtime,
+                oldest_wait_seconds: pods.oldest_wait,
             },
             labels,
+            nodepool_labels,
+            free_addresses,
         }
     }
 }
@@ -243,6 +302,9 @@ fn push_row(table: &mut OfferingTable, symbols: &mut Symbols, row: &OfferingRow)
     let family = row.instance_type.split('.').next().unwrap_or_default();
     table.instance_type.push(symbols.intern(&row.instance_type));
     table.family.push(symbols.intern(family));
+    table.generation.push(row.generation);
+    let maker = symbols.intern(&row.cpu_manufacturer);
+    table.cpu_manufacturer.push(maker);
     table.zone.push(symbols.intern(&row.zone));
     table.arch.push(symbols.intern(&row.arch));
     table.capacity_type.push(row.capacity_type.code());
@@ -256,8 +318,19 @@ fn push_row(table: &mut OfferingTable, symbols: &mut Symbols, row: &OfferingRow)
     table.ice_count.push(row.ice_count);
     table.ice_age.push(row.ice_age);
     table.interruption_rate.push(row.interruption_rate);
-    table.in_use.push(row.in_use);
     table.prior.push(row.prior.unwrap_or(row.price));
+}
+
+fn push_used(table: &mut UsageTable, symbols: &mut Symbols, row: &UsageRow) {
+    let family = row.instance_type.split('.').next().unwrap_or_default();
+    table.nodepool.push(symbols.intern(&row.nodepool));
+    table.instance_type.push(symbols.intern(&row.instance_type));
+    table.family.push(symbols.intern(family));
+    table.zone.push(symbols.intern(&row.zone));
+    table.capacity_type.push(row.capacity_type.code());
+    table.nodes.push(row.nodes);
+    table.launching.push(row.launching);
+    table.price.push(row.price);
 }
 
 /// A column for each name that a row gives: numbers, or words where one of them is a word.

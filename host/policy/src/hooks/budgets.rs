@@ -1,6 +1,6 @@
 //! Budgets: among the policies for a pool the minimum wins.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use disruption::hooks::{
     AllowAnswer, Allowance, BudgetReason, BudgetRound, BudgetsHook, DeclaredBudgets, PolicyUse,
@@ -24,7 +24,7 @@ impl BudgetsHook for PolicyHost {
         };
         let mut uses = Vec::new();
         let mut fallback = None;
-        for bound in active.deciding(Kind::Budgets, &round.context.decision_id) {
+        for bound in active.deciding(Kind::Budgets) {
             if !round.pools.iter().any(|pool| bound.is_for(&pool.name)) {
                 continue;
             }
@@ -39,13 +39,14 @@ impl BudgetsHook for PolicyHost {
             };
             allowances.lower(round, &answer, Some(&bound));
         }
-        if allowances.items.len() < round.pools.len() * BudgetReason::ALL.len() {
+        let decided: Decided = allowances.items.keys().copied().collect();
+        if !allowances.is_complete(round) {
             let answer = fallback.unwrap_or_else(|| default_answer(host, round, &mut uses));
             allowances.fill(&answer);
         }
         let items: Vec<Allowance> = allowances.items.into_values().collect();
         for shadow in active.shadows(Kind::Budgets) {
-            watch(host, round, &shadow, &items);
+            watch(host, round, &shadow, (&items, &decided));
         }
         AllowAnswer {
             items,
@@ -80,7 +81,7 @@ fn nothing(round: &BudgetRound, name: &str) -> Allowed {
     let why = format!("policy {name} failed, and its binding says to hold");
     let items = (0_u32..)
         .zip(&round.pools)
-        .flat_map(|(pool, _)| BudgetReason::ALL.map(|reason| (pool, reason)))
+        .flat_map(|(pool, _)| BudgetReason::JUDGED.map(|reason| (pool, reason)))
         .map(|(pool, reason)| Allowance {
             pool,
             reason,
@@ -94,6 +95,9 @@ fn nothing(round: &BudgetRound, name: &str) -> Allowed {
         valid_for_seconds: 0,
     }
 }
+
+/// Pools and reasons for which a policy has spoken.
+type Decided = BTreeSet<(u32, BudgetReason)>;
 
 struct Allowances {
     items: BTreeMap<(u32, BudgetReason), Allowance>,
@@ -125,6 +129,14 @@ impl Allowances {
         self.valid_for(answer.valid_for_seconds);
     }
 
+    /// Whether there is one for every pool and every reason that policies are asked about.
+    fn is_complete(&self, round: &BudgetRound) -> bool {
+        let pools = (0_u32..).zip(&round.pools);
+        let mut wanted =
+            pools.flat_map(|(pool, _)| BudgetReason::JUDGED.map(|reason| (pool, reason)));
+        wanted.all(|it| self.items.contains_key(&it))
+    }
+
     /// Takes in the default's answer where no policy gave one.
     fn fill(&mut self, default: &Allowed) {
         for item in &default.items {
@@ -143,15 +155,34 @@ impl Allowances {
     }
 }
 
-/// Asks a policy that only watches and notes how many of its allowances differ.
-fn watch(host: &Inner, round: &BudgetRound, shadow: &Bound, enforced: &[Allowance]) {
+/// Asks a policy that only watches and notes how many allowances it would change: the minimum counts where other
+/// policies decide, its own word where the default does.
+fn watch(
+    host: &Inner,
+    round: &BudgetRound,
+    shadow: &Bound,
+    (enforced, decided): (&[Allowance], &Decided),
+) {
+    if !round.pools.iter().any(|pool| shadow.is_for(&pool.name)) {
+        return;
+    }
     let called = host.ask_allow(shadow, round);
     let difference = called.result.as_ref().ok().map(|answer| {
         let differs = |theirs: &&Allowance| {
+            let place = (theirs.pool, theirs.reason);
+            let pool = usize::try_from(theirs.pool).ok();
+            let pool = pool.and_then(|pool| round.pools.get(pool));
             let ours = enforced
                 .iter()
-                .find(|ours| (ours.pool, ours.reason) == (theirs.pool, theirs.reason));
-            ours.is_some_and(|ours| ours.allowed != theirs.allowed)
+                .find(|ours| (ours.pool, ours.reason) == place);
+            pool.is_some_and(|pool| shadow.is_for(&pool.name))
+                && ours.is_some_and(|ours| {
+                    if decided.contains(&place) {
+                        theirs.allowed < ours.allowed
+                    } else {
+                        theirs.allowed != ours.allowed
+                    }
+                })
         };
         let disagreements = answer.items.iter().filter(differs).count();
         ShadowDifference {

@@ -1,16 +1,15 @@
 //! Consolidation: among the policies for a node's pool any reject wins, then hold; scores multiply.
 
-use std::sync::Arc;
-
 use disruption::hooks::{
-    ConsolidationHook, ConsolidationRound, DefaultConsolidation, JudgeAnswer, Move, NodeTable,
-    OrderAnswer, PolicyUse, Verdict, VerdictDecision,
+    ConsolidationHook, ConsolidationRound, DefaultConsolidation, JudgeAnswer, Move, MoveKind,
+    Needs, NodeTable, OrderAnswer, PolicyUse, Verdict, VerdictDecision,
 };
 
 use super::add_use;
 use crate::binding::OnFailure;
 use crate::host::{Inner, PolicyHost, Round};
 use crate::limits::Kind;
+use crate::needs::Need;
 use crate::records::ShadowDifference;
 use crate::registry::Bound;
 
@@ -24,7 +23,7 @@ impl ConsolidationHook for PolicyHost {
         let mut uses = Vec::new();
         let mut keys: Vec<Option<f64>> = vec![None; nodes.len()];
         let mut fallback = Fallback::default();
-        for bound in deciding(host, round) {
+        for bound in host.active().deciding(Kind::Consolidation) {
             let (rows, is_all) = rows_for(&bound, nodes);
             if rows.is_empty() && !is_all {
                 continue;
@@ -42,15 +41,17 @@ impl ConsolidationHook for PolicyHost {
                 }
             }
         }
+        let decided = keys.clone();
         if keys.iter().any(Option::is_none) || keys.is_empty() {
             for (key, &default) in keys.iter_mut().zip(fallback.order(host, round, &mut uses)) {
                 key.get_or_insert(default);
             }
         }
-        OrderAnswer {
-            keys: keys.into_iter().map(|key| key.unwrap_or(-1.0)).collect(),
-            uses,
+        let keys: Vec<f64> = keys.into_iter().map(|key| key.unwrap_or(-1.0)).collect();
+        for shadow in host.active().shadows(Kind::Consolidation) {
+            watch_order(host, round, &shadow, (&keys, &decided));
         }
+        OrderAnswer { keys, uses }
     }
 
     fn judge(&self, round: &ConsolidationRound, moves: &[Move]) -> JudgeAnswer {
@@ -63,23 +64,38 @@ impl ConsolidationHook for PolicyHost {
             uses: Vec::new(),
             fallback: Fallback::default(),
         };
-        for bound in deciding(host, round) {
+        for bound in host.active().deciding(Kind::Consolidation) {
             judged.link(&bound);
         }
+        let shadows = host.active().shadows(Kind::Consolidation);
+        let decided = match shadows.as_slice() {
+            [] => Vec::new(),
+            [_, ..] => judged.verdicts.clone(),
+        };
         let verdicts = judged.finish();
-        for shadow in host.active().shadows(Kind::Consolidation) {
-            watch(host, round, moves, (&shadow, &verdicts));
+        for shadow in shadows {
+            let watched = Watched {
+                host,
+                round,
+                moves,
+                verdicts: &verdicts,
+                decided: &decided,
+            };
+            watched.by(&shadow);
         }
         JudgeAnswer {
             verdicts,
             uses: judged.uses,
         }
     }
-}
 
-fn deciding(host: &Inner, round: &ConsolidationRound) -> Vec<Arc<Bound>> {
-    host.active()
-        .deciding(Kind::Consolidation, &round.context.decision_id)
+    fn needs(&self) -> Needs {
+        self.inner.active().needs(Kind::Consolidation)
+    }
+
+    fn identity(&self) -> String {
+        self.inner.active().identity(Kind::Consolidation).to_owned()
+    }
 }
 
 fn at_round(round: &ConsolidationRound) -> Round<'_> {
@@ -99,12 +115,16 @@ fn rows_for(bound: &Bound, nodes: &NodeTable) -> (Vec<usize>, bool) {
         .filter(|(_, pool)| bound.is_for(nodes.symbol(**pool)))
         .map(|(row, _)| row)
         .collect();
-    (rows, bound.node_pools.is_empty() && nodes.is_empty())
+    (rows, bound.is_for_all() && nodes.is_empty())
 }
 
-/// Whether a policy is for any of the pools that a move takes nodes from.
+/// Whether a policy is for any of the pools that a move takes nodes from. Of a renewal before its time only those may
+/// speak that asked for such moves: to the others it would look like drift.
 fn is_for_move(bound: &Bound, nodes: &NodeTable, it: &Move) -> bool {
-    bound.node_pools.is_empty()
+    if it.kind == MoveKind::Expire && !bound.needs.has(Need::Expire) {
+        return false;
+    }
+    bound.is_for_all()
         || it.remove.iter().any(|&row| {
             usize::try_from(row)
                 .ok()
@@ -252,31 +272,89 @@ impl Fallback {
     }
 }
 
-/// Asks a policy that only watches and notes how many of its verdicts differ.
-fn watch(
+/// Asks a policy that only watches for its order, and notes of how many nodes it would say otherwise whether they are
+/// tried; another node tried first counts as one.
+fn watch_order(
     host: &Inner,
     round: &ConsolidationRound,
-    moves: &[Move],
-    (shadow, enforced): (&Bound, &[Verdict]),
+    shadow: &Bound,
+    (enforced, decided): (&[f64], &[Option<f64>]),
 ) {
-    let called = host.ask_judge(shadow, round, moves);
-    let difference = called.result.as_ref().ok().map(|answers| {
-        let mut difference = ShadowDifference::default();
-        for ((it, ours), theirs) in moves.iter().zip(enforced).zip(answers) {
-            if !is_for_move(shadow, &round.nodes, it) || ours.decision == theirs.decision {
+    let (rows, _) = rows_for(shadow, &round.nodes);
+    if rows.is_empty() {
+        return;
+    }
+    let called = host.ask_order(shadow, round);
+    let difference = called.result.as_ref().ok().map(|answer| {
+        let mut keys = enforced.to_vec();
+        let mut disagreements = 0;
+        for row in rows {
+            let (Some(key), Some(&theirs)) = (keys.get_mut(row), answer.get(row)) else {
                 continue;
-            }
-            difference.disagreements += 1;
-            let savings = it.cost_before - it.cost_after;
-            difference.usd_per_hour += match (ours.decision, theirs.decision) {
-                (VerdictDecision::Approve, _) => savings,
-                (_, VerdictDecision::Approve) => -savings,
-                _ => 0.0,
             };
+            let earlier = decided.get(row).copied().flatten();
+            let theirs = earlier.map_or(theirs, |earlier| chained_key(earlier, theirs));
+            disagreements += u32::from((*key < 0.0) != (theirs < 0.0));
+            *key = theirs;
         }
-        difference
+        disagreements += u32::from(tried_first(&keys) != tried_first(enforced));
+        ShadowDifference {
+            disagreements,
+            usd_per_hour: 0.0,
+        }
     });
     host.note(shadow, at_round(round), &called, difference);
+}
+
+/// The node that is tried first: the lowest key that is no skip.
+fn tried_first(keys: &[f64]) -> Option<usize> {
+    let tried = keys.iter().enumerate().filter(|(_, key)| **key >= 0.0);
+    tried
+        .min_by(|(_, left), (_, right)| left.total_cmp(right))
+        .map(|(row, _)| row)
+}
+
+/// What was decided of some moves, for those that only watch.
+struct Watched<'a> {
+    host: &'a Inner,
+    round: &'a ConsolidationRound,
+    moves: &'a [Move],
+    verdicts: &'a [Verdict],
+    /// What policies said, where they did; the rest is the default's.
+    decided: &'a [Option<Verdict>],
+}
+
+impl Watched<'_> {
+    /// Asks a policy that only watches and notes how many verdicts it would change.
+    fn by(&self, shadow: &Bound) {
+        let (round, nodes) = (self.round, &self.round.nodes);
+        if !self.moves.iter().any(|it| is_for_move(shadow, nodes, it)) {
+            return;
+        }
+        let called = self.host.ask_judge(shadow, round, self.moves);
+        let difference = called.result.as_ref().ok().map(|answers| {
+            let mut difference = ShadowDifference::default();
+            let decided = self.verdicts.iter().zip(self.decided);
+            for ((it, (ours, earlier)), theirs) in self.moves.iter().zip(decided).zip(answers) {
+                let theirs = match earlier {
+                    Some(earlier) => chained_verdict(earlier.clone(), theirs.clone()).decision,
+                    None => theirs.decision,
+                };
+                if !is_for_move(shadow, nodes, it) || ours.decision == theirs {
+                    continue;
+                }
+                difference.disagreements += 1;
+                let savings = it.cost_before - it.cost_after;
+                difference.usd_per_hour += match (ours.decision, theirs) {
+                    (VerdictDecision::Approve, _) => savings,
+                    (_, VerdictDecision::Approve) => -savings,
+                    _ => 0.0,
+                };
+            }
+            difference
+        });
+        self.host.note(shadow, at_round(round), &called, difference);
+    }
 }
 
 #[cfg(test)]

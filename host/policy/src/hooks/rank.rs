@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use scheduling::ranking::{ClaimView, PolicyUse, RankAnswer, RankHook, RankRound, Ranking};
+use scheduling::ranking::{
+    ClaimView, Needs, PolicyUse, PremiumMax, RankAnswer, RankHook, RankRound, Ranking,
+};
 
 use super::add_use;
 use crate::host::{Inner, PolicyHost, Round};
@@ -24,38 +26,42 @@ impl RankHook for PolicyHost {
                 .collect(),
             uses: Vec::new(),
         };
-        for (chain, claims) in grouped(round, &active.deciding(Kind::Rank, &round.decision_id)) {
+        let all: Vec<Arc<Bound>> = active.chain(Kind::Rank).cloned().collect();
+        for (chain, claims) in grouped(round, &all) {
             chains.run(&chain.0, &claims);
-        }
-        for shadow in active.shadows(Kind::Rank) {
-            chains.watch(&shadow);
         }
         RankAnswer {
             rankings: chains.rankings,
             uses: chains.uses,
         }
     }
+
+    fn needs(&self) -> Needs {
+        self.inner.active().needs(Kind::Rank)
+    }
+
+    fn identity(&self) -> String {
+        self.inner.active().identity(Kind::Rank).to_owned()
+    }
 }
 
-/// A chain, ordered by the positions of its policies.
+/// A chain, ordered by the positions of its policies: those that decide, and those that watch at their place.
 struct Chain(Vec<Arc<Bound>>);
 
 /// The claims by the chain that is for their pool.
-fn grouped(round: &RankRound, deciding: &[Arc<Bound>]) -> Vec<(Chain, Vec<usize>)> {
+fn grouped(round: &RankRound, all: &[Arc<Bound>]) -> Vec<(Chain, Vec<usize>)> {
     let mut groups: BTreeMap<Vec<usize>, Vec<usize>> = BTreeMap::new();
     for (index, claim) in round.claims.iter().enumerate() {
         let pool = pool_name(round, claim);
-        let links = (0..deciding.len())
-            .filter(|&link| deciding.get(link).is_some_and(|bound| bound.is_for(pool)))
+        let links = (0..all.len())
+            .filter(|&link| all.get(link).is_some_and(|bound| bound.is_for(pool)))
             .collect();
         groups.entry(links).or_default().push(index);
     }
     groups
         .into_iter()
         .map(|(links, claims)| {
-            let links = links
-                .into_iter()
-                .filter_map(|link| deciding.get(link).cloned());
+            let links = links.into_iter().filter_map(|link| all.get(link).cloned());
             (Chain(links.collect()), claims)
         })
         .collect()
@@ -78,6 +84,7 @@ fn by_prior(round: &RankRound, claim: &ClaimView) -> Ranking {
         scores,
         excluded: Vec::new(),
         note: None,
+        premium_max: None,
     }
 }
 
@@ -90,29 +97,33 @@ struct Chains<'a> {
 
 impl Chains<'_> {
     fn run(&mut self, chain: &[Arc<Bound>], claims: &[usize]) {
-        let round = self.round;
-        if chain.is_empty() {
-            if let Some(default) = self.host.default_of(Kind::Rank) {
-                self.link(&default, claims, &round.table.prior);
-            }
-            return;
+        if !chain.iter().any(|bound| bound.decides())
+            && let Some(default) = self.host.default_of(Kind::Rank)
+        {
+            self.link(&default, claims, &self.round.table.prior);
         }
-        for (position, bound) in chain.iter().enumerate() {
-            if position == 0 {
-                self.link(bound, claims, &round.table.prior);
-                continue;
-            }
-            // The table has one `prior` column: where claims agree on it, one call does.
-            if let Some(prior) = self.merged_prior(claims) {
-                self.link(bound, claims, &prior);
-            } else {
-                for claim in claims {
-                    let prior = self.merged_prior(&[*claim]);
-                    let prior = prior.as_ref().unwrap_or(&round.table.prior);
-                    self.link(bound, &[*claim], prior);
+        for bound in chain {
+            for (claims, prior) in self.agreeing(claims) {
+                if bound.decides() {
+                    self.link(bound, &claims, &prior);
+                } else {
+                    self.watch(bound, &claims, &prior);
                 }
             }
         }
+    }
+
+    /// The table has one `prior` column: where claims agree on it, one call does.
+    fn agreeing(&self, claims: &[usize]) -> Vec<(Vec<usize>, Vec<f64>)> {
+        if let Some(prior) = self.merged_prior(claims) {
+            return vec![(claims.to_vec(), prior)];
+        }
+        let each = claims.iter().map(|claim| {
+            let prior = self.merged_prior(&[*claim]);
+            let prior = prior.unwrap_or_else(|| self.round.table.prior.clone());
+            (vec![*claim], prior)
+        });
+        each.collect()
     }
 
     /// Asks one policy for some claims. Without an answer the scores stay as they came, which is what
@@ -127,6 +138,10 @@ impl Chains<'_> {
         add_use(&mut self.uses, policy_use);
         if let Ok(answers) = called.result {
             for (&claim, answer) in claims.iter().zip(answers) {
+                let answer = Ranking {
+                    premium_max: bound.facts.premium_max(),
+                    ..answer
+                };
                 if let Some(ranking) = self.rankings.get_mut(claim) {
                     passed_on(ranking, answer);
                 }
@@ -134,28 +149,23 @@ impl Chains<'_> {
         }
     }
 
-    /// Asks a policy that only watches, for the claims it is for.
-    fn watch(&self, shadow: &Bound) {
+    /// Asks a policy that only watches, and notes what it would change at its place in the chain.
+    fn watch(&self, shadow: &Bound, claims: &[usize], prior: &[f64]) {
         let round = self.round;
-        let claims: Vec<(&ClaimView, &Ranking)> = round
-            .claims
+        let watched: Vec<(&ClaimView, &Ranking)> = claims
             .iter()
-            .zip(&self.rankings)
-            .filter(|(claim, _)| shadow.is_for(pool_name(round, claim)))
+            .filter_map(|&claim| Some((round.claims.get(claim)?, self.rankings.get(claim)?)))
             .collect();
-        if claims.is_empty() {
-            return;
-        }
-        let views: Vec<&ClaimView> = claims.iter().map(|(claim, _)| *claim).collect();
-        let called = self
-            .host
-            .ask_rank(shadow, round, &views, &round.table.prior);
+        let views: Vec<&ClaimView> = watched.iter().map(|(claim, _)| *claim).collect();
+        let called = self.host.ask_rank(shadow, round, &views, prior);
         let difference = called.result.as_ref().ok().map(|answers| {
             let mut difference = ShadowDifference::default();
-            for ((claim, enforced), answer) in claims.iter().zip(answers) {
+            for ((claim, before), answer) in watched.iter().zip(answers) {
+                let mut after = (*before).clone();
+                passed_on(&mut after, answer.clone());
                 let (ours, theirs) = (
-                    first_choice(round, claim, enforced),
-                    first_choice(round, claim, answer),
+                    first_choice(round, claim, before),
+                    first_choice(round, claim, &after),
                 );
                 if let (Some(ours), Some(theirs)) = (ours, theirs) {
                     difference.disagreements += u32::from(ours != theirs);
@@ -202,8 +212,13 @@ fn passed_on(ranking: &mut Ranking, answer: Ranking) {
         scores,
         excluded,
         note,
+        premium_max,
     } = answer;
     ranking.scores = scores;
+    ranking.premium_max = [ranking.premium_max, premium_max]
+        .into_iter()
+        .flatten()
+        .reduce(PremiumMax::tighter);
     // The first policy to exclude a candidate gives the reason.
     for (position, reason) in excluded {
         if !ranking.excluded.iter().any(|(known, _)| *known == position) {

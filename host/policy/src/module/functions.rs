@@ -12,38 +12,40 @@ const CODE: u8 = 10;
 /// Sections of a component.
 const CORE_MODULE: u8 = 1;
 const COMPONENT: u8 = 4;
-/// Components within components; more is nothing that a tool makes.
-const DEPTH_MAX: u32 = 8;
+/// Modules within components within components; more is nothing that a tool makes.
+pub(super) const DEPTH_MAX: u32 = 8;
 
-/// Bytes of the largest function body.
-pub(super) fn largest_bytes(component: &[u8]) -> usize {
-    largest(component, DEPTH_MAX).unwrap_or(0)
+/// A component that holds others more deeply than anybody looks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct NestedTooDeep;
+
+/// Bytes of the largest function body, wherever it is.
+pub(super) fn largest_bytes(component: &[u8]) -> Result<usize, NestedTooDeep> {
+    largest(component, DEPTH_MAX)
 }
 
-fn largest(bytes: &[u8], depth: u32) -> Option<usize> {
-    let is_component = *bytes.get(LAYER)? == 1;
-    let mut rest = Reader(bytes.get(PREAMBLE_BYTES..)?);
+fn largest(bytes: &[u8], depth: u32) -> Result<usize, NestedTooDeep> {
+    let is_component = bytes.get(LAYER) == Some(&1);
+    let mut rest = Reader(bytes.get(PREAMBLE_BYTES..).unwrap_or_default());
     let mut most = 0;
-    while let Some(id) = rest.byte() {
-        let section = rest.block()?;
+    while let Some((id, section)) = rest.section() {
         let found = match (is_component, id) {
             (false, CODE) => largest_body(section),
-            (true, CORE_MODULE | COMPONENT) if depth > 0 => largest(section, depth - 1),
-            _ => None,
+            (true, CORE_MODULE | COMPONENT) => {
+                largest(section, depth.checked_sub(1).ok_or(NestedTooDeep)?)?
+            }
+            _ => 0,
         };
-        most = most.max(found.unwrap_or(0));
+        most = most.max(found);
     }
-    Some(most)
+    Ok(most)
 }
 
-fn largest_body(section: &[u8]) -> Option<usize> {
+fn largest_body(section: &[u8]) -> usize {
     let mut rest = Reader(section);
-    let count = rest.number()?;
-    let mut most = 0;
-    for _ in 0..count {
-        most = most.max(rest.block()?.len());
-    }
-    Some(most)
+    let count = rest.number().unwrap_or(0);
+    let bodies = (0..count).map_while(|_| rest.block());
+    bodies.map(<[u8]>::len).max().unwrap_or(0)
 }
 
 struct Reader<'a>(&'a [u8]);
@@ -53,6 +55,10 @@ impl<'a> Reader<'a> {
         let (first, rest) = self.0.split_first()?;
         self.0 = rest;
         Some(*first)
+    }
+
+    fn section(&mut self) -> Option<(u8, &'a [u8])> {
+        Some((self.byte()?, self.block()?))
     }
 
     /// LEB128 of 32 bits.
@@ -79,14 +85,29 @@ impl<'a> Reader<'a> {
 
 #[cfg(test)]
 mod tests {
-    use super::largest_bytes;
+    use super::{DEPTH_MAX, NestedTooDeep, largest_bytes};
 
     #[test]
     fn the_largest_body_of_nested_modules_counts() {
         let small = wat::parse_str("(module (func) (func (drop (i32.const 7))))").unwrap();
-        assert_eq!(largest_bytes(&small), 5);
+        assert_eq!(largest_bytes(&small), Ok(5));
         let nested = "(component (core module (func)) (component (core module (func (drop (i32.const 7))))))";
-        assert_eq!(largest_bytes(&wat::parse_str(nested).unwrap()), 5);
+        assert_eq!(largest_bytes(&wat::parse_str(nested).unwrap()), Ok(5));
+    }
+
+    #[test]
+    fn what_is_nested_too_deep_to_be_looked_at_is_told() {
+        let mut text = "(core module (func (drop (i32.const 7))))".to_owned();
+        for depth in 1..12 {
+            text = format!("(component {text})");
+            let expected = if depth > DEPTH_MAX {
+                Err(NestedTooDeep)
+            } else {
+                Ok(5)
+            };
+            let bytes = wat::parse_str(&text).unwrap();
+            assert_eq!(largest_bytes(&bytes), expected, "{depth} components");
+        }
     }
 
     #[test]
@@ -96,7 +117,7 @@ mod tests {
             b"\0asm",
             b"\0asm\x0d\0\x01\0\x01\xff\xff\xff\xff\xff",
         ] {
-            assert_eq!(largest_bytes(bytes), 0);
+            assert_eq!(largest_bytes(bytes), Ok(0));
         }
     }
 }

@@ -2,10 +2,9 @@
 //! native builds, on generated rounds.
 
 use disruption::hooks::{
-    BudgetPool, BudgetReasons, BudgetRound, BudgetsHook, COLUMN_CONSOLIDATION_POLICY,
-    COLUMN_POOL_TOTAL_COST, COLUMN_POOL_TOTAL_DISRUPTION, ConsolidationHook, ConsolidationRound,
-    Context, DeclaredBudget, DeclaredBudgets, DefaultConsolidation, ExtraColumn, ExtraValues, Move,
-    MoveKind, NO_SYMBOL, NodeTable,
+    Activity, BudgetPool, BudgetReasons, BudgetRound, BudgetsHook, ConsolidationHook,
+    ConsolidationRound, Context, DeclaredBudget, DeclaredBudgets, DefaultConsolidation, Move,
+    MoveKind, NO_CAPACITY_TYPE, NO_SYMBOL, NodeTable, PoolView,
 };
 use guest_sdk::testing::{Harness, OfferingRow};
 use prefer_arm64::PreferArm64;
@@ -40,6 +39,8 @@ fn rank_round(random: &mut Random) -> RankRound {
         symbols: round().table.symbols,
         instance_type: vec![4; prices.len()],
         family: vec![6; prices.len()],
+        generation: numbers(random, 9),
+        cpu_manufacturer: vec![NO_SYMBOL; prices.len()],
         zone: vec![8; prices.len()],
         arch: numbers(random, 2).into_iter().map(|it| it + 2).collect(),
         capacity_type: random.many(rows, |random| u8::try_from(random.below(3)).unwrap()),
@@ -52,7 +53,6 @@ fn rank_round(random: &mut Random) -> RankRound {
         ice_count: numbers(random, 3),
         ice_age: numbers(random, 3000),
         interruption_rate: random.many(rows, Random::amount),
-        in_use: numbers(random, 5),
         prior: prices.clone(),
         price: prices,
         extra: Vec::new(),
@@ -65,7 +65,7 @@ fn rank_round(random: &mut Random) -> RankRound {
     made
 }
 
-fn consolidation_round(random: &mut Random) -> (ConsolidationRound, Vec<Move>) {
+pub(crate) fn consolidation_round(random: &mut Random) -> (ConsolidationRound, Vec<Move>) {
     let rows = 1 + random.below(20);
     let words = [
         "web",
@@ -82,12 +82,15 @@ fn consolidation_round(random: &mut Random) -> (ConsolidationRound, Vec<Move>) {
         .iter()
         .map(|pool| policies[usize::try_from(*pool).unwrap()])
         .collect();
-    let total =
-        |random: &mut Random| ExtraValues::Floats(vec![random.amount() * 10.0; nodepool.len()]);
-    let column = |name: &str, values| ExtraColumn {
-        name: name.to_owned(),
-        values,
-    };
+    // One pool may be missing, as it never is, and a total may be nothing.
+    let known = 1 + random.below(2);
+    let pools = (0..known).map(|name| PoolView {
+        name,
+        effective_price: random.amount() * 10.0,
+        disruption_cost: random.amount() * 10.0,
+        ..PoolView::default()
+    });
+    let pools = pools.collect();
     let nodes = NodeTable {
         symbols: words.map(str::to_owned).to_vec(),
         name: vec![5; nodepool.len()],
@@ -95,6 +98,10 @@ fn consolidation_round(random: &mut Random) -> (ConsolidationRound, Vec<Move>) {
         zone: vec![NO_SYMBOL; nodepool.len()],
         capacity_type: vec![0; nodepool.len()],
         price: random.many(rows, Random::amount),
+        effective_price: random.many(rows, Random::amount),
+        consolidation_policy: policy,
+        last_pod_event: numbers(random, 9000),
+        drift_reason: vec![NO_SYMBOL; nodepool.len()],
         age: numbers(random, 9000),
         time_to_expiry: numbers(random, 9000),
         pods: numbers(random, 30),
@@ -104,11 +111,10 @@ fn consolidation_round(random: &mut Random) -> (ConsolidationRound, Vec<Move>) {
         cpu_requested_milli: numbers(random, 64_000),
         memory_mib: numbers(random, 64_000),
         memory_requested_mib: numbers(random, 64_000),
-        extra: vec![
-            column(COLUMN_CONSOLIDATION_POLICY, ExtraValues::Syms(policy)),
-            column(COLUMN_POOL_TOTAL_COST, total(random)),
-            column(COLUMN_POOL_TOTAL_DISRUPTION, total(random)),
-        ],
+        gpus: numbers(random, 8),
+        gpus_requested: numbers(random, 8),
+        labels: Vec::new(),
+        extra: Vec::new(),
         nodepool: nodepool.clone(),
     };
     let moves = moves(random, rows);
@@ -116,6 +122,8 @@ fn consolidation_round(random: &mut Random) -> (ConsolidationRound, Vec<Move>) {
         ConsolidationRound {
             context: context(),
             nodes,
+            pools,
+            ..ConsolidationRound::default()
         },
         moves,
     )
@@ -127,24 +135,26 @@ fn moves(random: &mut Random, rows: u32) -> Vec<Move> {
         MoveKind::Delete,
         MoveKind::Replace,
         MoveKind::Drift,
+        MoveKind::StaticDrift,
         MoveKind::Expire,
     ];
     let count = random.below(12);
     random.many(count, |random| {
         let removed = 1 + random.below(3);
         Move {
-            kind: kinds[usize::try_from(random.below(5)).unwrap()],
+            kind: kinds[usize::try_from(random.below(6)).unwrap()],
             remove: random.many(removed, |random| random.below(rows)),
             cost_before: random.amount(),
             cost_after: random.amount() / 2.0,
+            effective_before: random.amount(),
+            effective_after: random.amount() / 2.0,
             pods_moved: random.below(20),
             singletons_moved: 0,
             max_priority: 0,
             new_nodes: random.below(2),
             replacement_type: NO_SYMBOL,
-            replacement_spot: random.below(2) == 1,
-            recent_hour: random.below(4),
-            recent_day: random.below(9),
+            replacement_zone: NO_SYMBOL,
+            replacement_capacity_type: random.among(&[0, 1, 2, NO_CAPACITY_TYPE]),
             labels: Vec::new(),
         }
     })
@@ -160,7 +170,10 @@ fn budget_round(random: &mut Random) -> BudgetRound {
             BudgetPool {
                 name: format!("pool-{}", random.below(9)),
                 total: random.below(100),
-                disrupting: random.many(3, |random| random.below(3)),
+                activity: [0; 4].map(|_: u32| Activity {
+                    disrupting: random.below(3),
+                    ..Activity::default()
+                }),
                 declared: random.many(budgets, |random| DeclaredBudget {
                     nodes: "10%".to_owned(),
                     resolved: random.below(10),
@@ -170,8 +183,7 @@ fn budget_round(random: &mut Random) -> BudgetRound {
                         underutilized: flag(random),
                         empty: flag(random),
                         drifted: flag(random),
-                        // Policies are not asked about it.
-                        unhealthy: false,
+                        unhealthy: flag(random),
                     },
                 }),
                 ..BudgetPool::default()
@@ -180,7 +192,7 @@ fn budget_round(random: &mut Random) -> BudgetRound {
     }
 }
 
-fn context() -> Context {
+pub(crate) fn context() -> Context {
     Context {
         now_seconds: 1_767_614_400,
         cluster: "test".to_owned(),

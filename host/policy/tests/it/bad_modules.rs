@@ -6,8 +6,8 @@ use scheduling::ranking::RankHook;
 
 use crate::guests::{
     ADDRESSES, ALWAYS, AMPLIFIER, AT_WORK, COUNTING, ENDLESS_START, INFINITE, INVALID_UTF8,
-    LOG_FLOOD, LOOP, MEMORY_BOMB, NAN, NEGATIVE, OUT_OF_BOUNDS, REFUSAL, SHORT, STACK_OVERFLOW,
-    TABLE_BOMB, TRAP, TRAPPING_START, UNKNOWN_ROW, component,
+    LOG_FLOOD, LONG_REFUSAL, LOOP, MEMORY_BOMB, NAN, NEGATIVE, OUT_OF_BOUNDS, REFUSAL, SHORT,
+    STACK_OVERFLOW, TABLE_BOMB, TRAP, TRAPPING_START, UNKNOWN_ROW, component,
 };
 use crate::support::{annotated, host, key, module, round};
 
@@ -249,7 +249,7 @@ fn what_is_no_policy_component_is_named() {
     let host = host();
     let core = wat::parse_str("(module)").unwrap();
     let foreign = wat::parse_str(r#"(component (import "wasi:cli/environment@0.2.0" (instance)))"#);
-    let newer = wat::parse_str(r#"(component (import "mortise:policy/host@0.2.0" (instance)))"#);
+    let newer = wat::parse_str(r#"(component (import "mortise:policy/host@0.3.0" (instance)))"#);
     let empty = wat::parse_str("(component)").unwrap();
     for (bytes, reason, words) in [
         (core, "InvalidComponent", "not a valid component"),
@@ -271,12 +271,12 @@ fn what_is_no_policy_component_is_named() {
         (
             newer.unwrap(),
             "ForbiddenImport",
-            "imports mortise:policy/host@0.2.0",
+            "imports mortise:policy/host@0.3.0",
         ),
         (
             empty,
             "WrongWorld",
-            "does not export mortise:policy/lifecycle@0.1; it exports nothing",
+            "does not export mortise:policy/lifecycle@0.2 (or 0.1); it exports nothing",
         ),
     ] {
         let status = host.apply(&module("bad", "rank", bytes));
@@ -328,6 +328,64 @@ fn a_function_that_would_keep_a_compiler_busy_is_refused_unseen() {
         assert_eq!(status.reason, "FunctionTooLarge", "{status:?}");
         check_default_decides(&host, "compile bomb");
     }
+}
+
+#[test]
+fn no_nesting_hides_a_function_that_would_keep_a_compiler_busy() {
+    let host = host();
+    for (depth, reason) in [
+        (1, "FunctionTooLarge"),
+        (6, "FunctionTooLarge"),
+        (9, "NestedTooDeep"),
+        (2000, "NestedTooDeep"),
+    ] {
+        let bomb = crate::guests::nested(crate::guests::compile_bomb(), depth);
+        let started = std::time::Instant::now();
+        let status = host.apply(&module("bomb", "rank", bomb));
+        assert_eq!(status.reason, reason, "{depth}: {status:?}");
+        assert!(started.elapsed() < std::time::Duration::from_secs(1));
+        check_default_decides(&host, "nested bomb");
+    }
+}
+
+#[test]
+fn memories_count_together_and_take_no_room_from_others() {
+    let host = host();
+    let good = module("good", "rank", component(TRAP, "(i32.const 0)", ""));
+    assert_eq!(host.apply(&good).state, BindingState::Ready);
+    for memories in [4, 15, 300] {
+        let hostile = crate::guests::with_memories(memories);
+        let status = host.apply(&module("hostile", "rank", hostile));
+        assert_eq!(status.reason, "TooManyMemories", "{status:?}");
+        let words = format!("has {} memories and may have 4", memories + 1);
+        assert!(status.message.contains(&words), "{}", status.message);
+        let answer = host.rank(&round());
+        assert_eq!(answer.uses.len(), 1, "{:?}", answer.uses);
+        assert_eq!(answer.uses[0].name, "good");
+        assert_eq!(answer.uses[0].outcome, "ok");
+    }
+}
+
+#[test]
+fn long_texts_of_a_guest_are_cut_where_they_enter() {
+    let host = host();
+    let guest = crate::guests::long_texts(LONG_REFUSAL);
+    let status = host.apply(&module("talks", "rank", guest));
+    assert_eq!(status.state, BindingState::Ready, "{}", status.reason);
+    assert!(status.message.len() < 4096, "{}", status.message.len());
+    let answer = host.rank(&round());
+    assert_eq!(answer.rankings[0].scores, [0.10, 0.11]);
+    let outcome = &answer.uses[0].outcome;
+    assert!(outcome.starts_with("Refused: refused: xxx"), "{outcome}");
+    assert!(outcome.len() < 2048, "{}", outcome.len());
+    let events = host.drain_events();
+    assert!(
+        events[0].message.len() < 4096,
+        "{}",
+        events[0].message.len()
+    );
+    let records = host.drain_records();
+    assert!(records.iter().all(|it| it.outcome.len() < 2048));
 }
 
 #[test]

@@ -74,7 +74,7 @@ fn a_module_of_ones_own_decides_whether_packed_or_not() {
 #[test]
 fn a_chain_passes_scores_on_in_its_order_and_only_for_its_pools() {
     let host = host();
-    for (name, order, pools) in [("second", "2", ""), ("first", "1", "web")] {
+    for (name, order, pools) in [("second", "2", "*"), ("first", "1", "web")] {
         let source = annotated(builtin(name, "rank", "prefer-arm64"), "order", order);
         let status = host.apply(&annotated(source, "nodepools", pools));
         assert_eq!(status.state, BindingState::Ready, "{status:?}");
@@ -149,7 +149,7 @@ fn what_cannot_be_loaded_leaves_the_previous_pair_in_charge_and_says_why() {
         (
             builtin("mine", "budgets", "default-rank"),
             "WrongWorld",
-            "does not export mortise:policy/budgets@0.1",
+            "does not export mortise:policy/budgets@0.2",
         ),
     ] {
         let status = host.apply(&source);

@@ -18,7 +18,7 @@ pub(crate) const GUEST: &str = r#"(module
     (global.set $top (i32.and (i32.add (global.get $top) (i32.const 7)) (i32.const -8)))
     (global.get $top)
     (global.set $top (i32.add (global.get $top) (local.get 3))))
-  (func (export "mortise:policy/lifecycle@0.1.0#describe") (result i32) (i32.const 1024))
+  (func (export "mortise:policy/lifecycle@0.1.0#describe") (result i32) DESCRIBE)
   (func (export "mortise:policy/lifecycle@0.1.0#validate") (param i32 i32) (result i32) (i32.const 1024))
   (func (export "mortise:policy/lifecycle@0.1.0#configure") (param i32 i32) (result i32) (i32.const 1024))
   ;; One ranking of 44 bytes a claim of 64, from $scores; a claim without candidates is for all rows.
@@ -73,6 +73,9 @@ pub(crate) const SHORT: &str = "(i32.const 1024)";
 pub(crate) const OUT_OF_BOUNDS: &str = "(i32.store (i32.const 2052) (i32.const 4096)) \
     (i32.store (i32.const 2056) (i32.const 0x7ffffff)) (i32.const 2048)";
 pub(crate) const REFUSAL: &str = "(i32.store8 (i32.const 2048) (i32.const 1)) (i32.const 2048)";
+/// The same, of a policy that may answer later.
+pub(crate) const TRANSIENT_REFUSAL: &str = "(i32.store8 (i32.const 2048) (i32.const 1)) \
+     (i32.store8 (i32.const 2060) (i32.const 1)) (i32.const 2048)";
 pub(crate) const MEMORY_BOMB: &str = "(drop (memory.grow (i32.const 4000))) unreachable";
 pub(crate) const TABLE_BOMB: &str =
     "(drop (table.grow $table (ref.null func) (i32.const 100000000))) unreachable";
@@ -112,14 +115,38 @@ pub(crate) const COUNTING: &str = "(global.set $calls (i32.add (global.get $call
 pub(crate) const ADDRESSES: &str = "(i32.store (i32.const 524288) (local.get $args)) \
     (call $answer (local.get $args) (i32.const 524288))";
 
+/// Says nothing of itself.
+const SILENT: &str = "(i32.const 1024)";
+/// Name, version and summary of 300,000 letters each.
+const LONG_DESCRIPTION: &str = "(memory.fill (i32.const 2097152) (i32.const 120) (i32.const 300000)) \
+    (i32.store (i32.const 3072) (i32.const 2097152)) (i32.store (i32.const 3076) (i32.const 300000)) \
+    (i32.store (i32.const 3080) (i32.const 2097152)) (i32.store (i32.const 3084) (i32.const 300000)) \
+    (i32.store (i32.const 3088) (i32.const 2097152)) (i32.store (i32.const 3092) (i32.const 300000)) \
+    (i32.const 3072)";
+/// Refuses with a message of four megabytes.
+pub(crate) const LONG_REFUSAL: &str = "(memory.fill (i32.const 2097152) (i32.const 120) (i32.const 4194304)) \
+    (i32.store8 (i32.const 2048) (i32.const 1)) (i32.store (i32.const 2052) (i32.const 2097152)) \
+    (i32.store (i32.const 2056) (i32.const 4194304)) (i32.const 2048)";
+
+/// A policy with a name, a version and a summary of 300,000 letters each, which does something at work.
+pub(crate) fn long_texts(body: &str) -> Vec<u8> {
+    described(LONG_DESCRIPTION, body, AT_WORK, "")
+}
+
 pub(crate) fn component(body: &str, when: &str, start: &str) -> Vec<u8> {
+    described(SILENT, body, when, start)
+}
+
+fn described(describe: &str, body: &str, when: &str, start: &str) -> Vec<u8> {
     let text = GUEST
+        .replace("DESCRIBE", describe)
         .replace("BODY", body)
         .replace("WHEN", when)
         .replace("START", start);
     let mut module = wat::parse_str(text).unwrap();
     let mut resolve = Resolve::default();
-    let (package, _) = resolve.push_dir("../../wit").unwrap();
+    // The interface before this one, which is let in as well and lasts: what a guest may do to the host is the same.
+    let (package, _) = resolve.push_dir("wit-0.1").unwrap();
     let world = resolve
         .select_world(&[package], Some("rank-policy"))
         .unwrap();
@@ -174,8 +201,70 @@ pub(crate) fn compile_bomb() -> Vec<u8> {
     component(&(branches.repeat(20_000) + "unreachable"), ALWAYS, "")
 }
 
-/// What is no policy of this interface, and what would be long in compiling.
-fn foreign() -> [(String, Vec<u8>); 5] {
+/// A number as the binary format has it.
+fn leb128(mut number: usize) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    loop {
+        let low = u8::try_from(number & 0x7f).unwrap();
+        number >>= 7;
+        if number == 0 {
+            bytes.push(low);
+            return bytes;
+        }
+        bytes.push(low | 0x80);
+    }
+}
+
+fn section(id: u8, content: &[u8]) -> Vec<u8> {
+    [&[id][..], &leb128(content.len()), content].concat()
+}
+
+/// A component within so many components.
+pub(crate) fn nested(component: Vec<u8>, depth: usize) -> Vec<u8> {
+    let preamble = b"\0asm\x0d\0\x01\0";
+    (0..depth).fold(component, |inner, _| {
+        [&preamble[..], &section(4, &inner)].concat()
+    })
+}
+
+/// A proper policy, and beside it so many modules with a memory of 64 MiB that touch all of it when they start.
+pub(crate) fn with_memories(memories: usize) -> Vec<u8> {
+    let mut component = component(TRAP, "(i32.const 0)", "");
+    let module = wat::parse_str(
+        "(module (memory 1024) (func $touch (local $at i32) (loop $next \
+            (i32.store8 (local.get $at) (i32.const 1)) \
+            (local.set $at (i32.add (local.get $at) (i32.const 4096))) \
+            (br_if $next (i32.lt_u (local.get $at) (i32.const 67108864))))) (start $touch))",
+    );
+    let index = core_modules(&component);
+    component.extend(section(1, &module.unwrap()));
+    let instance = [&[0][..], &leb128(index), &leb128(0)].concat();
+    let instances = [leb128(memories), instance.repeat(memories)].concat();
+    component.extend(section(2, &instances));
+    component
+}
+
+/// Modules that a component holds itself.
+fn core_modules(component: &[u8]) -> usize {
+    let (mut at, mut modules) = (8, 0);
+    while let Some(id) = component.get(at) {
+        modules += usize::from(*id == 1);
+        let (mut length, mut shift) = (0, 0);
+        loop {
+            at += 1;
+            length |= usize::from(component[at] & 0x7f) << shift;
+            shift += 7;
+            if component[at] & 0x80 == 0 {
+                break;
+            }
+        }
+        at += 1 + length;
+    }
+    modules
+}
+
+/// What is no policy of this interface, what would be long in compiling, and what would take memory.
+fn foreign() -> [(String, Vec<u8>); 8] {
     let text = |text: &str| wat::parse_str(text).unwrap();
     [
         ("core-module.wasm", text("(module)")),
@@ -186,12 +275,18 @@ fn foreign() -> [(String, Vec<u8>); 5] {
         ),
         (
             "other-version.wasm",
-            text(r#"(component (import "mortise:policy/host@0.2.0" (instance)))"#),
+            text(r#"(component (import "mortise:policy/host@0.3.0" (instance)))"#),
         ),
         (
             "compile-bomb.wasm.zst",
             zstd::encode_all(&compile_bomb()[..], 19).unwrap(),
         ),
+        (
+            "nested-bomb.wasm.zst",
+            zstd::encode_all(&nested(compile_bomb(), 9)[..], 19).unwrap(),
+        ),
+        ("sixteen-memories.wasm", with_memories(16)),
+        ("long-texts.wasm", long_texts(LONG_REFUSAL)),
     ]
     .map(|(name, bytes)| (format!("tests/guests/{name}"), bytes))
 }

@@ -3,14 +3,20 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests are tests")]
 
 mod agreement;
+mod arrival;
 mod bad_modules;
 mod bindings;
+mod costly_rules;
+mod documents;
 mod freshness;
 mod guests;
+mod places;
 #[path = "../../src/random.rs"]
 mod random;
 mod released;
+mod rule_words;
 mod rules;
 mod scenarios;
 mod shelf;
 mod support;
+mod told;

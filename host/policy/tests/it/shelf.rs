@@ -2,16 +2,20 @@
 //! changes a decision with the settings of its examples.
 
 use disruption::hooks::{
-    BudgetPool, BudgetReason, BudgetReasons, BudgetRound, BudgetsHook, ConsolidationHook,
-    ConsolidationRound, Context, DeclaredBudget, ExtraColumn, ExtraValues, Move, MoveKind,
-    NO_SYMBOL, NodeTable, VerdictDecision,
+    Activity, BudgetPool, BudgetReason, BudgetReasons, BudgetRound, BudgetsHook, ConsolidationHook,
+    ConsolidationRound, Context, DeclaredBudget, Move, MoveKind, NodeTable, PoolView,
+    VerdictDecision,
 };
-use guest_sdk::testing::{Harness, NodeRow, OfferingRow, claim, nodes, offerings, pool, proposed};
+use guest_sdk::testing::{
+    ClaimRow, ConsolidationQuestion, ConsolidationTables, Counts, Harness, NodeRow, OfferingRow,
+    PoolRow, RankQuestion, RankTables, UsedRow, activity, pool, proposed,
+};
 use guest_sdk::{
-    BudgetPolicy, Column, ConsolidationPolicy, Decision, Nodes, Offerings, RankPolicy, Reason,
+    BudgetPolicy, ConsolidationPolicy, ConsolidationPool, Decision, Nodes, Offerings, Pool,
+    RankPolicy, Reason, Usage,
 };
 use policy::{BindingState, PolicyHost};
-use scheduling::ranking::{ClaimView, OfferingTable, PriceRank, RankHook, RankRound};
+use scheduling::ranking::{ClaimView, OfferingTable, PriceRank, RankHook, RankRound, UsageTable};
 
 use crate::agreement::{Draw, ROUNDS};
 use crate::random::Random;
@@ -56,8 +60,19 @@ fn offering_rows(random: &mut Random) -> Vec<OfferingRow<'static>> {
             ice_count: random.below(3),
             ice_age: random.among(&[u32::MAX, 30, 600, 1234, 4000]),
             interruption_rate: random.amount() - 0.5,
-            in_use: random.below(5),
+            ..OfferingRow::default()
         }
+    })
+}
+
+fn used_rows(random: &mut Random) -> Vec<UsedRow<'static>> {
+    let rows = random.below(20);
+    random.many(rows, |random| UsedRow {
+        instance_type: random.among(&TYPES),
+        zone: random.among(&ZONES),
+        capacity_type: u8::try_from(random.below(3)).unwrap(),
+        nodes: random.below(9),
+        ..UsedRow::default()
     })
 }
 
@@ -67,6 +82,8 @@ fn table(from: &Offerings) -> OfferingTable {
         symbols: from.symbols,
         instance_type: from.instance_type,
         family: from.family,
+        generation: from.generation,
+        cpu_manufacturer: from.cpu_manufacturer,
         zone: from.zone,
         arch: from.arch,
         capacity_type: from.capacity_type,
@@ -80,9 +97,22 @@ fn table(from: &Offerings) -> OfferingTable {
         ice_count: from.ice_count,
         ice_age: from.ice_age,
         interruption_rate: from.interruption_rate,
-        in_use: from.in_use,
         prior: from.prior,
         extra: Vec::new(),
+    }
+}
+
+fn usage(from: &Usage) -> UsageTable {
+    let from = from.clone();
+    UsageTable {
+        nodepool: from.nodepool,
+        instance_type: from.instance_type,
+        family: from.family,
+        zone: from.zone,
+        capacity_type: from.capacity_type,
+        nodes: from.nodes,
+        launching: from.launching,
+        price: from.price,
     }
 }
 
@@ -101,16 +131,22 @@ fn check_rank<P: RankPolicy>(name: &str, config: &str) {
     let mut random = Random::new(3);
     let mut changed = 0;
     for _ in 0..ROUNDS {
-        let offerings = offerings(&offering_rows(&mut random));
-        let rows = offerings.rows();
-        let some = random.below(rows + 1);
-        let candidates = random.many(some, |random| random.below(rows));
-        let mut partly = claim();
-        partly.candidates.clone_from(&candidates);
-        let expected = native
-            .policy
-            .rank(&native.context, &offerings, &[claim(), partly])
-            .unwrap();
+        let (rows, used) = (offering_rows(&mut random), used_rows(&mut random));
+        let count = u32::try_from(rows.len()).unwrap();
+        let some = random.below(count + 1);
+        let candidates = random.many(some, |random| random.below(count));
+        let partly = ClaimRow {
+            candidates: &candidates,
+            ..ClaimRow::default()
+        };
+        let question = RankQuestion {
+            offerings: &rows,
+            usage: &used,
+            claims: &[ClaimRow::default(), partly],
+            ..RankQuestion::default()
+        };
+        let expected = native.ask(&question).unwrap().items;
+        let tables = RankTables::of(&question);
         let view = |candidates| ClaimView {
             weight: 1,
             candidates,
@@ -119,8 +155,9 @@ fn check_rank<P: RankPolicy>(name: &str, config: &str) {
         let round = RankRound {
             now_seconds: native.context.now,
             decision_id: "rank-1".to_owned(),
-            table: table(&offerings),
-            claims: vec![view(Vec::new()), view(candidates)],
+            table: table(&tables.offerings),
+            usage: usage(&tables.usage),
+            claims: vec![view(Vec::new()), view(candidates.clone())],
             ..RankRound::default()
         };
         let found = host.rank(&round).rankings;
@@ -180,17 +217,7 @@ agree_with_themselves! { check_budgets:
 
 fn node_table(from: &Nodes) -> NodeTable {
     let from = from.clone();
-    let extra = from.extra.into_iter().map(|column| ExtraColumn {
-        name: column.name,
-        values: match column.values {
-            Column::Floats(values) => ExtraValues::Floats(values),
-            Column::Ints(values) => ExtraValues::Ints(values),
-            Column::Syms(values) => ExtraValues::Syms(values),
-            Column::Bytes(values) => ExtraValues::Bytes(values),
-        },
-    });
     NodeTable {
-        extra: extra.collect(),
         symbols: from.symbols,
         name: from.name,
         nodepool: from.nodepool,
@@ -198,8 +225,12 @@ fn node_table(from: &Nodes) -> NodeTable {
         zone: from.zone,
         capacity_type: from.capacity_type,
         price: from.price,
+        effective_price: from.effective_price,
+        consolidation_policy: from.consolidation_policy,
         age: from.age,
         time_to_expiry: from.time_to_expiry,
+        last_pod_event: from.last_pod_event,
+        drift_reason: from.drift_reason,
         pods: from.pods,
         blocked_pods: from.blocked_pods,
         disruption_cost: from.disruption_cost,
@@ -207,26 +238,58 @@ fn node_table(from: &Nodes) -> NodeTable {
         cpu_requested_milli: from.cpu_requested_milli,
         memory_mib: from.memory_mib,
         memory_requested_mib: from.memory_requested_mib,
+        gpus: from.gpus,
+        gpus_requested: from.gpus_requested,
+        labels: from.labels,
+        extra: Vec::new(),
     }
 }
 
-fn generated_nodes(random: &mut Random) -> Nodes {
+fn pool_view(from: &ConsolidationPool) -> PoolView {
+    PoolView {
+        name: from.name,
+        labels: from.labels.clone(),
+        nodes: from.nodes,
+        price: from.price,
+        effective_price: from.effective_price,
+        disruption_cost: from.disruption_cost,
+        recent_hour: from.recent_hour,
+        recent_day: from.recent_day,
+    }
+}
+
+fn host_move(from: guest_sdk::Move, kind: MoveKind) -> Move {
+    Move {
+        kind,
+        remove: from.remove,
+        cost_before: from.cost_before,
+        cost_after: from.cost_after,
+        effective_before: from.effective_before,
+        effective_after: from.effective_after,
+        pods_moved: from.pods_moved,
+        singletons_moved: from.singletons_moved,
+        max_priority: from.max_priority,
+        new_nodes: from.new_nodes,
+        replacement_type: from.replacement_type,
+        replacement_zone: from.replacement_zone,
+        replacement_capacity_type: from.replacement_capacity_type,
+        labels: from.labels,
+    }
+}
+
+fn node_rows(random: &mut Random) -> Vec<NodeRow<'static>> {
     let rows = 1 + random.below(20);
     let policies = ["WhenEmpty", "WhenEmptyOrUnderutilized", "Balanced"];
-    let rows = random.many(rows, |random| NodeRow {
+    random.many(rows, |random| NodeRow {
         consolidation_policy: random.among(&policies),
         price: random.amount(),
+        effective_price: Some(random.amount()),
         disruption_cost: random.amount() * 5.0,
         age: random.below(3_000_000),
+        cpu_requested_milli: random.below(4000),
+        time_to_expiry: random.among(&[u32::MAX, 600, 9000, 90_000]),
         ..NodeRow::default()
-    });
-    let mut table = nodes(&rows);
-    table.cpu_requested_milli = rows.iter().map(|_| random.below(4000)).collect();
-    table.time_to_expiry = rows
-        .iter()
-        .map(|_| random.among(&[u32::MAX, 600, 9000]))
-        .collect();
-    table
+    })
 }
 
 fn check_consolidation<P: ConsolidationPolicy>(name: &str, config: &str) {
@@ -238,51 +301,59 @@ fn check_consolidation<P: ConsolidationPolicy>(name: &str, config: &str) {
         (guest_sdk::MoveKind::Delete, MoveKind::Delete),
         (guest_sdk::MoveKind::Replace, MoveKind::Replace),
         (guest_sdk::MoveKind::Drift, MoveKind::Drift),
+        (guest_sdk::MoveKind::StaticDrift, MoveKind::StaticDrift),
+        (guest_sdk::MoveKind::Expire, MoveKind::Expire),
     ];
+    // Who does not ask for renewals is not asked about them: the default refuses.
+    let kinds = if P::NEEDS.contains(&guest_sdk::Need::Expire) {
+        &kinds[..]
+    } else {
+        &kinds[..5]
+    };
     let mut rejected = 0;
     for _ in 0..ROUNDS {
-        let table = generated_nodes(&mut random);
-        let (theirs, kind) = kinds[usize::try_from(random.below(4)).unwrap()];
-        let removed = random.many(2, |random| random.below(table.rows()));
+        let rows = node_rows(&mut random);
+        let count = u32::try_from(rows.len()).unwrap();
+        let kind = u32::try_from(kinds.len()).unwrap();
+        let (theirs, kind) = kinds[usize::try_from(random.below(kind)).unwrap()];
+        let removed = random.many(2, |random| random.below(count));
         let (before, after) = (random.amount(), random.amount() / 2.0);
-        let guest_move = proposed(theirs, &removed, before, after);
+        let question = ConsolidationQuestion {
+            nodes: &rows,
+            pools: &[PoolRow {
+                effective_price: random.amount() * 9.0,
+                disruption_cost: random.amount() * 30.0,
+                ..PoolRow::default()
+            }],
+            moves: &[guest_sdk::testing::MoveRow {
+                effective_before: Some(random.amount()),
+                ..proposed(theirs, &removed, before, after)
+            }],
+            ..ConsolidationQuestion::default()
+        };
+        let mut tables = ConsolidationTables::of(&question);
         let round = ConsolidationRound {
             context: context(),
-            nodes: node_table(&table),
+            nodes: node_table(&tables.nodes),
+            pools: tables.pools.iter().map(pool_view).collect(),
+            ..ConsolidationRound::default()
         };
-        let host_move = Move {
-            kind,
-            remove: removed,
-            cost_before: before,
-            cost_after: after,
-            pods_moved: guest_move.pods_moved,
-            singletons_moved: 0,
-            max_priority: 0,
-            new_nodes: guest_move.new_nodes,
-            replacement_type: NO_SYMBOL,
-            replacement_spot: false,
-            recent_hour: 0,
-            recent_day: 0,
-            labels: Vec::new(),
-        };
-        let keys = native.policy.order(&native.context, &table).unwrap();
+        let proposed = host_move(tables.moves.remove(0), kind);
+        let keys = native.order_of(&question).unwrap();
         assert_eq!(host.order(&round).keys, keys, "{name}");
-        let expected = native
-            .policy
-            .judge(&native.context, &table, &[guest_move])
-            .unwrap();
-        let found = host.judge(&round, &[host_move]).verdicts;
-        let decision = match expected[0].decision {
+        let expected = native.verdict(&question);
+        let found = host.judge(&round, &[proposed]).verdicts;
+        let decision = match expected.decision {
             Decision::Approve => VerdictDecision::Approve,
             Decision::Reject => VerdictDecision::Reject,
             Decision::Hold => VerdictDecision::Hold,
         };
         assert_eq!(
             (found[0].decision, found[0].score),
-            (decision, expected[0].score),
+            (decision, expected.score),
             "{name}"
         );
-        assert_eq!(found[0].reason, expected[0].reason, "{name}");
+        assert_eq!(found[0].reason, expected.reason, "{name}");
         rejected += usize::from(decision != VerdictDecision::Approve);
     }
     assert!(rejected > 0 && rejected < ROUNDS, "{name} has one answer");
@@ -292,8 +363,66 @@ fn check_consolidation<P: ConsolidationPolicy>(name: &str, config: &str) {
 fn context() -> Context {
     Context {
         now_seconds: 1_767_614_400,
+        civil: vec![disruption::hooks::Civil {
+            zone: "UTC".to_owned(),
+            hour: 12,
+            ..disruption::hooks::Civil::default()
+        }],
         decision_id: "it-1".to_owned(),
         ..Context::default()
+    }
+}
+
+/// The reasons, as guests and as the host have them.
+const REASONS: [(Reason, BudgetReason); 4] = [
+    (Reason::Underutilized, BudgetReason::Underutilized),
+    (Reason::Empty, BudgetReason::Empty),
+    (Reason::Drifted, BudgetReason::Drifted),
+    (Reason::Unhealthy, BudgetReason::Unhealthy),
+];
+
+fn guest_pool(random: &mut Random, declared: u32) -> Pool {
+    let counts = REASONS.map(|(reason, _)| {
+        let counts = Counts {
+            disrupting: random.below(3),
+            recent_hour: random.below(3),
+            recent_day: random.below(9),
+            failed_day: random.below(2),
+        };
+        (reason, counts)
+    });
+    Pool {
+        not_ready: random.below(2),
+        renewed: random.below(6),
+        activity: activity(&counts),
+        ..pool("web", random.below(100), &[declared])
+    }
+}
+
+fn budget_pool(from: &Pool, declared: u32) -> BudgetPool {
+    let activity = REASONS.map(|(reason, _)| {
+        let own = from.activity_of(reason).unwrap();
+        Activity {
+            disrupting: own.disrupting,
+            recent_hour: own.recent_hour,
+            recent_day: own.recent_day,
+            failed_day: own.failed_day,
+        }
+    });
+    BudgetPool {
+        name: from.name.clone(),
+        total: from.total,
+        not_ready: from.not_ready,
+        renewed: from.renewed,
+        activity,
+        declared: vec![DeclaredBudget {
+            nodes: declared.to_string(),
+            resolved: declared,
+            active: true,
+            next_change_seconds: 0,
+            reasons: BudgetReasons::ALL,
+        }],
+        ..BudgetPool::default()
     }
 }
 
@@ -303,43 +432,16 @@ fn check_budgets<P: BudgetPolicy>(name: &str, config: &str) {
     let mut random = Random::new(5);
     for _ in 0..ROUNDS {
         let declared = random.below(10);
-        let mut guest_pool = pool("web", random.below(100), &[declared]);
-        guest_pool.recent_hour = random.below(8);
-        guest_pool.recent_day = random.below(30);
-        guest_pool.not_ready = random.below(2);
-        guest_pool.disrupting = random.many(3, |random| random.below(3));
+        let pool = guest_pool(&mut random, declared);
         let round = BudgetRound {
             context: context(),
-            pools: vec![BudgetPool {
-                name: "web".to_owned(),
-                total: guest_pool.total,
-                not_ready: guest_pool.not_ready,
-                disrupting: guest_pool.disrupting.clone(),
-                recent_hour: guest_pool.recent_hour,
-                recent_day: guest_pool.recent_day,
-                declared: vec![DeclaredBudget {
-                    nodes: declared.to_string(),
-                    resolved: declared,
-                    active: true,
-                    next_change_seconds: 0,
-                    reasons: BudgetReasons::ALL,
-                }],
-                ..BudgetPool::default()
-            }],
+            pools: vec![budget_pool(&pool, declared)],
         };
-        let expected = native
-            .policy
-            .allow(&native.context, &[guest_pool])
-            .unwrap()
-            .items;
+        let expected = native.policy.allow(&native.context, &[pool]).unwrap().items;
         let found = host.allow(&round).items;
-        for (theirs, reason) in [
-            (Reason::Underutilized, BudgetReason::Underutilized),
-            (Reason::Empty, BudgetReason::Empty),
-            (Reason::Drifted, BudgetReason::Drifted),
-        ] {
-            let expected = expected.iter().find(|it| it.reason == theirs).unwrap();
-            let found = found.iter().find(|it| it.reason == reason).unwrap();
+        for (theirs, reason) in &REASONS[..3] {
+            let expected = expected.iter().find(|it| it.reason == *theirs).unwrap();
+            let found = found.iter().find(|it| it.reason == *reason).unwrap();
             assert_eq!(
                 (found.allowed, &found.why),
                 (expected.allowed, &expected.why),

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
 use policy::{BindingKey, BindingSource, CallLimits, Limits, PolicyHost};
-use scheduling::ranking::{ClaimView, OfferingTable, RankRound};
+use scheduling::ranking::{ClaimView, NO_SYMBOL, OfferingTable, RankRound};
 
 /// A host of one's own, with generous limits of time: only fuel may decide in a test.
 pub(crate) fn host() -> PolicyHost {
@@ -98,6 +98,8 @@ fn new_round() -> RankRound {
             symbols: words.map(str::to_owned).to_vec(),
             instance_type: vec![4, 5],
             family: vec![6, 7],
+            generation: two(7),
+            cpu_manufacturer: two(NO_SYMBOL),
             zone: two(8),
             arch: vec![2, 3],
             capacity_type: vec![0, 0],
@@ -111,10 +113,10 @@ fn new_round() -> RankRound {
             ice_count: two(0),
             ice_age: two(u32::MAX),
             interruption_rate: vec![-1.0; 2],
-            in_use: two(0),
             prior: vec![0.10, 0.11],
             extra: Vec::new(),
         },
         claims: vec![claim(0), claim(1)],
+        ..RankRound::default()
     }
 }

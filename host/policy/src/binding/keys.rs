@@ -1,0 +1,152 @@
+//! The keys that a binding may have, and what is said of any other.
+//!
+//! A key that nobody reads would be a wish that nobody fulfils: `mortise.dev/Mode: shadow` would enforce. So whatever
+//! is not in these tables is refused. What a reader in another file understands has its row here.
+
+use super::{BindingError, BindingSource};
+use crate::rule::distance;
+
+/// Labels of a binding.
+pub const BINDING_LABELS: [&str; 1] = ["mortise.dev/policy"];
+/// Annotations of a binding; the last one is the controller's own.
+pub const BINDING_ANNOTATIONS: [&str; 10] = [
+    "mortise.dev/mode",
+    "mortise.dev/nodepools",
+    "mortise.dev/nodepool-selector",
+    "mortise.dev/order",
+    "mortise.dev/on-failure",
+    "mortise.dev/authority",
+    "mortise.dev/parts",
+    "mortise.dev/max-premium",
+    "mortise.dev/workload-labels",
+    "mortise.dev/status",
+];
+/// Keys of `data`.
+pub const BINDING_DATA: [&str; 13] = [
+    "rule",
+    "exclude",
+    "variables",
+    "message",
+    "applies-to",
+    "builtin",
+    "module",
+    "config",
+    "config-from",
+    "time-zones",
+    "calendars",
+    "interruption-rates",
+    "sha256",
+];
+/// Keys of `binaryData`, in the order of their packing. With a number after another dot each is a chunk of a component.
+pub const BINDING_BINARY_DATA: [&str; 3] = ["policy.wasm", "policy.wasm.gz", "policy.wasm.zst"];
+
+const DOMAIN: &str = "mortise.dev";
+/// Longer words that differ in so many letters are taken for one that was mistyped.
+const NEAR: usize = 2;
+
+/// A part of a ConfigMap that holds keys of bindings.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Place {
+    Label,
+    Annotation,
+    Data,
+    BinaryData,
+}
+
+impl Place {
+    const ALL: [Self; 4] = [Self::Label, Self::Annotation, Self::Data, Self::BinaryData];
+
+    fn known(self) -> &'static [&'static str] {
+        match self {
+            Self::Label => &BINDING_LABELS,
+            Self::Annotation => &BINDING_ANNOTATIONS,
+            Self::Data => &BINDING_DATA,
+            Self::BinaryData => &BINDING_BINARY_DATA,
+        }
+    }
+
+    fn path(self) -> &'static str {
+        match self {
+            Self::Label => "metadata.labels",
+            Self::Annotation => "metadata.annotations",
+            Self::Data => "data",
+            Self::BinaryData => "binaryData",
+        }
+    }
+}
+
+/// Refuses keys that nobody reads, all at once.
+pub(super) fn refuse_unknown(source: &BindingSource) -> Result<(), BindingError> {
+    let labels = source.labels.keys().filter(|key| is_ours(key));
+    let annotations = source.annotations.keys().filter(|key| is_ours(key));
+    let binary = source.binary_data.keys();
+    let binary = binary.filter(|key| super::module::chunk_of(key).is_none());
+    let keys = labels
+        .map(|key| (Place::Label, key))
+        .chain(annotations.map(|key| (Place::Annotation, key)))
+        .chain(source.data.keys().map(|key| (Place::Data, key)))
+        .chain(binary.map(|key| (Place::BinaryData, key)));
+    let faults: Vec<String> = keys
+        .filter(|(place, key)| !place.known().contains(&key.as_str()))
+        .map(|(place, key)| fault(place, key))
+        .collect();
+    if faults.is_empty() {
+        Ok(())
+    } else {
+        Err(BindingError::UnknownKeys(faults.join("; ")))
+    }
+}
+
+fn is_ours(key: &str) -> bool {
+    let domain = key.split_once('/').map_or("", |(domain, _)| domain);
+    domain == DOMAIN
+        || domain
+            .strip_suffix(DOMAIN)
+            .is_some_and(|it| it.ends_with('.'))
+}
+
+fn fault(place: Place, key: &str) -> String {
+    let head = format!("{}[{key:?}] means nothing", place.path());
+    let word = plain(key);
+    let all = Place::ALL.into_iter().flat_map(|it| {
+        let known = it.known().iter();
+        known.map(move |known| (it, *known))
+    });
+    let nearest = all
+        .map(|(it, known)| {
+            (
+                distance(&word, &plain(known)),
+                it != place,
+                known,
+                it.path(),
+            )
+        })
+        .min();
+    match nearest {
+        Some((apart, is_elsewhere, known, path)) if apart <= near(&word, is_elsewhere) => {
+            if is_elsewhere {
+                format!("{head}; {known} goes into {path}")
+            } else {
+                format!("{head}; did you mean {known}?")
+            }
+        }
+        Some(_) | None => {
+            let known = place.known().join(", ");
+            format!("{head}; take it out, or use one of {known}")
+        }
+    }
+}
+
+/// In how many letters a word may differ from the one that was meant; in fewer, where the place is wrong as well.
+fn near(word: &str, is_elsewhere: bool) -> usize {
+    let letters = word.chars().count();
+    let share = if is_elsewhere { 3 } else { 2 };
+    (letters / share).clamp(1, NEAR)
+}
+
+/// A key without its domain, in small letters and without dashes: those are what people get wrong.
+fn plain(key: &str) -> String {
+    let name = key.rsplit_once('/').map_or(key, |(_, name)| name);
+    let letters = name.chars().filter(|it| !matches!(it, '-' | '_'));
+    letters.flat_map(char::to_lowercase).collect()
+}

@@ -1,0 +1,230 @@
+//! The interface of policies in the versions that this host takes, as one.
+//!
+//! A host takes components of the current minor version and of the one before it. What is asked and answered is the
+//! same for both: each version's file writes the question in its own types and reads the answer back. WIT types do not
+//! leave this folder.
+
+mod bindings;
+mod bindings_0_1;
+mod convert;
+mod convert_0_1;
+mod current;
+mod previous;
+
+use disruption::hooks as native;
+use scheduling::ranking::{ClaimView, RankRound};
+use wasmtime::Store;
+use wasmtime::component::{HasSelf, Instance, InstancePre, Linker};
+
+use crate::limits::Kind;
+use crate::linker::State;
+use crate::told::Told;
+
+pub(crate) use bindings::mortise::policy::{host, types};
+use bindings_0_1::mortise::policy as policy_0_1;
+
+/// The interfaces that a policy may import, in both versions.
+const GRANTED: [&str; 4] = [
+    "mortise:policy/host@0.2.",
+    "mortise:policy/types@0.2.",
+    "mortise:policy/host@0.1.",
+    "mortise:policy/types@0.1.",
+];
+
+/// Whether a policy may import an interface of this name.
+pub(crate) fn is_granted(import: &str) -> bool {
+    GRANTED.iter().any(|granted| import.starts_with(granted))
+}
+
+/// Grants the log, in both versions.
+pub(crate) fn add_to_linker(linker: &mut Linker<State>) -> wasmtime::Result<()> {
+    types::add_to_linker::<_, HasSelf<_>>(linker, |state| state)?;
+    host::add_to_linker::<_, HasSelf<_>>(linker, |state| state)?;
+    policy_0_1::types::add_to_linker::<_, HasSelf<_>>(linker, |state| state)?;
+    policy_0_1::host::add_to_linker::<_, HasSelf<_>>(linker, |state| state)
+}
+
+impl policy_0_1::types::Host for State {}
+
+impl policy_0_1::host::Host for State {
+    fn enabled(&mut self, level: policy_0_1::host::Level) -> bool {
+        host::Host::enabled(self, convert_0_1::level(level))
+    }
+
+    fn log(&mut self, level: policy_0_1::host::Level, message: String) {
+        host::Host::log(self, convert_0_1::level(level), message);
+    }
+}
+
+/// A running instance.
+pub(crate) type At<'a> = (&'a mut Store<State>, &'a Instance);
+
+/// What a guest call gives: wasmtime's error, the policy's, or the value.
+pub(crate) type GuestResult<T> = wasmtime::Result<Result<T, Refusal>>;
+
+/// The policy says that it cannot answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Refusal {
+    pub(crate) message: String,
+    pub(crate) transient: bool,
+}
+
+/// Something about a configuration that its author should know.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ConfigIssue {
+    pub(crate) path: String,
+    pub(crate) message: String,
+}
+
+/// Who a policy says it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Descriptor {
+    /// Name of the policy.
+    pub name: String,
+    /// Its version.
+    pub version: String,
+    /// One line.
+    pub summary: String,
+    /// JSON Schema of its configuration, or empty.
+    pub config_schema: String,
+    /// Whether it promises equal answers to equal questions.
+    pub deterministic: bool,
+    /// What it must be told beside the plain tables.
+    pub needs: Vec<String>,
+    /// Name and version of the SDK it was built with; empty when it does not say.
+    pub sdk: String,
+}
+
+/// Arguments of `rank`.
+#[derive(Clone, Copy)]
+pub(crate) struct RankAsk<'a> {
+    pub(crate) round: &'a RankRound,
+    /// Those of the round that are asked about.
+    pub(crate) claims: &'a [&'a ClaimView],
+    /// Where the chain has come to.
+    pub(crate) prior: &'a [f64],
+}
+
+impl<'a> RankAsk<'a> {
+    /// The start of a chain: from the costs that the table has.
+    pub(crate) fn of(round: &'a RankRound, claims: &'a [&'a ClaimView]) -> Self {
+        Self {
+            round,
+            claims,
+            prior: &round.table.prior,
+        }
+    }
+}
+
+/// An answer, and what the policy wants to be told the next time.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Remembering<T> {
+    pub(crate) answer: T,
+    pub(crate) memory: Option<Vec<u8>>,
+}
+
+/// A ranking as it comes: not checked.
+#[derive(Debug)]
+pub(crate) struct GivenRanking {
+    pub(crate) scores: Vec<f64>,
+    pub(crate) excluded: Vec<u32>,
+    pub(crate) excluded_reason: Vec<u32>,
+    pub(crate) reasons: Vec<String>,
+    pub(crate) note: Option<String>,
+}
+
+/// Allowances as they come: not checked.
+#[derive(Debug)]
+pub(crate) struct GivenAllowances {
+    pub(crate) items: Vec<native::Allowance>,
+    pub(crate) valid_for_seconds: u32,
+}
+
+/// What a component exports, in the version it was built for.
+pub(crate) enum Guest {
+    Current(current::Guest),
+    Previous(previous::Guest),
+}
+
+/// The same call in either version.
+macro_rules! either {
+    ($self:ident, $guest:ident => $call:expr) => {
+        match $self {
+            Self::Current($guest) => $call,
+            Self::Previous($guest) => $call,
+        }
+    };
+}
+
+impl Guest {
+    /// The exports of a component; `None` when it has no `lifecycle` of a version that is taken.
+    pub(crate) fn new(pre: &InstancePre<State>) -> Option<Self> {
+        let current = current::Guest::new(pre).map(Self::Current);
+        current.or_else(|| previous::Guest::new(pre).map(Self::Previous))
+    }
+
+    /// Whether it has what the kind needs.
+    pub(crate) fn has(&self, kind: Kind) -> bool {
+        either!(self, guest => guest.has(kind))
+    }
+
+    pub(crate) fn describe(&self, at: At<'_>) -> wasmtime::Result<Descriptor> {
+        either!(self, guest => guest.describe(at))
+    }
+
+    pub(crate) fn validate(
+        &self,
+        at: At<'_>,
+        config: &str,
+    ) -> wasmtime::Result<Result<Vec<ConfigIssue>, Vec<ConfigIssue>>> {
+        either!(self, guest => guest.validate(at, config))
+    }
+
+    pub(crate) fn configure(
+        &self,
+        at: At<'_>,
+        config: &str,
+    ) -> wasmtime::Result<Result<(), Vec<ConfigIssue>>> {
+        either!(self, guest => guest.configure(at, config))
+    }
+
+    pub(crate) fn rank(
+        &self,
+        at: At<'_>,
+        told: &Told<'_>,
+        ask: RankAsk<'_>,
+    ) -> GuestResult<Remembering<Vec<GivenRanking>>> {
+        either!(self, guest => guest.rank(at, told, ask))
+    }
+
+    pub(crate) fn order(
+        &self,
+        at: At<'_>,
+        told: &Told<'_>,
+        round: &native::ConsolidationRound,
+    ) -> GuestResult<Vec<f64>> {
+        either!(self, guest => guest.order(at, told, round))
+    }
+
+    pub(crate) fn judge(
+        &self,
+        at: At<'_>,
+        told: &Told<'_>,
+        question: (&native::ConsolidationRound, &[native::Move]),
+    ) -> GuestResult<Remembering<Vec<native::Verdict>>> {
+        either!(self, guest => guest.judge(at, told, question))
+    }
+
+    pub(crate) fn allow(
+        &self,
+        at: At<'_>,
+        told: &Told<'_>,
+        pools: &[native::BudgetPool],
+    ) -> GuestResult<Remembering<GivenAllowances>> {
+        either!(self, guest => guest.allow(at, told, pools))
+    }
+}
+
+fn missing(interface: &str) -> wasmtime::Error {
+    wasmtime::Error::msg(format!("the component has no {interface} interface"))
+}

@@ -1,0 +1,94 @@
+//! What one policy is told beside the tables of a round: civil time as its binding wants it, what it remembered, its
+//! own table of interruptions, and which of the costly tables it asked for.
+
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+
+use disruption::hooks::{BudgetRound, Civil, ConsolidationRound, Context};
+use scheduling::ranking::RankRound;
+
+use crate::needs::{Need, PolicyNeeds};
+use crate::registry::Bound;
+
+/// Beside the tables.
+pub(crate) struct Told<'a> {
+    pub(crate) context: Cow<'a, Context>,
+    pub(crate) memory: &'a [u8],
+    pub(crate) needs: &'a PolicyNeeds,
+    /// Pod labels that the binding asks for.
+    pub(crate) workload_labels: &'a BTreeSet<String>,
+    /// The dictionary of the round.
+    pub(crate) symbols: &'a [String],
+    /// The column `interruption-rate`, where the binding has a table of its own.
+    pub(crate) rates: Option<Vec<f64>>,
+}
+
+impl<'a> Told<'a> {
+    /// Beside the tables of a rank round.
+    pub(crate) fn rank(bound: &'a Bound, round: &'a RankRound, memory: &'a [u8]) -> Self {
+        let context = Cow::Owned(rank_context(round));
+        Self {
+            rates: bound.facts.rates(&round.table),
+            ..Self::new(bound, context, memory, &round.table.symbols)
+        }
+    }
+
+    /// Beside the tables of a consolidation round.
+    pub(crate) fn consolidation(
+        bound: &'a Bound,
+        round: &'a ConsolidationRound,
+        memory: &'a [u8],
+    ) -> Self {
+        let context = Cow::Borrowed(&round.context);
+        Self::new(bound, context, memory, &round.nodes.symbols)
+    }
+
+    /// Beside the pools of a budget round.
+    pub(crate) fn budgets(bound: &'a Bound, round: &'a BudgetRound, memory: &'a [u8]) -> Self {
+        Self::new(bound, Cow::Borrowed(&round.context), memory, &[])
+    }
+
+    fn new(
+        bound: &'a Bound,
+        mut context: Cow<'a, Context>,
+        memory: &'a [u8],
+        symbols: &'a [String],
+    ) -> Self {
+        if let Some(civil) = bound.facts.civil(context.now_seconds) {
+            context.to_mut().civil = civil;
+        }
+        let remembers = bound.needs.has(Need::Memory);
+        Self {
+            context,
+            memory: if remembers { memory } else { &[] },
+            needs: &bound.needs,
+            workload_labels: bound.facts.workload_labels(),
+            symbols,
+            rates: None,
+        }
+    }
+
+    pub(crate) fn needs(&self, need: Need) -> bool {
+        self.needs.has(need)
+    }
+}
+
+/// The context of a rank round, which carries only the moment: the calendar is added in UTC.
+fn rank_context(round: &RankRound) -> Context {
+    Context {
+        now_seconds: round.now_seconds,
+        civil: moment(round.now_seconds)
+            .map(Civil::utc)
+            .into_iter()
+            .collect(),
+        cluster: round.cluster.clone(),
+        decision_id: round.decision_id.clone(),
+        seed: round.seed,
+    }
+}
+
+/// A moment of a round; nothing beyond the years that calendars have.
+pub(crate) fn moment(now_seconds: u64) -> Option<jiff::Timestamp> {
+    let seconds = i64::try_from(now_seconds).ok()?;
+    jiff::Timestamp::from_second(seconds).ok()
+}
