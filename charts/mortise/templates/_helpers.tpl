@@ -50,6 +50,12 @@ annotations:
   namespace: {{ .Release.Namespace }}
 {{- end }}
 
+{{/* Namespace of the policies: that of the release, save that nobody may patch the ConfigMaps of kube-system. */}}
+{{- define "mortise.policyNamespace" -}}
+{{- $own := ternary "mortise-policies" .Release.Namespace (eq .Release.Namespace "kube-system") }}
+{{- default $own .Values.settings.policyNamespace }}
+{{- end }}
+
 {{/* Image with tag, and digest if given. */}}
 {{- define "mortise.image" -}}
 {{- $image := .Values.controller.image }}
@@ -119,6 +125,8 @@ annotations:
   "LOG_LEVEL" .Values.logLevel
   "LOG_OUTPUT_PATHS" (join "," .Values.logOutputPaths)
   "METRICS_PORT" .Values.controller.metrics.port
+  "MORTISE_ALLOW_POLICY_AUTHORITY_REPLACE" $settings.allowPolicyAuthorityReplace
+  "MORTISE_POLICY_NAMESPACE" (include "mortise.policyNamespace" .)
   "MIN_VALUES_POLICY" $settings.minValuesPolicy
   "PREFERENCE_POLICY" $settings.preferencePolicy
   "RESERVED_ENIS" $settings.reservedENIs

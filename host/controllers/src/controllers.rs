@@ -19,6 +19,7 @@ use crate::capacity_buffer::{self, BufferNodes};
 use crate::feed::DecisionFeed;
 use crate::instance_status::InstanceStatusController;
 use crate::interruption::InterruptionController;
+use crate::launching::Launching;
 use crate::measured_provider::MeasuredProvider;
 use crate::metrics::Metrics;
 use crate::node::eviction::{EvictionKey, EvictionQueue};
@@ -184,6 +185,7 @@ impl Controllers {
             objects: Mutex::new(Objects::default()),
             progress: watch::Sender::new(Progress::default()),
             pod_ledger: Mutex::new(PodLedger::default()),
+            launching: Launching::default(),
             registration_health: Mutex::new(RegistrationHealth::default()),
             overlays: Arc::clone(&overlays),
             buffer_nodes: BufferNodes::default(),

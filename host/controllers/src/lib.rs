@@ -9,6 +9,7 @@ mod error;
 mod feed;
 mod instance_status;
 mod interruption;
+mod launching;
 mod managed;
 mod measured_provider;
 mod metrics;
@@ -37,8 +38,8 @@ pub use feed::{DecisionFeed, FeedLine};
 pub use metrics::{Labels, Metrics};
 pub use paging::for_each_listed;
 pub use policy_binding::{
-    BindingReport, BindingSource, BindingState, NoPolicies, POLICY_LABEL, PolicyRegistry,
-    STATUS_ANNOTATION,
+    BindingReport, BindingSource, BindingState, InCharge, NoPolicies, NodePoolLabels,
+    OtherConfigMap, POLICY_LABEL, PolicyRegistry, STATUS_ANNOTATION,
 };
 pub use settings::{FeatureGates, MinValuesPolicy, PreferencePolicy, Settings, SolvePlacement};
 pub use shell::SharedLedger;

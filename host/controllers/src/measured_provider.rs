@@ -2,6 +2,7 @@
 //!
 //! Answers to `pkg/cloudprovider/metrics/cloudprovider.go`.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use apis::{Ec2NodeClass, NodeClaim, NodePool};
@@ -97,6 +98,10 @@ impl CloudProvider for MeasuredProvider {
         let started = Instant::now();
         let types = self.inner.instance_types(node_pool, node_class).await;
         self.measure("GetInstanceTypes", started, types)
+    }
+
+    async fn free_addresses(&self, node_class: &Ec2NodeClass) -> BTreeMap<String, u32> {
+        self.inner.free_addresses(node_class).await
     }
 
     async fn is_drifted(

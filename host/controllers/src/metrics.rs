@@ -125,6 +125,8 @@ pub struct Metrics {
     pub node_pool_usage: Gauges,
     /// `karpenter_nodepools_allowed_disruptions{nodepool,reason}`.
     pub allowed_disruptions: Gauges,
+    /// `mortise_policy_premium_usd_per_hour{nodepool,policy}`.
+    pub policy_premium: Gauges,
     /// `karpenter_nodepools_nodes_consuming_budgets{nodepool,reason}`.
     pub nodes_consuming_budgets: Gauges,
     /// `karpenter_voluntary_disruption_decision_evaluation_duration_seconds{reason,consolidation_type}`.
@@ -211,6 +213,7 @@ impl Metrics {
             node_pool_usage: Gauges::default(),
             allowed_disruptions: Gauges::default(),
             nodes_consuming_budgets: Gauges::default(),
+            policy_premium: Gauges::default(),
             disruption_evaluation_seconds: histograms(durations),
             disruption_decisions: Counters::default(),
             disruption_decisions_by_node_pool: Counters::default(),
@@ -406,6 +409,11 @@ impl Metrics {
                 "karpenter_nodepools_allowed_disruptions",
                 "Disruptions the budgets allow",
                 &self.allowed_disruptions,
+            ),
+            (
+                "mortise_policy_premium_usd_per_hour",
+                "What the nodes that there are cost more, by list price at their launch, than the default's choice",
+                &self.policy_premium,
             ),
             (
                 "karpenter_nodepools_nodes_consuming_budgets",

@@ -206,6 +206,10 @@ impl CloudProvider for OverlaidProvider {
         })
     }
 
+    async fn free_addresses(&self, node_class: &Ec2NodeClass) -> BTreeMap<String, u32> {
+        self.inner.free_addresses(node_class).await
+    }
+
     async fn is_drifted(
         &self,
         node_claim: &NodeClaim,

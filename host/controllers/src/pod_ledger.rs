@@ -31,6 +31,11 @@ impl PodLedger {
         self.pods_of_claim.insert(claim.to_owned(), pods);
     }
 
+    /// The pods that a claim was made for, as far as this process knows.
+    pub(crate) fn pods_for(&self, claim: &str) -> Vec<PodKey> {
+        self.pods_of_claim.get(claim).cloned().unwrap_or_default()
+    }
+
     /// The claim has a node, or failed; answers the pods it was made for.
     pub(crate) fn settle_claim(&mut self, claim: &str) -> Vec<PodKey> {
         self.pods_of_claim.remove(claim).unwrap_or_default()

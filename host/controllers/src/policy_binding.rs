@@ -1,25 +1,31 @@
-//! Binds policies: ConfigMaps labelled `mortise.dev/policy` in the system namespace go to the policy registry,
+//! Binds policies: ConfigMaps labelled `mortise.dev/policy` in the policy namespace go to the policy registry,
 //! and what became of them goes back to their status annotation and into events.
 //!
 //! It knows nothing of WebAssembly: the registry is a port that the operator implements. Karpenter has no such
 //! thing; the design is in `design/policies.md`.
 
+mod objects;
 mod pace;
+mod status;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::ConfigMap;
-use kube::Resource;
 use kube::api::{Api, Patch, PatchParams};
+use kube::{Resource, ResourceExt};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use tracing::{info, warn};
 
 use crate::error::{ReconcileError, ignore_not_found};
+pub(crate) use crate::policy_binding::objects::PolicyObjects;
 use crate::policy_binding::pace::SwapPace;
+use crate::policy_binding::status::{Decided, StatusAnnotation, decide};
 use crate::recorder::{EventType, Notice};
 use crate::runtime::{Action, ObjectKey, Reconciler};
 use crate::shell::Shell;
@@ -51,7 +57,21 @@ pub struct BindingSource {
     pub data: BTreeMap<String, String>,
     /// Its binary values, decoded.
     pub binary_data: BTreeMap<String, Vec<u8>>,
+    /// Of the ConfigMaps beside it that it names, those that there are.
+    pub others: BTreeMap<String, OtherConfigMap>,
 }
+
+/// A ConfigMap that a binding names.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Hash)]
+pub struct OtherConfigMap {
+    /// Its text values.
+    pub data: BTreeMap<String, String>,
+    /// Its binary values, decoded.
+    pub binary_data: BTreeMap<String, Vec<u8>>,
+}
+
+/// Every NodePool of the cluster, with its labels.
+pub type NodePoolLabels = BTreeMap<String, BTreeMap<String, String>>;
 
 /// Where a binding stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -75,6 +95,48 @@ pub struct BindingReport {
     pub reason: String,
     /// One sentence for a person.
     pub message: String,
+    /// What is in charge under this binding, if anything.
+    pub in_charge: Option<InCharge>,
+    /// Calls since the process started.
+    pub calls: u64,
+    /// Those that failed.
+    pub failures: u64,
+}
+
+impl BindingReport {
+    /// A binding of which nothing is in charge.
+    pub fn refused(reason: &str, message: String) -> Self {
+        Self {
+            state: BindingState::Degraded,
+            digest: None,
+            reason: reason.to_owned(),
+            message,
+            in_charge: None,
+            calls: 0,
+            failures: 0,
+        }
+    }
+}
+
+/// How a policy is in charge, in the words of its binding.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct InCharge {
+    /// What its answer does.
+    pub mode: String,
+    /// Place in the chain.
+    pub order: i32,
+    /// Who decides when it fails.
+    pub on_failure: String,
+    /// How far a budgets policy reaches.
+    pub authority: String,
+    /// The NodePools it is for.
+    pub node_pools: Vec<String>,
+    /// How many NodePools there are.
+    pub node_pools_total: usize,
+    /// What in its annotations matches no NodePool.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unmatched: Vec<String>,
 }
 
 /// The port to the policies. Applying is idempotent.
@@ -85,6 +147,14 @@ pub trait PolicyRegistry: Send + Sync {
 
     /// Takes the binding away.
     async fn remove(&self, namespace: &str, name: &str);
+
+    /// Names of the ConfigMaps beside a binding without which it cannot be read.
+    fn named(&self, _source: &BindingSource) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// Hears what NodePools there are, before the first binding and whenever that changes.
+    fn tell_node_pools(&self, _pools: NodePoolLabels) {}
 
     /// Where a binding stands now, when that changed by itself since it was applied.
     fn report(&self, _namespace: &str, _name: &str) -> Option<BindingReport> {
@@ -104,25 +174,11 @@ pub struct NoPolicies;
 #[async_trait::async_trait]
 impl PolicyRegistry for NoPolicies {
     async fn apply(&self, _source: BindingSource) -> BindingReport {
-        BindingReport {
-            state: BindingState::Degraded,
-            digest: None,
-            reason: "NotSupported".to_owned(),
-            message: "this process runs without policies".to_owned(),
-        }
+        let message = "this process runs without policies".to_owned();
+        BindingReport::refused("NotSupported", message)
     }
 
     async fn remove(&self, _namespace: &str, _name: &str) {}
-}
-
-#[derive(Debug, Serialize, Deserialize, PartialEq, Eq)]
-struct StatusAnnotation {
-    state: BindingState,
-    reason: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    digest: Option<String>,
-    message: String,
-    since: String,
 }
 
 /// The controller.
@@ -130,28 +186,18 @@ pub(crate) struct PolicyBinding {
     shell: Arc<Shell>,
     registry: Arc<dyn PolicyRegistry>,
     known: Mutex<BTreeMap<ObjectKey, Known>>,
+    /// Held while the registry hears of NodePools: nothing is bound before that.
+    telling: Mutex<()>,
 }
 
 /// What was applied of a binding, and when it may be swapped again.
 struct Known {
-    source: BindingSource,
+    /// Version of its ConfigMap that was looked at last.
+    version: String,
+    fingerprint: u64,
     pace: SwapPace,
     /// When its ConfigMap was found gone.
     gone_since: Option<Timestamp>,
-}
-
-struct Observed {
-    source: BindingSource,
-    shown: Option<StatusAnnotation>,
-    unchanged: bool,
-    config_map: ConfigMap,
-}
-
-/// What there is to write.
-#[derive(Debug, PartialEq, Eq)]
-struct Decided {
-    annotation: Option<StatusAnnotation>,
-    event: Option<(EventType, &'static str)>,
 }
 
 impl PolicyBinding {
@@ -160,36 +206,108 @@ impl PolicyBinding {
             shell,
             registry,
             known: Mutex::new(BTreeMap::new()),
+            telling: Mutex::new(()),
         }
     }
 
-    async fn observe(&self, key: &ObjectKey) -> Result<Option<Observed>, ReconcileError> {
-        let api: Api<ConfigMap> = Api::namespaced(self.shell.client.clone(), &key.namespace);
-        let Some(config_map) = api.get_opt(&key.name).await? else {
-            return Ok(None);
-        };
-        if config_map.metadata.deletion_timestamp.is_some()
-            || !config_map
-                .metadata
-                .labels
-                .as_ref()
-                .is_some_and(|l| l.contains_key(POLICY_LABEL))
-        {
+    fn tell_node_pools(&self) {
+        let _telling = self.telling.lock().unwrap_or_else(PoisonError::into_inner);
+        if !self.shell.objects().policies.take_untold_pools() {
+            return;
+        }
+        let snapshot = self.shell.snapshot();
+        let pools = snapshot
+            .node_pools()
+            .map(|pool| (pool.name_any(), pool.labels().clone()))
+            .collect();
+        self.registry.tell_node_pools(pools);
+    }
+
+    /// The binding's ConfigMap as the watch told it, if it is to decide.
+    fn told(&self, key: &ObjectKey) -> Option<Arc<ConfigMap>> {
+        let told = self.shell.objects().policies.binding(key);
+        told.filter(|it| it.metadata.deletion_timestamp.is_none())
+    }
+
+    /// What the binding says and its fingerprint, if that is not what was applied last.
+    async fn changed(
+        &self,
+        key: &ObjectKey,
+        config_map: &ConfigMap,
+    ) -> Result<Option<(BindingSource, u64)>, ReconcileError> {
+        let is_stale = self.shell.objects().policies.take_stale(key);
+        let version = config_map.metadata.resource_version.as_ref();
+        let is_known = self.known().get_mut(key).is_some_and(|known| {
+            known.gone_since = None;
+            Some(&known.version) == version
+        });
+        if is_known && !is_stale {
             return Ok(None);
         }
-        let (source, shown) = source_of(&config_map);
-        let mut known = self.known();
-        let known = known.get_mut(key);
-        let unchanged = known.is_some_and(|known| {
-            known.gone_since = None;
-            same_binding(&known.source, &source)
-        });
-        Ok(Some(Observed {
-            source,
-            shown,
-            unchanged,
-            config_map,
-        }))
+        let mut source = source_of(config_map);
+        if let Err(error) = self.read_others(key, &mut source).await {
+            self.shell.objects().policies.read_anew(key);
+            return Err(error);
+        }
+        let fingerprint = fingerprint(&source);
+        if let Some(known) = self.known().get_mut(key)
+            && known.fingerprint == fingerprint
+        {
+            known.version.clone_from(&source.resource_version);
+            return Ok(None);
+        }
+        Ok(Some((source, fingerprint)))
+    }
+
+    /// Reads the ConfigMaps that the binding names.
+    async fn read_others(
+        &self,
+        key: &ObjectKey,
+        source: &mut BindingSource,
+    ) -> Result<(), ReconcileError> {
+        let names: BTreeSet<String> = self.registry.named(source).into_iter().collect();
+        // Before they are read: what changes from now on is heard of.
+        let known = names.clone();
+        self.shell.objects().policies.names(key, known);
+        let api: Api<ConfigMap> = Api::namespaced(self.shell.client.clone(), &key.namespace);
+        for name in names {
+            let Some(found) = api.get_opt(&name).await? else {
+                continue;
+            };
+            let other = OtherConfigMap {
+                data: found.data.unwrap_or_default(),
+                binary_data: decoded(found.binary_data),
+            };
+            source.others.insert(name, other);
+        }
+        Ok(())
+    }
+
+    /// Puts the binding in charge, or says how long that has to wait.
+    async fn swap(
+        &self,
+        key: &ObjectKey,
+        (source, fingerprint): (BindingSource, u64),
+    ) -> Result<BindingReport, Duration> {
+        let now = self.shell.clock.now();
+        let mut pace = SwapPace::first(now);
+        if let Some(known) = self.known().get_mut(key) {
+            if let Err(wait) = known.pace.swap(now, &fingerprint.to_string()) {
+                self.shell.objects().policies.read_anew(key);
+                return Err(wait);
+            }
+            pace = known.pace.clone();
+        }
+        let version = source.resource_version.clone();
+        let report = self.registry.apply(source).await;
+        let known = Known {
+            version,
+            fingerprint,
+            pace,
+            gone_since: None,
+        };
+        self.known().insert(key.clone(), known);
+        Ok(report)
     }
 
     fn known(&self) -> MutexGuard<'_, BTreeMap<ObjectKey, Known>> {
@@ -228,7 +346,11 @@ impl PolicyBinding {
         config_map: &ConfigMap,
         decided: Decided,
     ) -> Result<(), ReconcileError> {
-        let Decided { annotation, event } = decided;
+        let Decided {
+            annotation,
+            event,
+            warning,
+        } = decided;
         let Some(annotation) = annotation else {
             return Ok(());
         };
@@ -239,10 +361,28 @@ impl PolicyBinding {
             api.patch(&key.name, &PatchParams::default(), &Patch::Merge(&patch))
                 .await,
         )?;
-        let Some((event_type, reason)) = event else {
-            return Ok(());
-        };
-        let message = annotation.message;
+        if let Some((event_type, reason)) = event {
+            self.announce(key, config_map, (event_type, reason), &annotation);
+        }
+        if let Some(warning) = warning {
+            warn!(policy = %key.name, "{warning}");
+            let regarding = config_map.object_ref(&());
+            let reason = "PolicyNodePoolNotFound";
+            let notice = Notice::new(regarding, EventType::Warning, reason, warning.clone());
+            self.shell.events.publish(notice.distinct_by(&warning));
+        }
+        Ok(())
+    }
+
+    /// Tells people what became of the binding.
+    fn announce(
+        &self,
+        key: &ObjectKey,
+        config_map: &ConfigMap,
+        (event_type, reason): (EventType, &'static str),
+        annotation: &StatusAnnotation,
+    ) {
+        let message = &annotation.message;
         match event_type {
             EventType::Normal => {
                 info!(policy = %key.name, reason = %annotation.reason, "activated policy");
@@ -264,9 +404,8 @@ impl PolicyBinding {
             reason,
             message.clone(),
         )
-        .distinct_by(&message);
+        .distinct_by(message);
         self.shell.events.publish(notice);
-        Ok(())
     }
 }
 
@@ -275,36 +414,19 @@ impl Reconciler for PolicyBinding {
     type Key = ObjectKey;
 
     async fn reconcile(&self, key: &ObjectKey) -> Result<Action, ReconcileError> {
-        let Some(observed) = self.observe(key).await? else {
+        self.tell_node_pools();
+        let Some(config_map) = self.told(key) else {
             return Ok(self.let_go(key).await);
         };
-        let Observed {
-            source,
-            shown,
-            unchanged,
-            config_map,
-        } = observed;
-        let report = if unchanged {
-            self.registry.report(&key.namespace, &key.name)
-        } else {
-            let now = self.shell.clock.now();
-            let mut pace = SwapPace::first(now);
-            if let Some(known) = self.known().get_mut(key) {
-                if let Err(wait) = known.pace.swap(now, &source.resource_version) {
-                    return Ok(Action::RequeueAfter(wait));
-                }
-                pace = known.pace.clone();
-            }
-            let report = self.registry.apply(source.clone()).await;
-            let known = Known {
-                source,
-                pace,
-                gone_since: None,
-            };
-            self.known().insert(key.clone(), known);
-            Some(report)
+        let report = match self.changed(key, &config_map).await? {
+            None => self.registry.report(&key.namespace, &key.name),
+            Some(changed) => match self.swap(key, changed).await {
+                Ok(report) => Some(report),
+                Err(wait) => return Ok(Action::RequeueAfter(wait)),
+            },
         };
         if let Some(report) = report {
+            let shown = shown_of(&config_map);
             let decided = decide(report, shown.as_ref(), self.shell.clock.now());
             self.apply(key, &config_map, decided).await?;
         }
@@ -318,55 +440,12 @@ impl Reconciler for PolicyBinding {
     }
 }
 
-/// The annotation and the event that tell what became of the binding; nothing when that is told already.
-fn decide(
-    report: BindingReport,
-    shown: Option<&StatusAnnotation>,
-    now: jiff::Timestamp,
-) -> Decided {
-    let BindingReport {
-        state,
-        digest,
-        reason,
-        message,
-    } = report;
-    let annotation = StatusAnnotation {
-        state,
-        reason,
-        digest,
-        message,
-        since: now.strftime("%FT%TZ").to_string(),
-    };
-    let told = shown.is_some_and(|shown| {
-        shown.state == annotation.state
-            && shown.reason == annotation.reason
-            && shown.digest == annotation.digest
-            && shown.message == annotation.message
-    });
-    if told {
-        return Decided {
-            annotation: None,
-            event: None,
-        };
-    }
-    let event = match state {
-        BindingState::Ready => (EventType::Normal, "PolicyActivated"),
-        BindingState::Degraded => (EventType::Warning, "PolicyRejected"),
-        BindingState::Quarantined => (EventType::Warning, "PolicyQuarantined"),
-    };
-    Decided {
-        annotation: Some(annotation),
-        event: Some(event),
-    }
-}
-
-fn source_of(config_map: &ConfigMap) -> (BindingSource, Option<StatusAnnotation>) {
+fn source_of(config_map: &ConfigMap) -> BindingSource {
     let meta = &config_map.metadata;
     let mut annotations = meta.annotations.clone().unwrap_or_default();
-    let shown = annotations.remove(STATUS_ANNOTATION);
+    annotations.remove(STATUS_ANNOTATION);
     annotations.remove("kubectl.kubernetes.io/last-applied-configuration");
-    let binary = config_map.binary_data.iter().flatten();
-    let source = BindingSource {
+    BindingSource {
         namespace: meta.namespace.clone().unwrap_or_default(),
         name: meta.name.clone().unwrap_or_default(),
         uid: meta.uid.clone().unwrap_or_default(),
@@ -374,18 +453,23 @@ fn source_of(config_map: &ConfigMap) -> (BindingSource, Option<StatusAnnotation>
         labels: meta.labels.clone().unwrap_or_default(),
         annotations,
         data: config_map.data.clone().unwrap_or_default(),
-        binary_data: binary
-            .map(|(name, bytes)| (name.clone(), bytes.0.clone()))
-            .collect(),
-    };
-    (
-        source,
-        shown.and_then(|text| serde_json::from_str(&text).ok()),
-    )
+        binary_data: decoded(config_map.binary_data.clone()),
+        others: BTreeMap::new(),
+    }
 }
 
-/// Whether two readings say the same; our own status patch changes only the version.
-fn same_binding(a: &BindingSource, b: &BindingSource) -> bool {
+fn decoded(binary: Option<BTreeMap<String, ByteString>>) -> BTreeMap<String, Vec<u8>> {
+    let binary = binary.into_iter().flatten();
+    binary.map(|(name, bytes)| (name, bytes.0)).collect()
+}
+
+fn shown_of(config_map: &ConfigMap) -> Option<StatusAnnotation> {
+    let shown = config_map.annotations().get(STATUS_ANNOTATION)?;
+    serde_json::from_str(shown).ok()
+}
+
+/// Tells two readings apart that do not say the same; our own status patch changes only the version.
+fn fingerprint(source: &BindingSource) -> u64 {
     let BindingSource {
         namespace,
         name,
@@ -395,69 +479,35 @@ fn same_binding(a: &BindingSource, b: &BindingSource) -> bool {
         annotations,
         data,
         binary_data,
-    } = a;
-    *namespace == b.namespace
-        && *name == b.name
-        && *uid == b.uid
-        && *labels == b.labels
-        && *annotations == b.annotations
-        && *data == b.data
-        && *binary_data == b.binary_data
+        others,
+    } = source;
+    let mut hasher = DefaultHasher::new();
+    (namespace, name, uid).hash(&mut hasher);
+    (labels, annotations, data, binary_data, others).hash(&mut hasher);
+    hasher.finish()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn report(state: BindingState) -> BindingReport {
-        BindingReport {
-            state,
-            digest: Some("sha256:1".to_owned()),
-            reason: "Why".to_owned(),
-            message: "because".to_owned(),
-        }
-    }
-
-    #[test]
-    fn each_state_has_its_event_and_is_told_once() {
-        let cases = [
-            (BindingState::Ready, EventType::Normal, "PolicyActivated"),
-            (BindingState::Degraded, EventType::Warning, "PolicyRejected"),
-            (
-                BindingState::Quarantined,
-                EventType::Warning,
-                "PolicyQuarantined",
-            ),
-        ];
-        for (state, event_type, reason) in cases {
-            let now = jiff::Timestamp::UNIX_EPOCH;
-            let first = decide(report(state), None, now);
-            assert_eq!(first.event, Some((event_type, reason)));
-            let again = decide(report(state), first.annotation.as_ref(), now);
-            assert_eq!(
-                again,
-                Decided {
-                    annotation: None,
-                    event: None
-                }
-            );
-        }
-    }
-
     #[test]
     fn the_status_annotation_is_no_part_of_the_binding() {
         let mut config_map = ConfigMap::default();
-        let (before, _) = source_of(&config_map);
-        let annotation = decide(
-            report(BindingState::Ready),
-            None,
-            jiff::Timestamp::UNIX_EPOCH,
-        );
-        let text = serde_json::to_string(&annotation.annotation.unwrap()).unwrap();
+        let before = source_of(&config_map);
+        let report = BindingReport::refused("Why", "because".to_owned());
+        let annotation = decide(report, None, Timestamp::UNIX_EPOCH).annotation;
+        let text = serde_json::to_string(&annotation.unwrap()).unwrap();
         config_map.metadata.annotations = Some([(STATUS_ANNOTATION.to_owned(), text)].into());
         config_map.metadata.resource_version = Some("2".to_owned());
-        let (after, shown) = source_of(&config_map);
-        assert!(same_binding(&before, &after));
-        assert_eq!(shown.unwrap().digest.as_deref(), Some("sha256:1"));
+        let after = source_of(&config_map);
+        assert_eq!(fingerprint(&before), fingerprint(&after));
+        let shown = shown_of(&config_map).unwrap();
+        assert_eq!(
+            (shown.reason, shown.message),
+            ("Why".to_owned(), "because".to_owned())
+        );
+        config_map.data = Some(BTreeMap::from([("rule".to_owned(), "1".to_owned())]));
+        assert_ne!(fingerprint(&before), fingerprint(&source_of(&config_map)));
     }
 }

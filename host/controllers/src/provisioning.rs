@@ -9,6 +9,7 @@ pub(crate) mod events;
 mod report;
 pub(crate) mod trigger;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
@@ -18,8 +19,8 @@ use jiff::Timestamp;
 use kube::ResourceExt;
 use scheduling::pod::PodKey;
 use scheduling::problem::{Options, ReservedMode};
-use scheduling::ranking::RankHook;
-use scheduling::{Interrupt, Prepared, Solution, TableCache, solve_prepared};
+use scheduling::ranking::{RankHook, Usage, UsageKey};
+use scheduling::{Interrupt, Prepared, Solution, TableCache, solve_within_premium};
 use state::Snapshot;
 use state::ledger::{OutcomeId, PoolOutcome};
 use state::provisioning::{
@@ -51,6 +52,8 @@ pub(crate) struct Provisioner {
 pub(crate) struct Observed {
     snapshot: Snapshot,
     pools: Vec<PoolTypes>,
+    /// Nodes that there are or are about to be, for the ranking policy.
+    usage: BTreeMap<UsageKey, Usage>,
     /// Every NodePool once, with what came of it so far.
     pool_outcomes: Vec<PoolOutcome>,
     now: Timestamp,
@@ -146,6 +149,7 @@ impl Provisioner {
                         pools.push(PoolTypes {
                             node_pool,
                             instance_types,
+                            free_addresses: self.provider.free_addresses(&class).await,
                         });
                         continue;
                     }
@@ -163,9 +167,13 @@ impl Provisioner {
             }
         }
         let decision_id = format!("provisioning-{}-{number}", now.as_second());
+        let mut usage = state::provisioning::usage(&snapshot, &pools);
+        self.shell.launching.keep_prices(&usage);
+        self.shell.launching.add_to(&mut usage, "");
         Ok(Observed {
             snapshot,
             pools,
+            usage,
             pool_outcomes,
             now,
             decision_id,
@@ -204,8 +212,9 @@ fn decide(
     (rank, tables): (&dyn RankHook, &TableCache),
     interrupt: &Interrupt,
 ) -> Decided {
-    let input =
+    let mut input =
         problem_for_provisioning(&observed.snapshot, &observed.pools, options, observed.now);
+    input.problem.usage.clone_from(&observed.usage);
     let pods = input.problem.pods.len();
     if pods == 0 {
         return Decided {
@@ -216,7 +225,7 @@ fn decide(
     let prepared = Prepared::new(&input.problem, rank, tables);
     let mut solution = Solution {
         uses: prepared.uses().to_vec(),
-        ..solve_prepared(&input.problem, &prepared, interrupt)
+        ..solve_within_premium(&input.problem, &prepared, tables, interrupt)
     };
     let awaits_command = |pod: &PodKey| awaits_command(&observed.snapshot, pod);
     solution
@@ -245,6 +254,7 @@ fn options(settings: &Settings, observed: &Observed, seed: u64) -> Options {
         threads: settings.solver_threads(),
         ignores_devices: settings.ignore_dra_requests,
         default_spread: Arc::clone(&settings.default_spread),
+        premium_max: settings.policy_premium_max,
         ..Options::default()
     }
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use scheduling::pod::TopologySpread;
 pub use scheduling::problem::{MinValuesPolicy, PreferencePolicy};
+use scheduling::ranking::PremiumMax;
 
 /// Where the solver runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -84,7 +85,7 @@ pub struct Settings {
     /// Switches.
     pub feature_gates: FeatureGates,
     /// Where the policy ConfigMaps live.
-    pub system_namespace: String,
+    pub policy_namespace: String,
     /// Name of the cluster, as policies see it.
     pub cluster_name: String,
     /// Where the solver runs.
@@ -93,6 +94,8 @@ pub struct Settings {
     pub solve_timeout: Duration,
     /// First seed of the policies' decisions; equal seeds give equal decisions.
     pub seed: u64,
+    /// How much dearer than it need be a ranking policy may make a node, where a NodePool says nothing else.
+    pub policy_premium_max: PremiumMax,
 }
 
 impl Default for Settings {
@@ -108,11 +111,12 @@ impl Default for Settings {
             ignore_dra_requests: true,
             default_spread: Arc::default(),
             feature_gates: FeatureGates::default(),
-            system_namespace: "kube-system".to_owned(),
+            policy_namespace: "kube-system".to_owned(),
             cluster_name: String::new(),
             solve_placement: SolvePlacement::default(),
             solve_timeout: Duration::from_mins(1),
             seed: 0,
+            policy_premium_max: PremiumMax::default(),
         }
     }
 }

@@ -13,11 +13,11 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Node;
 use kube::api::{Api, DeleteParams, PostParams, Preconditions};
 use kube::{Client, Resource, ResourceExt};
-use scheduling::instance_type::InstanceType;
 use scheduling::pod::{Pod, PodKey};
 use scheduling::ranking::{LaunchRanking, PolicyUse, RankHook, RankedLaunch, rank_for_launch};
 use state::ledger::{LaunchRecord, Ledger, OutcomeId, PolicyUseRecord, Record};
 use state::pod::PodLife;
+use state::provisioning::PoolTypes;
 use state::{Cluster, Event, Snapshot, StateError};
 use tokio::sync::{Notify, watch};
 use tracing::info;
@@ -25,6 +25,7 @@ use tracing::info;
 use crate::capacity_buffer::BufferNodes;
 use crate::error::ReconcileError;
 use crate::feed::DecisionFeed;
+use crate::launching::Launching;
 use crate::managed::Managed as _;
 use crate::metrics::Metrics;
 use crate::node_claim::NodeClaimExt;
@@ -35,6 +36,7 @@ use crate::node_pool::registration_health::RegistrationHealth;
 use crate::paging::for_each_listed;
 use crate::patching::{Part, patch};
 use crate::pod_ledger::PodLedger;
+use crate::policy_binding::PolicyObjects;
 use crate::recorder::Recorder;
 use crate::references;
 use crate::settings::{Settings, SolvePlacement};
@@ -53,6 +55,7 @@ pub(crate) struct Objects {
     pub(crate) recent_claims: RecentClaims,
     /// Node and volume of each VolumeAttachment.
     pub(crate) volume_attachments: BTreeMap<String, (String, String)>,
+    pub(crate) policies: PolicyObjects,
     /// What pods say that it costs to lose them, where that is ours to say; the model does not hear of it.
     pub(crate) deletion_costs: BTreeMap<PodKey, String>,
 }
@@ -74,6 +77,8 @@ pub(crate) struct Shell {
     pub(crate) registration_health: Mutex<RegistrationHealth>,
     pub(crate) overlays: Arc<Overlays>,
     pub(crate) buffer_nodes: BufferNodes,
+    /// What claims are about to become.
+    pub(crate) launching: Launching,
     /// A pod left a node that stays.
     pub(crate) room_freed: Notify,
     pub(crate) static_capacity: StaticCapacity,
@@ -228,30 +233,47 @@ impl Shell {
     pub(crate) async fn rank_for_launch(
         &self,
         claim: &Arc<NodeClaim>,
-        instance_types: &Arc<[Arc<InstanceType>]>,
+        pool: &PoolTypes,
     ) -> RankedLaunch {
-        let weight = self
-            .node_pool(claim.pool_name())
-            .map_or(0, |pool| pool.weight());
-        let weight = u32::try_from(weight).unwrap_or(0);
-        let (claim, instance_types) = (Arc::clone(claim), Arc::clone(instance_types));
-        let in_use = self.snapshot().in_use();
+        let (claim, pool) = (Arc::clone(claim), pool.clone());
+        let snapshot = self.snapshot();
+        let keys = self.pod_ledger().pods_for(&claim.name_any());
+        let pods: Vec<Arc<Pod>> = keys
+            .iter()
+            .filter_map(|it| snapshot.pod(it).cloned())
+            .collect();
+        let owners = snapshot.owners(pods.iter());
+        let mut usage = snapshot.usage();
+        drop(snapshot);
+        self.launching.add_to(&mut usage, &claim.name_any());
         let (now, cluster) = (self.now(), self.settings.cluster_name.clone());
         let seed = self.seed_for(&claim.name_any());
+        let premium_max = self.settings.policy_premium_max;
         let rank = Arc::clone(&self.rank);
-        self.compute(move || {
-            let launch = LaunchRanking {
-                node_claim: &claim,
-                weight,
-                instance_types: &instance_types,
-                in_use: &in_use,
-                now,
-                cluster: &cluster,
-                seed,
-            };
-            rank_for_launch(&launch, rank.as_ref())
-        })
-        .await
+        let name = claim.name_any();
+        let pool_name = claim.pool_name().to_owned();
+        let ranked = self
+            .compute(move || {
+                let launch = LaunchRanking {
+                    node_claim: &claim,
+                    node_pool: &pool.node_pool,
+                    instance_types: &pool.instance_types,
+                    pods: &pods,
+                    owners: &owners,
+                    usage: &usage,
+                    free_addresses: &pool.free_addresses,
+                    now,
+                    cluster: &cluster,
+                    seed,
+                    premium_max,
+                };
+                rank_for_launch(&launch, rank.as_ref())
+            })
+            .await;
+        if let Some(best) = ranked.offerings.first() {
+            self.launching.chose(&name, &pool_name, best);
+        }
+        ranked
     }
 
     /// Runs a computation where the settings want it.

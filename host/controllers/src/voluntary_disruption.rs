@@ -270,16 +270,18 @@ impl VoluntaryDisruption {
         let snapshot = self.shell.snapshot();
         let types = self.types(&snapshot).await;
         let (ready, _) = provisionable_pools(&snapshot);
-        let pools = ready
-            .into_iter()
-            .filter_map(|node_pool| {
-                let instance_types = Arc::clone(types.get(&node_pool.name_any())?);
-                Some(PoolTypes {
+        let mut pools = Vec::with_capacity(ready.len());
+        for node_pool in ready {
+            let class = &node_pool.spec.template.spec.node_class_ref.name;
+            let class = self.shell.node_class(class);
+            if let (Some(class), Some(types)) = (class, types.get(&node_pool.name_any())) {
+                pools.push(PoolTypes {
+                    free_addresses: self.provider.free_addresses(&class).await,
+                    instance_types: Arc::clone(types),
                     node_pool,
-                    instance_types,
-                })
-            })
-            .collect();
+                });
+            }
+        }
         let decision_id = format!("disruption-{}-{number}", now.as_second());
         let options = Options {
             preference_policy: settings.preference_policy,
@@ -296,6 +298,7 @@ impl VoluntaryDisruption {
             threads: settings.solver_threads(),
             ignores_devices: settings.ignore_dra_requests,
             default_spread: Arc::clone(&settings.default_spread),
+            premium_max: settings.policy_premium_max,
             ..Options::default()
         };
         Observed {

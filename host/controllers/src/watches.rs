@@ -20,7 +20,7 @@ use k8s_openapi::api::core::v1::{
 };
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::api::storage::v1::{CSINode, StorageClass, VolumeAttachment};
-use kube::core::{ApiResource, DynamicObject};
+use kube::core::{ApiResource, DynamicObject, PartialObjectMeta};
 use kube::runtime::utils::Backoff;
 use kube::runtime::{WatchStreamExt, watcher};
 use kube::{Api, Client, Resource, ResourceExt};
@@ -69,6 +69,8 @@ pub(crate) enum Object {
     Device(Box<DeviceObject>),
     Namespace(Box<Namespace>),
     Policy(Box<ConfigMap>),
+    /// A ConfigMap beside the policies, which they may name.
+    PolicyData(Box<PartialObjectMeta<ConfigMap>>),
 }
 
 /// The kinds that are watched.
@@ -93,6 +95,7 @@ pub(crate) enum Kind {
     Device(DeviceKind),
     Namespace,
     Policy,
+    PolicyData,
 }
 
 /// What a watch tells.
@@ -255,10 +258,21 @@ fn watches(client: &Client, settings: &Settings) -> Vec<Watch> {
     if settings.feature_gates.node_overlay {
         watches.push(watch_all(client, Kind::NodeOverlay, Object::NodeOverlay));
     }
-    let policies = Api::namespaced(client.clone(), &settings.system_namespace);
-    let labelled = watcher::Config::default().labels(POLICY_LABEL);
-    watches.push(watch(policies, Kind::Policy, labelled, Object::Policy));
+    watches.extend(watch_policies(client, &settings.policy_namespace));
     watches
+}
+
+/// Watches policies, and by name alone what they may have beside them: what they name of it is read then.
+fn watch_policies(client: &Client, namespace: &str) -> [Watch; 2] {
+    let policies = Api::namespaced(client.clone(), namespace);
+    let labelled = watcher::Config::default().labels(POLICY_LABEL);
+    // Of these the API server gives the metadata alone.
+    let others = Api::namespaced(client.clone(), namespace);
+    let unlabelled = watcher::Config::default().labels(&format!("!{POLICY_LABEL}"));
+    [
+        watch(policies, Kind::Policy, labelled, Object::Policy),
+        watch(others, Kind::PolicyData, unlabelled, Object::PolicyData),
+    ]
 }
 
 /// Watches a kind of workload, of which only some facts are kept.
@@ -372,6 +386,7 @@ fn kind_of(object: &Object) -> Kind {
         Object::Device(it) => Kind::Device(it.kind),
         Object::Namespace(_) => Kind::Namespace,
         Object::Policy(_) => Kind::Policy,
+        Object::PolicyData(_) => Kind::PolicyData,
     }
 }
 
@@ -396,6 +411,7 @@ fn key_of(object: &Object) -> ObjectKey {
         Object::CapacityBuffer(it) => &it.metadata,
         Object::Namespace(it) => &it.metadata,
         Object::Policy(it) => &it.metadata,
+        Object::PolicyData(it) => &it.metadata,
     };
     ObjectKey {
         namespace: meta.namespace.clone().unwrap_or_default(),

@@ -28,6 +28,17 @@ pub(crate) fn insufficient_capacity(claim: &NodeClaim, error: &str) -> Notice {
     )
 }
 
+/// What a ranking policy preferred cost more than its bound.
+pub(crate) fn premium_exceeded(claim: &NodeClaim, why: &str) -> Notice {
+    let message = format!("Ranking policy not followed in full, {why}");
+    Notice::new(
+        reference(claim),
+        EventType::Warning,
+        "PolicyPremiumExceeded",
+        message,
+    )
+}
+
 /// For the pods that the failed claim was made for.
 pub(crate) fn insufficient_capacity_for_pod(
     pod: ObjectReference,

@@ -11,8 +11,9 @@ use apis::{NodeClaim, NodePool};
 use cloudprovider::{CloudProvider, CloudProviderError, LaunchRequest, Launched};
 use jiff::Timestamp;
 use kube::ResourceExt;
-use scheduling::ranking::RankedLaunch;
+use scheduling::ranking::{Exclusions, RankedLaunch};
 use state::ledger::OutcomeId;
+use state::provisioning::PoolTypes;
 use tracing::{error, info};
 
 use crate::error::{ErrorClass, ReconcileError, ignore_not_found};
@@ -24,6 +25,8 @@ use crate::shell::Shell;
 
 /// A condition message of a failed launch is cut here.
 const MESSAGE_BYTES_MAX: usize = 300;
+/// A policy's note on a launch is cut here.
+const NOTE_BYTES_MAX: usize = 300;
 /// Times that a launched claim is written again after a conflict.
 const WRITES_MAX: usize = 3;
 
@@ -80,7 +83,10 @@ impl Launcher {
             None => self.ask(claim).await,
         };
         let verdict = decide(answer);
-        self.apply(claim, verdict, &ranked).await
+        let applied = self.apply(claim, verdict, &ranked).await;
+        // From here on the claim says itself what it is, or that it is not.
+        self.shell.launching.settled(&claim.name_any());
+        applied
     }
 
     fn untold(&self) -> MutexGuard<'_, BTreeMap<String, Untold>> {
@@ -110,6 +116,11 @@ impl Launcher {
             Ok(found) => found,
             Err(error) => return (Err(error), RankedLaunch::default()),
         };
+        if ranked.offerings.is_empty() {
+            let message = nothing_left(&ranked.exclusions());
+            let error = CloudProviderError::InsufficientCapacity(message);
+            return (Err(error), ranked);
+        }
         let since = claim.condition_since(conditions::LAUNCHED);
         let limit = remaining(since, LAUNCH_TIMEOUT, self.shell.now());
         let limit = limit.max(Duration::from_secs(1));
@@ -142,11 +153,12 @@ impl Launcher {
         let pool = self.shell.node_pool(claim.pool_name());
         let pool = pool.unwrap_or_else(|| Arc::new(pool_of_standalone(claim)));
         let instance_types = self.provider.instance_types(&pool, &node_class).await?;
-        let ranked = self.shell.rank_for_launch(claim, &instance_types).await;
-        if ranked.offerings.is_empty() {
-            let message = "all requested instance types were unavailable during launch";
-            return Err(CloudProviderError::InsufficientCapacity(message.to_owned()));
-        }
+        let types = PoolTypes {
+            free_addresses: self.provider.free_addresses(&node_class).await,
+            node_pool: pool,
+            instance_types: Arc::clone(&instance_types),
+        };
+        let ranked = self.shell.rank_for_launch(claim, &types).await;
         let request = LaunchRequest {
             node_claim: Arc::clone(claim),
             node_class,
@@ -210,6 +222,11 @@ impl Launcher {
         }
     }
 
+    fn record(&self, claim: &NodeClaim, outcome: OutcomeId, reason: &str, ranked: &RankedLaunch) {
+        let reason = with_policy(reason, ranked);
+        self.shell.record_launch(claim, outcome, &reason, ranked);
+    }
+
     async fn apply(
         &self,
         claim: &NodeClaim,
@@ -218,6 +235,7 @@ impl Launcher {
     ) -> Result<Action, ReconcileError> {
         match verdict {
             Verdict::Launched(launched) => {
+                let launched = Box::new(ranked_by(*launched, ranked));
                 let after = match self.persist(claim, &launched).await {
                     Ok(after) => after,
                     Err(error) => {
@@ -235,8 +253,15 @@ impl Launcher {
                     capacity_type = after.label(apis::labels::CAPACITY_TYPE),
                     "launched nodeclaim"
                 );
-                self.shell
-                    .record_launch(&after, OutcomeId::ClaimLaunched, "", ranked);
+                let too_dear = ranked.too_dear.map(|(offerings, bound)| {
+                    format!("{offerings} offerings dropped that cost more than {bound} above the cheapest")
+                });
+                let reason = too_dear.unwrap_or_default();
+                if !reason.is_empty() {
+                    let notice = events::premium_exceeded(&after, &reason);
+                    self.shell.events.publish(notice);
+                }
+                self.record(&after, OutcomeId::ClaimLaunched, &reason, ranked);
                 self.shell.say(format!(
                     "launched {} for {}",
                     after.instance_text(),
@@ -258,7 +283,7 @@ impl Launcher {
                 error!(NodeClaim = %claim.name_any(), error = %message, "failed launching nodeclaim");
                 ignore_not_found(self.shell.delete(claim).await)?;
                 disrupted(&self.shell.metrics, claim, metric_reason);
-                self.shell.record_launch(claim, outcome, &message, ranked);
+                self.record(claim, outcome, &message, ranked);
                 self.shell
                     .say(format!("could not launch {}: {message}", claim.name_any()));
                 Ok(Action::Await)
@@ -272,12 +297,29 @@ impl Launcher {
                 let told = (Status::Unknown, reason.as_str(), message.as_str());
                 let after = claim.with_condition(conditions::LAUNCHED, told, now);
                 self.shell.write_claim_status(claim, &after).await?;
-                self.shell
-                    .record_launch(claim, OutcomeId::ClaimLaunchFailed, &message, ranked);
+                self.record(claim, OutcomeId::ClaimLaunchFailed, &message, ranked);
                 Err(error.into())
             }
         }
     }
+}
+
+/// Leaves word on the claim of the policies that changed what was bought, and of what that costs.
+fn ranked_by(mut launched: Launched, ranked: &RankedLaunch) -> Launched {
+    if ranked.is_changed {
+        let policies = ranked.uses.iter().filter(|it| it.outcome == "ok");
+        let policies: Vec<String> = policies
+            .map(|it| format!("{}@{}", it.name, it.digest))
+            .collect();
+        let premium = format!("{:.6}", ranked.premium_per_hour);
+        for (key, value) in [
+            (apis::labels::RANKED_BY_ANNOTATION, policies.join(",")),
+            (apis::labels::PREMIUM_ANNOTATION, premium),
+        ] {
+            launched.annotations.insert(key.to_owned(), value);
+        }
+    }
+    launched
 }
 
 fn decide(answer: Result<Launched, CloudProviderError>) -> Verdict {
@@ -306,6 +348,34 @@ fn decide(answer: Result<Launched, CloudProviderError>) -> Verdict {
             }
         }
     }
+}
+
+/// Why there is nothing to ask the cloud for: what is left was ruled out, or nothing was left.
+fn nothing_left(exclusions: &Exclusions) -> String {
+    if exclusions.total() > 0 {
+        format!("the ranking policy excluded every offering left: {exclusions}")
+    } else {
+        "all requested instance types were unavailable during launch".to_owned()
+    }
+}
+
+/// A reason with what the policy says of its order, and what it ruled out of it.
+fn with_policy(reason: &str, ranked: &RankedLaunch) -> String {
+    let note = shorten(ranked.note.as_deref().unwrap_or_default(), NOTE_BYTES_MAX);
+    // Where nothing is left, the reason has it already.
+    let exclusions = if ranked.offerings.is_empty() {
+        Exclusions::default()
+    } else {
+        ranked.exclusions()
+    };
+    let excluded = match exclusions.total() {
+        0 => String::new(),
+        1 => format!("1 offering excluded: {exclusions}"),
+        many => format!("{many} offerings excluded: {exclusions}"),
+    };
+    let told = [reason, &note, &excluded];
+    let told: Vec<&str> = told.into_iter().filter(|it| !it.is_empty()).collect();
+    told.join("; ")
 }
 
 /// Labels of the claim win over the provider's, annotations of the provider over the claim's.

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use k8s_openapi::api::core::v1::ObjectReference;
 use scheduling::pod::Pod;
 
 use crate::recorder::{EventType, Notice, RateClass};
@@ -26,4 +27,16 @@ pub(crate) fn failed_scheduling(pod: &Pod, why: &str) -> Notice {
     let regarding = references::pod(&pod.key, &pod.uid);
     Notice::new(regarding, EventType::Warning, "FailedScheduling", message)
         .at_most_every(Duration::from_mins(5))
+}
+
+/// A plan of a ranking policy that was not used.
+pub(crate) fn premium_exceeded(regarding: ObjectReference, why: &str) -> Notice {
+    let message = format!("Ranking policy not followed, {why}");
+    Notice::new(
+        regarding,
+        EventType::Warning,
+        "PolicyPremiumExceeded",
+        message,
+    )
+    .at_most_every(Duration::from_mins(5))
 }

@@ -1,17 +1,20 @@
 //! The traces of a provisioning pass: metrics, events, decision lines and the ledger's record.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use kube::ResourceExt;
 use scheduling::Solution;
 use scheduling::error::PodError;
 use scheduling::pod::PodKey;
-use state::ledger::{ClaimOutcome, OutcomeId, PodGroupOutcome, ProvisioningRound, Record};
+use state::ledger::{
+    ClaimOutcome, OutcomeId, PodGroupOutcome, PoolOutcome, ProvisioningRound, Record,
+};
 use state::provisioning::IgnoredReason;
 
 use super::create::Creation;
 use super::{Decided, Observed, events};
+use crate::references;
 use crate::shell::{Shell, policy_records};
 
 /// Instance types that a record names.
@@ -59,6 +62,7 @@ pub(super) fn publish(
         ignored,
         pods: _,
     } = decided;
+    publish_premium(shell, observed, solution);
     let pod = |key: &PodKey| observed.snapshot.pod(key).cloned();
     for (node, pods) in &solution.existing {
         let claim = observed
@@ -208,18 +212,11 @@ pub(super) fn record(
     if groups.0.is_empty() {
         return;
     }
-    let mut pools = observed.pool_outcomes.clone();
-    for pool in &mut pools {
-        if let Some(reason) = solution.pool_errors.get(&pool.pool) {
-            pool.outcome = OutcomeId::PoolNoInstanceTypes;
-            pool.reason.clone_from(reason);
-        }
-    }
     shell.record(Record::ProvisioningRound(ProvisioningRound {
         at: observed.now,
         decision_id: observed.decision_id.clone(),
         pods: groups.into_outcomes(),
-        pools,
+        pools: pool_outcomes(observed, solution),
         claims: creations
             .iter()
             .map(|creation| claim_outcome(solution, creation))
@@ -227,6 +224,37 @@ pub(super) fn record(
         policies: policy_records(&solution.uses),
         interrupted: solution.is_interrupted,
     }));
+}
+
+/// What came of each pool.
+fn pool_outcomes(observed: &Observed, solution: &Solution) -> Vec<PoolOutcome> {
+    let mut pools = observed.pool_outcomes.clone();
+    let refused = solution.premium.filter(|it| it.is_refused);
+    let buys = |pool: &str| solution.claims.iter().any(|it| it.pool == pool);
+    for pool in &mut pools {
+        if let Some(reason) = solution.pool_errors.get(&pool.pool) {
+            pool.outcome = OutcomeId::PoolNoInstanceTypes;
+            pool.reason.clone_from(reason);
+        } else if let Some(premium) = refused.filter(|_| buys(&pool.pool)) {
+            pool.outcome = OutcomeId::PoolPremiumExceeded;
+            pool.reason = premium.to_string();
+        }
+    }
+    pools
+}
+
+/// Says of each pool that buys that its ranking policy was not followed.
+fn publish_premium(shell: &Shell, observed: &Observed, solution: &Solution) {
+    let Some(premium) = solution.premium.filter(|it| it.is_refused) else {
+        return;
+    };
+    let pools: BTreeSet<&str> = solution.claims.iter().map(|it| it.pool.as_str()).collect();
+    for pool in pools {
+        let regarding = references::node_pool(&observed.snapshot, pool);
+        let notice = events::premium_exceeded(regarding, &premium.to_string());
+        shell.events.publish(notice);
+    }
+    shell.say(format!("the ranking policy was not followed: {premium}"));
 }
 
 fn claim_outcome(solution: &Solution, creation: &Creation<'_>) -> ClaimOutcome {
@@ -247,7 +275,7 @@ fn claim_outcome(solution: &Solution, creation: &Creation<'_>) -> ClaimOutcome {
             .collect(),
         instance_types_total: u32::try_from(new.instance_types.len()).unwrap_or(u32::MAX),
         pods: u32::try_from(new.pods.len()).unwrap_or(u32::MAX),
-        price_per_hour: new.best.effective_cost_per_hour,
+        price_per_hour: new.best.price_per_hour,
         note: solution.notes.get(&new.pool).cloned().unwrap_or_default(),
     }
 }

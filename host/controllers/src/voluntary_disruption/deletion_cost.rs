@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use apis::labels;
-use disruption::budgets::Budgets;
+use disruption::budgets::{Budgets, Targets, World};
 use disruption::candidate::Candidates;
 use disruption::deletion_cost::{NodeCost, rank};
 use disruption::hooks::{Civil, Context, DeclaredBudgets};
@@ -63,13 +63,15 @@ impl VoluntaryDisruption {
             seed: observed.options.seed,
         };
         let found = Candidates::find(&observed.snapshot, &observed.types, &observed.queued, now);
-        let budgets = Budgets::ask(
-            &observed.snapshot,
-            &observed.history,
-            context,
-            &DeclaredBudgets,
+        let world = World {
+            snapshot: &observed.snapshot,
+            history: &observed.history,
+            types: &observed.types,
+            // The declared budgets look at no roll-out.
+            targets: &Targets::new(),
             now,
-        );
+        };
+        let budgets = Budgets::ask(&world, context, &DeclaredBudgets);
         let costs = rank(&observed.snapshot, &found, &budgets);
         drop(observed);
         let (pending, is_all) = self.pending(&costs);

@@ -17,7 +17,7 @@ use state::ledger::{CommandRecord, CommandStep, DisruptionRound, NodeOutcome, Ou
 use state::pod::PodLife;
 use tracing::info;
 
-use crate::metrics::{Metrics, replace, snake_case};
+use crate::metrics::{Labels, Metrics, replace, snake_case};
 use crate::node_claim::{NodeClaimExt, disrupted_with, unhealthy_disrupted};
 use crate::recorder::Notice;
 use crate::references;
@@ -61,9 +61,32 @@ pub(super) fn measure(shell: &Shell, decision: &Decision, laps: &[(Method, Durat
     };
     replace(&metrics.allowed_disruptions, budgets(|it| it.allowed));
     replace(&metrics.nodes_consuming_budgets, budgets(|it| it.consuming));
+    replace(&metrics.policy_premium, premiums(&shell.snapshot()));
     for scored in &decision.scored {
         measure_move(metrics, scored);
     }
+}
+
+/// What following ranking policies costs an hour, by pool and policy, as the claims say of themselves.
+fn premiums(snapshot: &Snapshot) -> impl Iterator<Item = (Labels, f64)> {
+    let mut premiums: BTreeMap<(String, String), f64> = BTreeMap::new();
+    for claim in snapshot.nodes().filter_map(|it| it.claim.as_ref()) {
+        let annotation = |key: &str| claim.annotations.get(key);
+        let premium = annotation(labels::PREMIUM_ANNOTATION);
+        let premium = premium.and_then(|it| it.parse::<f64>().ok());
+        let Some(policies) = annotation(labels::RANKED_BY_ANNOTATION) else {
+            continue;
+        };
+        let names = policies
+            .split(',')
+            .map(|it| it.split('@').next().unwrap_or(it));
+        let names: Vec<&str> = names.collect();
+        let pool = claim.node_pool().unwrap_or_default().to_owned();
+        *premiums.entry((pool, names.join(","))).or_default() += premium.unwrap_or_default();
+    }
+    premiums
+        .into_iter()
+        .map(|((pool, policy), premium)| (vec![("nodepool", pool), ("policy", policy)], premium))
 }
 
 fn measure_eligible(shell: &Shell, decision: &Decision) {
@@ -243,9 +266,16 @@ fn text(command: &Command) -> String {
         0 => String::new(),
         count => format!(", replaced by {count} new"),
     };
-    let savings = command.cost_before_per_hour - command.cost_after_per_hour;
+    let savings = command.before.price_per_hour - command.after.price_per_hour;
+    let effective = command.before.effective_per_hour - command.after.effective_per_hour;
+    // Told where a ranking policy reckons otherwise than the price list.
+    let reckoned = if (effective - savings).abs() < 0.005 {
+        String::new()
+    } else {
+        format!(" (${effective:.2}/h as the ranking policy reckons)")
+    };
     format!(
-        "{}/{}: {} {}{replacements}, savings ${savings:.2}/h",
+        "{}/{}: {} {}{replacements}, savings ${savings:.2}/h{reckoned}",
         command.reason(),
         command.id,
         command.decision(),
@@ -501,8 +531,10 @@ pub(super) fn step(
             .map(|it| it.claim.clone())
             .collect(),
         replacements: replacements.to_vec(),
-        cost_before_per_hour: command.cost_before_per_hour,
-        cost_after_per_hour: command.cost_after_per_hour,
+        cost_before_per_hour: command.before.price_per_hour,
+        cost_after_per_hour: command.after.price_per_hour,
+        effective_before_per_hour: command.before.effective_per_hour,
+        effective_after_per_hour: command.after.effective_per_hour,
         detail: detail.to_owned(),
     }));
 }

@@ -40,13 +40,14 @@ fn weight(kind: Kind) -> Weight {
         | Kind::Workload(_)
         | Kind::CapacityBuffer
         | Kind::Device(_)
-        | Kind::Policy => Weight::Helpful,
+        | Kind::Policy
+        | Kind::PolicyData => Weight::Helpful,
     }
 }
 
-/// Whether people must hear of a watch that fails.
+/// Whether people must hear of a watch that fails. Who wrote a policy believes that it decides.
 pub(super) fn is_essential(kind: Kind) -> bool {
-    weight(kind) != Weight::Helpful
+    weight(kind) != Weight::Helpful || kind == Kind::Policy
 }
 
 /// Why a list failed, as far as waiting for it goes.

@@ -151,15 +151,7 @@ impl Router {
                     self.claim_touched(&key);
                 }
             }
-            Object::NodePool(pool) => {
-                let generation = |it: &apis::NodePool| it.metadata.generation;
-                let before = self.shell.node_pool(&key.name);
-                if before.as_deref().map(generation) != Some(generation(&pool)) {
-                    self.overlays_touched();
-                }
-                self.tell(Event::NodePoolApplied(Arc::from(pool)));
-                self.pool_touched(&key);
-            }
+            Object::NodePool(pool) => self.node_pool(*pool, &key),
             Object::NodeClass(class) => {
                 let class: Arc<apis::Ec2NodeClass> = Arc::from(class);
                 // Types can be told once the class is ready, which its generation does not say.
@@ -190,8 +182,29 @@ impl Router {
                 drop(snapshot);
                 self.tell(Event::NodeOverlayApplied(Arc::from(it)));
             }
-            Object::Policy(_) => self.queues.policies.add(key),
+            Object::Policy(it) => {
+                self.policy_data_touched(&key.name);
+                let mut objects = self.shell.objects();
+                objects.policies.applied(key.clone(), Arc::from(it));
+                drop(objects);
+                self.queues.policies.add(key);
+            }
+            Object::PolicyData(_) => self.policy_data_touched(&key.name),
             other => self.applied_supporting(other, key),
+        }
+    }
+
+    fn node_pool(&mut self, pool: apis::NodePool, key: &ObjectKey) {
+        let generation = |it: &apis::NodePool| it.metadata.generation;
+        let before = self.shell.node_pool(&key.name);
+        if before.as_deref().map(generation) != Some(generation(&pool)) {
+            self.overlays_touched();
+        }
+        let is_relabelled = before.is_none_or(|it| it.labels() != pool.labels());
+        self.tell(Event::NodePoolApplied(Arc::new(pool)));
+        self.pool_touched(key);
+        if is_relabelled {
+            self.policies_touched();
         }
     }
 
@@ -237,7 +250,8 @@ impl Router {
             | Object::NodePool(_)
             | Object::NodeClass(_)
             | Object::NodeOverlay(_)
-            | Object::Policy(_) => {}
+            | Object::Policy(_)
+            | Object::PolicyData(_) => {}
         }
     }
 
@@ -275,6 +289,7 @@ impl Router {
                     .forget(&uid.unwrap_or_default());
                 self.tell(Event::NodePoolDeleted(name));
                 self.queues.pool_counter.forget(key);
+                self.policies_touched();
             }
             Kind::NodeClass => {
                 self.shell.objects().node_classes.remove(&name);
@@ -310,7 +325,12 @@ impl Router {
             Kind::VolumeAttachment => {
                 self.shell.objects().volume_attachments.remove(&name);
             }
-            Kind::Policy => self.queues.policies.add(key.clone()),
+            Kind::Policy => {
+                self.policy_data_touched(&name);
+                self.shell.objects().policies.deleted(key);
+                self.queues.policies.add(key.clone());
+            }
+            Kind::PolicyData => self.policy_data_touched(&name),
         }
     }
 
@@ -557,6 +577,22 @@ impl Router {
         }
     }
 
+    /// Bindings that name a ConfigMap are read anew when it changes.
+    fn policy_data_touched(&self, name: &str) {
+        let naming = self.shell.objects().policies.touched(name);
+        for key in naming {
+            self.queues.policies.add(key);
+        }
+    }
+
+    /// Which NodePools a binding is for hangs on what NodePools there are.
+    fn policies_touched(&self) {
+        let bindings = self.shell.objects().policies.pools_touched();
+        for key in bindings {
+            self.queues.policies.add(key);
+        }
+    }
+
     /// Overlays are judged together, whichever of them or of what they depend on changed.
     fn overlays_touched(&self) {
         if self.shell.settings.feature_gates.node_overlay {
@@ -604,7 +640,8 @@ fn is_managed(object: &Object) -> bool {
         | Object::CapacityBuffer(_)
         | Object::Device(_)
         | Object::Namespace(_)
-        | Object::Policy(_) => true,
+        | Object::Policy(_)
+        | Object::PolicyData(_) => true,
     }
 }
 

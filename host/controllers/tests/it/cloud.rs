@@ -181,6 +181,7 @@ fn offering(zone: &str, capacity_type: &str, price_per_hour: f64) -> Offering {
         reservation_capacity: 0,
         ice_count: 0,
         ice_age_seconds: None,
+        interruption_rate: None,
     }
 }
 
@@ -228,6 +229,10 @@ fn instance_type(name: &str, cpus: i64, dry: bool) -> Arc<InstanceType> {
 
 #[async_trait::async_trait]
 impl CloudProvider for Cloud {
+    async fn free_addresses(&self, _: &Ec2NodeClass) -> BTreeMap<String, u32> {
+        [("a".to_owned(), 500), ("b".to_owned(), 200)].into()
+    }
+
     async fn create(&self, request: LaunchRequest) -> Result<Launched, CloudProviderError> {
         let uid = request.node_claim.uid().unwrap_or_default();
         self.with(|state| *state.asked.entry(uid).or_default() += 1);

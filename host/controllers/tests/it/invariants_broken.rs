@@ -165,6 +165,8 @@ async fn a_node_that_goes_before_its_replacement_is_noticed() {
         replacements: vec!["not-there".to_owned()],
         cost_before_per_hour: 1.0,
         cost_after_per_hour: 1.0,
+        effective_before_per_hour: 0.0,
+        effective_after_per_hour: 0.0,
         detail: String::new(),
     };
     world.ledger.lock().unwrap().push(Record::Command(record));

@@ -22,6 +22,7 @@ mod observability;
 mod overlays_and_buffers;
 mod policies;
 mod process;
+mod ranking;
 mod reboots;
 mod renewal;
 mod restarts;

@@ -1,8 +1,11 @@
 //! Policy bindings: what the registry is told, and what is told of it.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
-use controllers::{BindingReport, BindingSource, BindingState, PolicyRegistry};
+use controllers::{
+    BindingReport, BindingSource, BindingState, InCharge, NodePoolLabels, PolicyRegistry,
+};
 use serde_json::json;
 use sim::api_server::{DeleteOptions, Resource};
 
@@ -12,27 +15,83 @@ use crate::world::World;
 struct Registry {
     calls: Mutex<Vec<String>>,
     failures: Mutex<Vec<String>>,
+    pools: Mutex<NodePoolLabels>,
+    /// What was applied last.
+    applied: Mutex<BindingSource>,
+}
+
+impl Registry {
+    fn answer(&self) -> BindingReport {
+        let applied = self.applied.lock().unwrap();
+        let module = applied.data.get("builtin").cloned().unwrap_or_default();
+        if module != "prefer-arm64" {
+            return BindingReport::refused("NoSuchBuiltin", format!("builtin {module}"));
+        }
+        BindingReport {
+            state: BindingState::Ready,
+            digest: Some("sha256:1".to_owned()),
+            reason: "Active".to_owned(),
+            message: format!("builtin {module}"),
+            in_charge: Some(self.in_charge(&applied.annotations)),
+            calls: 0,
+            failures: 0,
+        }
+    }
+
+    /// For the pools of the team that the annotation names.
+    fn in_charge(&self, annotations: &BTreeMap<String, String>) -> InCharge {
+        let pools = self.pools.lock().unwrap();
+        let team = annotations.get("mortise.dev/nodepool-selector");
+        let is_for =
+            |labels: &BTreeMap<String, String>| team.is_none_or(|it| labels.contains_key(it));
+        let named = pools.iter().filter(|(_, labels)| is_for(labels));
+        InCharge {
+            mode: "enforce".to_owned(),
+            order: 0,
+            on_failure: "default".to_owned(),
+            authority: "lower".to_owned(),
+            node_pools: named.map(|(name, _)| name.clone()).collect(),
+            node_pools_total: pools.len(),
+            unmatched: Vec::new(),
+        }
+    }
 }
 
 #[async_trait::async_trait]
 impl PolicyRegistry for Registry {
     async fn apply(&self, source: BindingSource) -> BindingReport {
         let module = source.data.get("builtin").cloned().unwrap_or_default();
-        self.calls
-            .lock()
-            .unwrap()
-            .push(format!("apply {} {module}", source.name));
-        let is_known = module == "prefer-arm64";
-        BindingReport {
-            state: if is_known {
-                BindingState::Ready
-            } else {
-                BindingState::Degraded
-            },
-            digest: is_known.then(|| "sha256:1".to_owned()),
-            reason: if is_known { "Active" } else { "NoSuchBuiltin" }.to_owned(),
-            message: format!("builtin {module}"),
-        }
+        let others = source.others.iter().map(|(name, it)| {
+            let settings = it.data.values().cloned().collect::<Vec<_>>().join(",");
+            format!(" {name}={settings}")
+        });
+        self.calls.lock().unwrap().push(format!(
+            "apply {} {module}{}",
+            source.name,
+            others.collect::<String>()
+        ));
+        *self.applied.lock().unwrap() = source;
+        self.answer()
+    }
+
+    fn report(&self, _namespace: &str, _name: &str) -> Option<BindingReport> {
+        Some(self.answer())
+    }
+
+    fn named(&self, source: &BindingSource) -> Vec<String> {
+        source
+            .data
+            .get("config-from")
+            .cloned()
+            .into_iter()
+            .collect()
+    }
+
+    fn tell_node_pools(&self, pools: NodePoolLabels) {
+        let names: Vec<&str> = pools.keys().map(String::as_str).collect();
+        let told = format!("pools {}", names.join(" "));
+        self.calls.lock().unwrap().push(told);
+        *self.pools.lock().unwrap() = pools;
     }
 
     async fn remove(&self, _namespace: &str, name: &str) {
@@ -89,11 +148,15 @@ async fn a_binding_is_applied_once_for_each_change_and_its_state_is_shown() {
         .delete(&maps, "kube-system", "arm", &DeleteOptions::default())
         .unwrap();
     let calls = || registry.calls.lock().unwrap().clone();
-    let applied = ["apply arm prefer-arm64", "apply arm nonsense"];
+    let applied = [
+        "pools default",
+        "apply arm prefer-arm64",
+        "apply arm nonsense",
+    ];
     world.pass(55).await;
     assert_eq!(calls(), applied, "it decides for a minute more");
     world.pass(10).await;
-    assert_eq!(calls(), [applied[0], applied[1], "remove arm"]);
+    assert_eq!(calls()[3..], ["remove arm"]);
     let reasons = world.event_reasons("ConfigMap");
     assert_eq!(reasons, ["PolicyActivated", "PolicyRejected"]);
 }
@@ -129,7 +192,7 @@ async fn a_hundred_changes_in_ten_seconds_are_two_swaps_and_the_last_one_counts(
     }
     world.pass(30).await;
     let calls = registry.calls.lock().unwrap().clone();
-    assert_eq!(calls, ["apply arm first", "apply arm change-9-10"]);
+    assert_eq!(calls[1..], ["apply arm first", "apply arm change-9-10"]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -151,7 +214,7 @@ async fn a_binding_that_is_replaced_within_a_minute_never_stops_deciding() {
     create("two");
     world.pass(120).await;
     let calls = registry.calls.lock().unwrap().clone();
-    assert_eq!(calls, ["apply arm one", "apply arm two"]);
+    assert_eq!(calls[1..], ["apply arm one", "apply arm two"]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -172,4 +235,100 @@ async fn failures_at_work_become_events() {
     world.pass(20).await;
     let reasons = world.event_reasons("ConfigMap");
     assert_eq!(reasons, ["PolicyActivated", "PolicyFailed"]);
+}
+
+fn data(name: &str, value: &str) -> serde_json::Value {
+    json!({
+        "apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": {"name": name, "namespace": "kube-system"},
+        "data": {"settings": value},
+    })
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_binding_names_is_read_when_it_changes_and_nothing_is_read_meanwhile() {
+    let registry = Arc::new(Registry::default());
+    let world = World::with_policies(registry.clone());
+    world.pass(5).await;
+    let maps = Resource::CONFIG_MAPS;
+    let create = |object| world.api.create(&maps, "kube-system", object).unwrap();
+    let mut binding = arm("prefer-arm64");
+    binding["data"]["config-from"] = json!("prices");
+    create(binding);
+    create(data("bystander", "0"));
+    world.pass(15).await;
+    create(data("prices", "1"));
+    world.pass(15).await;
+    let read = || {
+        world
+            .process
+            .read_from("/api/v1/namespaces/kube-system/configmaps/")
+    };
+    let before = read();
+    let change = |name: &str, value: &str| {
+        let change = json!({"data": {"settings": value}});
+        world
+            .api
+            .patch_merge(&maps, "kube-system", name, change)
+            .unwrap();
+    };
+    change("bystander", "1");
+    world.pass(60).await;
+    assert_eq!(
+        read(),
+        before,
+        "what nobody names is not read, nor is anything that did not change"
+    );
+    change("prices", "2");
+    world.pass(5).await;
+    assert_eq!(read(), before + 1);
+    world.pass(10).await;
+    let options = DeleteOptions::default();
+    world
+        .api
+        .delete(&maps, "kube-system", "prices", &options)
+        .unwrap();
+    world.pass(15).await;
+    let calls = registry.calls.lock().unwrap().clone();
+    let applied = ["", " prices=1", " prices=2", ""];
+    assert_eq!(
+        calls[1..],
+        applied.map(|it| format!("apply arm prefer-arm64{it}"))
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_registry_hears_of_pools_first_and_their_change_is_shown() {
+    let registry = Arc::new(Registry::default());
+    let world = World::with_policies(registry.clone());
+    world.pass(5).await;
+    let maps = Resource::CONFIG_MAPS;
+    let mut binding = arm("prefer-arm64");
+    binding["metadata"]["annotations"] = json!({"mortise.dev/nodepool-selector": "team"});
+    world.api.create(&maps, "kube-system", binding).unwrap();
+    let shown = || {
+        let map = world.api.get(&maps, "kube-system", "arm").unwrap();
+        let text = map["metadata"]["annotations"]["mortise.dev/status"].clone();
+        let status = text.as_str().map(|it| serde_json::from_str(it).unwrap());
+        let status: serde_json::Value = status.unwrap_or_default();
+        status["appliesTo"].as_str().unwrap_or_default().to_owned()
+    };
+    world.pass(5).await;
+    assert_eq!(shown(), "none of 1");
+    let labels = json!({"metadata": {"labels": {"team": "web"}}});
+    world
+        .api
+        .patch_merge(&Resource::NODE_POOLS, "", "default", labels)
+        .unwrap();
+    world.pass(5).await;
+    assert_eq!(shown(), "all of 1");
+    let calls = registry.calls.lock().unwrap().clone();
+    assert_eq!(
+        calls,
+        ["pools default", "apply arm prefer-arm64", "pools default"]
+    );
+    let team = registry.pools.lock().unwrap()["default"]["team"].clone();
+    assert_eq!(team, "web");
+    let reasons = world.event_reasons("ConfigMap");
+    assert_eq!(reasons, ["PolicyActivated", "PolicyNodePoolNotFound"]);
 }

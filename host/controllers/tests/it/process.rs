@@ -28,6 +28,8 @@ struct State {
     writes: usize,
     /// Writes to the API server, by path.
     written: BTreeMap<String, usize>,
+    /// Reads of single objects and of lists, by path.
+    read: BTreeMap<String, usize>,
     dies_at: Option<usize>,
     is_dead: bool,
     /// How far the clock of its machine is off.
@@ -135,6 +137,18 @@ impl Process {
         let written = &self.state.lock().unwrap().written;
         let under = written.iter().filter(|(uri, _)| uri.starts_with(path));
         under.map(|(_, times)| times).sum()
+    }
+
+    /// Reads from the API server under that path, watches aside.
+    pub(crate) fn read_from(&self, path: &str) -> usize {
+        let read = &self.state.lock().unwrap().read;
+        let under = read.iter().filter(|(uri, _)| uri.starts_with(path));
+        under.map(|(_, times)| times).sum()
+    }
+
+    fn reads_from(&self, path: &str) {
+        let mut state = self.state.lock().unwrap();
+        *state.read.entry(path.to_owned()).or_default() += 1;
     }
 
     fn writes_to(&self, path: &str) {
@@ -247,6 +261,9 @@ impl Service<Request<Body>> for Door {
         if is_write && !self.process.is_dead() {
             self.judge(&request);
             self.process.writes_to(request.uri().path());
+        }
+        if request.method() == Method::GET && !uri.contains("watch=") {
+            self.process.reads_from(request.uri().path());
         }
         Box::pin(async move {
             if is_write && process.fails(&uri) {

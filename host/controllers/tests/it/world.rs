@@ -10,7 +10,7 @@ use controllers::{
 use disruption::hooks::{DeclaredBudgets, DefaultConsolidation};
 use jiff::Timestamp;
 use prometheus_client::registry::Registry;
-use scheduling::ranking::PriceRank;
+use scheduling::ranking::{PriceRank, RankHook};
 use serde_json::{Value, json};
 use sim::SimulatedClock;
 use sim::api_server::{ApiServer, DeleteOptions, ObjectKey, Part, Resource, Selection};
@@ -42,6 +42,7 @@ pub(crate) struct World {
     pub(crate) ledger: SharedLedger,
     pub(crate) controllers: Controllers,
     policies: Arc<dyn PolicyRegistry>,
+    rank: Arc<dyn RankHook>,
     /// Of the controllers that run now.
     pub(crate) metrics: Arc<Metrics>,
     running: JoinHandle<()>,
@@ -69,11 +70,23 @@ impl World {
         Self::with(Arc::new(controllers::NoPolicies), settings)
     }
 
+    /// The same with a ranking policy.
+    pub(crate) fn with_rank(rank: Arc<dyn RankHook>) -> Self {
+        Self::with_hooks((Arc::new(controllers::NoPolicies), rank), settings())
+    }
+
     pub(crate) fn with_policies(policies: Arc<dyn PolicyRegistry>) -> Self {
         Self::with(policies, settings())
     }
 
     fn with(policies: Arc<dyn PolicyRegistry>, settings: Settings) -> Self {
+        Self::with_hooks((policies, Arc::new(PriceRank)), settings)
+    }
+
+    fn with_hooks(
+        (policies, rank): (Arc<dyn PolicyRegistry>, Arc<dyn RankHook>),
+        settings: Settings,
+    ) -> Self {
         let clock = SimulatedClock::virtual_time();
         let api = ApiServer::new(7, Arc::new(move || clock.now()));
         for definition in apis::crd::all() {
@@ -102,7 +115,8 @@ impl World {
             ledger: Arc::clone(&ledger),
             judged: judged.clone(),
         };
-        let (metrics, controllers, running) = start(&door, &cloud, &ledger, (&policies, &settings));
+        let how = (&policies, &rank, &settings);
+        let (metrics, controllers, running) = start(&door, &cloud, &ledger, how);
         Self {
             api,
             cloud,
@@ -110,6 +124,7 @@ impl World {
             ledger,
             controllers,
             policies,
+            rank,
             metrics,
             running,
             machines,
@@ -126,7 +141,7 @@ impl World {
         self.running.abort();
         self.process.restarts();
         let door = self.door();
-        let how = (&self.policies, &self.settings);
+        let how = (&self.policies, &self.rank, &self.settings);
         (self.metrics, self.controllers, self.running) =
             start(&door, &self.cloud, &self.ledger, how);
     }
@@ -377,7 +392,7 @@ impl Drop for World {
 
 fn settings() -> Settings {
     Settings {
-        system_namespace: "kube-system".to_owned(),
+        policy_namespace: "kube-system".to_owned(),
         ..Settings::default()
     }
 }
@@ -386,14 +401,14 @@ fn start(
     door: &Door,
     cloud: &Cloud,
     ledger: &SharedLedger,
-    (policies, settings): (&Arc<dyn PolicyRegistry>, &Settings),
+    (policies, rank, settings): (&Arc<dyn PolicyRegistry>, &Arc<dyn RankHook>, &Settings),
 ) -> (Arc<Metrics>, Controllers, JoinHandle<()>) {
     let metrics = Arc::new(Metrics::new());
     let controllers = Controllers::new(ControllersConfig {
         client: kube::Client::new(door.clone(), "default"),
         provider: Arc::new(cloud.clone()),
         hooks: Hooks {
-            rank: Arc::new(PriceRank),
+            rank: Arc::clone(rank),
             consolidation: Arc::new(DefaultConsolidation),
             budgets: Arc::new(DeclaredBudgets),
         },
