@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use apis::duration::GoDuration;
 use clap::{Args, Parser, ValueEnum};
+use scheduling::ranking::PremiumMax;
 
 use crate::options::{
     FeatureGates, MinValuesPolicy, Options, Packing, PreferencePolicy, SchedulerConfig,
@@ -211,6 +212,10 @@ pub(crate) struct SimulateArguments {
     /// How pods are packed: by cost, or in Karpenter's order
     #[arg(long, env = "MORTISE_PACKING", value_enum, default_value_t = Packing::Cost)]
     pub(crate) packing: Packing,
+
+    /// How much dearer than it need be a ranking policy may make a plan or a move: a share such as 50%, or off
+    #[arg(long, env = "MORTISE_POLICY_MAX_PREMIUM", default_value_t = PremiumMax::default())]
+    pub(crate) policy_max_premium: PremiumMax,
 
     /// Simulate disruption instead: one loop over a running cluster, all methods in their order
     #[arg(long)]

@@ -69,6 +69,10 @@ async fn control(arguments: &ControllerArguments) -> anyhow::Result<()> {
         clock: Arc::clone(&clock),
         settings: settings(options, cloud.cluster_name),
         interruptions: cloud.interruptions,
+        policy_limits: policy::Limits {
+            may_replace_budgets: options.allow_policy_authority_replace,
+            ..policy::Limits::default()
+        },
     })?;
     if let Some(file) = &arguments.policy_records {
         stack.record_policies(file)?;
@@ -80,37 +84,44 @@ async fn control(arguments: &ControllerArguments) -> anyhow::Result<()> {
         options.health_probe_port,
     );
     let election = election(options, client, clock);
-    let leading = async {
-        if let Some(election) = &election {
-            tracing::info!(lease = election.lease_name, "waiting for the lease");
-            election.acquire().await;
-        }
-        tracing::info!("leading; the controllers start");
-        leads.store(true, Ordering::Relaxed);
-        let keeping = async {
-            match &election {
-                Some(election) => election.keep().await,
-                None => std::future::pending().await,
-            }
-        };
-        let nodes = async {
-            match &cloud.nodes {
-                Some(nodes) => nodes.run().await,
-                None => std::future::pending().await,
-            }
-        };
-        tokio::select! {
-            biased;
-            lost = keeping => lost,
-            () = stack.run() => bail!("a controller ended by itself, which is a bug"),
-            ended = nodes => ended,
-        }
-    };
     tokio::select! {
         biased;
         signal = stop_signal() => signal,
         served = async { serving.await?; std::future::pending().await } => served,
-        led = leading => led,
+        led = lead(election.as_ref(), &stack, cloud.nodes.as_ref(), &leads) => led,
+    }
+}
+
+/// Waits for the lease, then runs the controllers for as long as it holds.
+async fn lead(
+    election: Option<&Election>,
+    stack: &Stack,
+    nodes: Option<&SimulatedNodes>,
+    leads: &AtomicBool,
+) -> anyhow::Result<()> {
+    if let Some(election) = election {
+        tracing::info!(lease = election.lease_name, "waiting for the lease");
+        election.acquire().await;
+    }
+    tracing::info!("leading; the controllers start");
+    leads.store(true, Ordering::Relaxed);
+    let keeping = async {
+        match election {
+            Some(election) => election.keep().await,
+            None => std::future::pending().await,
+        }
+    };
+    let nodes = async {
+        match nodes {
+            Some(nodes) => nodes.run().await,
+            None => std::future::pending().await,
+        }
+    };
+    tokio::select! {
+        biased;
+        lost = keeping => lost,
+        () = stack.run() => bail!("a controller ended by itself, which is a bug"),
+        ended = nodes => ended,
     }
 }
 
@@ -242,6 +253,7 @@ fn settings(options: &Options, cluster_name: String) -> Settings {
             options::MinValuesPolicy::BestEffort => controllers::MinValuesPolicy::BestEffort,
         },
         ignore_dra_requests: options.ignore_dra_requests,
+        policy_premium_max: options.policy_max_premium,
         default_spread: Arc::clone(&options.scheduler_config.default_spread),
         feature_gates: controllers::FeatureGates {
             node_repair: options.feature_gates.node_repair,
@@ -255,7 +267,7 @@ fn settings(options: &Options, cluster_name: String) -> Settings {
             pod_deletion_cost_management: options.feature_gates.pod_deletion_cost_management,
             legacy_node_repair: options.legacy_node_repair,
         },
-        system_namespace: options.system_namespace.clone(),
+        policy_namespace: options.policy_namespace().to_owned(),
         cluster_name,
         solve_placement: controllers::SolvePlacement::Blocking,
         ..Settings::default()

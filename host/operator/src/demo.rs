@@ -135,6 +135,7 @@ async fn demonstrate(arguments: &DemoArguments, plan: &Plan) -> anyhow::Result<E
     drop(view);
     let Run {
         ended,
+        last_turnover,
         stages,
         faults,
     } = run?;
@@ -146,7 +147,7 @@ async fn demonstrate(arguments: &DemoArguments, plan: &Plan) -> anyhow::Result<E
             watcher.what_is_busy()
         ));
     }
-    let summary = watcher.summary(ended, started.elapsed(), stages, problems);
+    let summary = watcher.summary((ended, last_turnover), started.elapsed(), stages, problems);
     drop((served, ledger, running_world, rotating));
     print(arguments.output, &summary)?;
     Ok(if summary.problems.is_empty() {
@@ -261,12 +262,17 @@ fn start_controller(
         provider,
         clock: Arc::new(world.clock()),
         settings: controllers::Settings {
-            system_namespace: SYSTEM_NAMESPACE.to_owned(),
+            policy_namespace: SYSTEM_NAMESPACE.to_owned(),
             cluster_name: CLUSTER_NAME.to_owned(),
             seed: arguments.seed,
             ..controllers::Settings::default()
         },
         interruptions: Some(Arc::new(notices)),
+        // Nothing that a policy could disrupt here is anybody's.
+        policy_limits: policy::Limits {
+            may_replace_budgets: true,
+            ..policy::Limits::default()
+        },
     })?;
     if let Some(file) = &arguments.policy_records {
         stack.record_policies(file)?;

@@ -11,6 +11,7 @@ use std::time::Duration;
 use apis::duration::GoDuration;
 use clap::{Args, ValueEnum};
 use scheduling::pod::TopologySpread;
+use scheduling::ranking::PremiumMax;
 
 /// What `mortise controller` can be told.
 #[derive(Debug, Clone, Args)]
@@ -116,16 +117,43 @@ pub(crate) struct Options {
     #[arg(long, env = "LOG_LEVEL", default_value = "info")]
     pub(crate) log_level: String,
 
-    /// Namespace of the controller; policies are bound by ConfigMaps in it
+    /// Namespace of the controller
     #[arg(long, env = "SYSTEM_NAMESPACE", default_value = "mortise")]
     pub(crate) system_namespace: String,
+    /// Namespace of the ConfigMaps that bind policies. Default: the controller's own
+    #[arg(
+        long,
+        env = "MORTISE_POLICY_NAMESPACE",
+        default_value = "",
+        hide_default_value = true
+    )]
+    pub(crate) policy_namespace: String,
+    /// Let policies of budgets allow more than NodePools declare, where their binding says
+    /// `mortise.dev/authority: replace`
+    #[arg(long, env = "MORTISE_ALLOW_POLICY_AUTHORITY_REPLACE", default_value_t = false, num_args = 0..=1, default_missing_value = "true", action = clap::ArgAction::Set)]
+    pub(crate) allow_policy_authority_replace: bool,
     /// How pods are packed: by cost, or in Karpenter's order
     #[arg(long, env = "MORTISE_PACKING", value_enum, default_value_t = Packing::Cost)]
     pub(crate) packing: Packing,
+    /// How much dearer than it need be a ranking policy may make a node, a plan or a move: a share such as 50%, or off.
+    /// A NodePool's annotation mortise.dev/max-premium goes before it
+    #[arg(long, env = "MORTISE_POLICY_MAX_PREMIUM", default_value_t = PremiumMax::default())]
+    pub(crate) policy_max_premium: PremiumMax,
 
     /// Karpenter settings that are accepted, so that its Deployment starts, and that change nothing here
     #[command(flatten)]
     pub(crate) accepted: AcceptedOptions,
+}
+
+impl Options {
+    /// Where policies are bound.
+    pub(crate) fn policy_namespace(&self) -> &str {
+        if self.policy_namespace.is_empty() {
+            &self.system_namespace
+        } else {
+            &self.policy_namespace
+        }
+    }
 }
 
 /// Karpenter's settings that have no effect in Mortise; kept so that a Deployment made for Karpenter starts.

@@ -24,7 +24,7 @@ use policy::{CallLimits, Limits, PolicyHost};
 
 pub(crate) use arguments::PolicyArguments;
 use arguments::PolicyVerb;
-pub(crate) use target::{of_config_map, sources};
+pub(crate) use target::{of_config_map, policies_of, sources};
 
 /// How much longer than in a round a call may take: other programs run on a developer's machine, and fuel
 /// is what decides.
@@ -44,7 +44,7 @@ pub(crate) fn run(arguments: &PolicyArguments) -> anyhow::Result<ExitCode> {
     }
 }
 
-/// A host that waits longer than the controller's.
+/// A host that waits longer than the controller's, and allows what a controller may be told to allow.
 fn patient_host() -> anyhow::Result<PolicyHost> {
     let patient = |limits: CallLimits| CallLimits {
         deadline: limits.deadline * PATIENCE,
@@ -57,6 +57,7 @@ fn patient_host() -> anyhow::Result<PolicyHost> {
         budgets: patient(limits.budgets),
         load: patient(limits.load),
         compile: limits.compile * PATIENCE,
+        may_replace_budgets: true,
         ..limits
     })?)
 }

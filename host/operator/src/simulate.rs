@@ -26,7 +26,7 @@ use problem_file::{Explanation, InstanceTypes, PoolCatalogue, Report, Timing, Wo
 use scheduling::pod::PodKey;
 use scheduling::problem::Options;
 use scheduling::ranking::RankHook;
-use scheduling::{Interrupt, Prepared, Solution, TableCache, solve_prepared};
+use scheduling::{Interrupt, Prepared, Solution, TableCache, solve_within_premium};
 use serde::Serialize;
 use state::provisioning::PoolTypes;
 use state::{Snapshot, capacity_buffer};
@@ -131,7 +131,10 @@ fn buffers(snapshot: &Snapshot, solution: &Solution) -> Vec<BufferAnswer> {
 
 fn simulate(arguments: &SimulateArguments) -> anyhow::Result<bool> {
     let mut input = read(arguments)?;
-    let host = PolicyHost::on_demand(policy::Limits::default())?;
+    let host = PolicyHost::on_demand(policy::Limits {
+        may_replace_budgets: true,
+        ..policy::Limits::default()
+    })?;
     policies::bind(&host, &arguments.policies, &input.config_maps)?;
     // A pass asks for nothing else.
     host.warm_up_kind(Kind::Rank);
@@ -161,7 +164,7 @@ fn provision(
     let started = Instant::now();
     let solution = Solution {
         uses: prepared.uses().to_vec(),
-        ..solve_prepared(&question.problem, &prepared, &Interrupt::never())
+        ..solve_within_premium(&question.problem, &prepared, &tables, &Interrupt::never())
     };
     let solve_seconds = started.elapsed().as_secs_f64();
     let report = Report::new(&input.world, &question, &solution).timed(Timing {
@@ -319,6 +322,7 @@ fn options(arguments: &SimulateArguments, now: Timestamp) -> Options {
         decision_id: "simulate".to_owned(),
         ignores_devices: arguments.ignore_dra_requests,
         default_spread: Arc::clone(&arguments.scheduler_config.default_spread),
+        premium_max: arguments.policy_max_premium,
         threads: std::thread::available_parallelism().map_or(1, Into::into),
         ..Options::default()
     }

@@ -10,9 +10,9 @@ use aws::sdk::SdkClients;
 use aws::{AwsApis, AwsOptions, AwsProvider};
 use cloudprovider::{Clock, InterruptionQueue};
 use controllers::{Controllers, ControllersConfig, Hooks, Metrics, Settings};
-use policy::PolicyHost;
+use policy::{PolicyHost, ProviderTells};
 use sim::ec2::SimulatedEc2;
-use state::ledger::{Ledger, Record};
+use state::ledger::{Ledger, OutcomeId, Record};
 
 use crate::demo::{PolicyLine, SwapLine};
 use crate::policy_metrics::PolicyMetrics;
@@ -34,6 +34,8 @@ pub(crate) struct StackConfig {
     pub(crate) settings: Settings,
     /// Where the cloud says that it takes instances back.
     pub(crate) interruptions: Option<Arc<dyn InterruptionQueue>>,
+    /// What policies may use up, and how far they reach.
+    pub(crate) policy_limits: policy::Limits,
 }
 
 /// The controllers with the policies they ask, the provider they launch with and the metrics they count.
@@ -53,8 +55,13 @@ impl Stack {
             clock,
             settings,
             interruptions,
+            policy_limits,
         } = config;
-        let policies = PolicyHost::new(policy::Limits::default())?;
+        // EC2 tells free addresses; that spot was taken back is told by the queue alone.
+        let policies = PolicyHost::new(policy_limits)?.provided_by(ProviderTells {
+            free_addresses: true,
+            interruption_rate: interruptions.is_some(),
+        });
         let metrics = Arc::new(Metrics::default());
         let config = ControllersConfig {
             client,
@@ -93,6 +100,20 @@ impl Stack {
                 () = keep_fresh(&provider) => {}
             }
         }
+    }
+
+    /// Claims that were given up because no offering left to them could be bought.
+    pub(crate) fn launches_without_capacity(&self) -> usize {
+        let ledger = self.controllers.ledger();
+        let ledger = ledger.lock().unwrap_or_else(PoisonError::into_inner);
+        let launches = ledger.entries().filter(|entry| match &entry.record {
+            Record::Launch(it) => it.outcome == OutcomeId::ClaimInsufficientCapacity,
+            Record::ProvisioningRound(_)
+            | Record::DisruptionRound(_)
+            | Record::Command(_)
+            | Record::Termination(_) => false,
+        });
+        launches.count()
     }
 
     /// Identifies the run: the hash over every decision it recorded.

@@ -44,6 +44,8 @@ pub(crate) struct Watched {
     pub(crate) ended: Ended,
     /// From its beginning to the last change of the world or end of a disruption command, in the world's time.
     pub(crate) changed_for: Duration,
+    /// When the last node was launched or ended, in the world's time.
+    pub(crate) last_turnover: Duration,
 }
 
 /// Looks at the world and the controllers; changes neither.
@@ -61,6 +63,7 @@ impl<'a> Watcher<'a> {
     pub(crate) async fn watch(&self, until: Until, view: &mut View) -> anyhow::Result<Watched> {
         let began = self.world.clock().elapsed();
         let (mut quiet, mut changed) = (Quiet::default(), began);
+        let (mut nodes, mut last_turnover) = (self.turnover(), began);
         let interrupted = tokio::signal::ctrl_c();
         tokio::pin!(interrupted);
         let ended = loop {
@@ -71,6 +74,10 @@ impl<'a> Watcher<'a> {
             }
             let elapsed = self.world.clock().elapsed();
             view.show(self, elapsed)?;
+            let turnover = self.turnover();
+            if std::mem::replace(&mut nodes, turnover) != turnover {
+                last_turnover = elapsed;
+            }
             let pulse = self.world.pulse();
             if self.is_changing() || quiet.last != Some(pulse) {
                 changed = elapsed;
@@ -88,7 +95,14 @@ impl<'a> Watcher<'a> {
         Ok(Watched {
             ended,
             changed_for: changed.saturating_sub(began),
+            last_turnover,
         })
+    }
+
+    /// Launches and terminations so far.
+    fn turnover(&self) -> (u64, u64) {
+        let ec2 = self.world.ec2();
+        (ec2.launches(), ec2.terminations())
     }
 
     /// What the world looks like now.
@@ -146,7 +160,7 @@ impl<'a> Watcher<'a> {
     /// The end of a run.
     pub(crate) fn summary(
         &self,
-        ended: Ended,
+        (ended, last_turnover): (Ended, Duration),
         wall: Duration,
         stages: Vec<StageLine>,
         mut problems: Vec<String>,
@@ -166,6 +180,11 @@ impl<'a> Watcher<'a> {
             peak_rss_bytes: peak_rss_bytes(),
             launches: frame.launches,
             terminations: frame.terminations,
+            last_turnover_seconds: round(last_turnover.as_secs_f64(), 3),
+            launches_without_capacity: self
+                .stack
+                .map(Stack::launches_without_capacity)
+                .unwrap_or_default(),
             leaked_instances: statistics.leaked_instances.len(),
             stages,
             nodes: frame.nodes,

@@ -1,5 +1,7 @@
 //! A run in stages: the manifests of `--then` are applied once the world has settled, one file after the other.
 
+use std::time::Duration;
+
 use anyhow::bail;
 
 use super::progress::{Ended, View, Watcher};
@@ -17,6 +19,8 @@ pub(super) struct Stages {
 /// How the whole run went.
 pub(super) struct Run {
     pub(super) ended: Ended,
+    /// When the last node was launched or ended, in the world's time.
+    pub(super) last_turnover: Duration,
     /// Those that settled; none where there was but one stage.
     pub(super) stages: Vec<StageLine>,
     /// What could not be applied.
@@ -62,6 +66,7 @@ impl Stages {
         }
         Ok(Run {
             ended: watched.ended,
+            last_turnover: watched.last_turnover,
             stages,
             faults,
         })

@@ -18,6 +18,10 @@ pub(crate) struct Summary {
     pub(crate) peak_rss_bytes: u64,
     pub(crate) launches: u64,
     pub(crate) terminations: u64,
+    /// When the last node was launched or ended, in the world's time.
+    pub(crate) last_turnover_seconds: f64,
+    /// Claims that were given up because no offering left to them could be bought.
+    pub(crate) launches_without_capacity: usize,
     pub(crate) leaked_instances: usize,
     /// Of `--then`: how each stage settled.
     #[serde(skip_serializing_if = "Vec::is_empty")]

@@ -37,7 +37,7 @@ pub(super) enum PolicyVerb {
     #[command(after_help = TARGETS)]
     Bench(BenchArguments),
 
-    /// Print the ConfigMap that puts a policy in charge
+    /// Print the ConfigMap that puts a policy in charge; several, where its component is larger than one holds
     #[command(after_help = TARGETS)]
     Pack(PackArguments),
 
@@ -70,7 +70,7 @@ pub(super) struct NewArguments {
     #[arg(long, value_enum, default_value_t = KindName::Rank)]
     pub(super) kind: KindName,
 
-    /// Namespace of its ConfigMap: the controller's
+    /// Namespace of its ConfigMap: the controller's for policies
     #[arg(short, long, default_value = crate::demo::SYSTEM_NAMESPACE)]
     pub(super) namespace: String,
 }
@@ -145,25 +145,41 @@ pub(super) struct PackArguments {
     #[arg(long)]
     pub(super) name: Option<String>,
 
-    /// Namespace of the ConfigMap: the controller's
+    /// Namespace of the ConfigMap: the controller's for policies
     #[arg(short, long)]
     pub(super) namespace: Option<String>,
 
-    /// enforce, shadow, canary:10% or off
+    /// enforce, shadow, canary:10% of the NodePools, or off
     #[arg(long)]
     pub(super) mode: Option<String>,
 
-    /// NodePools it is for, separated by commas; all when left out
+    /// NodePools it is for, separated by commas: names, globs such as web-*, exclusions such as !gpu; all when left out
     #[arg(long, value_name = "NAMES")]
     pub(super) nodepools: Option<String>,
+
+    /// Labels of the NodePools it is for, as `kubectl get -l` takes them
+    #[arg(long, value_name = "SELECTOR")]
+    pub(super) nodepool_selector: Option<String>,
 
     /// Place in the chain
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub(super) order: Option<i32>,
 
+    /// Who decides when it fails: default, or hold, which disrupts nothing
+    #[arg(long, value_name = "WHO")]
+    pub(super) on_failure: Option<String>,
+
+    /// Of budgets: lower, or replace where the controller allows it
+    #[arg(long)]
+    pub(super) authority: Option<String>,
+
     /// Settings in JSON or YAML
     #[arg(long, value_name = "FILE")]
     pub(super) config: Option<PathBuf>,
+
+    /// ConfigMap beside this one that holds the settings
+    #[arg(long, value_name = "NAME[/KEY]", conflicts_with = "config")]
+    pub(super) config_from: Option<String>,
 
     /// Where the manifest goes. Default: standard output
     #[arg(short = 'O', long = "out", value_name = "FILE")]
@@ -176,9 +192,18 @@ pub(super) struct StatusArguments {
     #[arg(long, value_name = "FILE")]
     pub(super) kubeconfig: Option<PathBuf>,
 
-    /// Namespace of the controller. Default: all
-    #[arg(short, long)]
-    pub(super) namespace: Option<String>,
+    /// Namespace of the policies
+    #[arg(
+        short,
+        long,
+        env = "MORTISE_POLICY_NAMESPACE",
+        default_value = crate::demo::SYSTEM_NAMESPACE
+    )]
+    pub(super) namespace: String,
+
+    /// Show those of all namespaces, which no controller may look at
+    #[arg(short = 'A', long)]
+    pub(super) all_namespaces: bool,
 
     /// What to print
     #[arg(short = 'o', long, value_enum, default_value_t = Output::Text)]

@@ -69,7 +69,7 @@ fn check(host: &PolicyHost, source: &BindingSource, rounds: u32) -> Checked {
             .as_ref()
             .map_or_else(Vec::new, |it| it.exports.clone()),
         imports: inspection.map_or_else(Vec::new, |it| it.imports),
-        message: status.message.clone(),
+        message: message(source, &status.message),
         conformance: Vec::new(),
         refusal: None,
     };
@@ -83,6 +83,15 @@ fn check(host: &PolicyHost, source: &BindingSource, rounds: u32) -> Checked {
     }
     host.remove_binding(&source.key());
     checked
+}
+
+/// What the policy says of itself, and what it needs beside the binding.
+fn message(source: &BindingSource, says: &str) -> String {
+    let authority = source.annotations.get("mortise.dev/authority");
+    if authority.is_some_and(|it| it.trim() == "replace") {
+        return format!("{says}; a controller binds it with --allow-policy-authority-replace only");
+    }
+    says.to_owned()
 }
 
 impl Checked {

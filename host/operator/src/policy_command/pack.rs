@@ -1,5 +1,5 @@
 //! `mortise policy pack`: the ConfigMap that puts a policy in charge, with its component compressed and its
-//! digest beside it.
+//! digest beside it. A component larger than a ConfigMap goes into several, which the binding names.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -10,7 +10,7 @@ use anyhow::{Context as _, bail};
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use policy::{BindingSource, BindingState, PolicyHost};
+use policy::{BindingSource, BindingState, OtherConfigMap, PolicyHost};
 use sha2::{Digest, Sha256};
 
 use super::arguments::PackArguments;
@@ -21,6 +21,13 @@ pub(super) const LEVEL: i32 = 19;
 const KEY: &str = "policy.wasm.zst";
 /// What the API server takes, decoded.
 const CONFIG_MAP_BYTES_MAX: usize = 1 << 20;
+/// Of a component that is split.
+const CHUNK_BYTES: usize = 900 << 10;
+/// Label of a part; its value is the binding, so that old parts are found when a new version has come.
+const LABEL_PART_OF: &str = "mortise.dev/part-of";
+const LABEL_VALUE_BYTES_MAX: usize = 63;
+/// Digits of the digest in the names of parts: those of two versions never meet.
+const DIGEST_CHARS: usize = 8;
 /// Client-side apply writes the object into an annotation, whose limit is 256 KiB.
 const CLIENT_SIDE_BYTES_MAX: usize = 190_000;
 
@@ -28,13 +35,13 @@ pub(super) fn run(arguments: &PackArguments) -> anyhow::Result<ExitCode> {
     let host = patient_host()?;
     let mut source = target::source(&host, &arguments.policy, arguments.kind.map(Into::into))?;
     change(&mut source, arguments)?;
-    pack(&mut source)?;
+    let parts = pack(&mut source)?;
     refuse_what_a_cluster_would(&host, &source)?;
-    let text = manifest(source)?;
+    let text = manifests(parts.into_iter().chain([source]))?;
     match &arguments.out {
         Some(file) => {
             fs::write(file, &text).with_context(|| file.display().to_string())?;
-            say(&apply_command(&text, &file.display().to_string()));
+            say(&apply_command(text.len(), &file.display().to_string()));
         }
         None => say(&text),
     }
@@ -49,8 +56,12 @@ fn change(source: &mut BindingSource, arguments: &PackArguments) -> anyhow::Resu
         namespace,
         mode,
         nodepools,
+        nodepool_selector,
         order,
+        on_failure,
+        authority,
         config,
+        config_from,
         out: _,
     } = arguments;
     if let Some(kind) = kind {
@@ -64,7 +75,14 @@ fn change(source: &mut BindingSource, arguments: &PackArguments) -> anyhow::Resu
         source.namespace.clone_from(namespace);
     }
     let order = order.map(|order| order.to_string());
-    for (key, value) in [("mode", mode), ("nodepools", nodepools), ("order", &order)] {
+    for (key, value) in [
+        ("mode", mode),
+        ("nodepools", nodepools),
+        ("nodepool-selector", nodepool_selector),
+        ("order", &order),
+        ("on-failure", on_failure),
+        ("authority", authority),
+    ] {
         if let Some(value) = value {
             source
                 .annotations
@@ -74,35 +92,84 @@ fn change(source: &mut BindingSource, arguments: &PackArguments) -> anyhow::Resu
     if let Some(file) = config {
         let text = fs::read_to_string(file).with_context(|| file.display().to_string())?;
         source.data.insert("config".to_owned(), text);
+        source.data.remove("config-from");
+    }
+    if let Some(from) = config_from {
+        source
+            .data
+            .insert("config-from".to_owned(), from.to_owned());
+        source.data.remove("config");
     }
     Ok(())
 }
 
-fn pack(source: &mut BindingSource) -> anyhow::Result<()> {
-    if source.binary_data.is_empty() {
-        return Ok(());
+/// Compresses the component; gives the parts that do not fit in.
+fn pack(source: &mut BindingSource) -> anyhow::Result<Vec<BindingSource>> {
+    let is_split = source.annotations.contains_key(target::ANNOTATION_PARTS);
+    if source.binary_data.is_empty() && !is_split {
+        return Ok(Vec::new());
     }
     let Some(component) = target::unpacked(source) else {
         // What is wrong with it is said when it is bound.
-        return Ok(());
+        return Ok(Vec::new());
     };
     let packed = zstd::encode_all(&component[..], LEVEL)?;
-    if packed.len() > CONFIG_MAP_BYTES_MAX {
-        bail!(
-            "the component has {} bytes packed, and a ConfigMap holds {CONFIG_MAP_BYTES_MAX}; build it for size",
-            packed.len()
-        );
-    }
     let mut digits = String::new();
     for byte in Sha256::digest(&component) {
         write!(digits, "{byte:02x}")?;
     }
-    source.data.insert("sha256".to_owned(), digits);
-    source.binary_data = BTreeMap::from([(KEY.to_owned(), packed)]);
-    Ok(())
+    source.annotations.remove(target::ANNOTATION_PARTS);
+    source.binary_data.clear();
+    source.data.insert("sha256".to_owned(), digits.clone());
+    let texts = source.data.iter().map(|(key, text)| key.len() + text.len());
+    if packed.len() + texts.sum::<usize>() <= CONFIG_MAP_BYTES_MAX {
+        source.binary_data.insert(KEY.to_owned(), packed);
+        return Ok(Vec::new());
+    }
+    let stem = format!("{}-{}", source.name, &digits[..DIGEST_CHARS]);
+    let parts: Vec<BindingSource> = packed
+        .chunks(CHUNK_BYTES)
+        .enumerate()
+        .map(|(number, chunk)| BindingSource {
+            namespace: source.namespace.clone(),
+            name: format!("{stem}-{number}"),
+            labels: part_of(&source.name),
+            binary_data: [(format!("{KEY}.{number}"), chunk.to_vec())].into(),
+            ..BindingSource::default()
+        })
+        .collect();
+    let names: Vec<&str> = parts.iter().map(|it| it.name.as_str()).collect();
+    source
+        .annotations
+        .insert(target::ANNOTATION_PARTS.to_owned(), names.join(","));
+    for part in &parts {
+        let other = OtherConfigMap {
+            data: BTreeMap::new(),
+            binary_data: part.binary_data.clone(),
+        };
+        source.others.insert(part.name.clone(), other);
+    }
+    Ok(parts)
+}
+
+/// Values of labels are shorter than names may be.
+fn part_of(name: &str) -> BTreeMap<String, String> {
+    let label = (LABEL_PART_OF.to_owned(), name.to_owned());
+    let is_value = name.len() <= LABEL_VALUE_BYTES_MAX;
+    is_value.then_some(label).into_iter().collect()
 }
 
 fn refuse_what_a_cluster_would(host: &PolicyHost, source: &BindingSource) -> anyhow::Result<()> {
+    let from = source.data.get("config-from").map(|it| it.trim());
+    let elsewhere = from
+        .map(|it| it.split('/').next().unwrap_or_default())
+        .filter(|name| !source.others.contains_key(*name));
+    if let Some(name) = elsewhere {
+        eprintln!(
+            "note: ConfigMap {name} is not at hand, so the policy was not tried with its configuration"
+        );
+        return Ok(());
+    }
     let status = host.apply(source);
     if status.state != BindingState::Ready {
         bail!(
@@ -115,7 +182,19 @@ fn refuse_what_a_cluster_would(host: &PolicyHost, source: &BindingSource) -> any
     Ok(())
 }
 
-fn manifest(source: BindingSource) -> anyhow::Result<String> {
+/// The parts come first, so that a binding never names one that is not there.
+fn manifests(sources: impl Iterator<Item = BindingSource>) -> anyhow::Result<String> {
+    let mut texts = Vec::new();
+    for source in sources {
+        let text = serde_saphyr::to_string(&config_map(source))?;
+        texts.push(text.trim_start_matches("---\n").trim_end().to_owned());
+    }
+    let largest = texts.iter().map(String::len).max().unwrap_or(0);
+    let text = texts.join("\n---\n");
+    Ok(format!("# {}\n{text}\n", apply_command(largest, "-")))
+}
+
+fn config_map(source: BindingSource) -> ConfigMap {
     let BindingSource {
         namespace,
         name,
@@ -123,12 +202,13 @@ fn manifest(source: BindingSource) -> anyhow::Result<String> {
         annotations,
         data,
         binary_data,
+        others: _,
     } = source;
     let binary_data: BTreeMap<String, ByteString> = binary_data
         .into_iter()
         .map(|(key, bytes)| (key, ByteString(bytes)))
         .collect();
-    let config_map = ConfigMap {
+    ConfigMap {
         metadata: ObjectMeta {
             name: Some(name),
             namespace: Some(namespace),
@@ -139,14 +219,11 @@ fn manifest(source: BindingSource) -> anyhow::Result<String> {
         data: Some(data).filter(|it| !it.is_empty()),
         binary_data: Some(binary_data).filter(|it| !it.is_empty()),
         immutable: None,
-    };
-    let text = serde_saphyr::to_string(&config_map)?;
-    let text = text.trim_start_matches("---\n").trim_end();
-    Ok(format!("# {}\n{text}\n", apply_command(text, "-")))
+    }
 }
 
-fn apply_command(manifest: &str, file: &str) -> String {
-    let option = if manifest.len() > CLIENT_SIDE_BYTES_MAX {
+fn apply_command(largest_bytes: usize, file: &str) -> String {
+    let option = if largest_bytes > CLIENT_SIDE_BYTES_MAX {
         " --server-side"
     } else {
         ""

@@ -23,19 +23,28 @@ pub(super) fn run(arguments: &StatusArguments) -> anyhow::Result<ExitCode> {
     let is_good = rows.iter().all(|row| row["state"] == "Ready");
     match arguments.output {
         Output::Json => say(&serde_json::to_string_pretty(&rows)?),
-        Output::Text if rows.is_empty() => {
-            say("No policies: the built-in defaults decide.");
-        }
+        Output::Text if rows.is_empty() => say(&nothing(arguments)),
         Output::Text => say(&table(&rows)),
     }
     Ok(exit_code(is_good))
 }
 
+fn nothing(arguments: &StatusArguments) -> String {
+    if arguments.all_namespaces {
+        return "No policies: the built-in defaults decide.".to_owned();
+    }
+    let namespace = &arguments.namespace;
+    format!(
+        "No policies in namespace {namespace}: the built-in defaults decide. -n NAMESPACE shows those of another, -A all."
+    )
+}
+
 async fn rows(arguments: &StatusArguments) -> anyhow::Result<Vec<Value>> {
     let client = crate::controller::client(arguments.kubeconfig.as_deref()).await?;
-    let api: Api<ConfigMap> = match &arguments.namespace {
-        Some(namespace) => Api::namespaced(client, namespace),
-        None => Api::all(client),
+    let api: Api<ConfigMap> = if arguments.all_namespaces {
+        Api::all(client)
+    } else {
+        Api::namespaced(client, &arguments.namespace)
     };
     let labelled = ListParams::default().labels(POLICY_LABEL);
     let list = api
@@ -55,26 +64,47 @@ fn row(config_map: ConfigMap) -> Value {
         .and_then(|text| serde_json::from_str::<Value>(text).ok())
         .unwrap_or_else(|| json!({"state": UNSEEN, "message": "no controller has looked at it"}));
     let labels = metadata.labels.unwrap_or_default();
-    let mode = annotations.get("mortise.dev/mode").map(String::as_str);
+    // What is in charge, or else what the binding asks for.
+    let wanted = |key: &str| annotations.get(&format!("mortise.dev/{key}"));
+    let in_charge = |field: &str, key: &str, default: Value| {
+        let field = &status["inCharge"][field];
+        let asked = || wanted(key).map_or(default, |text| json!(text));
+        Some(field.clone())
+            .filter(|it| !it.is_null())
+            .unwrap_or_else(asked)
+    };
     json!({
         "namespace": metadata.namespace,
         "name": metadata.name,
         "kind": labels.get(POLICY_LABEL),
-        "mode": mode.unwrap_or("enforce"),
+        "mode": in_charge("mode", "mode", json!("enforce")),
+        "order": in_charge("order", "order", json!(0)),
+        "onFailure": in_charge("onFailure", "on-failure", json!("default")),
+        "authority": in_charge("authority", "authority", json!("lower")),
+        "appliesTo": status["appliesTo"],
+        "nodePools": status["inCharge"]["nodePools"],
+        "unmatched": status["inCharge"]["unmatched"],
         "state": status["state"],
         "reason": status["reason"],
+        "calls": status["calls"],
+        "failures": status["failures"],
+        "counted": status["counted"],
         "digest": status["digest"],
         "since": status["since"],
         "message": status["message"],
     })
 }
 
-const COLUMNS: [&str; 7] = [
+const COLUMNS: [&str; 11] = [
     "NAMESPACE",
     "NAME",
     "KIND",
     "MODE",
+    "ORDER",
+    "NODEPOOLS",
     "STATE",
+    "CALLS",
+    "FAILURES",
     "DIGEST",
     "MESSAGE",
 ];
@@ -82,7 +112,11 @@ const COLUMNS: [&str; 7] = [
 const DIGEST_CHARS: usize = 19;
 
 fn table(rows: &[Value]) -> String {
-    let text = |row: &Value, key: &str| row[key].as_str().unwrap_or_default().to_owned();
+    let text = |row: &Value, key: &str| match &row[key] {
+        Value::Null => String::new(),
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    };
     let mut lines = vec![COLUMNS.map(str::to_owned)];
     for row in rows {
         let digest = text(row, "digest").chars().take(DIGEST_CHARS).collect();
@@ -95,7 +129,11 @@ fn table(rows: &[Value]) -> String {
             text(row, "name"),
             text(row, "kind"),
             text(row, "mode"),
+            text(row, "order"),
+            text(row, "appliesTo"),
             state,
+            text(row, "calls"),
+            text(row, "failures"),
             digest,
             text(row, "message"),
         ]);

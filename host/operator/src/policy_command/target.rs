@@ -6,11 +6,13 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
 use k8s_openapi::api::core::v1::ConfigMap;
-use policy::{BUILTINS, BindingSource, Kind, PolicyHost};
+use policy::{BUILTINS, BindingSource, Kind, OtherConfigMap, PolicyHost};
 
 use crate::manifests::{Document, Manifests};
 
 pub(super) const LABEL_KIND: &str = "mortise.dev/policy";
+/// Names the ConfigMaps with the chunks of a component.
+pub(super) const ANNOTATION_PARTS: &str = "mortise.dev/parts";
 /// Manifest of a folder.
 pub(super) const MANIFEST: &str = "policy.yaml";
 /// Component of a folder.
@@ -152,16 +154,39 @@ fn of_manifests(path: &Path) -> anyhow::Result<Vec<BindingSource>> {
     if let Some(fault) = manifests.faults.first() {
         bail!("{fault}");
     }
-    let mut sources = Vec::new();
-    for document in &manifests.documents {
-        if document.object["kind"] == "ConfigMap" {
-            sources.push(with_component_beside(of_config_map(document)?, path)?);
-        }
-    }
-    if sources.is_empty() {
+    let config_maps = manifests.documents.iter();
+    let config_maps = config_maps.filter(|it| it.object["kind"] == "ConfigMap");
+    let all: Vec<BindingSource> = config_maps.map(of_config_map).collect::<Result<_, _>>()?;
+    if all.is_empty() {
         bail!("{} holds no ConfigMap", path.display());
     }
-    Ok(sources)
+    let is_labelled = all.iter().any(|it| it.labels.contains_key(LABEL_KIND));
+    // Without a label there is no telling them apart; what is missing is said when they are bound.
+    let sources = if is_labelled { policies_of(&all) } else { all };
+    let sources = sources.into_iter();
+    sources
+        .map(|source| with_component_beside(source, path))
+        .collect()
+}
+
+/// The policies among ConfigMaps, each with those of the others that it names.
+pub(crate) fn policies_of(all: &[BindingSource]) -> Vec<BindingSource> {
+    let is_policy = |it: &&BindingSource| it.labels.contains_key(LABEL_KIND);
+    let mut policies: Vec<BindingSource> = all.iter().filter(is_policy).cloned().collect();
+    for policy in &mut policies {
+        let names = policy.named();
+        let beside = all.iter().filter(|it| it.namespace == policy.namespace);
+        let named = beside.filter(|it| names.contains(&it.name));
+        let others = named.map(|it| {
+            let other = OtherConfigMap {
+                data: it.data.clone(),
+                binary_data: it.binary_data.clone(),
+            };
+            (it.name.clone(), other)
+        });
+        policy.others = others.collect();
+    }
+    policies
 }
 
 /// The manifest of a folder leaves the component out: it is the file beside it.
@@ -169,7 +194,8 @@ fn with_component_beside(mut source: BindingSource, path: &Path) -> anyhow::Resu
     let names_one = ["rule", "exclude", "builtin", "module"]
         .iter()
         .any(|key| source.data.contains_key(*key))
-        || !source.binary_data.is_empty();
+        || !source.binary_data.is_empty()
+        || source.annotations.contains_key(ANNOTATION_PARTS);
     let component = path.with_file_name(COMPONENT);
     if !names_one {
         if !component.exists() {
@@ -202,5 +228,6 @@ pub(crate) fn of_config_map(document: &Document) -> anyhow::Result<BindingSource
             .into_iter()
             .map(|(key, bytes)| (key, bytes.0))
             .collect(),
+        others: BTreeMap::new(),
     })
 }

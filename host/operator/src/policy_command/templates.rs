@@ -57,7 +57,7 @@ pub(super) mod rust {
 
     pub(crate) const CARGO: &str =
         include_str!("../../../../guest-sdk/templates/rust/Cargo.toml.in");
-    const SDK: [(&str, &str); 12] = files!("guest-sdk/src":
+    const SDK: [(&str, &str); 16] = files!("guest-sdk/src":
         "allocator.rs",
         "budgets.rs",
         "config.rs",
@@ -70,6 +70,10 @@ pub(super) mod rust {
         "rank.rs",
         "symbols.rs",
         "testing.rs",
+        "testing/consolidation.rs",
+        "testing/rank.rs",
+        "usage.rs",
+        "workloads.rs",
     );
     const WORLDS: [(&str, &[u8]); 4] = [
         (

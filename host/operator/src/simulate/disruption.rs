@@ -84,7 +84,7 @@ pub(super) fn simulate(
         price_per_hour(&world.snapshot(), types)
     } else {
         let commands = loops.iter().flat_map(|it| &it.commands);
-        let savings = commands.map(|it| it.cost_before_per_hour - it.cost_after_per_hour);
+        let savings = commands.map(|it| it.before.price_per_hour - it.after.price_per_hour);
         before - savings.sum::<f64>()
     };
     let answer = Answer {

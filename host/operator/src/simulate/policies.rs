@@ -4,9 +4,7 @@ use anyhow::{Context as _, bail};
 use policy::{BindingSource, BindingState, PolicyHost};
 
 use crate::manifests::Document;
-use crate::policy_command::{of_config_map, sources};
-
-const LABEL_KIND: &str = "mortise.dev/policy";
+use crate::policy_command::{of_config_map, policies_of, sources};
 
 /// Binds the policies of the manifests and those that the flag names; the first refusal is an error.
 pub(super) fn bind(
@@ -14,13 +12,11 @@ pub(super) fn bind(
     wanted: &[String],
     config_maps: &[Document],
 ) -> anyhow::Result<()> {
-    let mut found: Vec<BindingSource> = Vec::new();
-    for document in config_maps {
-        let is_policy = document.object["metadata"]["labels"][LABEL_KIND].is_string();
-        if is_policy {
-            found.push(of_config_map(document)?);
-        }
-    }
+    let all: Vec<BindingSource> = config_maps
+        .iter()
+        .map(of_config_map)
+        .collect::<Result<_, _>>()?;
+    let mut found = policies_of(&all);
     for name in wanted {
         if found.iter().any(|it| it.name == *name) {
             continue;
