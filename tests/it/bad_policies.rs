@@ -20,7 +20,7 @@ struct Bad {
 }
 
 /// What each committed guest is refused for when it is loaded.
-const REFUSED: [(&str, &[&str]); 25] = [
+const REFUSED: [(&str, &[&str]); 27] = [
     ("endless-loop.wasm", &["OutOfFuel", "DeadlineExceeded"]),
     ("endless-start.wasm", &["OutOfFuel", "DeadlineExceeded"]),
     ("trapping-start.wasm", &["NotStarted"]),
@@ -44,6 +44,8 @@ const REFUSED: [(&str, &[&str]); 25] = [
     ("other-world.wasm", &["ForbiddenImport"]),
     ("other-version.wasm", &["ForbiddenImport"]),
     ("compile-bomb.wasm.zst", &["FunctionTooLarge"]),
+    ("nested-bomb.wasm.zst", &["NestedTooDeep"]),
+    ("sixteen-memories.wasm", &["TooManyMemories"]),
     // Not there: cut and flipped when the test runs.
     ("truncated", &["InvalidComponent"]),
     ("flipped", &["InvalidComponent"]),

@@ -91,13 +91,13 @@ fn without_a_policy_the_launch_is_another() {
 }
 
 #[test]
-fn a_new_expression_changes_a_launch_within_a_minute() {
+fn a_new_expression_changes_a_launch_within_two_minutes() {
     if !has_program("kubectl", "help") {
         return;
     }
     let took = check_changes_the_launch("expr", "policy.yaml");
-    // A third of it on a machine that has nothing else to do.
-    assert!(took < Duration::from_mins(1), "{took:?}");
+    // A minute of it watches consolidation; half of the rest is enough on a machine that has nothing else to do.
+    assert!(took < Duration::from_mins(2), "{took:?}");
 }
 
 #[test]

@@ -6,6 +6,8 @@
 )]
 
 mod bad_policies;
+mod bindings;
+mod currency;
 mod demo;
 mod first_policy;
 mod kubectl;

@@ -134,7 +134,10 @@ fn the_whole_shelf_passes_the_check() {
         .unwrap()
         .map(|entry| entry.unwrap())
         .filter(|entry| entry.path().is_dir())
-        .map(|entry| format!("builtin:{}", entry.file_name().to_string_lossy()))
+        .map(|entry| entry.file_name().to_string_lossy().into_owned())
+        // A guest of the tests, which repeats whatever it is told.
+        .filter(|name| name != "everything")
+        .map(|name| format!("builtin:{name}"))
         .collect();
     let mut arguments = vec!["check", "-o", "json"];
     arguments.extend(names.iter().map(String::as_str));
@@ -164,7 +167,14 @@ fn every_guest_that_misbehaves_is_refused_with_its_reason_and_soon() {
         let checked = policy(&["check", "-o", "json", &path.display().to_string()]);
         let took = started.elapsed();
         let answer = &checked.summary()[0];
-        let is_good = ["proper", "log-flood", "flood-in-a-cluster"].contains(&name.as_str());
+        let good = [
+            "everything",
+            "proper",
+            "log-flood",
+            "flood-in-a-cluster",
+            "long-texts",
+        ];
+        let is_good = good.contains(&name.as_str());
         // Five on a machine that has nothing else to do; a runaway is stopped by fuel, not by time.
         assert!(
             is_good || took < Duration::from_secs(20),
@@ -181,6 +191,8 @@ fn every_guest_that_misbehaves_is_refused_with_its_reason_and_soon() {
                 "InvalidAnswer"
             }
             "compile-bomb" => "FunctionTooLarge",
+            "nested-bomb" => "NestedTooDeep",
+            "sixteen-memories" => "TooManyMemories",
             "core-module" => "InvalidComponent",
             "nothing" => "WrongWorld",
             "other-world" | "other-version" => "ForbiddenImport",
@@ -404,4 +416,161 @@ fn the_files_of_the_sdk_are_those_that_new_writes() {
         serde_json::from_str(&fs::read_to_string(Path::new(&wit).join("package.json")).unwrap())
             .unwrap();
     assert_eq!(manifest["name"], "other");
+}
+
+/// A component with so many bytes beside it that nothing can compress.
+fn padded(name: &str, bytes: usize) -> Vec<u8> {
+    let component = workspace_root().join(format!("host/policy/builtin/{name}.wasm"));
+    let mut component = fs::read(component).unwrap();
+    let mut state = 1_u64;
+    let noise = (0..bytes).map(|_| {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        state.to_be_bytes()[0]
+    });
+    // A custom section, which nobody reads: its id, its length in base 128, its name, and what it holds.
+    let content: Vec<u8> = [1, b'x'].into_iter().chain(noise).collect();
+    component.push(0);
+    let mut length = content.len();
+    while length > 0x7f {
+        component.push((length & 0x7f).to_le_bytes()[0] | 0x80);
+        length >>= 7;
+    }
+    component.push(length.to_le_bytes()[0]);
+    component.extend(content);
+    component
+}
+
+#[test]
+fn a_component_larger_than_a_config_map_is_packed_into_several_and_decides() {
+    let folder = Folder::new("parts");
+    let component = folder.path("large.wasm");
+    fs::write(&component, padded("prefer-arm64", 2_000_000)).unwrap();
+    let manifest = folder.path("large.yaml");
+    let packed = policy(&["pack", &component, "-O", &manifest]);
+    passes(&packed);
+    let command = "kubectl apply --server-side -f";
+    assert!(packed.stdout().contains(command), "{}", packed.stdout());
+    let text = fs::read_to_string(&manifest).unwrap();
+    assert_eq!(
+        text.matches("kind: ConfigMap").count(),
+        4,
+        "three parts and the binding"
+    );
+    let (parts, binding) = text.rsplit_once("\n---\n").unwrap();
+    for words in ["mortise.dev/parts", "sha256:", "mortise.dev/policy: rank"] {
+        assert!(binding.contains(words), "{words}: {binding}");
+    }
+    passes(&policy(&["check", &manifest]));
+    // Packed again it is the same.
+    let again = folder.path("again.yaml");
+    passes(&policy(&["pack", &manifest, "-O", &again]));
+    let contents = |text: &str| text.lines().skip(1).collect::<Vec<_>>().join("\n");
+    assert_eq!(
+        contents(&fs::read_to_string(&again).unwrap()),
+        contents(&text)
+    );
+
+    let pods = workspace_root().join("tests/scale-down/500-pods.yaml");
+    let pods = pods.display().to_string();
+    let demo = ["demo", "-o", "json", "--until", "settled", "--speed", "max"];
+    let files = ["-f", &manifest, "-f", &pods];
+    let ran = run(demo.into_iter().chain(files));
+    let policies = ran.summary()["policies"].to_string();
+    assert!(policies.contains("\"name\":\"large\""), "{policies}");
+
+    let (_, without_first) = parts.split_once("\n---\n").unwrap();
+    let gap = folder.file("gap.yaml", &format!("{without_first}\n---\n{binding}"));
+    let checked = policy(&["check", &gap]);
+    let words = "mortise.dev/parts: there is no ConfigMap large-";
+    assert!(checked.stdout().contains(words), "{}", checked.stdout());
+}
+
+#[test]
+fn every_annotation_has_a_flag_and_what_means_nothing_is_refused_before_it_is_applied() {
+    let packed = policy(&[
+        "pack",
+        "builtin:default-budgets",
+        "--mode",
+        "canary:50%",
+        "--nodepools",
+        "web-*,!web-gpu",
+        "--nodepool-selector",
+        "team in (a,b)",
+        "--order",
+        "3",
+        "--on-failure",
+        "hold",
+        "--authority",
+        "replace",
+    ]);
+    passes(&packed);
+    for line in [
+        "mortise.dev/mode: canary:50%",
+        "mortise.dev/nodepools: web-*,!web-gpu",
+        "mortise.dev/nodepool-selector: team in (a,b)",
+        "mortise.dev/on-failure: hold",
+        "mortise.dev/authority: replace",
+    ] {
+        assert!(
+            packed.stdout().contains(line),
+            "{line}: {}",
+            packed.stdout()
+        );
+    }
+    for (arguments, words) in [
+        (
+            ["--on-failure", "hold"],
+            "mortise.dev/on-failure: hold means nothing",
+        ),
+        (
+            ["--authority", "replace"],
+            "mortise.dev/authority: replace means nothing",
+        ),
+        (
+            ["--nodepools", "Web"],
+            "names of NodePools, separated by commas",
+        ),
+        (
+            ["--nodepool-selector", "team in a"],
+            "a label selector such as",
+        ),
+    ] {
+        let packed = policy(&[&["pack", "builtin:default-rank"][..], &arguments].concat());
+        assert!(packed.stderr().contains(words), "{}", packed.stderr());
+    }
+}
+
+#[test]
+fn settings_may_lie_in_another_config_map() {
+    let folder = Folder::new("from");
+    let manifest = |discount: &str| {
+        format!(
+            "apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: prices}}\ndata: {{discount: '{discount}'}}\n---\n\
+             apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: it, labels: {{mortise.dev/policy: rank}}}}\n\
+             data: {{builtin: prefer-arm64, config-from: prices}}\n"
+        )
+    };
+    let good = folder.file("good.yaml", &manifest("0.3"));
+    passes(&policy(&["check", &good]));
+    let bad = folder.file("bad.yaml", &manifest("7"));
+    let checked = policy(&["check", &bad]);
+    assert!(
+        checked.stdout().contains("/discount"),
+        "{}",
+        checked.stdout()
+    );
+    let packed = policy(&["pack", "builtin:prefer-arm64", "--config-from", "prices/a"]);
+    passes(&packed);
+    assert!(
+        packed.stdout().contains("config-from: prices/a"),
+        "{}",
+        packed.stdout()
+    );
+    assert!(
+        packed.stderr().contains("prices is not at hand"),
+        "{}",
+        packed.stderr()
+    );
 }
