@@ -16,9 +16,9 @@ pub(crate) const TABLE_ELEMENTS_MAX: usize = 20_000;
 /// has three).
 pub(crate) const MEMORIES_MAX: u32 = 4;
 /// Core instances of an instance: the policy's own, and those that tools put around it.
-pub(crate) const CORE_INSTANCES_MAX: u32 = 8;
+pub(crate) const CORE_INSTANCES_MAX: u32 = 32;
 /// Tables of an instance.
-pub(crate) const TABLES_MAX: u32 = 4;
+pub(crate) const TABLES_MAX: u32 = 8;
 
 /// A line that a policy wrote.
 #[derive(Debug, Clone, PartialEq, Eq)]
