@@ -6,6 +6,8 @@ use tests::served::Served;
 use tests::{has_program, run};
 
 const NAMESPACE: &str = "mortise-policies";
+/// The demo has the NodePools default and gpu.
+const ONE_OF_TWO: &str = "default (1 of 2)";
 const OTHERS: &str = "
 apiVersion: v1
 kind: Namespace
@@ -115,7 +117,7 @@ fn policies_of_a_namespace_are_told_for_what_they_are_and_why_they_are_not() {
     let told = row(&served, "graviton-first");
     for (field, expected) in [
         ("mode", "enforce"),
-        ("appliesTo", "all of 1"),
+        ("appliesTo", ONE_OF_TWO),
         ("authority", "lower"),
     ] {
         assert_eq!(told[field], expected, "{told}");
@@ -126,15 +128,15 @@ fn policies_of_a_namespace_are_told_for_what_they_are_and_why_they_are_not() {
         let events = served.kubectl(&["get", "events", "-n", NAMESPACE]);
         events.contains("PolicyNodePoolNotFound")
     });
-    assert_eq!(row(&served, "by-team")["appliesTo"], "none of 1");
+    assert_eq!(row(&served, "by-team")["appliesTo"], "none of 2");
     served.kubectl(&["label", "nodepool", "default", "team=web"]);
     served.eventually("labels count at once", || {
-        row(&served, "by-team")["appliesTo"] == "all of 1"
+        row(&served, "by-team")["appliesTo"] == ONE_OF_TWO
     });
     served.apply(&PRICES.replace("0.9", "none"));
     served.eventually("settings that turn bad are refused", || {
         let row = row(&served, "graviton-first");
-        row["state"] == "Degraded" && row["appliesTo"] == "all of 1"
+        row["state"] == "Degraded" && row["appliesTo"] == ONE_OF_TWO
     });
     let elsewhere = served.kubectl(&[
         "get",

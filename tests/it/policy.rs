@@ -316,7 +316,7 @@ fn a_recorded_run_gives_the_same_bytes_again_and_shows_what_another_policy_would
 apiVersion: v1
 kind: ConfigMap
 metadata: {name: dear, labels: {mortise.dev/policy: rank}}
-data: {rule: 1000.0 - price}
+data: {rule: 'capacity_type == \"spot\" ? price * 9.0 : price'}
 ",
     );
     let differs = policy(&["diff", "builtin:default-rank", &rule, "--records", &records]);
