@@ -277,8 +277,8 @@ fn cheapen(
     let are_all_spot = removed
         .iter()
         .all(|it| it.capacity_type() == labels::CAPACITY_TYPE_SPOT);
-    let preferred = types.preferred_capacity_type(claim);
-    let is_spot_to_spot = are_all_spot && preferred == Some(labels::CAPACITY_TYPE_SPOT);
+    let is_spot_to_spot =
+        are_all_spot && types.preferred_capacity_type(claim) == Some(labels::CAPACITY_TYPE_SPOT);
     if is_spot_to_spot {
         if !gates.spot_to_spot {
             return Err(Obstacle::new(OutcomeId::NodeSpotToSpotDisabled, ""));
