@@ -141,6 +141,31 @@ impl Settings {
         texts
     }
 
+    /// Numbers within a range by name, in the order written; empty when absent.
+    pub fn numbers(&mut self, key: &'static str, range: RangeInclusive<f64>) -> Vec<(String, f64)> {
+        let Some(value) = self.get(key) else {
+            return Vec::new();
+        };
+        let Json::Object(fields) = value else {
+            return self.wrong(key, "an object of names and numbers", Vec::new());
+        };
+        let mut numbers = Vec::with_capacity(fields.len());
+        for (name, value) in fields {
+            match value {
+                Json::Number(value) if range.contains(&value) => numbers.push((name, value)),
+                _ => {
+                    let (low, high) = (decimal(*range.start(), 3), decimal(*range.end(), 3));
+                    let message = ["must be a number between ", &low, " and ", &high].concat();
+                    self.errors.push(ConfigIssue {
+                        path: pointer(key) + &pointer(&name),
+                        message,
+                    });
+                }
+            }
+        }
+        numbers
+    }
+
     /// Any value, for settings with a shape of their own.
     pub fn get(&mut self, key: &'static str) -> Option<Json> {
         self.known.push(key);
@@ -208,9 +233,14 @@ fn whole(message: &str) -> ConfigIssue {
 
 fn issue(key: &str, message: String) -> ConfigIssue {
     ConfigIssue {
-        path: ["/", &key.replace('~', "~0").replace('/', "~1")].concat(),
+        path: pointer(key),
         message,
     }
+}
+
+/// One step of a JSON pointer (RFC 6901).
+fn pointer(key: &str) -> String {
+    ["/", &key.replace('~', "~0").replace('/', "~1")].concat()
 }
 
 #[cfg(test)]
@@ -222,6 +252,7 @@ mod tests {
         discount: f64,
         zones: Vec<String>,
         count: u32,
+        shares: Vec<(String, f64)>,
     }
 
     impl Policy for Sample {
@@ -232,6 +263,7 @@ mod tests {
                 discount: settings.number("discount", 0.2, 0.0..=1.0),
                 zones: settings.texts("zones"),
                 count: settings.integer("count", 3),
+                shares: settings.numbers("shares", 0.0..=1.0),
             }
         }
     }
@@ -244,8 +276,16 @@ mod tests {
                 (sample.discount, sample.zones.len(), sample.count),
                 (0.2, 0, 3)
             );
-            assert!(warnings.is_empty());
+            assert!(sample.shares.is_empty() && warnings.is_empty());
         }
+    }
+
+    #[test]
+    fn numbers_by_name_keep_their_order() {
+        let config = r#"{"shares": {"web": 0.5, "batch": 1}}"#;
+        let (sample, _) = Settings::read::<Sample>(config).unwrap();
+        let shares = [("web".to_owned(), 0.5), ("batch".to_owned(), 1.0)];
+        assert_eq!(sample.shares, shares);
     }
 
     #[test]
@@ -258,6 +298,16 @@ mod tests {
                 r#"{"count": 1.5}"#,
                 "/count",
                 "must be a whole number that is not negative",
+            ),
+            (
+                r#"{"shares": [1]}"#,
+                "/shares",
+                "must be an object of names and numbers",
+            ),
+            (
+                r#"{"shares": {"web": 0.5, "a/b": 2}}"#,
+                "/shares/a~1b",
+                "must be a number between 0 and 1",
             ),
             ("[]", "", "the configuration must be an object"),
             (r#"{"discount" 2}"#, "", "line 1 column 13: expected `:`"),
@@ -285,7 +335,7 @@ mod tests {
         assert_eq!(warnings[0].path, "/disc~1ount");
         assert_eq!(
             warnings[0].message,
-            "unknown; the settings are discount, zones, count"
+            "unknown; the settings are discount, zones, count, shares"
         );
     }
 }

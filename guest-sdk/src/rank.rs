@@ -379,6 +379,15 @@ impl Claim {
     }
 }
 
+impl Ranking {
+    /// Never to be launched: the candidate at a position, and why.
+    pub fn exclude(&mut self, position: u32, reason: impl Into<String>) {
+        self.excluded.push(position);
+        self.excluded_reason
+            .push(intern(&mut self.reasons, reason.into()));
+    }
+}
+
 fn rank_claim<P: RankPolicy>(policy: &P, round: &RankRound<'_>) -> Ranking {
     let count = match round.claim.candidates.len() {
         0 => round.offerings.price.len(),
@@ -395,10 +404,7 @@ fn rank_claim<P: RankPolicy>(policy: &P, round: &RankRound<'_>) -> Ranking {
     for (position, offering) in (0_u32..).zip(round.candidates()) {
         ranking.scores.push(policy.cost(&offering, round));
         if let Some(reason) = policy.exclude(&offering, round) {
-            ranking.excluded.push(position);
-            ranking
-                .excluded_reason
-                .push(intern(&mut ranking.reasons, reason));
+            ranking.exclude(position, reason);
         }
     }
     ranking

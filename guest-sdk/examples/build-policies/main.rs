@@ -30,7 +30,7 @@ const COMPONENT_BYTES_MAX: usize = 72_000;
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
 
 /// Policies built into the binary; `host/policy/src/builtin.rs` embeds them.
-const BUILTINS: [&str; 17] = [
+const BUILTINS: [&str; 22] = [
     "default-rank",
     "default-consolidation",
     "default-budgets",
@@ -42,12 +42,17 @@ const BUILTINS: [&str; 17] = [
     "spot-risk",
     "commit-ledger",
     "prefer-return",
+    "spot-share",
+    "price-limit",
+    "carbon",
     "balanced-k",
     "payback",
     "utilization-threshold",
     "soft-expiry",
+    "workload-class",
     "canary-rollout",
     "rate-budget",
+    "business-calendar",
 ];
 
 /// The guests by which a version of the interface is remembered.

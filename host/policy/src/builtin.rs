@@ -49,12 +49,17 @@ pub static BUILTINS: &[Builtin] = &[
     builtin!("spot-risk", Rank),
     builtin!("commit-ledger", Rank),
     builtin!("prefer-return", Rank),
+    builtin!("spot-share", Rank),
+    builtin!("price-limit", Rank),
+    builtin!("carbon", Rank),
     builtin!("balanced-k", Consolidation),
     builtin!("payback", Consolidation),
     builtin!("utilization-threshold", Consolidation),
     builtin!("soft-expiry", Consolidation),
+    builtin!("workload-class", Consolidation),
     builtin!("canary-rollout", Budgets),
     builtin!("rate-budget", Budgets),
+    builtin!("business-calendar", Budgets),
 ];
 
 pub(crate) fn find(name: &str) -> Option<&'static Builtin> {

@@ -1,12 +1,13 @@
 //! A ranking policy: discounts that are used up.
 //!
-//! `{"commitments": [{"family": "m7g", "nodes": 10, "discount": 0.4}]}`: the first ten on-demand nodes of
-//! the family cost 40 % less, as under a savings plan; the eleventh does not. All nodes of the cluster count, whatever
-//! their size and whether or not more of them can be had.
+//! `{"commitments": [{"family": "m7g", "nodes": 10, "discount": 0.4}, {"usdPerHour": 25, "discount": 0.2}]}`: the first
+//! ten on-demand nodes of the family cost 40 % less, the eleventh does not; and while nodes on demand cost less than 25 USD
+//! an hour all together, those of any family cost 20 % less, as under a compute savings plan. All nodes of the cluster
+//! count, whatever their size and whether or not more of them can be had.
 
 use guest_sdk::{
     CapacityType, Json, Offering, Policy, PolicyError, RankCall, RankPolicy, RankRound, Rankings,
-    Settings, UsageView,
+    Settings, UsageRow, UsageView,
 };
 
 /// Lowers the cost while a commitment has room.
@@ -17,15 +18,24 @@ pub struct CommitLedger {
 
 #[derive(Debug)]
 struct Commitment {
-    family: String,
-    nodes: f64,
+    /// All families without one.
+    family: Option<String>,
+    room: Room,
     discount: f64,
+}
+
+/// Of which there is so much.
+#[derive(Debug)]
+enum Room {
+    Nodes(f64),
+    /// By list price.
+    UsdPerHour(f64),
 }
 
 impl Policy for CommitLedger {
     const NAME: &'static str = "commit-ledger";
     const SUMMARY: &'static str = "discounts on demand until a commitment is used up";
-    const CONFIG_SCHEMA: &'static str = r#"{"type":"object","additionalProperties":false,"properties":{"commitments":{"type":"array","items":{"type":"object","required":["family","nodes","discount"],"properties":{"family":{"type":"string"},"nodes":{"type":"number","minimum":0},"discount":{"type":"number","minimum":0,"maximum":1}}}}}}"#;
+    const CONFIG_SCHEMA: &'static str = r#"{"type":"object","additionalProperties":false,"properties":{"commitments":{"type":"array","items":{"type":"object","required":["discount"],"additionalProperties":false,"properties":{"family":{"type":"string","description":"instance family; all when left out"},"nodes":{"type":"number","minimum":0,"description":"nodes that are committed to"},"usdPerHour":{"type":"number","minimum":0,"description":"or USD an hour by list price"},"discount":{"type":"number","minimum":0,"maximum":1}}}}}}"#;
 
     fn configure(settings: &mut Settings) -> Self {
         let items = match settings.get("commitments") {
@@ -40,7 +50,7 @@ impl Policy for CommitLedger {
         if read.is_none() {
             settings.error(
                 "commitments",
-                "every entry needs a family, nodes and a discount between 0 and 1",
+                "every entry needs nodes or usdPerHour, and a discount between 0 and 1",
             );
         }
         Self {
@@ -54,18 +64,25 @@ fn commitment(item: &Json) -> Option<Commitment> {
         return None;
     };
     let field = |name: &str| fields.iter().find(|(key, _)| key == name).map(|(_, it)| it);
-    match (field("family")?, field("nodes")?, field("discount")?) {
-        (Json::Text(family), Json::Number(nodes), Json::Number(discount))
-            if *nodes >= 0.0 && (0.0..=1.0).contains(discount) =>
-        {
-            Some(Commitment {
-                family: family.clone(),
-                nodes: *nodes,
-                discount: *discount,
-            })
-        }
+    let number = |name: &str| match field(name) {
+        Some(Json::Number(number)) if *number >= 0.0 => Some(*number),
         _ => None,
-    }
+    };
+    let room = match (number("nodes"), number("usdPerHour")) {
+        (Some(nodes), None) => Room::Nodes(nodes),
+        (None, Some(usd)) => Room::UsdPerHour(usd),
+        _ => return None,
+    };
+    let family = match field("family") {
+        None => None,
+        Some(Json::Text(family)) => Some(family.clone()),
+        Some(_) => return None,
+    };
+    Some(Commitment {
+        family,
+        room,
+        discount: number("discount").filter(|it| *it <= 1.0)?,
+    })
 }
 
 impl RankPolicy for CommitLedger {
@@ -85,21 +102,31 @@ impl RankPolicy for CommitLedger {
 impl CommitLedger {
     /// The commitments that have room for a node.
     fn open(&self, usage: &UsageView<'_>) -> Vec<&Commitment> {
-        let has_room = |commitment: &&Commitment| {
-            let rows = usage.of_family(&commitment.family);
-            let on_demand = rows.filter(|row| row.capacity_type() == CapacityType::OnDemand);
-            on_demand.map(|row| f64::from(row.nodes())).sum::<f64>() < commitment.nodes
-        };
+        let has_room = |it: &&Commitment| it.has_room(usage);
         self.commitments.iter().filter(has_room).collect()
     }
 }
 
-fn applies(commitment: &Commitment, offering: &Offering<'_>) -> bool {
-    offering.capacity_type() == CapacityType::OnDemand && offering.family() == commitment.family
+impl Commitment {
+    fn is_for(&self, family: &str, capacity_type: CapacityType) -> bool {
+        let is_own = self.family.as_ref().is_none_or(|own| own == family);
+        is_own && capacity_type == CapacityType::OnDemand
+    }
+
+    fn has_room(&self, usage: &UsageView<'_>) -> bool {
+        let rows = usage.iter();
+        let rows = rows.filter(|row| self.is_for(row.family(), row.capacity_type()));
+        let nodes = |row: &UsageRow<'_>| f64::from(row.nodes());
+        match self.room {
+            Room::Nodes(room) => rows.map(|row| nodes(&row)).sum::<f64>() < room,
+            Room::UsdPerHour(room) => rows.map(|row| nodes(&row) * row.price()).sum::<f64>() < room,
+        }
+    }
 }
 
 fn cost(offering: &Offering<'_>, open: &[&Commitment]) -> f64 {
-    let own = open.iter().filter(|it| applies(it, offering));
+    let own = open.iter();
+    let own = own.filter(|it| it.is_for(offering.family(), offering.capacity_type()));
     let discount = own.map(|it| it.discount).fold(0.0, f64::max);
     offering.prior() * (1.0 - discount)
 }
@@ -107,42 +134,4 @@ fn cost(offering: &Offering<'_>, open: &[&Commitment]) -> f64 {
 guest_sdk::export_policy!(rank: CommitLedger);
 
 #[cfg(test)]
-mod tests {
-    use super::CommitLedger;
-    use guest_sdk::testing::{Harness, OfferingRow, RankQuestion, UsedRow};
-
-    #[test]
-    fn the_discount_holds_until_it_is_used_up() {
-        let config = r#"{"commitments": [{"family": "m7g", "nodes": 2, "discount": 0.4}]}"#;
-        for (in_use, capacity_type, winner) in [
-            (0, 0, "m7g.large"),
-            (1, 0, "m7g.large"),
-            (2, 0, "m7i.large"),
-            (0, 1, "m7i.large"),
-        ] {
-            let committed = OfferingRow {
-                instance_type: "m7g.large",
-                price: 0.15,
-                capacity_type,
-                ..OfferingRow::default()
-            };
-            let offerings = [OfferingRow::default(), committed];
-            // Of another size and not to be bought, and spot, which no commitment is for.
-            let used = |capacity_type, nodes| UsedRow {
-                instance_type: "m7g.8xlarge",
-                capacity_type,
-                nodes,
-                ..UsedRow::default()
-            };
-            let policy = Harness::<CommitLedger>::new(config).unwrap();
-            let row = policy.first_choice(&RankQuestion {
-                offerings: &offerings,
-                usage: &[used(0, in_use), used(1, 9)],
-                ..RankQuestion::default()
-            });
-            let found = row.and_then(|row| offerings.get(row as usize));
-            assert_eq!(found.unwrap().instance_type, winner, "{in_use}");
-        }
-        assert!(Harness::<CommitLedger>::new(r#"{"commitments": [{}]}"#).is_err());
-    }
-}
+mod tests;

@@ -3,7 +3,11 @@
 //! `{"performance": {"m7i": 1.15, "m7g": 1.25}}` says how fast a family is next to the others (1 where
 //! nothing is said). An offering counts at its cost divided by that.
 
-use guest_sdk::{Json, Offering, Policy, RankPolicy, RankRound, Settings};
+use guest_sdk::{Offering, Policy, RankPolicy, RankRound, Settings};
+
+/// Nothing is slower: no performance would make every price infinite.
+const SLOWEST: f64 = 0.001;
+const FASTEST: f64 = 1000.0;
 
 /// Divides the cost by the performance of the family.
 #[derive(Debug)]
@@ -14,26 +18,12 @@ pub struct PerfPrice {
 impl Policy for PerfPrice {
     const NAME: &'static str = "perf-price";
     const SUMMARY: &'static str = "price for the performance of the family";
-    const CONFIG_SCHEMA: &'static str = r#"{"type":"object","additionalProperties":false,"properties":{"performance":{"type":"object","additionalProperties":{"type":"number","exclusiveMinimum":0},"description":"performance of an instance family, 1 where none is given"}}}"#;
+    const CONFIG_SCHEMA: &'static str = r#"{"type":"object","additionalProperties":false,"properties":{"performance":{"type":"object","additionalProperties":{"type":"number","minimum":0.001,"maximum":1000},"description":"performance of an instance family, 1 where none is given"}}}"#;
 
     fn configure(settings: &mut Settings) -> Self {
-        let mut performance = Vec::new();
-        match settings.get("performance") {
-            None => {}
-            Some(Json::Object(families)) => {
-                for (family, value) in families {
-                    match value {
-                        Json::Number(value) if value > 0.0 => performance.push((family, value)),
-                        _ => settings.error(
-                            "performance",
-                            ["the value of ", &family, " must be a number above 0"].concat(),
-                        ),
-                    }
-                }
-            }
-            Some(_) => settings.error("performance", "must map families to numbers"),
+        Self {
+            performance: settings.numbers("performance", SLOWEST..=FASTEST),
         }
-        Self { performance }
     }
 }
 
@@ -76,9 +66,12 @@ mod tests {
 
     #[test]
     fn no_performance_is_no_performance() {
-        for config in [r#"{"performance": {"m7g": 0}}"#, r#"{"performance": 2}"#] {
+        for (config, path) in [
+            (r#"{"performance": {"m7g": 0}}"#, "/performance/m7g"),
+            (r#"{"performance": 2}"#, "/performance"),
+        ] {
             let issues = Harness::<PerfPrice>::new(config).unwrap_err();
-            assert_eq!(issues[0].path, "/performance");
+            assert_eq!(issues[0].path, path);
         }
     }
 }

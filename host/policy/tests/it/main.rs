@@ -20,3 +20,4 @@ mod scenarios;
 mod shelf;
 mod support;
 mod told;
+mod wishes;

@@ -11,7 +11,7 @@ use crate::support::{builtin, host};
 /// Not on the shelf: what the scenarios of the others begin with.
 const DEFAULTS: [&str; 3] = ["default-rank", "default-consolidation", "default-budgets"];
 
-fn kind(scenario: &Value) -> (&'static str, &'static str) {
+pub(crate) fn kind(scenario: &Value) -> (&'static str, &'static str) {
     match ["offerings", "nodes", "pools"].map(|it| !scenario[it].is_null()) {
         [true, false, false] => ("rank", "default-rank"),
         [false, true, false] => ("consolidation", "default-consolidation"),
@@ -21,7 +21,7 @@ fn kind(scenario: &Value) -> (&'static str, &'static str) {
 }
 
 /// The case that expects what stands under `key`.
-fn case(scenario: &Value, key: &str) -> Cases {
+pub(crate) fn case(scenario: &Value, key: &str) -> Cases {
     let mut case = scenario.clone();
     let fields = case.as_object_mut().unwrap();
     let default = fields.remove("default").unwrap();

@@ -148,6 +148,7 @@ fn check_rank<P: RankPolicy>(name: &str, config: &str) {
         let expected = native.ask(&question).unwrap().items;
         let tables = RankTables::of(&question);
         let view = |candidates| ClaimView {
+            nodepool: tables.claims[0].nodepool,
             weight: 1,
             candidates,
             ..ClaimView::default()
@@ -200,6 +201,12 @@ agree_with_themselves! { check_rank:
     commit_ledger_agrees_with_itself = commit_ledger::CommitLedger, "commit-ledger",
         r#"{"commitments": [{"family": "m7g", "nodes": 50, "discount": 0.4}]}"#;
     prefer_return_agrees_with_itself = prefer_return::PreferReturn, "prefer-return", "";
+    spot_share_agrees_with_itself = spot_share::SpotShare, "spot-share",
+        r#"{"share": 0.1}"#;
+    price_limit_agrees_with_itself = price_limit::PriceLimit, "price-limit",
+        r#"{"perNode": 2, "perCpu": 0.05, "spotOfOnDemand": 0.6}"#;
+    carbon_agrees_with_itself = carbon::Carbon, "carbon",
+        r#"{"gramsPerKwh": {"us-east-1": 380, "us-east-1b": 20}, "wattsPerCpu": {"m7g": 1.2}}"#;
 }
 
 agree_with_themselves! { check_consolidation:
@@ -208,11 +215,15 @@ agree_with_themselves! { check_consolidation:
     utilization_threshold_agrees_with_itself =
         utilization_threshold::UtilizationThreshold, "utilization-threshold", "";
     soft_expiry_agrees_with_itself = soft_expiry::SoftExpiry, "soft-expiry", "";
+    workload_class_agrees_with_itself = workload_class::WorkloadClass, "workload-class",
+        r#"{"classes": {"web": {"minSavings": 0.05}}, "namespaces": {"default": "web"}}"#;
 }
 
 agree_with_themselves! { check_budgets:
     rate_budget_agrees_with_itself = rate_budget::RateBudget, "rate-budget", r#"{"perHour": 4, "perDay": 20}"#;
     canary_rollout_agrees_with_itself = canary_rollout::CanaryRollout, "canary-rollout", "";
+    business_calendar_agrees_with_itself = business_calendar::BusinessCalendar, "business-calendar",
+        "";
 }
 
 fn node_table(from: &Nodes) -> NodeTable {
