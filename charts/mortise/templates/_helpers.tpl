@@ -126,6 +126,7 @@ annotations:
   "LOG_OUTPUT_PATHS" (join "," .Values.logOutputPaths)
   "METRICS_PORT" .Values.controller.metrics.port
   "MORTISE_ALLOW_POLICY_AUTHORITY_REPLACE" $settings.allowPolicyAuthorityReplace
+  "MORTISE_NOMINATE_PLANNED_PODS" $settings.nominatePlannedPods
   "MORTISE_POLICY_NAMESPACE" (include "mortise.policyNamespace" .)
   "MIN_VALUES_POLICY" $settings.minValuesPolicy
   "PREFERENCE_POLICY" $settings.preferencePolicy

@@ -45,6 +45,9 @@ pub const HOSTNAME: &str = "kubernetes.io/hostname";
 /// Windows build number.
 pub const WINDOWS_BUILD: &str = "node.kubernetes.io/windows-build";
 
+/// Field manager of `status.nominatedNodeName` where the plan says it.
+pub const NOMINATION_MANAGER: &str = "mortise-plan";
+
 // Labels of the AWS provider.
 
 /// Availability zone id, such as `use1-az1`.

@@ -36,6 +36,7 @@ use crate::node_class::NodeClassController;
 use crate::node_overlay::{self, OverlaidProvider, Overlays};
 use crate::node_pool::registration_health::RegistrationHealth;
 use crate::node_pool::{counter, hash, readiness, validation};
+use crate::nomination::Nominations;
 use crate::pod_ledger::PodLedger;
 use crate::policy_binding::{PolicyBinding, PolicyRegistry};
 use crate::provisioning::Provisioner;
@@ -172,7 +173,9 @@ impl Controllers {
         let provider = overlaid(provider, &settings, &overlays);
         let (events, publisher) = Recorder::new(client.clone(), Arc::clone(&clock));
         let batcher = Arc::new(Batcher::new(settings.batch_idle, settings.batch_max));
+        let nominations = Nominations::new(settings.nominates_planned_pods);
         let shell = Arc::new(Shell {
+            nominations,
             client,
             clock,
             settings,

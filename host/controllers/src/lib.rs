@@ -18,6 +18,7 @@ mod node_claim;
 mod node_class;
 mod node_overlay;
 mod node_pool;
+mod nomination;
 mod paging;
 mod patching;
 mod pod_ledger;

@@ -117,6 +117,14 @@ pub struct Metrics {
     pub pods_drained: Counters,
     /// `karpenter_pods_disruption_initiated_total{reason,nodepool,capacity_type,…}`.
     pub pods_disruption_initiated: Counters,
+    /// `mortise_pods_nominated_total`.
+    pub pods_nominated: Counter,
+    /// `mortise_pods_off_plan_total`.
+    pub pods_off_plan: Counter,
+    /// `mortise_nodeclaims_off_plan_total`.
+    pub node_claims_off_plan: Counter,
+    /// `mortise_nodeclaims_off_plan_usd_per_hour`.
+    pub off_plan_usd_per_hour: Gauge<f64, AtomicU64>,
     /// `karpenter_pods_scheduling_decision_duration_seconds`.
     pub pod_decision_seconds: Histograms,
     /// `karpenter_nodepools_limit{resource_type,nodepool}`.
@@ -208,6 +216,10 @@ impl Metrics {
             eviction_requests: Counters::default(),
             pods_drained: Counters::default(),
             pods_disruption_initiated: Counters::default(),
+            pods_nominated: Counter::default(),
+            pods_off_plan: Counter::default(),
+            node_claims_off_plan: Counter::default(),
+            off_plan_usd_per_hour: Gauge::default(),
             pod_decision_seconds: histograms(durations),
             node_pool_limit: Gauges::default(),
             node_pool_usage: Gauges::default(),
@@ -255,6 +267,30 @@ impl Metrics {
     }
 
     fn register_counters(&self, registry: &mut Registry) {
+        for (name, help, counter) in [
+            (
+                "mortise_pods_nominated",
+                "Pods nominated to the node planned for them",
+                &self.pods_nominated,
+            ),
+            (
+                "mortise_pods_off_plan",
+                "Pods that the scheduler bound to another node than the one planned for them",
+                &self.pods_off_plan,
+            ),
+            (
+                "mortise_nodeclaims_off_plan",
+                "NodeClaims opened for pods whose place was taken by others",
+                &self.node_claims_off_plan,
+            ),
+        ] {
+            registry.register(name, help, counter.clone());
+        }
+        registry.register(
+            "mortise_nodeclaims_off_plan_usd_per_hour",
+            "What those NodeClaims cost together when they were opened",
+            self.off_plan_usd_per_hour.clone(),
+        );
         let counters = [
             (
                 "karpenter_nodeclaims_created",

@@ -94,6 +94,8 @@ pub struct Settings {
     pub solve_timeout: Duration,
     /// First seed of the policies' decisions; equal seeds give equal decisions.
     pub seed: u64,
+    /// Whether pods are nominated to the nodes planned for them.
+    pub nominates_planned_pods: bool,
     /// How much dearer than it need be a ranking policy may make a node, where a NodePool says nothing else.
     pub policy_premium_max: PremiumMax,
 }
@@ -116,6 +118,7 @@ impl Default for Settings {
             solve_placement: SolvePlacement::default(),
             solve_timeout: Duration::from_mins(1),
             seed: 0,
+            nominates_planned_pods: true,
             policy_premium_max: PremiumMax::default(),
         }
     }

@@ -33,6 +33,7 @@ use crate::node_claim::events::insufficient_capacity_for_pod;
 use crate::node_claim::recent::RecentClaims;
 use crate::node_overlay::Overlays;
 use crate::node_pool::registration_health::RegistrationHealth;
+use crate::nomination::Nominations;
 use crate::paging::for_each_listed;
 use crate::patching::{Part, patch};
 use crate::pod_ledger::PodLedger;
@@ -82,6 +83,7 @@ pub(crate) struct Shell {
     /// A pod left a node that stays.
     pub(crate) room_freed: Notify,
     pub(crate) static_capacity: StaticCapacity,
+    pub(crate) nominations: Nominations,
 }
 
 impl Shell {

@@ -11,6 +11,7 @@ use std::fmt::Debug;
 use std::sync::Arc;
 use std::time::Duration;
 
+use apis::labels::NOMINATION_MANAGER;
 use apis::{CapacityBuffer, Ec2NodeClass, NodeClaim, NodeOverlay, NodePool};
 use futures::stream::{BoxStream, SelectAll, StreamExt};
 use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, ReplicaSet, StatefulSet};
@@ -310,7 +311,11 @@ where
 {
     let config = config.page_size(PAGE_SIZE).timeout(WATCH_TIMEOUT_SECONDS);
     let trim = move |mut object: K| {
-        object.managed_fields_mut().clear();
+        // Who else wrote fields is of no interest, and takes more room than the rest of most objects.
+        let is_plan = |manager: &Option<String>| manager.as_deref() == Some(NOMINATION_MANAGER);
+        object
+            .managed_fields_mut()
+            .retain(|it| is_plan(&it.manager));
         wrap(Box::new(object))
     };
     let told = watcher(api, config)

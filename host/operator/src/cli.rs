@@ -8,8 +8,8 @@ use clap::{Args, Parser, ValueEnum};
 use scheduling::ranking::PremiumMax;
 
 use crate::options::{
-    FeatureGates, MinValuesPolicy, Options, Packing, PreferencePolicy, SchedulerConfig,
-    parse_gates, parse_scheduler_config,
+    FeatureGates, MinValuesPolicy, NominatePlannedPods, Options, Packing, PreferencePolicy,
+    SchedulerConfig, parse_gates, parse_scheduler_config,
 };
 use crate::policy_command::PolicyArguments;
 
@@ -97,6 +97,14 @@ pub(crate) struct DemoArguments {
     /// Write a kubeconfig for the served API to this file (implies --listen 127.0.0.1:0)
     #[arg(long, value_name = "FILE")]
     pub(crate) kubeconfig_out: Option<PathBuf>,
+
+    /// Version of the simulated Kubernetes; what its scheduler does with nominated pods depends on it
+    #[arg(long, value_name = "1.MINOR", default_value = "1.35", value_parser = parse_minor)]
+    pub(crate) kubernetes_version: u32,
+
+    /// Whether the scheduler is told where pods are planned to go
+    #[arg(long, value_enum, default_value_t = NominatePlannedPods::Auto)]
+    pub(crate) nominate_planned_pods: NominatePlannedPods,
 
     /// Write every call of a policy to this file, for `mortise policy replay` and `diff --records`
     #[arg(long, value_name = "FILE")]
@@ -292,6 +300,17 @@ fn parse_span(text: &str) -> Result<Duration, String> {
         Ok(span) if !span.is_zero() => Ok(span),
         _ => Err(format!("`{text}` is no duration such as `10s` or `2m`")),
     }
+}
+
+/// The oldest and the newest minor version of Kubernetes that the simulated world may be of.
+const MINORS: std::ops::RangeInclusive<u32> = 28..=40;
+
+fn parse_minor(text: &str) -> Result<u32, String> {
+    let minor = text.strip_prefix("1.").and_then(|it| it.parse().ok());
+    minor.filter(|it| MINORS.contains(it)).ok_or_else(|| {
+        let (first, last) = (MINORS.start(), MINORS.end());
+        format!("`{text}` is no version between 1.{first} and 1.{last}")
+    })
 }
 
 fn parse_until(text: &str) -> Result<Until, String> {

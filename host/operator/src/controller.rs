@@ -11,6 +11,7 @@ use aws::{AwsOptions, AwsProvider, SqsInterruptionQueue};
 use cloudprovider::{Clock, InterruptionQueue};
 use controllers::Settings;
 use k8s_openapi::api::networking::v1::ServiceCIDR;
+use k8s_openapi::apimachinery::pkg::version::Info;
 use kube::api::Api;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 
@@ -67,7 +68,7 @@ async fn control(arguments: &ControllerArguments) -> anyhow::Result<()> {
         client: client.clone(),
         provider: cloud.provider,
         clock: Arc::clone(&clock),
-        settings: settings(options, cloud.cluster_name),
+        settings: settings(options, cloud.cluster_name, minor(&version)),
         interruptions: cloud.interruptions,
         policy_limits: policy::Limits {
             may_replace_budgets: options.allow_policy_authority_replace,
@@ -239,7 +240,15 @@ pub(crate) async fn client(kubeconfig: Option<&Path>) -> anyhow::Result<kube::Cl
     Ok(crate::api_client::client(config)?)
 }
 
-fn settings(options: &Options, cluster_name: String) -> Settings {
+/// 0 where the server says none; providers add a `+` to theirs.
+fn minor(version: &Info) -> u32 {
+    let digits = version
+        .minor
+        .trim_end_matches(|it: char| !it.is_ascii_digit());
+    digits.parse().unwrap_or(0)
+}
+
+fn settings(options: &Options, cluster_name: String, kubernetes_minor: u32) -> Settings {
     Settings {
         batch_idle: options.batch_idle_duration,
         batch_max: options.batch_max_duration,
@@ -254,6 +263,8 @@ fn settings(options: &Options, cluster_name: String) -> Settings {
         },
         ignore_dra_requests: options.ignore_dra_requests,
         policy_premium_max: options.policy_max_premium,
+        nominates_planned_pods: options.packing == options::Packing::Cost
+            && options.nominate_planned_pods.is_on(kubernetes_minor),
         default_spread: Arc::clone(&options.scheduler_config.default_spread),
         feature_gates: controllers::FeatureGates {
             node_repair: options.feature_gates.node_repair,

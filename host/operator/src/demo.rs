@@ -105,6 +105,7 @@ async fn demonstrate(arguments: &DemoArguments, plan: &Plan) -> anyhow::Result<E
             Speed::Max => Time::Virtual,
             Speed::Real => Time::Real(wall_now()),
         },
+        kubernetes_minor: arguments.kubernetes_version,
         ec2: Ec2Config {
             cluster_name: CLUSTER_NAME.to_owned(),
             ..Ec2Config::default()
@@ -265,6 +266,9 @@ fn start_controller(
             policy_namespace: SYSTEM_NAMESPACE.to_owned(),
             cluster_name: CLUSTER_NAME.to_owned(),
             seed: arguments.seed,
+            nominates_planned_pods: arguments
+                .nominate_planned_pods
+                .is_on(arguments.kubernetes_version),
             ..controllers::Settings::default()
         },
         interruptions: Some(Arc::new(notices)),

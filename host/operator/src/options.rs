@@ -135,6 +135,10 @@ pub(crate) struct Options {
     /// How pods are packed: by cost, or in Karpenter's order
     #[arg(long, env = "MORTISE_PACKING", value_enum, default_value_t = Packing::Cost)]
     pub(crate) packing: Packing,
+    /// Whether the scheduler is told where pods are planned to go, by status.nominatedNodeName just before a node takes
+    /// pods; auto: from Kubernetes 1.35 on, whose scheduler leaves it to others. Not with --packing karpenter
+    #[arg(long, env = "MORTISE_NOMINATE_PLANNED_PODS", value_enum, default_value_t = NominatePlannedPods::Auto)]
+    pub(crate) nominate_planned_pods: NominatePlannedPods,
     /// How much dearer than it need be a ranking policy may make a node, a plan or a move: a share such as 50%, or off.
     /// A NodePool's annotation mortise.dev/max-premium goes before it
     #[arg(long, env = "MORTISE_POLICY_MAX_PREMIUM", default_value_t = PremiumMax::default())]
@@ -229,6 +233,28 @@ pub(crate) enum Packing {
     Cost,
     /// Karpenter's first-fit order
     Karpenter,
+}
+
+/// When pods are nominated to the nodes planned for them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum NominatePlannedPods {
+    Auto,
+    On,
+    Off,
+}
+
+/// KEP-5278 is on by default since then.
+const NOMINATIONS_SINCE_MINOR: u32 = 35;
+
+impl NominatePlannedPods {
+    /// What it comes to at an API server of this minor version.
+    pub(crate) fn is_on(self, kubernetes_minor: u32) -> bool {
+        match self {
+            Self::Auto => kubernetes_minor >= NOMINATIONS_SINCE_MINOR,
+            Self::On => true,
+            Self::Off => false,
+        }
+    }
 }
 
 /// Karpenter's feature gates with its defaults; unknown names are ignored, as it does.

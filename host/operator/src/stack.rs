@@ -111,7 +111,8 @@ impl Stack {
             Record::ProvisioningRound(_)
             | Record::DisruptionRound(_)
             | Record::Command(_)
-            | Record::Termination(_) => false,
+            | Record::Termination(_)
+            | Record::Placement(_) => false,
         });
         launches.count()
     }
@@ -134,7 +135,8 @@ impl Stack {
             Record::Launch(_)
             | Record::DisruptionRound(_)
             | Record::Command(_)
-            | Record::Termination(_) => None,
+            | Record::Termination(_)
+            | Record::Placement(_) => None,
         });
         let groups = rounds.flat_map(|round| &round.pods);
         groups

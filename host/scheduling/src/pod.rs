@@ -77,8 +77,8 @@ pub struct Pod {
     pub resource_claims: Vec<ClaimRef>,
     /// Node it is bound to.
     pub node_name: Option<String>,
-    /// Node it waits for while others are preempted.
-    pub nominated_node_name: Option<String>,
+    /// Node it waits for, not bound to it yet.
+    pub nomination: Option<Nomination>,
     /// Phase.
     pub phase: PodPhase,
     /// When it was or will be deleted.
@@ -89,6 +89,17 @@ pub struct Pod {
     pub is_ready: bool,
     /// Whether the scheduler said `PodScheduled=False`, reason `Unschedulable`.
     pub is_unschedulable: bool,
+    /// Whether it asks for another scheduler than the default one.
+    pub has_own_scheduler: bool,
+}
+
+/// What `status.nominatedNodeName` says, and whose word it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Nomination {
+    /// The node.
+    pub node: String,
+    /// Whether the plan put it there, and not the scheduler, which preempts others for it.
+    pub is_of_plan: bool,
 }
 
 /// A ResourceClaim that a pod uses.
@@ -302,6 +313,13 @@ impl ShapeTable {
     }
 }
 
+impl PodShape {
+    /// Whether pods elsewhere may open or close a node to it: what it waits for may be another pod's node.
+    pub fn looks_at_other_pods(&self) -> bool {
+        !self.pod_affinity.is_empty() || !self.topology_spread.is_empty()
+    }
+}
+
 impl Pod {
     /// Whether it has ended.
     pub fn is_terminal(&self) -> bool {
@@ -335,7 +353,7 @@ impl Pod {
     pub fn is_provisionable(&self) -> bool {
         self.is_unschedulable
             && self.node_name.is_none()
-            && self.nominated_node_name.is_none()
+            && self.nomination.as_ref().is_none_or(|it| it.is_of_plan)
             && !self.is_terminal()
             && !self.is_terminating()
             && !self.is_owned_by_daemon_set()

@@ -19,6 +19,7 @@ use crate::api_server::{ApiServer, Change, ObjectKey, Resource, WatchEvent};
 use crate::clock::SimulatedClock;
 use crate::ec2::SimulatedEc2;
 use crate::scheduler::{News, Waiting};
+use crate::world::KUBERNETES_MINOR;
 
 pub(crate) use census::Census;
 pub(crate) use node::NodeRecord;
@@ -51,6 +52,7 @@ pub(crate) struct Cluster {
     pub(crate) clock: SimulatedClock,
     pub(crate) ec2: SimulatedEc2,
     pub(crate) seed: u64,
+    pub(crate) kubernetes_minor: u32,
     pub(crate) region: String,
     pub(crate) pods: BTreeMap<ObjectKey, PodRecord>,
     pub(crate) nodes: BTreeMap<String, NodeRecord>,
@@ -65,6 +67,8 @@ pub(crate) struct Cluster {
     pub(crate) queue: BTreeSet<ObjectKey>,
     /// Pods that found no node; they wait for a change.
     pub(crate) unschedulable: Waiting,
+    /// Pods that wait and are nominated to a node, by its name: others of no higher priority leave them their room.
+    pub(crate) nominated: BTreeMap<String, BTreeMap<ObjectKey, Arc<PodShape>>>,
     /// What happened that those may have waited for.
     pub(crate) news: News,
     /// Pods by shape and node, for the rules that look at other pods.
@@ -102,6 +106,7 @@ impl Cluster {
             clock,
             ec2,
             seed,
+            kubernetes_minor: KUBERNETES_MINOR,
             pods: BTreeMap::new(),
             nodes: BTreeMap::new(),
             shapes: ShapeTable::default(),
@@ -111,6 +116,7 @@ impl Cluster {
             dirty: BTreeSet::new(),
             queue: BTreeSet::new(),
             unschedulable: Waiting::default(),
+            nominated: BTreeMap::new(),
             news: News::default(),
             census: Census::default(),
             ready: BTreeSet::new(),
@@ -167,6 +173,7 @@ impl Cluster {
         self.mark_budgets(&key.namespace, old.as_ref(), new.as_ref());
         self.move_pod(&key, old.as_ref(), new.as_ref());
         self.count_pod(old.as_ref(), new.as_ref());
+        self.move_nomination(&key, old.as_ref(), new.as_ref());
         if !new.as_ref().is_some_and(PodRecord::waits_for_scheduler) {
             self.queue.remove(&key);
             self.unschedulable.remove(&key);

@@ -33,6 +33,7 @@ use tokio::sync::mpsc;
 use crate::catalogue::Catalogue;
 use crate::clock::SimulatedClock;
 use crate::random::{Random, hash};
+use crate::world::KUBERNETES_MINOR;
 
 pub use bootstrap::Bootstrap;
 pub use capacity::{CapacityReservationSpec, PlacementGroupSpec};
@@ -82,7 +83,7 @@ impl Default for Ec2Config {
                 .map(str::to_owned)
                 .to_vec(),
             cluster_name: "mortise-demo".to_owned(),
-            kubernetes_version: "1.33".to_owned(),
+            kubernetes_version: format!("1.{KUBERNETES_MINOR}"),
             boot_seconds: (20, 45),
             termination_seconds: (15, 35),
             latency: true,

@@ -1,4 +1,4 @@
-//! The kube-scheduler of the world: filters that matter, LeastAllocated scoring, binding.
+//! The kube-scheduler of the world: filters that matter, LeastAllocated scoring, nominations, binding.
 //!
 //! Pods of equal shape are taken together: what a shape asks of nodes is judged once, and only what placing
 //! a pod changes is judged again. Pods that found no node wait until a node changes, and are then tried on that
@@ -6,6 +6,7 @@
 //! and to its queueing hints.
 
 mod filter;
+mod nominated;
 mod report;
 mod score;
 mod terms;
@@ -97,6 +98,7 @@ impl Cluster {
         };
         let (bound, failed) = self.place_all(&shape, pods, &places, &mut terms);
         self.report_failed(&shape, &failed, &zones, &terms);
+        self.forget_nominations(&failed);
         self.unschedulable.extend(&shape, failed);
         bound
     }
@@ -109,7 +111,7 @@ impl Cluster {
         places: &[String],
         terms: &mut TermStates,
     ) -> (usize, Vec<ObjectKey>) {
-        let mut bound = 0;
+        let (mut bound, pods) = self.place_nominated(shape, pods, terms);
         let mut failed: Vec<ObjectKey> = Vec::new();
         let mut rest = pods.into_iter();
         while let Some(key) = rest.next() {
@@ -167,7 +169,7 @@ impl Cluster {
                 continue;
             };
             let is_out = filter::resource_rejection(shape, node).is_some();
-            if is_out || terms.rejection(node).is_some() {
+            if is_out || self.is_spoken_for(shape, node) || terms.rejection(node).is_some() {
                 continue;
             }
             let score = score::score(shape, node) + terms.score(node);

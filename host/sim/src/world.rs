@@ -26,6 +26,9 @@ const ROUNDS_MAX: usize = 64;
 /// How often shapes that no pod has any more are forgotten, in rounds.
 const SWEEP_ROUNDS: u64 = 1_024;
 
+/// Minor version of Kubernetes where nothing else is asked for.
+pub(crate) const KUBERNETES_MINOR: u32 = 35;
+
 /// Where the world's time comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Time {
@@ -42,6 +45,8 @@ pub struct WorldConfig {
     pub seed: u64,
     /// Where time comes from.
     pub time: Time,
+    /// Minor version of Kubernetes: what the API server says it is, whose images EC2 has, and how its scheduler is.
+    pub kubernetes_minor: u32,
     /// The account and its region.
     pub ec2: Ec2Config,
 }
@@ -51,6 +56,7 @@ impl Default for WorldConfig {
         Self {
             seed: 1,
             time: Time::Virtual,
+            kubernetes_minor: KUBERNETES_MINOR,
             ec2: Ec2Config::default(),
         }
     }
@@ -84,9 +90,11 @@ impl World {
             Time::Real(start) => SimulatedClock::starting_at(start),
         };
         let api = ApiServer::new(config.seed, Arc::new(move || clock.now()));
+        api.claim_minor_version(config.kubernetes_minor);
         let ec2 = SimulatedEc2::new(
             Ec2Config {
                 seed: config.seed,
+                kubernetes_version: format!("1.{}", config.kubernetes_minor),
                 ..config.ec2
             },
             clock,
@@ -96,6 +104,7 @@ impl World {
             instances: ec2.subscribe(),
         };
         let mut cluster = Cluster::new(api.clone(), ec2.clone(), clock, config.seed);
+        cluster.kubernetes_minor = config.kubernetes_minor;
         cluster
             .timers
             .set(later(clock.now(), HEARTBEAT), Timer::Heartbeat);

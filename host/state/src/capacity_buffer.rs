@@ -269,11 +269,12 @@ fn virtual_pod(buffer: &CapacityBuffer, number: i32, shape: &Arc<PodShape>) -> P
         volume_claims: Vec::new(),
         resource_claims: Vec::new(),
         node_name: None,
-        nominated_node_name: None,
+        nomination: None,
         phase: PodPhase::Pending,
         deletion_timestamp: None,
         started_at: None,
         is_ready: false,
         is_unschedulable: true,
+        has_own_scheduler: false,
     }
 }

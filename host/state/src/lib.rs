@@ -9,6 +9,7 @@ pub mod default_spread;
 pub mod devices;
 pub mod facts;
 pub mod ledger;
+pub mod nomination;
 pub mod pod;
 pub mod pod_disruption_budget;
 pub mod provisioning;

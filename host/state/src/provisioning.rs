@@ -11,7 +11,7 @@ use apis::conditions;
 use apis::labels;
 use jiff::Timestamp;
 use scheduling::instance_type::InstanceType;
-use scheduling::pod::{Pod, PodKey};
+use scheduling::pod::{Pod, PodKey, PodShape};
 use scheduling::problem::{DaemonPod, ExistingNode, Options, Pool, Problem};
 use scheduling::ranking::{Usage, UsageKey};
 use scheduling::requirements::Operator;
@@ -150,14 +150,31 @@ pub fn problem_for_provisioning(
 }
 
 /// Pods that wait for a node in the making keep their place on it: placing them again on nodes that were
-/// chosen for an exact fit could only end in more nodes. Returns the others.
+/// chosen for an exact fit could only end in more nodes. So do those whose node has come and that wait for others of
+/// their kind, as spread over zones makes them wait for nodes in the other zones. Returns the others.
 fn keep_places(problem: &mut Problem, snapshot: &Snapshot, pods: Vec<Arc<Pod>>) -> Vec<Arc<Pod>> {
+    let in_the_making = |pod: &Arc<Pod>| snapshot.place_in_the_making(&pod.key);
+    let unfinished: BTreeSet<&PodShape> = pods
+        .iter()
+        .filter(|pod| pod.shape.looks_at_other_pods() && in_the_making(pod).is_some())
+        .map(|pod| &*pod.shape)
+        .collect();
+    let kept = |pod: &Arc<Pod>| {
+        in_the_making(pod).or_else(|| {
+            let place = snapshot.place(&pod.key)?;
+            let awaits_others = !place.is_marked_for_deletion() && unfinished.contains(&*pod.shape);
+            awaits_others.then_some(place)
+        })
+    };
     let mut waiting = BTreeMap::<&str, Vec<Arc<Pod>>>::new();
     let mut others = Vec::new();
-    for pod in pods {
-        match snapshot.place_in_the_making(&pod.key) {
-            Some(node) => waiting.entry(node.name()).or_default().push(pod),
-            None => others.push(pod),
+    for pod in &pods {
+        match kept(pod) {
+            Some(node) => waiting
+                .entry(node.name())
+                .or_default()
+                .push(Arc::clone(pod)),
+            None => others.push(Arc::clone(pod)),
         }
     }
     for node in &mut problem.nodes {

@@ -54,6 +54,20 @@ impl Snapshot {
         (!node.is_initialized() && !node.is_marked_for_deletion()).then_some(node)
     }
 
+    /// The node that a pod was last placed on.
+    pub fn place(&self, pod: &PodKey) -> Option<&Arc<StateNode>> {
+        self.node(self.data.places.get(pod)?)
+    }
+
+    /// Pods that were placed on the node, by its name or that of its claim, and still wait.
+    pub fn placed_on(&self, node: &StateNode) -> Vec<&Arc<Pod>> {
+        let names = [node.node_name(), node.claim_name()];
+        let places = self.data.places.iter();
+        let here = places.filter(|(_, place)| names.contains(&Some(&***place)));
+        let pods = here.filter_map(|(key, _)| self.pod(key));
+        pods.filter(|pod| pod.is_provisionable()).collect()
+    }
+
     /// A node by the name of its NodeClaim.
     pub fn node_of_claim(&self, claim: &str) -> Option<&Arc<StateNode>> {
         self.data.nodes.get(self.data.claim_keys.get(claim)?)

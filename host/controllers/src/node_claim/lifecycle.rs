@@ -179,6 +179,7 @@ impl Lifecycle {
                 return Err(error.into());
             }
         };
+        self.shell.nominate_placed(&claim.name_any(), node).await;
         let registered = registration::registered_node(claim, node);
         self.shell.write_node(node, &registered).await?;
         let now = self.shell.now();

@@ -63,6 +63,8 @@ impl Provisioner {
         }
         capacity_buffer::tell(&self.shell, &observed.snapshot, solution).await;
         self.nominate(observed, solution);
+        let moved = solution.claims.iter().flat_map(|claim| &claim.pods);
+        self.shell.withdraw_nominations(moved).await;
         let creates: Vec<_> = solution
             .claims
             .iter()
@@ -111,6 +113,7 @@ impl Provisioner {
         let mut object = new.to_node_claim(&node_pool, seed);
         self.shell.overlays.mark(&mut object, &new.pool);
         let created = self.shell.create_claim(&object, "provisioned").await?;
+        self.shell.claim_opened(&observed.snapshot, new);
         self.shell
             .tell(Event::Placed {
                 name: created.name_any(),

@@ -357,6 +357,11 @@ impl Router {
             self.shell.told_cost(&key, told);
         }
         let before = self.shell.pod(&key);
+        if let Some(node) = object.spec.as_ref().and_then(|it| it.node_name.as_deref())
+            && before.as_ref().is_some_and(|it| it.node_name.is_none())
+        {
+            self.shell.pod_bound(&key, node);
+        }
         self.tell(Event::PodApplied(Arc::new(object)));
         let after = self.shell.pod(&key);
         let was_provisionable = before.as_ref().is_some_and(|pod| pod.is_provisionable());

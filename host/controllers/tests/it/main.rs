@@ -18,6 +18,7 @@ mod invariants;
 mod invariants_broken;
 mod joining;
 mod life_of_a_node;
+mod nominations;
 mod observability;
 mod overlays_and_buffers;
 mod policies;

@@ -40,6 +40,8 @@ struct State {
     unserved: Vec<String>,
     /// Writes under these paths are answered with an error of the server.
     failing: Vec<String>,
+    /// Writes to paths that end so are forbidden.
+    forbidden: Vec<String>,
     /// How long a write takes.
     writes_take: Duration,
     /// Paths of kinds whose watches tell so late.
@@ -76,6 +78,16 @@ impl Process {
     /// From now on the API server fails at writes under that path.
     pub(crate) fn writes_fail(&self, path: &str) {
         self.state.lock().unwrap().failing.push(path.to_owned());
+    }
+
+    /// From now on nobody may write to paths that end so.
+    pub(crate) fn may_not_write(&self, end: &str) {
+        self.state.lock().unwrap().forbidden.push(end.to_owned());
+    }
+
+    fn is_forbidden(&self, path: &str) -> bool {
+        let forbidden = &self.state.lock().unwrap().forbidden;
+        forbidden.iter().any(|end| path.ends_with(end))
     }
 
     /// Writes succeed again.
@@ -226,9 +238,20 @@ fn late(known: &[(String, Duration)], uri: &str) -> Option<Duration> {
 }
 
 fn server_error() -> Response<ResponseBody> {
-    let status = r#"{"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 500, "reason": "InternalError", "message": "etcd has no leader"}"#;
-    let mut answer = Response::new(ResponseBody::new(Full::from(status)));
-    *answer.status_mut() = StatusCode::INTERNAL_SERVER_ERROR;
+    refusal(
+        StatusCode::INTERNAL_SERVER_ERROR,
+        "InternalError",
+        "etcd has no leader",
+    )
+}
+
+fn refusal(code: StatusCode, reason: &str, message: &str) -> Response<ResponseBody> {
+    let status = serde_json::json!({
+        "kind": "Status", "apiVersion": "v1", "status": "Failure",
+        "code": code.as_u16(), "reason": reason, "message": message,
+    });
+    let mut answer = Response::new(ResponseBody::new(Full::from(status.to_string())));
+    *answer.status_mut() = code;
     answer
 }
 
@@ -268,6 +291,9 @@ impl Service<Request<Body>> for Door {
         Box::pin(async move {
             if is_write && process.fails(&uri) {
                 return Ok(server_error());
+            }
+            if is_write && process.is_forbidden(request.uri().path()) {
+                return Ok(refusal(StatusCode::FORBIDDEN, "Forbidden", "may not patch"));
             }
             if is_write {
                 tokio::time::sleep(process.takes()).await;

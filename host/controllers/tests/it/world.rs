@@ -620,7 +620,10 @@ fn schedule(api: &ApiServer, clock: SimulatedClock, pod: &Value, name: &str) {
         apis::quantity::parse_millis(text).unwrap()
     };
     let pods = api.list(&Resource::PODS, &Selection::everything());
-    for node in api.list(&Resource::NODES, &Selection::everything()) {
+    let mut nodes = api.list(&Resource::NODES, &Selection::everything());
+    let nominated = &pod["status"]["nominatedNodeName"];
+    nodes.sort_by_key(|node| node["metadata"]["name"] != *nominated);
+    for node in nodes {
         let node_name = node["metadata"]["name"].as_str().unwrap();
         let conditions = node["status"]["conditions"]
             .as_array()

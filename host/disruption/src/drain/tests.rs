@@ -56,7 +56,7 @@ fn pod(name: &str, words: &str) -> Arc<Pod> {
         volume_claims: Vec::new(),
         resource_claims: Vec::new(),
         node_name: Some("n1".into()),
-        nominated_node_name: None,
+        nomination: None,
         phase: if has("done") {
             PodPhase::Succeeded
         } else {
@@ -66,6 +66,7 @@ fn pod(name: &str, words: &str) -> Arc<Pod> {
         started_at: Some(at(-1000)),
         is_ready: true,
         is_unschedulable: false,
+        has_own_scheduler: false,
     })
 }
 

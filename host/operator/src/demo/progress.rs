@@ -185,6 +185,10 @@ impl<'a> Watcher<'a> {
                 .stack
                 .map(Stack::launches_without_capacity)
                 .unwrap_or_default(),
+            pods_off_plan: self.stack.map_or(0, |it| it.metrics.pods_off_plan.get()),
+            claims_off_plan: self
+                .stack
+                .map_or(0, |it| it.metrics.node_claims_off_plan.get()),
             leaked_instances: statistics.leaked_instances.len(),
             stages,
             nodes: frame.nodes,

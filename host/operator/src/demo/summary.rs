@@ -22,6 +22,9 @@ pub(crate) struct Summary {
     pub(crate) last_turnover_seconds: f64,
     /// Claims that were given up because no offering left to them could be bought.
     pub(crate) launches_without_capacity: usize,
+    /// Pods that the scheduler bound elsewhere than planned, and claims opened for those whose place was taken.
+    pub(crate) pods_off_plan: u64,
+    pub(crate) claims_off_plan: u64,
     pub(crate) leaked_instances: usize,
     /// Of `--then`: how each stage settled.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -136,6 +139,13 @@ impl Summary {
             self.wall_seconds,
             self.peak_rss_bytes >> 20
         );
+        if self.pods_off_plan > 0 {
+            let _ = writeln!(
+                text,
+                "{} pods went elsewhere than planned; {} nodes were opened because of it",
+                self.pods_off_plan, self.claims_off_plan
+            );
+        }
         let _ = writeln!(text, "ledger {}", self.ledger_hash);
         text
     }

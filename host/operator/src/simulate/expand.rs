@@ -121,6 +121,7 @@ pub(super) async fn expand(files: &[PathBuf]) -> anyhow::Result<Expanded> {
             cluster_name: CLUSTER_NAME.to_owned(),
             ..Ec2Config::default()
         },
+        ..WorldConfig::default()
     });
     world.install_crds().map_err(|it| anyhow::anyhow!("{it}"))?;
     let running = tokio::spawn(Arc::clone(&world).run());

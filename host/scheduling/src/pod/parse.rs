@@ -10,11 +10,13 @@ use k8s_openapi::api::core::v1 as core;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1 as meta;
 
 use super::{
-    AffinityTerm, ClaimRef, HostPort, InvalidPod, LabelSelector, Owner, Pod, PodKey, PodPhase,
-    PodShape, SelectorOperator, ShapeTable, Toleration, TopologySpread, Weighted,
+    AffinityTerm, ClaimRef, HostPort, InvalidPod, LabelSelector, Nomination, Owner, Pod, PodKey,
+    PodPhase, PodShape, SelectorOperator, ShapeTable, Toleration, TopologySpread, Weighted,
     effective_requests,
 };
 use crate::requirements::{Operator, Requirement};
+
+const DEFAULT_SCHEDULER: &str = "default-scheduler";
 
 impl Pod {
     /// Parses a pod, sharing its shape through `shapes`.
@@ -53,9 +55,7 @@ impl Pod {
             volume_claims: volume_claims(spec, &key.name),
             resource_claims: resource_claims(spec, status),
             node_name: spec.node_name.clone().filter(|n| !n.is_empty()),
-            nominated_node_name: status
-                .and_then(|s| s.nominated_node_name.clone())
-                .filter(|n| !n.is_empty()),
+            nomination: nomination(pod),
             phase: status
                 .and_then(|s| s.phase.as_deref())
                 .map_or(PodPhase::Pending, parse_phase),
@@ -65,9 +65,22 @@ impl Pod {
             is_unschedulable: condition("PodScheduled").is_some_and(|c| {
                 c.status == "False" && c.reason.as_deref() == Some("Unschedulable")
             }),
+            has_own_scheduler: spec
+                .scheduler_name
+                .as_deref()
+                .is_some_and(|name| !name.is_empty() && name != DEFAULT_SCHEDULER),
             key,
         }
     }
+}
+
+/// The field's manager tells whose word it is.
+fn nomination(pod: &core::Pod) -> Option<Nomination> {
+    let node = pod.status.as_ref()?.nominated_node_name.clone()?;
+    let managers = pod.metadata.managed_fields.iter().flatten();
+    let mut managers = managers.filter_map(|entry| entry.manager.as_deref());
+    let is_of_plan = managers.any(|manager| manager == labels::NOMINATION_MANAGER);
+    Some(Nomination { node, is_of_plan }).filter(|it| !it.node.is_empty())
 }
 
 impl PodShape {

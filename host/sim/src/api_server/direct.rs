@@ -42,6 +42,11 @@ impl ApiServer {
         }
     }
 
+    /// Says from now on that it is of this minor version.
+    pub(crate) fn claim_minor_version(&self, minor: u32) {
+        self.with(|store| store.kubernetes_minor = minor);
+    }
+
     /// Runs `f` on the locked store.
     pub(super) fn with<T>(&self, f: impl FnOnce(&mut Store) -> T) -> T {
         f(&mut lock(&self.store))

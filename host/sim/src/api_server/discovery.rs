@@ -24,9 +24,10 @@ const VERBS: [&str; 8] = [
 const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 
 /// The version the server claims to be.
-pub(super) fn version() -> Value {
+pub(super) fn version(server: &ApiServer) -> Value {
+    let minor = server.with(|store| store.kubernetes_minor);
     json!({
-        "major": "1", "minor": "33", "gitVersion": "v1.33.0+mortise",
+        "major": "1", "minor": minor.to_string(), "gitVersion": format!("v1.{minor}.0+mortise"),
         "gitCommit": "", "gitTreeState": "clean", "buildDate": "1970-01-01T00:00:00Z",
         "goVersion": "none", "compiler": "rustc", "platform": "simulated/any",
     })

@@ -35,7 +35,7 @@ use super::write::{Part, WriteOptions};
 pub(super) fn handle(server: &ApiServer, parts: &Parts, body: &[u8]) -> Answer {
     let result = match parts.uri.path().trim_end_matches('/') {
         "/healthz" | "/readyz" | "/livez" => Ok(answer_bytes(200, "text/plain", b"ok".to_vec())),
-        "/version" => Ok(answer_json(200, &discovery::version())),
+        "/version" => Ok(answer_json(200, &discovery::version(server))),
         "" => Ok(answer_json(
             200,
             &json!({"paths": ["/api", "/apis", "/openapi/v3", "/version"]}),

@@ -15,6 +15,7 @@ use super::resource::Resource;
 use super::selectors::Selection;
 use super::status::Status;
 use super::watch::{Change, Subscriber, Watch, WatchEvent};
+use crate::world::KUBERNETES_MINOR;
 
 /// Changes each table remembers for watches that resume; older ones answer 410. A watch resumes from what it saw
 /// last, and each change holds on to two states of its object.
@@ -105,12 +106,15 @@ pub(super) struct Store {
     pub(super) event_ages: VecDeque<(Timestamp, ObjectKey)>,
     pub(super) names: Names,
     pub(super) kinds: Kinds,
+    /// What the server says that it is.
+    pub(super) kubernetes_minor: u32,
 }
 
 impl Store {
     pub(super) fn new(seed: u64, clock: Now, kinds: Kinds) -> Self {
         Self {
             clock,
+            kubernetes_minor: KUBERNETES_MINOR,
             tables: BTreeMap::new(),
             revision: 0,
             subscribers: Vec::new(),

@@ -34,6 +34,8 @@ pub(crate) struct PodRecord {
     pub(crate) owner: Option<Owner>,
     pub(crate) shape: Arc<PodShape>,
     pub(crate) node: Option<String>,
+    /// Where somebody would have it, before it is bound.
+    pub(crate) nominated: Option<String>,
     /// Where the scheduler has bound it, before the watch tells so.
     pub(crate) assumed: Option<String>,
     pub(crate) phase: Phase,
@@ -66,6 +68,10 @@ impl PodRecord {
             let conditions = status["conditions"].as_array();
             conditions.into_iter().flatten().find(|c| c["type"] == name)
         };
+        let named = |value: &Value| {
+            let name = value.as_str().filter(|name| !name.is_empty());
+            name.map(ToOwned::to_owned)
+        };
         let time = |value: &Value| value.as_str().and_then(|text| text.parse().ok());
         Self {
             shape: known.map_or_else(|| shapes.shape(object), |old| Arc::clone(&old.shape)),
@@ -74,10 +80,8 @@ impl PodRecord {
             assumed: old
                 .filter(|old| old.uid == uid)
                 .and_then(|old| old.assumed.clone()),
-            node: spec["nodeName"]
-                .as_str()
-                .filter(|name| !name.is_empty())
-                .map(ToOwned::to_owned),
+            node: named(&spec["nodeName"]),
+            nominated: named(&status["nominatedNodeName"]),
             phase: match status["phase"].as_str() {
                 Some("Running") => Phase::Running,
                 Some("Succeeded") => Phase::Succeeded,

@@ -48,6 +48,7 @@ outcomes! {
     PodDeferred = 1005, "pod-deferred", "The pod waits for reserved capacity.";
     PodNoNodePools = 1006, "pod-no-node-pools", "There is no NodePool that is ready.";
     PodNotReached = 1007, "pod-not-reached", "The round was cut off before the pod was tried.";
+    PodOffPlan = 1008, "pod-off-plan", "The scheduler bound the pod to another node than the one planned for it.";
     PoolUsed = 2001, "pool-used", "The NodePool took part in the round.";
     PoolNotReady = 2002, "pool-not-ready", "The NodePool is not ready.";
     PoolNoInstanceTypes = 2003, "pool-no-instance-types", "No instance type is known for the NodePool or allowed by it.";

@@ -22,6 +22,24 @@ pub enum Record {
     Command(CommandRecord),
     /// A step of a node's termination.
     Termination(TerminationRecord),
+    /// A pod that did not go where it was placed.
+    Placement(PlacementRecord),
+}
+
+/// Where a pod went that was placed elsewhere.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PlacementRecord {
+    /// When.
+    pub at: Timestamp,
+    /// The pod, `namespace/name`.
+    pub pod: String,
+    /// What came of it.
+    pub outcome: OutcomeId,
+    /// Node or claim that it was placed on.
+    pub planned: String,
+    /// Node that it was bound to.
+    pub node: String,
 }
 
 /// What pods, pools and claims came to in one provisioning round.
@@ -291,6 +309,7 @@ impl Record {
             Self::DisruptionRound(it) => it.at,
             Self::Command(it) => it.at,
             Self::Termination(it) => it.at,
+            Self::Placement(it) => it.at,
         }
     }
 
@@ -301,7 +320,7 @@ impl Record {
                 let pods: usize = it.pods.iter().map(|group| 1 + group.pods.len()).sum();
                 pods + it.pools.len() + it.claims.len()
             }
-            Self::Launch(_) => 0,
+            Self::Launch(_) | Self::Placement(_) => 0,
             Self::DisruptionRound(it) => it.nodes.len(),
             Self::Command(it) => it.candidates.len() + it.replacements.len(),
             Self::Termination(it) => it.pods.len(),
@@ -336,6 +355,12 @@ impl Record {
                 Subject::Node(name) => it.node == *name,
                 Subject::Claim(name) => it.claim == *name,
                 Subject::Pool(name) => it.pool == *name,
+            },
+            Self::Placement(it) => match subject {
+                Subject::Pod(key) => it.pod == *key,
+                Subject::Node(name) => it.planned == *name || it.node == *name,
+                Subject::Claim(name) => it.planned == *name,
+                Subject::Pool(_) => false,
             },
         }
     }

@@ -197,6 +197,10 @@ fn steps_of(entry: &Entry, subject: &Subject) -> Vec<Step> {
             let reason = join(&it.pods.join(" "), &it.reason);
             vec![(it.node.clone(), it.outcome, reason, [].as_slice())]
         }
+        Record::Placement(it) => {
+            let reason = format!("planned for {}, bound to {}", it.planned, it.node);
+            vec![(it.pod.clone(), it.outcome, reason, [].as_slice())]
+        }
     };
     let step = |(about, outcome, reason, policies): Told<'_>| Step {
         at: entry.record.at(),

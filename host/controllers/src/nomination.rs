@@ -1,0 +1,208 @@
+//! Tells the scheduler where pods were placed: `status.nominatedNodeName`, written just before a new node takes pods.
+//!
+//! It never goes over a nomination of the scheduler's own: the field is applied under a manager of ours, and a conflict
+//! leaves it as it is. A cluster that refuses is asked no more, and its plans go on without. Answers to no file of
+//! Karpenter, which leaves placement to chance.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use apis::labels::NOMINATION_MANAGER;
+use futures::stream::{self, StreamExt};
+use k8s_openapi::api::core::v1::{Node, Pod};
+use kube::api::{Api, Patch, PatchParams};
+use kube::{Client, ResourceExt};
+use scheduling::pod::PodKey;
+use scheduling::solution::NewClaim;
+use serde_json::{Value, json};
+use state::Snapshot;
+use state::ledger::{OutcomeId, PlacementRecord, Record};
+use state::nomination::nominations;
+use tracing::{debug, warn};
+
+use crate::shell::Shell;
+
+/// Writes under way at one time.
+const WRITES_AT_ONCE: usize = 16;
+/// A node does not wait longer than this for its pods to be told of it.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Whether nominations are written.
+#[derive(Debug)]
+pub(crate) struct Nominations {
+    is_on: AtomicBool,
+}
+
+impl Nominations {
+    pub(crate) fn new(is_on: bool) -> Self {
+        Self {
+            is_on: AtomicBool::new(is_on),
+        }
+    }
+
+    fn is_on(&self) -> bool {
+        self.is_on.load(Ordering::Relaxed)
+    }
+
+    /// Said once: who refuses one refuses all.
+    fn refused(&self, error: &kube::Error) {
+        if self.is_on.swap(false, Ordering::Relaxed) {
+            warn!(
+                %error,
+                "pods cannot be nominated to the nodes planned for them, so the scheduler may place them elsewhere; allow \
+                 patch of pods/status, or turn it off with --nominate-planned-pods=off"
+            );
+        }
+    }
+}
+
+/// A pod, and the node that it is nominated to; none takes our nomination back.
+struct Write {
+    pod: PodKey,
+    uid: String,
+    node: Option<String>,
+}
+
+impl Write {
+    /// What we want of the object, whole: what is missing is no longer ours to say.
+    fn object(&self) -> Value {
+        let mut object = json!({
+            "apiVersion": "v1", "kind": "Pod",
+            "metadata": {"name": self.pod.name, "namespace": self.pod.namespace, "uid": self.uid},
+        });
+        if let Some(node) = &self.node {
+            object["status"] = json!({"nominatedNodeName": node});
+        }
+        object
+    }
+
+    async fn send(self, client: Client) -> Result<(), kube::Error> {
+        let pods: Api<Pod> = Api::namespaced(client, &self.pod.namespace);
+        let params = PatchParams::apply(NOMINATION_MANAGER);
+        let object = Patch::Apply(self.object());
+        pods.patch_status(&self.pod.name, &params, &object).await?;
+        Ok(())
+    }
+}
+
+impl Shell {
+    /// Nominates the pods that were placed on a node which is about to take pods.
+    pub(crate) async fn nominate_placed(&self, claim: &str, node: &Node) {
+        if !self.nominations.is_on() {
+            return;
+        }
+        let snapshot = self.snapshot();
+        let Some(state_node) = snapshot.node_of_claim(claim) else {
+            return;
+        };
+        let pods = nominations(&snapshot, state_node).into_iter();
+        let writes = pods.map(|pod| Write {
+            pod: pod.key.clone(),
+            uid: pod.uid.clone(),
+            node: Some(node.name_any()),
+        });
+        let writes: Vec<Write> = writes.collect();
+        drop(snapshot);
+        let told = self.write_nominations(writes).await;
+        self.metrics.pods_nominated.inc_by(told);
+    }
+
+    /// Notes that a pod was bound to another node than the one planned for it, if so.
+    pub(crate) fn pod_bound(&self, pod: &PodKey, node: &str) {
+        let snapshot = self.snapshot();
+        let Some(place) = snapshot
+            .place(pod)
+            .filter(|it| it.node_name() != Some(node))
+        else {
+            return;
+        };
+        let planned = place.name().to_owned();
+        drop(snapshot);
+        self.metrics.pods_off_plan.inc();
+        self.record(Record::Placement(PlacementRecord {
+            at: self.now(),
+            pod: pod.to_string(),
+            outcome: OutcomeId::PodOffPlan,
+            planned,
+            node: node.to_owned(),
+        }));
+    }
+
+    /// Counts a new claim that would not be there had all pods gone where they were planned: it is for pods whose
+    /// node has come, and has no room for them.
+    pub(crate) fn claim_opened(&self, snapshot: &Snapshot, new: &NewClaim) {
+        let has_come = |pod| snapshot.place(pod).is_some_and(|it| it.is_initialized());
+        if !new.pods.iter().any(has_come) {
+            return;
+        }
+        self.metrics.node_claims_off_plan.inc();
+        let price = new.best.price_per_hour;
+        self.metrics.off_plan_usd_per_hour.inc_by(price);
+    }
+
+    /// Takes back what was said of pods whose place is now another.
+    pub(crate) async fn withdraw_nominations(&self, pods: impl Iterator<Item = &PodKey>) {
+        let snapshot = self.snapshot();
+        let pods = pods.filter_map(|key| snapshot.pod(key));
+        let ours = pods.filter(|pod| pod.nomination.as_ref().is_some_and(|it| it.is_of_plan));
+        let writes = ours.map(|pod| Write {
+            pod: pod.key.clone(),
+            uid: pod.uid.clone(),
+            node: None,
+        });
+        let writes: Vec<Write> = writes.collect();
+        drop(snapshot);
+        self.write_nominations(writes).await;
+    }
+
+    /// Answers how many were written.
+    async fn write_nominations(&self, writes: Vec<Write>) -> u64 {
+        let mut written = 0;
+        let sent = writes
+            .into_iter()
+            .map(|write| write.send(self.client.clone()));
+        let sent: Vec<_> = sent.collect();
+        let mut answers = stream::iter(sent).buffer_unordered(WRITES_AT_ONCE);
+        let all = async {
+            while let Some(answer) = answers.next().await {
+                match answer {
+                    Ok(()) => written += 1,
+                    Err(kube::Error::Api(status)) if is_moot(status.code) => {
+                        debug!(%status, "a pod was not nominated");
+                    }
+                    Err(error) => self.nominations.refused(&error),
+                }
+            }
+        };
+        if tokio::time::timeout(PATIENCE, all).await.is_err() {
+            debug!("the API server took too long to take nominations");
+        }
+        written
+    }
+}
+
+/// The pod is gone or somebody else has nominated it, or the server has no time: nothing that another try would not meet
+/// in another way.
+fn is_moot(code: u16) -> bool {
+    matches!(code, 404 | 409 | 429 | 500..)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_applied_object_says_no_more_than_the_nomination() {
+        let write = |node: Option<&str>| Write {
+            pod: PodKey::new("shop", "web-1"),
+            uid: "u".to_owned(),
+            node: node.map(str::to_owned),
+        };
+        let metadata = json!({"name": "web-1", "namespace": "shop", "uid": "u"});
+        let object = json!({"apiVersion": "v1", "kind": "Pod", "metadata": metadata});
+        assert_eq!(write(None).object(), object);
+        let nominated = write(Some("n1")).object();
+        assert_eq!(nominated["status"], json!({"nominatedNodeName": "n1"}));
+        assert_eq!(nominated["metadata"], metadata);
+    }
+}

@@ -1,0 +1,151 @@
+//! Nominations: the node that a pod's `status.nominatedNodeName` names is tried first, and others leave it its room.
+//!
+//! Answers to `evaluateNominatedNode` and `RunFilterPluginsWithNominatedPods` of kube-scheduler (KEP-1923), and to what
+//! KEP-5278 changed: from 1.35 on the scheduler leaves alone what others nominated, before it cleared the nomination of
+//! a pod that it could not place.
+
+use std::sync::Arc;
+
+use super::filter;
+use super::terms::TermStates;
+use crate::api_server::{ObjectKey, Resource};
+use crate::cluster::amounts::Amounts;
+use crate::cluster::{Cluster, NodeRecord, PodRecord, PodShape};
+
+/// The first minor version whose scheduler keeps nominations of others.
+const KEEPS_SINCE: u32 = 35;
+
+impl Cluster {
+    /// Keeps the index of nominations.
+    pub(crate) fn move_nomination(
+        &mut self,
+        key: &ObjectKey,
+        old: Option<&PodRecord>,
+        new: Option<&PodRecord>,
+    ) {
+        let nominated = |record: Option<&PodRecord>| {
+            let record = record.filter(|record| record.waits_for_scheduler())?;
+            Some((record.nominated.clone()?, Arc::clone(&record.shape)))
+        };
+        let (before, after) = (nominated(old), nominated(new));
+        let id = |it: &Option<(String, Arc<PodShape>)>| {
+            it.as_ref().map(|(node, shape)| (node.clone(), shape.id))
+        };
+        if id(&before) == id(&after) {
+            return;
+        }
+        if let Some((node, _)) = before {
+            self.unnominate(key, &node);
+        }
+        if let Some((node, shape)) = after {
+            let pods = self.nominated.entry(node).or_default();
+            pods.insert(key.clone(), shape);
+        }
+    }
+
+    fn unnominate(&mut self, key: &ObjectKey, node: &str) {
+        if let Some(pods) = self.nominated.get_mut(node) {
+            pods.remove(key);
+            if pods.is_empty() {
+                self.nominated.remove(node);
+            }
+            // Its room is anybody's again.
+            self.news.add_node(node);
+        }
+    }
+
+    /// Places the pods that their nomination leads to a node. Returns how many were bound, and the others.
+    pub(super) fn place_nominated(
+        &mut self,
+        shape: &Arc<PodShape>,
+        pods: Vec<ObjectKey>,
+        terms: &mut TermStates,
+    ) -> (usize, Vec<ObjectKey>) {
+        let (mut bound, mut pods) = (0, pods);
+        // One that is placed may open the nodes of others of its kind, which the scheduler then tries again.
+        while !self.nominated.is_empty() {
+            let (more, left) = self.place_nominated_once(shape, pods, terms);
+            (bound, pods) = (bound + more, left);
+            if more == 0 || shape.stands_alone() {
+                break;
+            }
+        }
+        (bound, pods)
+    }
+
+    fn place_nominated_once(
+        &mut self,
+        shape: &Arc<PodShape>,
+        pods: Vec<ObjectKey>,
+        terms: &mut TermStates,
+    ) -> (usize, Vec<ObjectKey>) {
+        let mut bound = 0;
+        let mut others = Vec::with_capacity(pods.len());
+        for key in pods {
+            let nominated = self.pods.get(&key).and_then(|pod| pod.nominated.clone());
+            let node = nominated.filter(|node| self.admits(&key, shape, node, terms));
+            let Some(node) = node.filter(|node| self.bind(&key, node, shape)) else {
+                others.push(key);
+                continue;
+            };
+            bound += 1;
+            self.unnominate(&key, &node);
+            if let Some(node) = self.nodes.get(&node) {
+                terms.placed(node);
+            }
+        }
+        (bound, others)
+    }
+
+    fn admits(&self, key: &ObjectKey, shape: &PodShape, node: &str, terms: &TermStates) -> bool {
+        // Volumes are bound with the node that is chosen: such pods take the long way.
+        self.nodes.get(node).is_some_and(|node| {
+            shape.claims.is_empty()
+                && filter::static_rejection(shape, node).is_none()
+                && filter::resource_rejection(shape, node).is_none()
+                && !self.is_spoken_for_by_others(Some(key), shape, node)
+                && terms.rejection(node).is_none()
+        })
+    }
+
+    /// Whether a pod of the shape would take the room of pods that are nominated to the node.
+    pub(super) fn is_spoken_for(&self, shape: &PodShape, node: &NodeRecord) -> bool {
+        self.is_spoken_for_by_others(None, shape, node)
+    }
+
+    fn is_spoken_for_by_others(
+        &self,
+        own: Option<&ObjectKey>,
+        shape: &PodShape,
+        node: &NodeRecord,
+    ) -> bool {
+        let Some(nominated) = self.nominated.get(&node.name) else {
+            return false;
+        };
+        let others = nominated.iter().filter(|(key, _)| Some(*key) != own);
+        let others = others.filter(|(_, other)| other.priority >= shape.priority);
+        let mut free: Amounts = node.free.clone();
+        for (_, other) in others {
+            free.subtract(&other.requests);
+        }
+        !shape.requests.fits(&free)
+    }
+
+    /// What a scheduler of before 1.35 does to the nominations of pods that it could not place.
+    pub(super) fn forget_nominations(&mut self, failed: &[ObjectKey]) {
+        if self.kubernetes_minor >= KEEPS_SINCE || self.nominated.is_empty() {
+            return;
+        }
+        for key in failed {
+            let is_nominated = |pod: &PodRecord| pod.nominated.is_some();
+            if self.pods.get(key).is_some_and(is_nominated) {
+                let cleared = self.api.modify_status(&Resource::PODS, key, |pod| {
+                    if let Some(status) = pod["status"].as_object_mut() {
+                        status.remove("nominatedNodeName");
+                    }
+                });
+                drop(cleared);
+            }
+        }
+    }
+}

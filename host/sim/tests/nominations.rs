@@ -1,0 +1,141 @@
+//! What the simulated scheduler makes of `status.nominatedNodeName`, as `kube-scheduler` 1.36.3 did when it was asked:
+//! nominated pods go where they are nominated, and others leave them their room.
+
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test that cannot set up its world has failed"
+)]
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use sim::api_server::{Resource, Selection};
+use sim::{World, WorldConfig};
+use tokio::time::{Duration, sleep};
+
+/// Nodes of four CPUs, each for one pod of three and one of one; small pods are seen first.
+const NODES: usize = 4;
+
+fn world(kubernetes_minor: u32) -> Arc<World> {
+    let world = World::new(WorldConfig {
+        kubernetes_minor,
+        ..WorldConfig::default()
+    });
+    tokio::spawn(Arc::clone(&world).run());
+    world
+}
+
+fn create_node(world: &World, number: usize) {
+    let amounts = json!({"cpu": "4", "memory": "64Gi", "pods": "110"});
+    let taints = json!([{"key": "karpenter.sh/unregistered", "effect": "NoExecute"}]);
+    let node = json!({
+        "apiVersion": "v1", "kind": "Node", "metadata": {"name": format!("n{number}")},
+        "spec": {"taints": taints},
+        "status": {
+            "capacity": amounts, "allocatable": amounts,
+            "conditions": [{"type": "Ready", "status": "True"}],
+        },
+    });
+    world.api().create(&Resource::NODES, "", node).unwrap();
+}
+
+fn create_pod(world: &World, name: &str, cpu: &str) {
+    let container = json!({"name": "c", "image": "x", "resources": {"requests": {"cpu": cpu}}});
+    let pod = json!({
+        "apiVersion": "v1", "kind": "Pod", "metadata": {"name": name},
+        "spec": {"containers": [container]},
+    });
+    world.api().create(&Resource::PODS, "default", pod).unwrap();
+}
+
+fn nominate(world: &World, pod: &str, node: &str) {
+    let status = json!({"status": {"nominatedNodeName": node}});
+    let pods = Resource::PODS;
+    world
+        .api()
+        .patch_merge_status(&pods, "default", pod, status)
+        .unwrap();
+}
+
+fn pod(world: &World, name: &str) -> Arc<Value> {
+    world.api().get(&Resource::PODS, "default", name).unwrap()
+}
+
+/// Pods without a node, and pods on another than that of their number, once all nodes are open.
+async fn play(is_told: bool) -> (usize, usize) {
+    let world = world(35);
+    for number in 0..NODES {
+        create_pod(&world, &format!("s{number}"), "1");
+    }
+    sleep(Duration::from_secs(1)).await;
+    for number in 0..NODES {
+        create_pod(&world, &format!("b{number}"), "3");
+    }
+    (0..NODES).for_each(|number| create_node(&world, number));
+    sleep(Duration::from_secs(2)).await;
+    for number in 0..NODES {
+        let node = format!("n{number}");
+        if is_told {
+            nominate(&world, &format!("s{number}"), &node);
+            nominate(&world, &format!("b{number}"), &node);
+        }
+        let open = json!({"spec": {"taints": null}});
+        let nodes = Resource::NODES;
+        world.api().patch_merge(&nodes, "", &node, open).unwrap();
+        sleep(Duration::from_millis(300)).await;
+    }
+    sleep(Duration::from_secs(5)).await;
+    let pods = world.api().list(&Resource::PODS, &Selection::default());
+    let place = |pod: &Arc<Value>| pod["spec"]["nodeName"].as_str().map(str::to_owned);
+    let own = |pod: &Arc<Value>| format!("n{}", &pod["metadata"]["name"].as_str().unwrap()[1..]);
+    let waiting = pods.iter().filter(|pod| place(pod).is_none()).count();
+    let astray = pods
+        .iter()
+        .filter(|pod| place(pod).is_some_and(|node| node != own(pod)));
+    (waiting, astray.count())
+}
+
+#[tokio::test(start_paused = true)]
+async fn pods_go_where_they_are_nominated() {
+    assert_eq!(play(true).await, (0, 0));
+    let (waiting, astray) = play(false).await;
+    assert!(waiting > 0 && astray > 0, "{waiting} {astray}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pod_of_higher_priority_takes_the_room_all_the_same() {
+    let world = world(35);
+    create_pod(&world, "nominated", "3");
+    create_node(&world, 0);
+    sleep(Duration::from_secs(1)).await;
+    nominate(&world, "nominated", "n0");
+    let mut important = (*pod(&world, "nominated")).clone();
+    important["metadata"] = json!({"name": "important"});
+    important["spec"]["priority"] = json!(1000);
+    important["status"] = json!({});
+    let pods = Resource::PODS;
+    world.api().create(&pods, "default", important).unwrap();
+    let open = json!({"spec": {"taints": null}});
+    let nodes = Resource::NODES;
+    world.api().patch_merge(&nodes, "", "n0", open).unwrap();
+    sleep(Duration::from_secs(5)).await;
+    assert_eq!(pod(&world, "important")["spec"]["nodeName"], "n0");
+    assert!(pod(&world, "nominated")["spec"]["nodeName"].is_null());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_scheduler_of_before_clears_what_it_cannot_use() {
+    for (minor, is_kept) in [(34, false), (35, true)] {
+        let world = world(minor);
+        create_pod(&world, "large", "8");
+        create_node(&world, 0);
+        sleep(Duration::from_secs(1)).await;
+        nominate(&world, "large", "n0");
+        let open = json!({"spec": {"taints": null}});
+        let nodes = Resource::NODES;
+        world.api().patch_merge(&nodes, "", "n0", open).unwrap();
+        sleep(Duration::from_secs(5)).await;
+        let nominated = &pod(&world, "large")["status"]["nominatedNodeName"];
+        assert_eq!(nominated.is_string(), is_kept, "{minor}: {nominated}");
+    }
+}
