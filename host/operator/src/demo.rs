@@ -35,7 +35,7 @@ use rotation::Rotation;
 use stages::{Run, Stages};
 use summary::Summary;
 
-pub(crate) use summary::{PolicyLine, SwapLine};
+pub(crate) use summary::{PlanLine, PolicyLine, SwapLine};
 
 /// Name of the simulated cluster; `${CLUSTER_NAME}` in manifests stands for it.
 const CLUSTER_NAME: &str = "mortise-demo";
@@ -135,20 +135,19 @@ async fn demonstrate(arguments: &DemoArguments, plan: &Plan) -> anyhow::Result<E
     let run = stages.run(&changing, &watcher, &mut view).await;
     drop(view);
     let Run {
-        ended,
-        last_turnover,
+        watched,
         stages,
         faults,
     } = run?;
     problems.extend(faults);
     problems.extend(watcher.problems());
-    if ended == Ended::NeverSettled {
+    if watched.ended == Ended::NeverSettled {
         problems.push(format!(
             "the world did not settle within half an hour of simulated time: {}",
             watcher.what_is_busy()
         ));
     }
-    let summary = watcher.summary((ended, last_turnover), started.elapsed(), stages, problems);
+    let summary = watcher.summary(watched, started.elapsed(), stages, problems);
     drop((served, ledger, running_world, rotating));
     print(arguments.output, &summary)?;
     Ok(if summary.problems.is_empty() {

@@ -14,7 +14,7 @@ use policy::{PolicyHost, ProviderTells};
 use sim::ec2::SimulatedEc2;
 use state::ledger::{Ledger, OutcomeId, Record};
 
-use crate::demo::{PolicyLine, SwapLine};
+use crate::demo::{PlanLine, PolicyLine, SwapLine};
 use crate::policy_metrics::PolicyMetrics;
 use crate::policy_recorder::FileRecorder;
 use crate::policy_registry::PolicyBinder;
@@ -115,6 +115,25 @@ impl Stack {
             | Record::Placement(_) => false,
         });
         launches.count()
+    }
+
+    /// The claims of the first round of provisioning that opened any.
+    pub(crate) fn first_plan(&self) -> Option<PlanLine> {
+        let ledger = self.controllers.ledger();
+        let ledger = ledger.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut plans = ledger.entries().filter_map(|entry| match &entry.record {
+            Record::ProvisioningRound(round) => Some(&round.claims).filter(|it| !it.is_empty()),
+            Record::Launch(_)
+            | Record::DisruptionRound(_)
+            | Record::Command(_)
+            | Record::Termination(_)
+            | Record::Placement(_) => None,
+        });
+        plans.next().map(|claims| PlanLine {
+            nodes: claims.len(),
+            pods: claims.iter().map(|it| it.pods).sum(),
+            price_per_hour: claims.iter().map(|it| it.price_per_hour).sum(),
+        })
     }
 
     /// Identifies the run: the hash over every decision it recorded.

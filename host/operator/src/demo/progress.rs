@@ -14,7 +14,7 @@ use sim::statistics::Pulse;
 use super::frame::{Frame, NodeLine, NodeStatus, round};
 use super::live_view::Screen;
 use super::problems;
-use super::summary::{PodCounts, PolicyLine, StageLine, Summary, SwapLine};
+use super::summary::{AllRunning, PodCounts, PolicyLine, StageLine, Summary, SwapLine};
 use super::{LOOK_EVERY, Plan};
 use crate::cli::{Output, Until};
 use crate::stack::Stack;
@@ -46,6 +46,8 @@ pub(crate) struct Watched {
     pub(crate) changed_for: Duration,
     /// When the last node was launched or ended, in the world's time.
     pub(crate) last_turnover: Duration,
+    /// The first moment at which no pod waited.
+    pub(crate) all_running: Option<AllRunning>,
 }
 
 /// Looks at the world and the controllers; changes neither.
@@ -64,6 +66,7 @@ impl<'a> Watcher<'a> {
         let began = self.world.clock().elapsed();
         let (mut quiet, mut changed) = (Quiet::default(), began);
         let (mut nodes, mut last_turnover) = (self.turnover(), began);
+        let mut all_running = None;
         let interrupted = tokio::signal::ctrl_c();
         tokio::pin!(interrupted);
         let ended = loop {
@@ -79,6 +82,9 @@ impl<'a> Watcher<'a> {
                 last_turnover = elapsed;
             }
             let pulse = self.world.pulse();
+            if all_running.is_none() && pulse.pods_pending == 0 && pulse.pods_running > 0 {
+                all_running = Some(AllRunning::of(&self.frame()));
+            }
             if self.is_changing() || quiet.last != Some(pulse) {
                 changed = elapsed;
             }
@@ -96,6 +102,7 @@ impl<'a> Watcher<'a> {
             ended,
             changed_for: changed.saturating_sub(began),
             last_turnover,
+            all_running,
         })
     }
 
@@ -160,27 +167,29 @@ impl<'a> Watcher<'a> {
     /// The end of a run.
     pub(crate) fn summary(
         &self,
-        (ended, last_turnover): (Ended, Duration),
+        watched: Watched,
         wall: Duration,
         stages: Vec<StageLine>,
         mut problems: Vec<String>,
     ) -> Summary {
         let frame = self.frame();
         let statistics = self.world.statistics();
-        let violations = match ended {
+        let violations = match watched.ended {
             Ended::Settled => self.world.check_settled(),
             Ended::TimeUp | Ended::Interrupted | Ended::NeverSettled => self.world.check_midway(),
         };
         problems.extend(violations.iter().map(ToString::to_string));
         Summary {
             pods: PodCounts::of(&frame),
+            first_plan: self.stack.and_then(Stack::first_plan),
+            all_running: watched.all_running,
             price_per_hour: frame.price_per_hour(),
             virtual_seconds: frame.virtual_seconds,
             wall_seconds: round(wall.as_secs_f64(), 3),
             peak_rss_bytes: peak_rss_bytes(),
             launches: frame.launches,
             terminations: frame.terminations,
-            last_turnover_seconds: round(last_turnover.as_secs_f64(), 3),
+            last_turnover_seconds: round(watched.last_turnover.as_secs_f64(), 3),
             launches_without_capacity: self
                 .stack
                 .map(Stack::launches_without_capacity)

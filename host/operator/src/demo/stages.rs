@@ -1,10 +1,8 @@
 //! A run in stages: the manifests of `--then` are applied once the world has settled, one file after the other.
 
-use std::time::Duration;
-
 use anyhow::bail;
 
-use super::progress::{Ended, View, Watcher};
+use super::progress::{Ended, View, Watched, Watcher};
 use super::summary::StageLine;
 use super::{SYSTEM_NAMESPACE, apply, read};
 use crate::cli::{DemoArguments, Until};
@@ -18,9 +16,8 @@ pub(super) struct Stages {
 
 /// How the whole run went.
 pub(super) struct Run {
-    pub(super) ended: Ended,
-    /// When the last node was launched or ended, in the world's time.
-    pub(super) last_turnover: Duration,
+    /// The last stage.
+    pub(super) watched: Watched,
     /// Those that settled; none where there was but one stage.
     pub(super) stages: Vec<StageLine>,
     /// What could not be applied.
@@ -48,6 +45,7 @@ impl Stages {
         view: &mut View,
     ) -> anyhow::Result<Run> {
         let mut watched = Box::pin(watcher.watch(self.until, view)).await?;
+        let all_running = watched.all_running;
         let (mut stages, mut faults) = (Vec::new(), Vec::new());
         let is_staged = !self.then.is_empty();
         let mut begun_by = "the beginning".to_owned();
@@ -64,9 +62,10 @@ impl Stages {
             faults.extend(applied.faults);
             watched = Box::pin(watcher.watch(self.until, view)).await?;
         }
+        // Later stages begin with pods that run.
+        watched.all_running = all_running;
         Ok(Run {
-            ended: watched.ended,
-            last_turnover: watched.last_turnover,
+            watched,
             stages,
             faults,
         })

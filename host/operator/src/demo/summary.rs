@@ -11,6 +11,10 @@ use super::frame::{Frame, NodeLine};
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Summary {
     pub(crate) pods: PodCounts,
+    /// What the first round of provisioning that opened any claims wanted of them.
+    pub(crate) first_plan: Option<PlanLine>,
+    /// Of the first stage.
+    pub(crate) all_running: Option<AllRunning>,
     pub(crate) nodes: Vec<NodeLine>,
     pub(crate) price_per_hour: f64,
     pub(crate) virtual_seconds: f64,
@@ -41,6 +45,37 @@ pub(crate) struct Summary {
 pub(crate) struct PodCounts {
     pub(crate) running: usize,
     pub(crate) pending: usize,
+}
+
+/// Nodes of a plan.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct PlanLine {
+    pub(crate) nodes: usize,
+    pub(crate) pods: u32,
+    pub(crate) price_per_hour: f64,
+}
+
+/// What it took until no pod waited.
+#[derive(Debug, Clone, Copy, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct AllRunning {
+    /// Simulated time.
+    pub(crate) seconds: f64,
+    pub(crate) nodes: usize,
+    pub(crate) launches: u64,
+    pub(crate) price_per_hour: f64,
+}
+
+impl AllRunning {
+    pub(crate) fn of(frame: &Frame) -> Self {
+        Self {
+            seconds: frame.virtual_seconds,
+            nodes: frame.nodes.len(),
+            launches: frame.launches,
+            price_per_hour: frame.price_per_hour(),
+        }
+    }
 }
 
 /// How the world settled after something was applied.

@@ -162,33 +162,57 @@ struct Pods {
     shapes: ShapeTable,
     parsed: BTreeMap<String, Pod>,
     made: Vec<Arc<Pod>>,
+    /// Of equal pods: number by what they are, and the Deployment that would keep them.
+    numbers: BTreeMap<String, usize>,
+    deployments: Vec<Value>,
 }
 
 impl Pods {
     fn add(&mut self, name: &str, (namespace, labels): (&str, &Value), spec: &Value) {
         let uid = format!("{:016x}-{:04x}", self.dice.next(), self.made.len());
-        let template = self
-            .parsed
-            .entry(format!("{namespace}{labels}{spec}"))
-            .or_insert_with(|| {
-                let pod = json!({
-                    "apiVersion": "v1", "kind": "Pod",
-                    "metadata": {
-                        "name": "template", "namespace": namespace, "labels": labels,
-                        "creationTimestamp": "2026-01-01T00:00:00Z",
-                    },
-                    "spec": spec,
-                    "status": {"phase": "Pending", "conditions": [
-                        {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"},
-                    ]},
-                });
-                Pod::parse(&serde_json::from_value(pod).unwrap(), &mut self.shapes).unwrap()
+        let kind = format!("{namespace}{labels}{spec}");
+        self.count(&kind, (namespace, labels), spec);
+        let template = self.parsed.entry(kind).or_insert_with(|| {
+            let pod = json!({
+                "apiVersion": "v1", "kind": "Pod",
+                "metadata": {
+                    "name": "template", "namespace": namespace, "labels": labels,
+                    "creationTimestamp": "2026-01-01T00:00:00Z",
+                },
+                "spec": spec,
+                "status": {"phase": "Pending", "conditions": [
+                    {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"},
+                ]},
             });
+            Pod::parse(&serde_json::from_value(pod).unwrap(), &mut self.shapes).unwrap()
+        });
         self.made.push(Arc::new(Pod {
             key: PodKey::new(namespace, name),
             uid,
             ..template.clone()
         }));
+    }
+}
+
+impl Pods {
+    fn count(&mut self, kind: &str, (namespace, labels): (&str, &Value), spec: &Value) {
+        let next = self.deployments.len();
+        let number = *self.numbers.entry(kind.to_owned()).or_insert(next);
+        if number == next {
+            let own = json!({"deployment": format!("d{number}")});
+            let mut labels = labels.clone();
+            labels["deployment"] = own["deployment"].clone();
+            self.deployments.push(json!({
+                "apiVersion": "apps/v1", "kind": "Deployment",
+                "metadata": {"name": format!("d{number}"), "namespace": namespace},
+                "spec": {
+                    "replicas": 0, "selector": {"matchLabels": own},
+                    "template": {"metadata": {"labels": labels}, "spec": spec},
+                },
+            }));
+        }
+        let replicas = &mut self.deployments[number]["spec"]["replicas"];
+        *replicas = json!(replicas.as_u64().unwrap() + 1);
     }
 }
 
@@ -211,11 +235,22 @@ fn spread(key: &str, (label, value): (&str, &str), when: &str) -> Value {
 
 /// Pods of the family.
 pub fn pods(family: Family, seed: u64, count: usize) -> Vec<Arc<Pod>> {
+    made(family, seed, count).made
+}
+
+/// The same pods as Deployments, those that are equal together: for worlds that make their pods themselves.
+pub fn deployments(family: Family, seed: u64, count: usize) -> Vec<Value> {
+    made(family, seed, count).deployments
+}
+
+fn made(family: Family, seed: u64, count: usize) -> Pods {
     let mut pods = Pods {
         dice: Dice::new(seed),
         shapes: ShapeTable::new(),
         parsed: BTreeMap::new(),
         made: Vec::with_capacity(count),
+        numbers: BTreeMap::new(),
+        deployments: Vec::new(),
     };
     match family {
         Family::Plain => plain(&mut pods, count),
@@ -224,7 +259,7 @@ pub fn pods(family: Family, seed: u64, count: usize) -> Vec<Arc<Pod>> {
         Family::Prefs => preferring(&mut pods, count),
         Family::Groups(groups) => equal(&mut pods, count, groups),
     }
-    pods.made
+    pods
 }
 
 fn plain(pods: &mut Pods, count: usize) {
