@@ -11,7 +11,7 @@ use anyhow::{Context as _, bail};
 use policy::{Kind, rule_variables};
 
 use super::arguments::{Language, NewArguments};
-use super::{say, target, templates};
+use super::{program, say, target, templates};
 
 pub(super) fn run(arguments: &NewArguments) -> anyhow::Result<ExitCode> {
     let NewArguments {
@@ -32,9 +32,10 @@ pub(super) fn run(arguments: &NewArguments) -> anyhow::Result<ExitCode> {
     };
     new.write(target::CASES, templates::cases(kind))?;
     new.write(target::MANIFEST, new.manifest(namespace, *lang).as_str())?;
+    let program = program();
     let steps = match lang {
         Language::Expr => [
-            format!("mortise policy test {}", folder.display()),
+            format!("{program} test {}", folder.display()),
             format!(
                 "kubectl apply -f {}",
                 folder.join(target::MANIFEST).display()
@@ -44,8 +45,8 @@ pub(super) fn run(arguments: &NewArguments) -> anyhow::Result<ExitCode> {
             new.sources(*lang)?;
             let folder = folder.display();
             [
-                format!("mortise policy build {folder} && mortise policy test {folder}"),
-                format!("mortise policy pack {folder} | kubectl apply --server-side -f -"),
+                format!("{program} build {folder} && {program} test {folder}"),
+                format!("{program} pack {folder} | kubectl apply --server-side -f -"),
             ]
         }
     };

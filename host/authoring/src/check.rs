@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::arguments::CheckArguments;
 use super::{exit_code, patient_host, say, target};
-use crate::cli::Output;
+use crate::Output;
 
 pub(super) fn run(arguments: &CheckArguments) -> anyhow::Result<ExitCode> {
     let host = patient_host()?;

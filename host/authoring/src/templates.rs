@@ -6,18 +6,18 @@ use policy::Kind;
 macro_rules! of_kinds {
     ($kind:expr, $rank:literal, $consolidation:literal, $budgets:literal) => {
         match $kind {
-            Kind::Rank => include_str!(concat!("../../../../guest-sdk/templates/", $rank)),
+            Kind::Rank => include_str!(concat!("../../../guest-sdk/templates/", $rank)),
             Kind::Consolidation => {
-                include_str!(concat!("../../../../guest-sdk/templates/", $consolidation))
+                include_str!(concat!("../../../guest-sdk/templates/", $consolidation))
             }
-            Kind::Budgets => include_str!(concat!("../../../../guest-sdk/templates/", $budgets)),
+            Kind::Budgets => include_str!(concat!("../../../guest-sdk/templates/", $budgets)),
         }
     };
 }
 
 macro_rules! files {
     ($folder:literal: $($file:literal),* $(,)?) => {
-        [$(($file, include_str!(concat!("../../../../", $folder, "/", $file)))),*]
+        [$(($file, include_str!(concat!("../../../", $folder, "/", $file)))),*]
     };
 }
 
@@ -55,8 +55,7 @@ pub(super) mod rust {
 
     use policy::Kind;
 
-    pub(crate) const CARGO: &str =
-        include_str!("../../../../guest-sdk/templates/rust/Cargo.toml.in");
+    pub(crate) const CARGO: &str = include_str!("../../../guest-sdk/templates/rust/Cargo.toml.in");
     const SDK: [(&str, &str); 16] = files!("guest-sdk/src":
         "allocator.rs",
         "budgets.rs",
@@ -78,19 +77,19 @@ pub(super) mod rust {
     const WORLDS: [(&str, &[u8]); 4] = [
         (
             "src/worlds/rank-policy",
-            include_bytes!("../../../../guest-sdk/templates/rust/worlds/rank-policy"),
+            include_bytes!("../../../guest-sdk/templates/rust/worlds/rank-policy"),
         ),
         (
             "src/worlds/consolidation-policy",
-            include_bytes!("../../../../guest-sdk/templates/rust/worlds/consolidation-policy"),
+            include_bytes!("../../../guest-sdk/templates/rust/worlds/consolidation-policy"),
         ),
         (
             "src/worlds/budget-policy",
-            include_bytes!("../../../../guest-sdk/templates/rust/worlds/budget-policy"),
+            include_bytes!("../../../guest-sdk/templates/rust/worlds/budget-policy"),
         ),
         (
             "src/worlds/full-policy",
-            include_bytes!("../../../../guest-sdk/templates/rust/worlds/full-policy"),
+            include_bytes!("../../../guest-sdk/templates/rust/worlds/full-policy"),
         ),
     ];
 
@@ -109,11 +108,11 @@ pub(super) mod rust {
         let mut files = vec![
             text(
                 "Cargo.toml",
-                include_str!("../../../../guest-sdk/templates/rust/sdk.toml.in"),
+                include_str!("../../../guest-sdk/templates/rust/sdk.toml.in"),
             ),
             text(
                 "src/bindings.rs",
-                include_str!("../../../../guest-sdk/templates/rust/bindings.rs.in"),
+                include_str!("../../../guest-sdk/templates/rust/bindings.rs.in"),
             ),
         ];
         files.extend(SDK.map(|(file, content)| text(&format!("src/{file}"), content)));
@@ -128,9 +127,8 @@ pub(super) mod js {
     use policy::Kind;
 
     pub(crate) const PACKAGE: &str =
-        include_str!("../../../../guest-sdk/templates/js/package.json.in");
-    pub(crate) const LIFECYCLE: &str =
-        include_str!("../../../../guest-sdk/templates/js/lifecycle.js");
+        include_str!("../../../guest-sdk/templates/js/package.json.in");
+    pub(crate) const LIFECYCLE: &str = include_str!("../../../guest-sdk/templates/js/lifecycle.js");
 
     pub(crate) fn source(kind: Kind) -> &'static str {
         of_kinds!(kind, "js/rank.js", "js/consolidation.js", "js/budgets.js")
@@ -142,8 +140,7 @@ pub(super) mod c {
 
     use policy::Kind;
 
-    pub(crate) const HEADER: &str =
-        include_str!("../../../../guest-sdk/templates/c/mortise_policy.h");
+    pub(crate) const HEADER: &str = include_str!("../../../guest-sdk/templates/c/mortise_policy.h");
 
     pub(crate) fn source(kind: Kind) -> &'static str {
         of_kinds!(kind, "c/rank.c", "c/consolidation.c", "c/budgets.c")

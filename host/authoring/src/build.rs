@@ -11,7 +11,7 @@ use wit_component::{ComponentEncoder, StringEncoding, embed_component_metadata};
 use wit_parser::Resolve;
 
 use super::arguments::BuildArguments;
-use super::{say, target, toolchain};
+use super::{program, say, target, toolchain};
 use crate::manifests::Manifests;
 
 /// Memory that a guest in C may use without growing it: the shadow stack.
@@ -31,8 +31,9 @@ pub(super) fn run(arguments: &BuildArguments) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     } else {
         bail!(
-            "{} holds no policy; `mortise policy new` makes one",
-            folder.display()
+            "{} holds no policy; `{} new` makes one",
+            folder.display(),
+            program()
         );
     };
     let out = arguments
