@@ -8,6 +8,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use jiff::SignedDuration;
+#[cfg(feature = "objects")]
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
@@ -214,6 +215,7 @@ impl<'de> Deserialize<'de> for GoDuration {
     }
 }
 
+#[cfg(feature = "objects")]
 impl JsonSchema for GoDuration {
     fn schema_name() -> Cow<'static, str> {
         "Duration".into()
@@ -332,6 +334,7 @@ impl<'de> Deserialize<'de> for NillableDuration {
     }
 }
 
+#[cfg(feature = "objects")]
 impl JsonSchema for NillableDuration {
     fn schema_name() -> Cow<'static, str> {
         "NillableDuration".into()
