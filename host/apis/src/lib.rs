@@ -53,5 +53,6 @@ pub use requirement::{
     NodeClassReference, NodeSelectorRequirement, NodeSelectorRequirementWithMinValues, Operator,
 };
 
-#[cfg(all(test, feature = "objects"))]
+#[cfg(test)]
+#[cfg(feature = "objects")]
 mod tests;

@@ -25,6 +25,9 @@ pub(super) enum PolicyVerb {
     /// Build the component of a folder
     Build(BuildArguments),
 
+    /// Replace the SDK in a folder by that of this program; the author's own files stay as they are
+    Upgrade(UpgradeArguments),
+
     /// Say whether a cluster would let a policy in, and whether it answers whatever it is asked
     #[command(after_help = TARGETS)]
     Check(CheckArguments),
@@ -84,6 +87,17 @@ pub(super) struct BuildArguments {
     /// Where the component goes. Default: policy.wasm in the folder
     #[arg(short = 'O', long = "out", value_name = "FILE")]
     pub(super) out: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct UpgradeArguments {
+    /// Folder of the policy
+    #[arg(value_name = "FOLDER", default_value = ".")]
+    pub(super) folder: PathBuf,
+
+    /// Replace files of the SDK that were changed by hand, too
+    #[arg(long)]
+    pub(super) force: bool,
 }
 
 #[derive(Debug, Args)]

@@ -20,6 +20,8 @@ mod target;
 mod templates;
 mod test;
 mod toolchain;
+mod upgrade;
+mod vendored;
 
 use std::env;
 use std::io::Write as _;
@@ -58,6 +60,7 @@ pub fn run(arguments: &PolicyArguments, list: Option<ListPolicies>) -> anyhow::R
     match &arguments.verb {
         PolicyVerb::New(arguments) => new::run(arguments),
         PolicyVerb::Build(arguments) => build::run(arguments),
+        PolicyVerb::Upgrade(arguments) => upgrade::run(arguments),
         PolicyVerb::Check(arguments) => check::run(arguments),
         PolicyVerb::Test(arguments) => test::run(arguments),
         PolicyVerb::Bench(arguments) => bench::run(arguments),

@@ -2,6 +2,8 @@
 
 use policy::Kind;
 
+use crate::arguments::Language;
+
 /// One template for each kind, at the given places.
 macro_rules! of_kinds {
     ($kind:expr, $rank:literal, $consolidation:literal, $budgets:literal) => {
@@ -31,6 +33,35 @@ pub(super) const WIT: [(&str, &str); 7] = files!("wit":
     "rank.wit",
     "types.wit",
 );
+
+/// What released versions of the SDK vendored, as stamps.
+pub(super) const RELEASED: [(Language, &str); 3] = [
+    (
+        Language::Rust,
+        include_str!("../../../guest-sdk/templates/released/rust-0.1.0.lock"),
+    ),
+    (
+        Language::Js,
+        include_str!("../../../guest-sdk/templates/released/js-0.1.0.lock"),
+    ),
+    (
+        Language::C,
+        include_str!("../../../guest-sdk/templates/released/c-0.1.0.lock"),
+    ),
+];
+
+/// What sources written for interface 0.1 must say otherwise.
+pub(super) fn since_0_1(lang: Language) -> &'static str {
+    match lang {
+        Language::Rust => {
+            include_str!("../../../guest-sdk/templates/released/rust-since-0.1.txt")
+        }
+        Language::Js => include_str!("../../../guest-sdk/templates/released/js-since-0.1.txt"),
+        Language::C => include_str!("../../../guest-sdk/templates/released/c-since-0.1.txt"),
+        // A rule has no names of its own.
+        Language::Expr => "",
+    }
+}
 
 pub(super) fn cases(kind: Kind) -> &'static str {
     of_kinds!(
