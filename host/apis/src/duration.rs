@@ -255,6 +255,7 @@ impl NillableDuration {
     }
 
     /// So many hours, written without minutes and seconds as people do.
+    #[cfg(feature = "objects")]
     pub(crate) fn hours(hours: i64) -> Self {
         Self {
             duration: Some(GoDuration::from_seconds(hours * 3600)),

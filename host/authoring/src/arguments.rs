@@ -273,6 +273,8 @@ pub(super) enum Language {
     Js,
     /// C, with clang and wasm-ld
     C,
+    /// Go, with Go 1.24 or TinyGo
+    Go,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -43,7 +43,7 @@ pub(super) fn run(arguments: &NewArguments) -> anyhow::Result<ExitCode> {
                 folder.join(target::MANIFEST).display()
             ),
         ],
-        Language::Rust | Language::Js | Language::C => {
+        Language::Rust | Language::Js | Language::C | Language::Go => {
             new.sources(*lang)?;
             let folder = folder.display();
             [
@@ -140,6 +140,11 @@ impl New<'_> {
                 self.write_named("package.json", templates::js::PACKAGE)?;
                 self.write_named("policy.js", templates::js::source(self.kind))?;
                 self.write(".gitignore", "/node_modules\n")?;
+            }
+            Language::Go => {
+                self.write_named("go.mod", templates::go::MODULE)?;
+                self.write_named("policy.go", templates::go::source(self.kind))?;
+                self.write(".gitignore", "/target\n")?;
             }
             Language::C => {
                 self.write_named("policy.c", templates::c::source(self.kind))?;

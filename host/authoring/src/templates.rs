@@ -58,8 +58,8 @@ pub(super) fn since_0_1(lang: Language) -> &'static str {
         }
         Language::Js => include_str!("../../../guest-sdk/templates/released/js-since-0.1.txt"),
         Language::C => include_str!("../../../guest-sdk/templates/released/c-since-0.1.txt"),
-        // A rule has no names of its own.
-        Language::Expr => "",
+        // A rule has no names of its own, and Go came later.
+        Language::Expr | Language::Go => "",
     }
 }
 
@@ -163,6 +163,33 @@ pub(super) mod js {
 
     pub(crate) fn source(kind: Kind) -> &'static str {
         of_kinds!(kind, "js/rank.js", "js/consolidation.js", "js/budgets.js")
+    }
+}
+
+pub(super) mod go {
+    //! A Go module, and the interface as another beside it.
+
+    use policy::Kind;
+
+    pub(crate) const MODULE: &str = include_str!("../../../guest-sdk/templates/go/go.mod.in");
+    pub(crate) const SDK: [(&str, &str); 6] = files!("guest-sdk/templates/go/sdk":
+        "budgets/budgets.go",
+        "consolidation/consolidation.go",
+        "go.mod",
+        "lifecycle.go",
+        "policy.go",
+        "rank/rank.go",
+    );
+    /// What Go's runtime asks of WASI, answered inside the component; made of `wasi.wat` beside it.
+    pub(crate) const WASI: &[u8] = include_bytes!("../../../guest-sdk/templates/go/wasi.wasm");
+
+    pub(crate) fn source(kind: Kind) -> &'static str {
+        of_kinds!(
+            kind,
+            "go/rank.go.in",
+            "go/consolidation.go.in",
+            "go/budgets.go.in"
+        )
     }
 }
 

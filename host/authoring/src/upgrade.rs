@@ -63,6 +63,8 @@ pub(super) fn language(folder: &Path) -> anyhow::Result<Language> {
         Ok(Language::Js)
     } else if has("policy.c") {
         Ok(Language::C)
+    } else if has("go.mod") {
+        Ok(Language::Go)
     } else if has(target::MANIFEST) {
         Ok(Language::Expr)
     } else {

@@ -64,6 +64,11 @@ pub(crate) fn files(lang: Language) -> Files {
             files.insert("lifecycle.js".to_owned(), templates::js::LIFECYCLE.into());
             files.extend(wit());
         }
+        Language::Go => {
+            let sdk = templates::go::SDK.into_iter();
+            files.extend(sdk.map(|(file, content)| (format!("sdk/{file}"), content.into())));
+            files.extend(wit());
+        }
         Language::C => {
             files.insert("mortise_policy.h".to_owned(), templates::c::HEADER.into());
             files.extend(wit());
@@ -167,7 +172,7 @@ impl Stamp {
 fn unstamped_version(folder: &Path, lang: Language) -> anyhow::Result<Version> {
     let (file, before, after) = match lang {
         Language::Rust => ("sdk/Cargo.toml", "version = \"", '"'),
-        Language::Expr | Language::Js | Language::C => {
+        Language::Expr | Language::Js | Language::C | Language::Go => {
             ("wit/policy.wit", "package mortise:policy@", ';')
         }
     };
