@@ -227,7 +227,7 @@ fn what_answers_gos_runtime_is_made_of_its_text() {
 }
 
 #[test]
-fn policies_in_go_of_each_kind_are_built_and_pass_their_cases_and_the_check() {
+fn templates_in_go_are_vetted_and_built() {
     let has_go = Command::new("go").arg("version").output();
     if !has_go.is_ok_and(|it| it.status.success()) {
         eprintln!("skipped: `go` is not installed");
@@ -237,17 +237,15 @@ fn policies_in_go_of_each_kind_are_built_and_pass_their_cases_and_the_check() {
     for kind in ["rank", "consolidation", "budgets"] {
         let made = run(&folder.0, &["new", kind, "--lang", "go", "--kind", kind]);
         assert!(made.status.success(), "{}", stderr(&made));
-        for verb in ["build", "test", "check"] {
-            let done = run(&folder.0, &[verb, kind]);
-            let told = format!("{}{}", stdout(&done), stderr(&done));
-            assert!(done.status.success(), "{verb} {kind}: {told}");
-        }
         let vet = Command::new("go")
-            .args(["vet", "./...", "mortise.dev/policy/..."])
+            .args(["vet", ".", "mortise.dev/policy/..."])
             .current_dir(folder.0.join(kind))
             .envs([("GOOS", "wasip1"), ("GOARCH", "wasm"), ("GOPROXY", "off")])
             .output()
             .unwrap();
         assert!(vet.status.success(), "{}", stderr(&vet));
+        let built = run(&folder.0, &["build", kind]);
+        assert!(built.status.success(), "{}", stderr(&built));
+        assert!(folder.0.join(kind).join("policy.wasm").exists());
     }
 }
