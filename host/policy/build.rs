@@ -15,6 +15,8 @@ use std::{env, fs};
 use wasmtime::Engine;
 
 const BUILTINS: &str = "builtin";
+/// A component and what it was compiled to.
+type Code = (PathBuf, Vec<u8>);
 
 fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo::rerun-if-changed={BUILTINS}");
@@ -37,13 +39,13 @@ fn main() -> Result<(), Box<dyn Error>> {
 
 /// No code: the program compiles what it is asked for.
 #[cfg(not(feature = "precompiled"))]
-#[expect(clippy::unnecessary_wraps, reason = "as the other one")]
-fn codes(components: Vec<PathBuf>) -> Result<Vec<(PathBuf, Vec<u8>)>, Box<dyn Error>> {
+#[expect(clippy::unnecessary_wraps, reason = "the other one can fail")]
+fn codes(components: Vec<PathBuf>) -> Result<Vec<Code>, Box<dyn Error>> {
     Ok(components.into_iter().map(|it| (it, Vec::new())).collect())
 }
 
 #[cfg(feature = "precompiled")]
-fn codes(components: Vec<PathBuf>) -> Result<Vec<(PathBuf, Vec<u8>)>, Box<dyn Error>> {
+fn codes(components: Vec<PathBuf>) -> Result<Vec<Code>, Box<dyn Error>> {
     let engine = engine(&env::var("TARGET")?);
     if let Err(error) = &engine {
         println!("cargo::warning=policies are compiled when the program starts: {error:#}");
