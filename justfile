@@ -11,7 +11,7 @@ dist:
     RUSTFLAGS="-C link-arg=-Wl,--icf=all -C link-arg=-Wl,-z,pack-relative-relocs" cargo build --profile dist -p operator --bin mortise
 
 pure:
-    cargo test -p apis -p scheduling -p state -p disruption -p cloudprovider -p parity -p solution-checker
+    cargo test -p apis -p hooks -p scheduling -p state -p disruption -p cloudprovider -p parity -p solution-checker
 
 lint:
     cargo fmt --check

@@ -134,3 +134,10 @@ fn a_new_module_in_javascript_changes_a_launch() {
         check_changes_the_launch("js", "policy.js");
     }
 }
+
+#[test]
+fn a_new_module_in_go_changes_a_launch() {
+    if has_program("kubectl", "help") && has_program("go", "version") {
+        check_changes_the_launch("go", "policy.go");
+    }
+}

@@ -367,6 +367,13 @@ fn from_sources(lang: &str, environment: &[(&str, &str)]) {
 }
 
 #[test]
+fn a_policy_in_go_is_built_and_answers() {
+    if has_program("go", "version") {
+        from_sources("go", &[]);
+    }
+}
+
+#[test]
 fn a_policy_in_c_is_built_and_answers() {
     let compilers = ["clang", "clang-19", "clang-16", "clang-14"];
     let Some(clang) = compilers.iter().find(|it| has_program(it, "--version")) else {

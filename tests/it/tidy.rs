@@ -13,7 +13,14 @@ const LINES_MAX: usize = 700;
 const COLUMNS_MAX: usize = 180;
 
 /// Crates that must stay free of clocks, async and hash order.
-const PURE: [&str; 5] = ["apis", "scheduling", "state", "problem-file", "disruption"];
+const PURE: [&str; 6] = [
+    "apis",
+    "hooks",
+    "scheduling",
+    "state",
+    "problem-file",
+    "disruption",
+];
 
 /// Flat tables of facts may be long.
 const FLAT_TABLES: [&str; 3] = ["bindings.rs", "ladders.rs", "labels.rs"];

@@ -14,7 +14,7 @@
 
 mod bindings;
 mod sources;
-#[path = "../../../host/operator/src/policy_command/toolchain.rs"]
+#[path = "../../../host/authoring/src/toolchain.rs"]
 mod toolchain;
 
 use std::env;

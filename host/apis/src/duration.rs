@@ -8,6 +8,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use jiff::SignedDuration;
+#[cfg(feature = "objects")]
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
@@ -214,6 +215,7 @@ impl<'de> Deserialize<'de> for GoDuration {
     }
 }
 
+#[cfg(feature = "objects")]
 impl JsonSchema for GoDuration {
     fn schema_name() -> Cow<'static, str> {
         "Duration".into()
@@ -253,6 +255,7 @@ impl NillableDuration {
     }
 
     /// So many hours, written without minutes and seconds as people do.
+    #[cfg(feature = "objects")]
     pub(crate) fn hours(hours: i64) -> Self {
         Self {
             duration: Some(GoDuration::from_seconds(hours * 3600)),
@@ -332,6 +335,7 @@ impl<'de> Deserialize<'de> for NillableDuration {
     }
 }
 
+#[cfg(feature = "objects")]
 impl JsonSchema for NillableDuration {
     fn schema_name() -> Cow<'static, str> {
         "NillableDuration".into()

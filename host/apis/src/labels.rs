@@ -4,6 +4,7 @@
 //! Names are wire format: they must never change. Answers to Karpenter's `pkg/apis/v1/labels.go`,
 //! `pkg/apis/v1/taints.go` and the AWS provider's `pkg/apis/v1/labels.go`.
 
+#[cfg(feature = "objects")]
 use k8s_openapi::api::core::v1::Taint;
 
 /// API group of NodePool, NodeClaim and NodeOverlay.
@@ -379,6 +380,7 @@ pub fn node_class_label(group: &str, kind: &str) -> String {
     format!("{group}/{}", kind.to_lowercase())
 }
 
+#[cfg(feature = "objects")]
 fn taint(key: &str, effect: &str) -> Taint {
     Taint {
         key: key.to_owned(),
@@ -388,22 +390,26 @@ fn taint(key: &str, effect: &str) -> Taint {
 }
 
 /// The taint put on a node that is being disrupted.
+#[cfg(feature = "objects")]
 pub fn disrupted_taint() -> Taint {
     taint(DISRUPTED_TAINT_KEY, NO_SCHEDULE)
 }
 
 /// The taint that user data puts on a node at boot and registration takes away.
+#[cfg(feature = "objects")]
 pub fn unregistered_taint() -> Taint {
     taint(UNREGISTERED_TAINT_KEY, NO_EXECUTE)
 }
 
 /// The taint on a node that reboots in place.
+#[cfg(feature = "objects")]
 pub fn rebooting_taint() -> Taint {
     taint(REBOOTING_TAINT_KEY, NO_SCHEDULE)
 }
 
 /// Whether the taint goes away by itself while a node starts; such taints are ignored until initialization and
 /// must be gone to initialize. Values are not compared.
+#[cfg(feature = "objects")]
 pub fn is_known_ephemeral_taint(taint: &Taint) -> bool {
     taint.key.starts_with(READINESS_TAINT_PREFIX)
         || matches!(

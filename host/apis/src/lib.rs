@@ -1,37 +1,58 @@
 //! Karpenter's API types: NodePool, NodeClaim, EC2NodeClass, NodeOverlay, CapacityBuffer; labels, conditions,
 //! validation, hashes, quantities.
 //!
-//! The vocabulary of all other crates. No client, no clock, no I/O. Answers to Karpenter's `pkg/apis` and the AWS
-//! provider's `pkg/apis`.
+//! The vocabulary of all other crates. Without the feature `objects` it is that of names and texts alone, for who has no
+//! business with objects of the API. No client, no clock, no I/O. Answers to Karpenter's `pkg/apis` and the AWS provider's
+//! `pkg/apis`.
 
+#[cfg(feature = "objects")]
 pub mod capacitybuffer;
+#[cfg(feature = "objects")]
 pub mod conditions;
+#[cfg(feature = "objects")]
 pub mod crd;
 pub mod duration;
+#[cfg(feature = "objects")]
 pub mod ec2nodeclass;
+#[cfg(feature = "objects")]
 pub mod hash;
 pub mod labels;
+#[cfg(feature = "objects")]
 pub mod nodeclaim;
+#[cfg(feature = "objects")]
 pub mod nodeoverlay;
+#[cfg(feature = "objects")]
 pub mod nodepool;
 pub mod quantity;
+#[cfg(feature = "objects")]
 pub mod requirement;
+#[cfg(feature = "objects")]
 pub mod resources;
+#[cfg(feature = "objects")]
 mod schema;
+pub mod selector;
+#[cfg(feature = "objects")]
 pub mod validation;
 
+#[cfg(feature = "objects")]
 pub use capacitybuffer::{CapacityBuffer, CapacityBufferSpec, CapacityBufferStatus};
 pub use duration::{GoDuration, NillableDuration};
+#[cfg(feature = "objects")]
 pub use ec2nodeclass::{AmiFamily, Ec2NodeClass, Ec2NodeClassSpec, Ec2NodeClassStatus};
+#[cfg(feature = "objects")]
 pub use nodeclaim::{NodeClaim, NodeClaimSpec, NodeClaimStatus, ResourceRequirements};
+#[cfg(feature = "objects")]
 pub use nodeoverlay::{NodeOverlay, NodeOverlaySpec, NodeOverlayStatus};
+#[cfg(feature = "objects")]
 pub use nodepool::{
     Budget, BudgetNodes, ConsolidationPolicy, Disruption, DisruptionReason, NodeClaimTemplate,
     NodeClaimTemplateMetadata, NodeClaimTemplateSpec, NodePool, NodePoolSpec, NodePoolStatus,
 };
+#[cfg(feature = "objects")]
 pub use requirement::{
     NodeClassReference, NodeSelectorRequirement, NodeSelectorRequirementWithMinValues, Operator,
 };
 
 #[cfg(test)]
+#[cfg(feature = "objects")]
 mod tests;

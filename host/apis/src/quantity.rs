@@ -5,6 +5,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+#[cfg(feature = "objects")]
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 
 /// Why a text is not a quantity.
@@ -80,6 +81,7 @@ pub fn parse_millis(text: &str) -> Result<i64, QuantityError> {
 }
 
 /// Thousandths of an API quantity.
+#[cfg(feature = "objects")]
 pub fn millis(quantity: &Quantity) -> Result<i64, QuantityError> {
     parse_millis(&quantity.0)
 }

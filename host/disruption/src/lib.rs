@@ -15,7 +15,6 @@ pub mod drain;
 pub mod drift;
 pub mod emptiness;
 pub mod history;
-pub mod hooks;
 pub mod method;
 pub mod multi_node_consolidation;
 pub mod preferred;
@@ -32,4 +31,5 @@ pub mod validation;
 
 pub use command::{Command, CommandCandidate, Manner, Sickness, TerminateFirst};
 pub use decide::{Decision, Hooks, Input, Memory, decide, decide_watched};
+pub use hooks::disruption as hooks;
 pub use method::Method;

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use apis::labels;
 use jiff::Timestamp;
-use scheduling::ranking::{Symbols, accelerators};
+use scheduling::ranking::{Symbols, accelerators, push_workloads};
 use state::Snapshot;
 
 use crate::candidate::{Candidate, TypesByPool, list_price};
@@ -64,7 +64,7 @@ impl Round {
             }
             if let Some(owners) = &owners {
                 let pods = &candidate.reschedulable;
-                workloads.push(row, pods, (owners, now), &mut symbols);
+                push_workloads(&mut workloads, row, pods, (owners, now), &mut symbols);
             }
         }
         // Replacements may be what no candidate is.

@@ -4,6 +4,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use apis::duration::GoDuration;
+pub(crate) use authoring::Output;
+use authoring::PolicyArguments;
 use clap::{Args, Parser, ValueEnum};
 use scheduling::ranking::PremiumMax;
 
@@ -11,7 +13,6 @@ use crate::options::{
     FeatureGates, MinValuesPolicy, NominatePlannedPods, Options, Packing, PreferencePolicy,
     SchedulerConfig, parse_gates, parse_scheduler_config,
 };
-use crate::policy_command::PolicyArguments;
 
 /// A node autoscaler for Kubernetes on EC2: a drop-in replacement for Karpenter whose ranking,
 /// consolidation and budgets are sandboxed WebAssembly policies.
@@ -265,14 +266,6 @@ pub(crate) enum Speed {
     Real,
     /// As fast as the machine can
     Max,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Output {
-    /// A live view in a terminal, plain lines elsewhere
-    Text,
-    /// One JSON summary at the end
-    Json,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -26,8 +26,8 @@ use sim::{Time, World, WorldConfig};
 
 use crate::cli::{DemoArguments, Output, Speed, Until};
 use crate::clock::wall_now;
-use crate::manifests::{Manifests, variables};
 use crate::stack::{Stack, StackConfig};
+use authoring::manifests::{Manifests, variables};
 
 pub(crate) use progress::peak_rss_bytes;
 use progress::{Ended, View, Watcher};
@@ -40,7 +40,7 @@ pub(crate) use summary::{PlanLine, PolicyLine, SwapLine};
 /// Name of the simulated cluster; `${CLUSTER_NAME}` in manifests stands for it.
 const CLUSTER_NAME: &str = "mortise-demo";
 /// Where the demo's policies are bound.
-pub(crate) const SYSTEM_NAMESPACE: &str = "mortise";
+pub(crate) use authoring::SYSTEM_NAMESPACE;
 
 /// What a cluster offers when the manifests bring no capacity of their own.
 pub(crate) const CAPACITY: &str = include_str!("samples/capacity.yaml");

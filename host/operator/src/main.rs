@@ -3,15 +3,14 @@
 mod api_client;
 mod cli;
 mod clock;
+mod cluster_policies;
 mod controller;
 mod crds;
 mod demo;
 mod http;
 mod leader_election;
 mod logging;
-mod manifests;
 mod options;
-mod policy_command;
 mod policy_metrics;
 mod policy_recorder;
 mod policy_registry;
@@ -39,7 +38,7 @@ fn main() -> ExitCode {
         Subcommand::Why(arguments) => why::run(&arguments),
         Subcommand::Crds(arguments) => crds::run(&arguments),
         Subcommand::Simulate(arguments) => Ok(simulate::run(&arguments)),
-        Subcommand::Policy(arguments) => policy_command::run(&arguments),
+        Subcommand::Policy(arguments) => authoring::run(&arguments, Some(cluster_policies::list)),
     };
     match outcome {
         Ok(code) => code,

@@ -34,8 +34,8 @@ use state::{Snapshot, capacity_buffer};
 use crate::cli::{Output, SimulateArguments};
 use crate::clock::wall_now;
 use crate::demo::peak_rss_bytes;
-use crate::manifests::Document;
 use crate::options::{MinValuesPolicy, Packing, PreferencePolicy};
+use authoring::manifests::Document;
 
 use expand::Expanded;
 use scaled_to_zero::ScaledToZero;

@@ -3,8 +3,8 @@
 //! An answer is taken whole or not at all: one score that is not a number voids it. How much an answer
 //! may make the host allocate is bounded by the store, before anything is lifted.
 
-use disruption::hooks as native;
-use scheduling::ranking::Ranking;
+use hooks::disruption as native;
+use hooks::ranking::Ranking;
 
 use crate::call::{CallFailure, Session};
 use crate::interface::{GivenAllowances, GivenRanking, RankAsk, Remembering};

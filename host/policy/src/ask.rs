@@ -4,8 +4,8 @@
 use std::borrow::Cow;
 use std::time::Instant;
 
-use disruption::hooks::{BudgetRound, ConsolidationRound, Move, Verdict};
-use scheduling::ranking::{ClaimView, OfferingTable, RankRound, Ranking, Stage};
+use hooks::disruption::{BudgetRound, ConsolidationRound, Move, Verdict};
+use hooks::ranking::{ClaimView, OfferingTable, RankRound, Ranking, Stage};
 
 use crate::answer::{self, Allowed};
 use crate::binding::Mode;

@@ -10,7 +10,7 @@ mod workloads;
 
 use std::collections::BTreeMap;
 
-use disruption::hooks::{Civil, Context, PolicyUse};
+use hooks::disruption::{Civil, Context, PolicyUse};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -329,7 +329,7 @@ impl Faults {
 /// The policy asked and those that stood in for it.
 type Uses = Vec<PolicyUse>;
 
-const NEVER: u32 = scheduling::ranking::NEVER_SECONDS;
+const NEVER: u32 = hooks::ranking::NEVER_SECONDS;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "kebab-case")]

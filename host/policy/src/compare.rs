@@ -1,7 +1,7 @@
 //! What one policy decides differently from another, on the same rounds.
 
-use disruption::hooks::{BudgetRound, ConsolidationRound, Move};
-use scheduling::ranking::{ClaimView, RankRound};
+use hooks::disruption::{BudgetRound, ConsolidationRound, Move};
+use hooks::ranking::{ClaimView, RankRound};
 
 use crate::binding::BindingKey;
 use crate::call::{CallFailure, Called};

@@ -5,10 +5,10 @@
 
 use std::cmp::Ordering;
 
-use disruption::hooks::{
+use hooks::disruption::{
     BudgetRound, Civil, ConsolidationRound, Move, MoveKind, NO_CAPACITY_TYPE, VerdictDecision,
 };
-use scheduling::ranking::{ClaimView, RankRound, Ranking, Stage};
+use hooks::ranking::{ClaimView, RankRound, Ranking, Stage};
 
 use crate::binding::BindingKey;
 use crate::call::{CallFailure, Called};

@@ -1,8 +1,8 @@
 //! Sample questions that a module answers before it may decide: twice in one instance and once in a
 //! fresh one, with equal answers, within the limits of a real round.
 
-use disruption::hooks as native;
-use scheduling::ranking::{
+use hooks::disruption as native;
+use hooks::ranking::{
     ClaimOperator, ClaimRequirement, ClaimView, NEVER_SECONDS, NO_SYMBOL, OfferingTable,
     PodsSummary, RankRound, UsageTable, WorkloadTable,
 };

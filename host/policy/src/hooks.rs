@@ -7,8 +7,8 @@ mod budgets;
 mod consolidation;
 mod rank;
 
+use hooks::ranking::PolicyUse;
 pub(crate) use rank::first_choice;
-use scheduling::ranking::PolicyUse;
 
 /// Adds a use once: a chain may ask a policy several times in a round.
 fn add_use(uses: &mut Vec<PolicyUse>, policy_use: PolicyUse) {

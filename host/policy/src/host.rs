@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use scheduling::ranking::PolicyUse;
+use hooks::ranking::PolicyUse;
 use wasmtime::component::Linker;
 
 use crate::binding::{

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use scheduling::ranking::ClaimView;
+use hooks::ranking::ClaimView;
 
 use crate::answer;
 use crate::binding::BindingKey;

@@ -11,8 +11,8 @@ mod convert_0_1;
 mod current;
 mod previous;
 
-use disruption::hooks as native;
-use scheduling::ranking::{ClaimView, RankRound};
+use hooks::disruption as native;
+use hooks::ranking::{ClaimView, RankRound};
 use wasmtime::Store;
 use wasmtime::component::{HasSelf, Instance, InstancePre, Linker};
 

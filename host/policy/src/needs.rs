@@ -4,7 +4,7 @@
 
 use std::collections::BTreeSet;
 
-use scheduling::ranking::Needs as Tables;
+use hooks::ranking::Needs as Tables;
 
 /// A word of the descriptor's `needs`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

@@ -6,8 +6,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use disruption::hooks::{Allowance, BudgetRound, ConsolidationRound, Move, Verdict};
-use scheduling::ranking::{ClaimView, RankRound, Ranking};
+use hooks::disruption::{Allowance, BudgetRound, ConsolidationRound, Move, Verdict};
+use hooks::ranking::{ClaimView, RankRound, Ranking};
 use serde::{Deserialize, Serialize};
 
 use crate::binding::{Authority, BindingFacts, BindingKey, Mode, OnFailure, Scope};

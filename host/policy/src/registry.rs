@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use scheduling::ranking::Needs;
+use hooks::ranking::Needs;
 
 use crate::binding::{
     AppliesTo, Authority, Binding, BindingFacts, BindingKey, Mode, NodePoolLabels, OnFailure, Scope,

@@ -8,7 +8,7 @@
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
-use scheduling::ranking::{ClaimView, Ranking};
+use hooks::ranking::{ClaimView, Ranking};
 
 use crate::call::{Called, Log};
 use crate::interface::Remembering;

@@ -26,7 +26,7 @@ mod words;
 
 use std::collections::BTreeSet;
 
-use disruption::hooks::MoveKind;
+use hooks::disruption::MoveKind;
 
 use crate::call::CallFailure;
 use crate::limits::Kind;

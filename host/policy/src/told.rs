@@ -4,8 +4,8 @@
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
-use disruption::hooks::{BudgetRound, Civil, ConsolidationRound, Context};
-use scheduling::ranking::RankRound;
+use hooks::disruption::{BudgetRound, Civil, ConsolidationRound, Context};
+use hooks::ranking::RankRound;
 
 use crate::needs::{Need, PolicyNeeds};
 use crate::registry::Bound;

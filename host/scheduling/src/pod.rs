@@ -5,7 +5,6 @@
 
 mod parse;
 mod requests;
-mod selector;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,8 +15,8 @@ use jiff::Timestamp;
 
 use crate::requirements::Requirement;
 
+pub use apis::selector::{LabelSelector, SelectorOperator, SelectorRequirement};
 pub use requests::effective_requests;
-pub use selector::{LabelSelector, SelectorOperator, SelectorRequirement};
 
 /// Namespace and name.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]

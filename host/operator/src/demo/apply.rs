@@ -10,7 +10,7 @@ use kube::api::{
 use kube::discovery::{Discovery, Scope};
 use serde_json::{Value, json};
 
-use crate::manifests::{Document, Place};
+use authoring::manifests::{Document, Place};
 
 const FIELD_MANAGER: &str = "mortise-demo";
 const UNKNOWN_KIND: &str = ": no kind `";

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::{SYSTEM_NAMESPACE, apply, read};
 use crate::cli::DemoArguments;
-use crate::manifests::Manifests;
+use authoring::manifests::Manifests;
 
 /// What is applied in turn, and how long each lasts.
 pub(super) struct Rotation {

@@ -6,7 +6,7 @@ use super::progress::{Ended, View, Watched, Watcher};
 use super::summary::StageLine;
 use super::{SYSTEM_NAMESPACE, apply, read};
 use crate::cli::{DemoArguments, Until};
-use crate::manifests::Manifests;
+use authoring::manifests::Manifests;
 
 /// What follows the beginning.
 pub(super) struct Stages {

@@ -10,7 +10,7 @@ use sim::SimulatedClock;
 use sim::ec2::{Ec2Config, SimulatedEc2};
 
 use super::{CLUSTER_NAME, Pools};
-use crate::manifests::{Manifests, variables};
+use authoring::manifests::{Manifests, variables};
 
 /// A class may need another look once the first filled in its status.
 const LOOKS: usize = 3;

@@ -20,7 +20,7 @@ use state::devices::DeviceKind;
 
 use super::CLUSTER_NAME;
 use crate::demo::apply::{Unknown, apply};
-use crate::manifests::{Document, Manifests, variables};
+use authoring::manifests::{Document, Manifests, variables};
 
 /// What the workload controllers get in simulated time.
 const PATIENCE: Duration = Duration::from_mins(30);

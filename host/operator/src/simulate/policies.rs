@@ -3,8 +3,8 @@
 use anyhow::{Context as _, bail};
 use policy::{BindingSource, BindingState, PolicyHost};
 
-use crate::manifests::Document;
-use crate::policy_command::{of_config_map, policies_of, sources};
+use authoring::manifests::Document;
+use authoring::{of_config_map, policies_of, sources};
 
 /// Binds the policies of the manifests and those that the flag names; the first refusal is an error.
 pub(super) fn bind(

@@ -5,10 +5,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use apis::labels::MAX_PREMIUM_ANNOTATION;
-use disruption::hooks::Civil;
+use hooks::disruption::Civil;
+use hooks::ranking::{OfferingTable, PremiumMax};
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
-use scheduling::ranking::{OfferingTable, PremiumMax};
 use serde::Deserialize;
 
 use super::{BindingError, BindingSource, value};

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use scheduling::pod::{LabelSelector, SelectorOperator};
+use apis::selector::{LabelSelector, SelectorOperator};
 
 use super::{BindingError, value};
 use crate::rule::distance;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use disruption::hooks::{
+use hooks::disruption::{
     Activity, BudgetPool, BudgetReason, BudgetReasons, BudgetRound, BudgetsHook, DeclaredBudget,
 };
 use serde::Deserialize;

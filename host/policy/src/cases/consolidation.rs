@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use disruption::hooks::{
+use hooks::disruption::{
     ConsolidationHook, ConsolidationRound, Move, MoveKind, NO_CAPACITY_TYPE, NodeTable, PoolView,
     Verdict, VerdictDecision, WorkloadTable,
 };
-use scheduling::ranking::Symbols;
+use hooks::ranking::Symbols;
 use serde::Deserialize;
 
 use super::{CapacityTypeName, Case, Faults, NEVER, Uses};

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use scheduling::ranking::{
+use hooks::ranking::{
     ClaimOperator, ClaimRequirement, ClaimView, ExtraColumn, ExtraValues, NO_SYMBOL, OfferingTable,
     PodsSummary, RankHook, RankRound, Ranking, Stage, Symbols, UsageTable, WorkloadTable,
 };

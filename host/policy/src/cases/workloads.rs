@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use scheduling::ranking::{Symbols, WorkloadTable};
+use hooks::ranking::{Symbols, WorkloadTable};
 use serde::Deserialize;
 
 use super::NEVER;

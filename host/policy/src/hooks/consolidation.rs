@@ -1,6 +1,6 @@
 //! Consolidation: among the policies for a node's pool any reject wins, then hold; scores multiply.
 
-use disruption::hooks::{
+use hooks::disruption::{
     ConsolidationHook, ConsolidationRound, DefaultConsolidation, JudgeAnswer, Move, MoveKind,
     Needs, NodeTable, OrderAnswer, PolicyUse, Verdict, VerdictDecision,
 };

@@ -5,8 +5,8 @@
 //! What must be made for it (lists of references) lives on the stack of a `with_` function. Tables that a policy does
 //! not need are given to it empty.
 
-use disruption::hooks as native;
-use scheduling::ranking::{
+use hooks::disruption as native;
+use hooks::ranking::{
     ClaimOperator, ClaimRequirement, ClaimView, ExtraColumn, ExtraValues, OfferingTable,
     PodsSummary, Stage, UsageTable, WorkloadTable,
 };

@@ -7,8 +7,8 @@
 
 use std::collections::BTreeMap;
 
-use disruption::hooks as native;
-use scheduling::ranking::{
+use hooks::disruption as native;
+use hooks::ranking::{
     ClaimOperator, ClaimRequirement, ClaimView, ExtraColumn, ExtraValues, OfferingTable,
     PodsSummary, RankRound, UsageTable,
 };

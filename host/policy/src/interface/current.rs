@@ -1,6 +1,6 @@
 //! Calls of components that are built for the interface of today.
 
-use disruption::hooks as native;
+use hooks::disruption as native;
 use wasmtime::component::InstancePre;
 
 use super::bindings::exports::mortise::policy::{budgets, consolidation, lifecycle, rank};

@@ -1,7 +1,7 @@
 //! Calls of components that are built for the interface before this one. They need nothing, keep no memory, and are
 //! told what they knew then.
 
-use disruption::hooks as native;
+use hooks::disruption as native;
 use wasmtime::component::InstancePre;
 
 use super::bindings_0_1::exports::mortise::policy::{budgets, consolidation, lifecycle, rank};

@@ -11,7 +11,7 @@ mod usage;
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
-use disruption::hooks::{Civil, Context};
+use hooks::disruption::{Civil, Context};
 
 use super::value::Value;
 

@@ -1,6 +1,6 @@
 //! What consolidation and budgets rules say: which moves go ahead, and how many nodes may go.
 
-use disruption::hooks::{
+use hooks::disruption::{
     Allowance, BudgetReason, BudgetRound, ConsolidationHook, ConsolidationRound, Context,
     DefaultConsolidation, Move, MoveKind, Verdict, VerdictDecision,
 };

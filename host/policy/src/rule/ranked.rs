@@ -1,7 +1,7 @@
 //! What a rank rule says of the offerings of a round.
 
-use disruption::hooks::Context;
-use scheduling::ranking::{ClaimView, RankRound, Ranking};
+use hooks::disruption::Context;
+use hooks::ranking::{ClaimView, RankRound, Ranking};
 
 use super::facts::{OfferingFacts, Owners, OwnersView, RankVariable, UsageIndex};
 use super::steps::Steps;

@@ -11,7 +11,7 @@ use jiff::Timestamp;
 
 use super::{
     ClaimView, OfferingTable, PodsSummary, PolicyUse, RankHook, RankRound, Stage, Symbols, Usage,
-    UsageKey, UsageTable, WorkloadTable,
+    UsageKey, WorkloadTable, claim_requirements, offering_table_of, usage_table,
 };
 use crate::instance_type::InstanceType;
 use crate::problem::{OfferingKey, Options};
@@ -47,7 +47,7 @@ impl Appraisal {
     ) -> Self {
         let (types, keys) = wanted(pools);
         let mut symbols = Symbols::default();
-        let (table, rows) = OfferingTable::build_of(&types, &mut symbols, |at, offering| {
+        let (table, rows) = offering_table_of(&types, &mut symbols, |at, offering| {
             let pool: &UsageKey = &keys[at];
             pool.offering.zone == offering.zone()
                 && pool.offering.capacity_type == offering.capacity_type()
@@ -65,7 +65,7 @@ impl Appraisal {
             })
             .filter(|claim| !claim.candidates.is_empty())
             .collect();
-        let usage = UsageTable::new(usage, &mut symbols);
+        let usage = usage_table(usage, &mut symbols);
         let round = RankRound {
             now_seconds: seconds(options.now),
             cluster: options.cluster.clone(),
@@ -124,7 +124,7 @@ fn view(pool: &AppraisedPool<'_>, candidates: Vec<u32>, symbols: &mut Symbols) -
         weight: u32::try_from(node_pool.weight()).unwrap_or(0),
         stage: Stage::Appraisal,
         candidates,
-        requirements: symbols.requirements(&wanted),
+        requirements: claim_requirements(&wanted, symbols),
         pods: PodsSummary::default(),
         labels: symbols.pairs(&template.metadata.labels),
         nodepool_labels: symbols.pairs(node_pool.metadata.labels.iter().flatten()),

@@ -11,7 +11,8 @@ use jiff::Timestamp;
 use super::table::{accelerators, memory_mib, saturate};
 use super::{
     ClaimView, Exclusions, FactsByOwner, OfferingTable, PodsSummary, PolicyUse, PremiumMax,
-    RankHook, RankRound, Stage, Symbols, TableRow, Usage, UsageKey, UsageTable, WorkloadTable,
+    RankHook, RankRound, Stage, Symbols, TableRow, Usage, UsageKey, WorkloadTable,
+    claim_requirements, offering_table, pods_summary, premium_of_pool, push_workloads, usage_table,
 };
 use crate::instance_type::InstanceType;
 use crate::pod::Pod;
@@ -105,7 +106,7 @@ pub fn rank_for_launch(launch: &LaunchRanking<'_>, hook: &dyn RankHook) -> Ranke
         .cloned()
         .collect();
     let mut symbols = Symbols::default();
-    let (table, rows) = OfferingTable::build(&fitting, &mut symbols);
+    let (table, rows) = offering_table(&fitting, &mut symbols);
     let candidates: Vec<usize> = (0..rows.len())
         .filter(|row| {
             rows.get(*row).is_some_and(|row| {
@@ -129,9 +130,10 @@ pub fn rank_for_launch(launch: &LaunchRanking<'_>, hook: &dyn RankHook) -> Ranke
     }
     let mut workloads = WorkloadTable::default();
     if needs.workloads {
-        workloads.push(0, launch.pods, (launch.owners, launch.now), &mut symbols);
+        let of_pods = (launch.owners, launch.now);
+        push_workloads(&mut workloads, 0, launch.pods, of_pods, &mut symbols);
     }
-    let usage = UsageTable::new(launch.usage, &mut symbols);
+    let usage = usage_table(launch.usage, &mut symbols);
     let round = RankRound {
         now_seconds: u64::try_from(launch.now.as_second()).unwrap_or(0),
         cluster: launch.cluster.to_owned(),
@@ -152,7 +154,7 @@ pub fn rank_for_launch(launch: &LaunchRanking<'_>, hook: &dyn RankHook) -> Ranke
     let has_min_values = requirements.iter().any(|it| it.min_values.is_some());
     // Flexibility that the owner asked for goes before price.
     if !has_min_values {
-        let own = launch.premium_max.of_pool(launch.node_pool);
+        let own = premium_of_pool(launch.node_pool, launch.premium_max);
         ranked.drop_too_dear(own.tighter(bound));
     }
     ranked
@@ -199,14 +201,14 @@ fn claim_view(
         weight: u32::try_from(launch.node_pool.weight()).unwrap_or(0),
         stage: Stage::Launch,
         candidates: Vec::new(),
-        requirements: symbols.requirements(requirements),
+        requirements: claim_requirements(requirements, symbols),
         pods: PodsSummary {
             count: saturate(requests.get(labels::RESOURCE_PODS) / 1000),
             cpu_milli: saturate(requests.get(labels::RESOURCE_CPU)),
             memory_mib: memory_mib(requests),
             gpus: accelerators(requests),
             // Requests are the claim's own word, daemons included; the rest is what its pods tell.
-            ..PodsSummary::of(launch.pods, launch.owners, launch.now)
+            ..pods_summary(launch.pods, launch.owners, launch.now)
         },
         labels: symbols.pairs(&claim_labels),
         nodepool_labels: symbols.pairs(launch.node_pool.metadata.labels.iter().flatten()),

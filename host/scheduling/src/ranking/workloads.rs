@@ -1,6 +1,6 @@
-//! Pods in a few numbers, and pods by their owner, as policies see them.
+//! Pods in a few numbers, and pods by their owner.
 //!
-//! Mirrors the records `pods-summary` and `workloads` of the policy package. What the cluster knows of an owner is
+//! What the cluster knows of an owner is
 //! handed in; nothing is looked up here.
 
 use std::collections::BTreeMap;
@@ -8,11 +8,10 @@ use std::sync::Arc;
 
 use apis::labels;
 use apis::resources::Resources;
+use hooks::ranking::{PodsSummary, Symbols, WorkloadTable};
 use jiff::Timestamp;
-use serde::{Deserialize, Serialize};
 
 use super::table::{accelerators, memory_mib, saturate};
-use super::{PodsSummary, Symbols};
 use crate::pod::{Owner, Pod, PodShape};
 
 /// The label by which a ReplicaSet's pods carry what its name adds to the Deployment's.
@@ -30,131 +29,82 @@ pub struct WorkloadFacts {
 /// Facts by UID of the owner.
 pub type FactsByOwner = BTreeMap<String, WorkloadFacts>;
 
-/// Pods by owner; columns have equal length.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct WorkloadTable {
-    /// Position of the claim or node.
-    pub of: Vec<u32>,
-    /// Symbol of the namespace.
-    pub namespace: Vec<u32>,
-    /// Symbol of the owner's kind.
-    pub owner_kind: Vec<u32>,
-    /// Symbol of the owner's name.
-    pub owner_name: Vec<u32>,
-    /// Symbol of the priority class.
-    pub priority_class: Vec<u32>,
-    /// Highest priority among the pods.
-    pub priority: Vec<i32>,
-    /// Labels of the first pod, as pairs of symbols; the host hands on those that the binding asks for.
-    pub labels: Vec<Vec<(u32, u32)>>,
-    /// Pods of the owner there.
-    pub pods: Vec<u32>,
-    /// Those of them that carry do-not-disrupt.
-    pub do_not_disrupt: Vec<u32>,
-    /// Their CPU requests.
-    pub cpu_milli: Vec<u32>,
-    /// Their memory requests.
-    pub memory_mib: Vec<u32>,
-    /// Their accelerator requests.
-    pub gpus: Vec<u32>,
-    /// Pods of the owner in the whole cluster.
-    pub replicas: Vec<u32>,
-    /// How many of them PodDisruptionBudgets let go now.
-    pub disruptions_allowed: Vec<u32>,
-    /// How long the longest waiting of them has been without a node; 0 when none waits.
-    pub oldest_wait: Vec<u32>,
+/// What some pods have in common.
+pub fn pods_summary(pods: &[Arc<Pod>], facts: &FactsByOwner, now: Timestamp) -> PodsSummary {
+    let mut total = Resources::new();
+    let mut summary = PodsSummary {
+        count: u32::try_from(pods.len()).unwrap_or(u32::MAX),
+        ..PodsSummary::default()
+    };
+    // Pods that share a shape are summed up at once; addresses only save work.
+    let mut counts: BTreeMap<*const PodShape, (&PodShape, u32)> = BTreeMap::new();
+    for pod in pods {
+        counts
+            .entry(Arc::as_ptr(&pod.shape))
+            .or_insert((&pod.shape, 0))
+            .1 += 1;
+        summary.oldest_wait_seconds = summary.oldest_wait_seconds.max(wait(pod, now));
+    }
+    for (shape, count) in counts.into_values() {
+        for (name, amount) in shape.requests.iter() {
+            let amount = amount.saturating_mul(i64::from(count));
+            total.set(name, total.get(name).saturating_add(amount));
+        }
+        summary.max_priority = summary.max_priority.max(shape.priority);
+        summary.do_not_disrupt += if is_protected(shape) { count } else { 0 };
+        let is_replicated = fact(shape, facts).is_some_and(|it| it.replicas >= 2);
+        summary.replicated += if is_replicated { count } else { 0 };
+    }
+    summary.cpu_milli = saturate(total.cpu_millis());
+    summary.memory_mib = memory_mib(&total);
+    summary.gpus = accelerators(&total);
+    summary
 }
 
-impl PodsSummary {
-    /// What some pods have in common.
-    pub fn of(pods: &[Arc<Pod>], facts: &FactsByOwner, now: Timestamp) -> Self {
+/// Adds the pods of one claim or node.
+pub fn push_workloads(
+    table: &mut WorkloadTable,
+    of: u32,
+    pods: &[Arc<Pod>],
+    (facts, now): (&FactsByOwner, Timestamp),
+    symbols: &mut Symbols,
+) {
+    let mut groups: BTreeMap<(&str, &str, String), Vec<&Arc<Pod>>> = BTreeMap::new();
+    for pod in pods {
+        let (kind, name) = owner(&pod.shape);
+        let key = (pod.shape.namespace.as_str(), kind, name);
+        groups.entry(key).or_default().push(pod);
+    }
+    for ((namespace, kind, name), pods) in groups {
+        let Some(first) = pods.first() else { continue };
         let mut total = Resources::new();
-        let mut summary = Self {
-            count: u32::try_from(pods.len()).unwrap_or(u32::MAX),
-            ..Self::default()
-        };
-        // Pods that share a shape are summed up at once; addresses only save work.
-        let mut counts: BTreeMap<*const PodShape, (&PodShape, u32)> = BTreeMap::new();
-        for pod in pods {
-            counts
-                .entry(Arc::as_ptr(&pod.shape))
-                .or_insert((&pod.shape, 0))
-                .1 += 1;
-            summary.oldest_wait_seconds = summary.oldest_wait_seconds.max(wait(pod, now));
+        for pod in &pods {
+            total.add_assign(&pod.shape.requests);
         }
-        for (shape, count) in counts.into_values() {
-            for (name, amount) in shape.requests.iter() {
-                let amount = amount.saturating_mul(i64::from(count));
-                total.set(name, total.get(name).saturating_add(amount));
-            }
-            summary.max_priority = summary.max_priority.max(shape.priority);
-            summary.do_not_disrupt += if is_protected(shape) { count } else { 0 };
-            let is_replicated = fact(shape, facts).is_some_and(|it| it.replicas >= 2);
-            summary.replicated += if is_replicated { count } else { 0 };
-        }
-        summary.cpu_milli = saturate(total.cpu_millis());
-        summary.memory_mib = memory_mib(&total);
-        summary.gpus = accelerators(&total);
-        summary
-    }
-}
-
-impl WorkloadTable {
-    /// Adds the pods of one claim or node.
-    pub fn push(
-        &mut self,
-        of: u32,
-        pods: &[Arc<Pod>],
-        (facts, now): (&FactsByOwner, Timestamp),
-        symbols: &mut Symbols,
-    ) {
-        let mut groups: BTreeMap<(&str, &str, String), Vec<&Arc<Pod>>> = BTreeMap::new();
-        for pod in pods {
-            let (kind, name) = owner(&pod.shape);
-            let key = (pod.shape.namespace.as_str(), kind, name);
-            groups.entry(key).or_default().push(pod);
-        }
-        for ((namespace, kind, name), pods) in groups {
-            let Some(first) = pods.first() else { continue };
-            let mut total = Resources::new();
-            for pod in &pods {
-                total.add_assign(&pod.shape.requests);
-            }
-            let fact = fact(&first.shape, facts);
-            let class = first.shape.priority_class_name.as_deref().unwrap_or("");
-            let priorities = pods.iter().map(|it| it.shape.priority);
-            let waits = pods.iter().map(|it| wait(it, now));
-            self.of.push(of);
-            self.namespace.push(symbols.intern(namespace));
-            self.owner_kind.push(symbols.intern(kind));
-            self.owner_name.push(symbols.intern(&name));
-            self.priority_class.push(symbols.intern(class));
-            self.priority.push(priorities.max().unwrap_or_default());
-            let own = first.shape.labels.iter();
-            let own = own.map(|(key, value)| (symbols.intern(key), symbols.intern(value)));
-            self.labels.push(own.collect());
-            self.pods.push(saturate_len(pods.len()));
-            let protected = pods.iter().filter(|it| is_protected(&it.shape));
-            self.do_not_disrupt.push(saturate_len(protected.count()));
-            self.cpu_milli.push(saturate(total.cpu_millis()));
-            self.memory_mib.push(memory_mib(&total));
-            self.gpus.push(accelerators(&total));
-            self.replicas.push(fact.map_or(1, |it| it.replicas));
-            self.disruptions_allowed
-                .push(fact.map_or(u32::MAX, |it| it.disruptions_allowed));
-            self.oldest_wait.push(waits.max().unwrap_or_default());
-        }
-    }
-
-    /// Number of rows.
-    pub fn len(&self) -> usize {
-        self.of.len()
-    }
-
-    /// Whether there is no row.
-    pub fn is_empty(&self) -> bool {
-        self.of.is_empty()
+        let fact = fact(&first.shape, facts);
+        let class = first.shape.priority_class_name.as_deref().unwrap_or("");
+        let priorities = pods.iter().map(|it| it.shape.priority);
+        let waits = pods.iter().map(|it| wait(it, now));
+        table.of.push(of);
+        table.namespace.push(symbols.intern(namespace));
+        table.owner_kind.push(symbols.intern(kind));
+        table.owner_name.push(symbols.intern(&name));
+        table.priority_class.push(symbols.intern(class));
+        table.priority.push(priorities.max().unwrap_or_default());
+        let own = first.shape.labels.iter();
+        let own = own.map(|(key, value)| (symbols.intern(key), symbols.intern(value)));
+        table.labels.push(own.collect());
+        table.pods.push(saturate_len(pods.len()));
+        let protected = pods.iter().filter(|it| is_protected(&it.shape));
+        table.do_not_disrupt.push(saturate_len(protected.count()));
+        table.cpu_milli.push(saturate(total.cpu_millis()));
+        table.memory_mib.push(memory_mib(&total));
+        table.gpus.push(accelerators(&total));
+        table.replicas.push(fact.map_or(1, |it| it.replicas));
+        table
+            .disruptions_allowed
+            .push(fact.map_or(u32::MAX, |it| it.disruptions_allowed));
+        table.oldest_wait.push(waits.max().unwrap_or_default());
     }
 }
 

@@ -21,7 +21,9 @@ use super::vocabulary::{Amounts, Dimensions};
 use crate::instance_type::InstanceType;
 use crate::pod::{Pod, PodShape};
 use crate::problem::{DaemonPod, ExistingNode, Pool, Problem};
-use crate::ranking::{Exclusions, ListPrices, PolicyUse, PremiumMax, RankHook, Ranking};
+use crate::ranking::{
+    Exclusions, ListPrices, PolicyUse, PremiumMax, RankHook, Ranking, premium_of_pool,
+};
 
 /// How many rounds an unused table is kept: provisioning and disruption take turns with one cache.
 const ROUNDS_KEPT: u64 = 8;
@@ -118,7 +120,7 @@ impl PreparedPool {
             name: name(pool),
             admission,
             rows,
-            premium_max: premium_max.of_pool(&pool.node_pool).tighter(bound),
+            premium_max: premium_of_pool(&pool.node_pool, premium_max).tighter(bound),
             excluded: excluded().map(|it| it.0).collect(),
             exclusions: Arc::new(Exclusions::of(excluded().map(|it| it.1.as_str()))),
         }

@@ -10,7 +10,8 @@ use crate::instance_type::InstanceType;
 use crate::problem::{Pool, Problem};
 use crate::ranking::{
     ClaimView, NO_SYMBOL, Needs, OfferingTable, PodsSummary, RankAnswer, RankHook, RankRound,
-    Stage, Symbols, UsageTable, WorkloadTable,
+    Stage, Symbols, WorkloadTable, claim_requirements, offering_table, pods_summary,
+    push_workloads, usage_table,
 };
 
 /// The types of all pools, each once, as the table that policies see.
@@ -43,7 +44,7 @@ impl Catalogue {
             }
         }
         let mut symbols = Symbols::default();
-        let (table, rows) = OfferingTable::build(&types, &mut symbols);
+        let (table, rows) = offering_table(&types, &mut symbols);
         let mut first_row = vec![rows.len(); types.len() + 1];
         for (index, row) in rows.iter().enumerate().rev() {
             first_row[row.instance_type] = index;
@@ -108,10 +109,10 @@ pub(super) fn rank(
     }
     let mut symbols = catalogue.symbols.clone();
     let options = &problem.options;
-    let summary = PodsSummary::of(&problem.pods, &problem.owners, options.now);
+    let summary = pods_summary(&problem.pods, &problem.owners, options.now);
     let needs = hook.needs();
     let workloads = workloads(problem, needs, &mut symbols);
-    let usage = UsageTable::new(&problem.usage, &mut symbols);
+    let usage = usage_table(&problem.usage, &mut symbols);
     let claims = round
         .iter()
         .zip(&catalogue.candidates)
@@ -149,7 +150,7 @@ fn workloads(problem: &Problem, needs: Needs, symbols: &mut Symbols) -> Workload
     let mut table = WorkloadTable::default();
     if needs.workloads {
         let facts = (&problem.owners, problem.options.now);
-        table.push(NO_SYMBOL, &problem.pods, facts, symbols);
+        push_workloads(&mut table, NO_SYMBOL, &problem.pods, facts, symbols);
     }
     table
 }
@@ -169,7 +170,7 @@ fn pool_view(
         weight: u32::try_from(node_pool.weight()).unwrap_or(0),
         stage: Stage::Packing,
         candidates: Vec::new(),
-        requirements: symbols.requirements(&admission.template),
+        requirements: claim_requirements(&admission.template, symbols),
         pods,
         labels: symbols.pairs(template_labels),
         nodepool_labels: symbols.pairs(pool_labels),

@@ -1,6 +1,6 @@
 //! What a consolidation rule may name: a proposed move, the nodes that go, and the NodePool of the first of them.
 
-use disruption::hooks::{ConsolidationRound, Context, Move, MoveKind, NEVER_SECONDS, PoolView};
+use hooks::disruption::{ConsolidationRound, Context, Move, MoveKind, NEVER_SECONDS, PoolView};
 
 use super::super::evaluate::{Facts, Variable};
 use super::super::value::Value;

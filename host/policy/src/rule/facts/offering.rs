@@ -1,7 +1,7 @@
 //! What a rank rule may name: an offering, and the claim it would be launched for.
 
-use disruption::hooks::Context;
-use scheduling::ranking::{ClaimOperator, ClaimView, OfferingTable, Stage};
+use hooks::disruption::Context;
+use hooks::ranking::{ClaimOperator, ClaimView, OfferingTable, Stage};
 
 use super::super::evaluate::{Facts, Variable};
 use super::super::value::Value;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use scheduling::ranking::WorkloadTable;
+use hooks::ranking::WorkloadTable;
 
 use super::super::value::Value;
 use super::{at, distinct, symbol};

@@ -1,6 +1,6 @@
 //! What a budgets rule may name: a NodePool and one reason to disrupt its nodes, and all NodePools together.
 
-use disruption::hooks::{Activity, BudgetPool, BudgetReason, Context};
+use hooks::disruption::{Activity, BudgetPool, BudgetReason, Context};
 
 use super::super::evaluate::{Facts, Variable};
 use super::super::value::Value;

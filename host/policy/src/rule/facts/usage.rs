@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use scheduling::ranking::UsageTable;
+use hooks::ranking::UsageTable;
 
 use super::at;
 

@@ -13,30 +13,30 @@ use serde_json::Value;
 
 /// One object to apply and where it came from.
 #[derive(Debug, Clone)]
-pub(crate) struct Document {
-    pub(crate) place: Place,
-    pub(crate) object: Value,
+pub struct Document {
+    pub place: Place,
+    pub object: Value,
 }
 
 /// A file and the line its document begins at.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Place {
-    pub(crate) file: String,
-    pub(crate) line: usize,
+pub struct Place {
+    pub file: String,
+    pub line: usize,
 }
 
 /// Something that could not be read.
 #[derive(Debug, Clone)]
-pub(crate) struct Fault {
-    pub(crate) place: Place,
-    pub(crate) message: String,
+pub struct Fault {
+    pub place: Place,
+    pub message: String,
 }
 
 /// All that the arguments named: the objects and what went wrong.
 #[derive(Debug, Default)]
-pub(crate) struct Manifests {
-    pub(crate) documents: Vec<Document>,
-    pub(crate) faults: Vec<Fault>,
+pub struct Manifests {
+    pub documents: Vec<Document>,
+    pub faults: Vec<Fault>,
 }
 
 impl fmt::Display for Place {
@@ -53,7 +53,7 @@ impl fmt::Display for Fault {
 
 impl Manifests {
     /// Reads every file and folder named; `variables` are what `${NAME}` stands for.
-    pub(crate) fn read(paths: &[PathBuf], variables: &BTreeMap<String, String>) -> Self {
+    pub fn read(paths: &[PathBuf], variables: &BTreeMap<String, String>) -> Self {
         let mut manifests = Self::default();
         for path in paths {
             manifests.read_path(path, variables);
@@ -62,12 +62,7 @@ impl Manifests {
     }
 
     /// Reads one text of documents.
-    pub(crate) fn read_text(
-        &mut self,
-        file: &str,
-        text: &str,
-        variables: &BTreeMap<String, String>,
-    ) {
+    pub fn read_text(&mut self, file: &str, text: &str, variables: &BTreeMap<String, String>) {
         let text = substitute(text, variables);
         for (line, document) in split_documents(&text) {
             let place = Place {
@@ -86,7 +81,7 @@ impl Manifests {
     }
 
     /// Adds objects that were made and not read.
-    pub(crate) fn push_objects(&mut self, file: &str, objects: Vec<Value>) {
+    pub fn push_objects(&mut self, file: &str, objects: Vec<Value>) {
         for (index, object) in objects.into_iter().enumerate() {
             self.push(
                 Place {
@@ -199,7 +194,7 @@ fn split_documents(text: &str) -> Vec<(usize, &str)> {
 }
 
 /// What `${NAME}` stands for in the manifests of a simulated cluster.
-pub(crate) fn variables(cluster_name: &str) -> BTreeMap<String, String> {
+pub fn variables(cluster_name: &str) -> BTreeMap<String, String> {
     BTreeMap::from([("CLUSTER_NAME".to_owned(), cluster_name.to_owned())])
 }
 

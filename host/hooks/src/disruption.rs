@@ -10,10 +10,10 @@ mod defaults;
 
 use serde::{Deserialize, Serialize};
 
-pub use defaults::{BalancedScore, DeclaredBudgets, DefaultConsolidation, balanced_scores};
-pub use scheduling::ranking::{
+pub use crate::ranking::{
     ExtraColumn, ExtraValues, NEVER_SECONDS, NO_SYMBOL, Needs, PolicyUse, WorkloadTable,
 };
+pub use defaults::{BalancedScore, DeclaredBudgets, DefaultConsolidation, balanced_scores};
 
 /// [`Move::replacement_capacity_type`] where nothing comes.
 pub const NO_CAPACITY_TYPE: u8 = u8::MAX;

@@ -1,21 +1,25 @@
 //! `mortise policy check`: bound as a cluster binds it, then asked rounds made up at random.
 
 use std::fmt::Write as _;
+use std::path::Path;
 use std::process::ExitCode;
 
-use policy::{BindingSource, BindingState, Conformance, PolicyHost};
+use policy::{BindingSource, BindingState, Conformance, Inspection, PolicyHost};
 use serde_json::{Value, json};
 
-use super::arguments::CheckArguments;
-use super::{exit_code, patient_host, say, target};
-use crate::cli::Output;
+use super::arguments::{CheckArguments, Language};
+use super::vendored::{SDK_VERSION, Stamp, Version};
+use super::{exit_code, patient_host, program, say, target, upgrade};
+use crate::Output;
 
 pub(super) fn run(arguments: &CheckArguments) -> anyhow::Result<ExitCode> {
     let host = patient_host()?;
     let mut checked = Vec::new();
     for argument in &arguments.policies {
         for source in target::sources(&host, argument, arguments.kind.map(Into::into))? {
-            checked.push(check(&host, &source, arguments.rounds));
+            let mut found = check(&host, &source, arguments.rounds);
+            found.notes.extend(age_of_folder(argument));
+            checked.push(found);
         }
     }
     let is_good = checked.iter().all(Checked::is_good);
@@ -38,6 +42,8 @@ struct Checked {
     exports: Vec<String>,
     imports: Vec<String>,
     message: String,
+    /// What is no fault.
+    notes: Vec<String>,
     conformance: Vec<Conformance>,
     refusal: Option<(String, String)>,
 }
@@ -68,6 +74,7 @@ fn check(host: &PolicyHost, source: &BindingSource, rounds: u32) -> Checked {
         exports: inspection
             .as_ref()
             .map_or_else(Vec::new, |it| it.exports.clone()),
+        notes: inspection.as_ref().and_then(age).into_iter().collect(),
         imports: inspection.map_or_else(Vec::new, |it| it.imports),
         message: message(source, &status.message),
         conformance: Vec::new(),
@@ -83,6 +90,36 @@ fn check(host: &PolicyHost, source: &BindingSource, rounds: u32) -> Checked {
     }
     host.remove_binding(&source.key());
     checked
+}
+
+/// Whether the component was built with an SDK before this program's: the interface that it exports tells, and its
+/// descriptor.
+fn age(inspection: &Inspection) -> Option<String> {
+    let exports = inspection.exports.iter();
+    let of_interface = exports.filter_map(|it| it.rsplit_once('@')?.1.parse().ok());
+    let of_sdk = inspection.descriptor.sdk.rsplit(' ').next();
+    let of_sdk = of_sdk.and_then(|it| it.parse().ok());
+    let version: Version = of_interface.chain(of_sdk).min()?;
+    (version < SDK_VERSION).then(|| {
+        format!(
+            "built with SDK {version}, this program has {SDK_VERSION}: `{program} upgrade FOLDER`, then `{program} build FOLDER`",
+            program = program()
+        )
+    })
+}
+
+/// Whether the folder carries an SDK before this program's.
+fn age_of_folder(argument: &str) -> Option<String> {
+    let folder = Path::new(argument);
+    let lang = upgrade::language(folder).ok()?;
+    let stamp = Stamp::read(folder, lang).ok()?;
+    (lang != Language::Expr && stamp.version < SDK_VERSION).then(|| {
+        format!(
+            "carries SDK {}, this program has {SDK_VERSION}: `{} upgrade {argument}`",
+            stamp.version,
+            program()
+        )
+    })
 }
 
 /// What the policy says of itself, and what it needs beside the binding.
@@ -117,6 +154,9 @@ impl Checked {
         if !self.exports.is_empty() {
             line("exports", &self.exports.join(", "));
             line("imports", &self.imports.join(", "));
+        }
+        for note in &self.notes {
+            line("note", note);
         }
         if self.is_good() {
             line("says", &self.message);
@@ -167,6 +207,7 @@ impl Checked {
             "packedBytes": self.size.as_ref().map(|size| size.packed_bytes),
             "exports": self.exports,
             "imports": self.imports,
+            "notes": self.notes,
             "conformance": conformance,
         })
     }

@@ -5,10 +5,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
-use k8s_openapi::api::core::v1::ConfigMap;
 use policy::{BUILTINS, BindingSource, Kind, OtherConfigMap, PolicyHost};
 
-use crate::manifests::{Document, Manifests};
+use super::program;
+use crate::config_map::of_config_map;
+use crate::manifests::Manifests;
 
 pub(super) const LABEL_KIND: &str = "mortise.dev/policy";
 /// Names the ConfigMaps with the chunks of a component.
@@ -43,7 +44,7 @@ pub(super) fn source(
 }
 
 /// The policies that an argument names; at least one.
-pub(crate) fn sources(
+pub fn sources(
     host: &PolicyHost,
     argument: &str,
     kind: Option<Kind>,
@@ -60,7 +61,10 @@ pub(crate) fn sources(
         if manifest.exists() {
             return of_manifests(&manifest);
         }
-        bail!("{argument} has no {MANIFEST}; `mortise policy new` makes a folder that has one");
+        bail!(
+            "{argument} has no {MANIFEST}; `{} new` makes a folder that has one",
+            program()
+        );
     }
     let key = COMPONENT_KEYS
         .iter()
@@ -96,7 +100,7 @@ fn of_builtin(name: &str, kind: Option<Kind>) -> anyhow::Result<BindingSource> {
 
 fn named(name: &str, label: &str) -> BindingSource {
     BindingSource {
-        namespace: crate::demo::SYSTEM_NAMESPACE.to_owned(),
+        namespace: crate::SYSTEM_NAMESPACE.to_owned(),
         name: name.to_owned(),
         labels: [(LABEL_KIND.to_owned(), label.to_owned())].into(),
         ..BindingSource::default()
@@ -170,7 +174,7 @@ fn of_manifests(path: &Path) -> anyhow::Result<Vec<BindingSource>> {
 }
 
 /// The policies among ConfigMaps, each with those of the others that it names.
-pub(crate) fn policies_of(all: &[BindingSource]) -> Vec<BindingSource> {
+pub fn policies_of(all: &[BindingSource]) -> Vec<BindingSource> {
     let is_policy = |it: &&BindingSource| it.labels.contains_key(LABEL_KIND);
     let mut policies: Vec<BindingSource> = all.iter().filter(is_policy).cloned().collect();
     for policy in &mut policies {
@@ -200,8 +204,9 @@ fn with_component_beside(mut source: BindingSource, path: &Path) -> anyhow::Resu
     if !names_one {
         if !component.exists() {
             bail!(
-                "{} is not there yet; `mortise policy build {}` makes it",
+                "{} is not there yet; `{} build {}` makes it",
                 component.display(),
+                program(),
                 path.parent().unwrap_or_else(|| Path::new(".")).display()
             );
         }
@@ -209,25 +214,4 @@ fn with_component_beside(mut source: BindingSource, path: &Path) -> anyhow::Resu
         source.binary_data.insert(COMPONENT.to_owned(), bytes);
     }
     Ok(source)
-}
-
-pub(crate) fn of_config_map(document: &Document) -> anyhow::Result<BindingSource> {
-    let object = serde_json::from_value::<ConfigMap>(document.object.clone())
-        .with_context(|| document.place.to_string())?;
-    let metadata = object.metadata;
-    let binary = object.binary_data.unwrap_or_default();
-    Ok(BindingSource {
-        namespace: metadata
-            .namespace
-            .unwrap_or_else(|| crate::demo::SYSTEM_NAMESPACE.to_owned()),
-        name: metadata.name.unwrap_or_default(),
-        labels: metadata.labels.unwrap_or_default(),
-        annotations: metadata.annotations.unwrap_or_default(),
-        data: object.data.unwrap_or_default(),
-        binary_data: binary
-            .into_iter()
-            .map(|(key, bytes)| (key, bytes.0))
-            .collect(),
-        others: BTreeMap::new(),
-    })
 }

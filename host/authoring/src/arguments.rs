@@ -1,20 +1,20 @@
-//! The arguments of `mortise policy`.
+//! The arguments of the verbs.
 
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use policy::Kind;
 
-use crate::cli::Output;
+use crate::Output;
 
 const TARGETS: &str = "\
-A POLICY is a folder made by `mortise policy new`, a manifest with a ConfigMap, a component (.wasm, .wasm.gz,
+A POLICY is a folder made by the verb `new`, a manifest with a ConfigMap, a component (.wasm, .wasm.gz,
 .wasm.zst), or builtin:NAME for one of the shelf.";
 
 #[derive(Debug, Args)]
-pub(crate) struct PolicyArguments {
+pub struct PolicyArguments {
     #[command(subcommand)]
-    pub(super) verb: PolicyVerb,
+    pub(crate) verb: PolicyVerb,
 }
 
 #[derive(Debug, clap::Subcommand)]
@@ -24,6 +24,9 @@ pub(super) enum PolicyVerb {
 
     /// Build the component of a folder
     Build(BuildArguments),
+
+    /// Replace the SDK in a folder by that of this program; the author's own files stay as they are
+    Upgrade(UpgradeArguments),
 
     /// Say whether a cluster would let a policy in, and whether it answers whatever it is asked
     #[command(after_help = TARGETS)]
@@ -71,7 +74,7 @@ pub(super) struct NewArguments {
     pub(super) kind: KindName,
 
     /// Namespace of its ConfigMap: the controller's for policies
-    #[arg(short, long, default_value = crate::demo::SYSTEM_NAMESPACE)]
+    #[arg(short, long, default_value = crate::SYSTEM_NAMESPACE)]
     pub(super) namespace: String,
 }
 
@@ -84,6 +87,17 @@ pub(super) struct BuildArguments {
     /// Where the component goes. Default: policy.wasm in the folder
     #[arg(short = 'O', long = "out", value_name = "FILE")]
     pub(super) out: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct UpgradeArguments {
+    /// Folder of the policy
+    #[arg(value_name = "FOLDER", default_value = ".")]
+    pub(super) folder: PathBuf,
+
+    /// Replace files of the SDK that were changed by hand, too
+    #[arg(long)]
+    pub(super) force: bool,
 }
 
 #[derive(Debug, Args)]
@@ -187,27 +201,32 @@ pub(super) struct PackArguments {
 }
 
 #[derive(Debug, Args)]
-pub(super) struct StatusArguments {
+pub struct StatusArguments {
     /// Kubeconfig to use. Default: $KUBECONFIG, ~/.kube/config, else the pod's service account
     #[arg(long, value_name = "FILE")]
-    pub(super) kubeconfig: Option<PathBuf>,
+    pub kubeconfig: Option<PathBuf>,
 
     /// Namespace of the policies
     #[arg(
         short,
         long,
         env = "MORTISE_POLICY_NAMESPACE",
-        default_value = crate::demo::SYSTEM_NAMESPACE
+        default_value = crate::SYSTEM_NAMESPACE
     )]
-    pub(super) namespace: String,
+    pub namespace: String,
+
+    /// Show the ConfigMaps of a file instead, `-` for standard input (repeatable):
+    /// kubectl get configmaps -A -l mortise.dev/policy -o json
+    #[arg(short = 'f', long = "filename", value_name = "FILE", conflicts_with_all = ["kubeconfig", "all_namespaces"])]
+    pub(crate) files: Vec<PathBuf>,
 
     /// Show those of all namespaces, which no controller may look at
     #[arg(short = 'A', long)]
-    pub(super) all_namespaces: bool,
+    pub all_namespaces: bool,
 
     /// What to print
     #[arg(short = 'o', long, value_enum, default_value_t = Output::Text)]
-    pub(super) output: Output,
+    pub(crate) output: Output,
 }
 
 #[derive(Debug, Args)]
@@ -254,6 +273,8 @@ pub(super) enum Language {
     Js,
     /// C, with clang and wasm-ld
     C,
+    /// Go, with Go 1.24 or TinyGo
+    Go,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

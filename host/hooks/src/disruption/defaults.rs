@@ -219,7 +219,7 @@ fn policy_of(nodes: &NodeTable, row: u32) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::hooks::{NO_CAPACITY_TYPE, NO_SYMBOL, PoolView};
+    use crate::disruption::{NO_CAPACITY_TYPE, NO_SYMBOL, PoolView};
 
     fn ten_equal_nodes(policy: &str) -> ConsolidationRound {
         let nodes = NodeTable {

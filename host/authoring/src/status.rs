@@ -1,25 +1,44 @@
 //! `mortise policy status`: the bindings of a cluster, as their ConfigMaps tell it.
 
+use std::collections::BTreeMap;
 use std::process::ExitCode;
 
-use anyhow::Context as _;
-use controllers::{POLICY_LABEL, STATUS_ANNOTATION};
-use k8s_openapi::api::core::v1::ConfigMap;
-use kube::api::{Api, ListParams};
+use anyhow::bail;
+use policy::BindingSource;
 use serde_json::{Value, json};
 
 use super::arguments::StatusArguments;
-use super::{exit_code, say};
-use crate::cli::Output;
+use super::{exit_code, program, say};
+use crate::Output;
+use crate::config_map::of_config_map;
+use crate::manifests::Manifests;
+use crate::target::LABEL_KIND;
 
+/// Lists the policies of a cluster: their ConfigMaps with labels and annotations.
+pub type ListPolicies = fn(&StatusArguments) -> anyhow::Result<Vec<BindingSource>>;
+
+/// Written by the controller.
+const STATUS_ANNOTATION: &str = "mortise.dev/status";
+const KUBECTL: &str = "kubectl get configmaps -A -l mortise.dev/policy -o json";
 /// What the controller has not looked at yet.
 const UNSEEN: &str = "Unseen";
 
-pub(super) fn run(arguments: &StatusArguments) -> anyhow::Result<ExitCode> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()?;
-    let rows = runtime.block_on(rows(arguments))?;
+pub(super) fn run(
+    arguments: &StatusArguments,
+    list: Option<ListPolicies>,
+) -> anyhow::Result<ExitCode> {
+    let mut rows: Vec<Value> = match list {
+        _ if !arguments.files.is_empty() => of_files(arguments)?,
+        Some(list) => list(arguments)?,
+        None => bail!(
+            "this program reaches no cluster; {KUBECTL} | {} status -f -",
+            program()
+        ),
+    }
+    .iter()
+    .map(row)
+    .collect();
+    rows.sort_by_key(|row| (row["namespace"].to_string(), row["name"].to_string()));
     let is_good = rows.iter().all(|row| row["state"] == "Ready");
     match arguments.output {
         Output::Json => say(&serde_json::to_string_pretty(&rows)?),
@@ -29,7 +48,24 @@ pub(super) fn run(arguments: &StatusArguments) -> anyhow::Result<ExitCode> {
     Ok(exit_code(is_good))
 }
 
+/// The policies among the ConfigMaps of some files.
+fn of_files(arguments: &StatusArguments) -> anyhow::Result<Vec<BindingSource>> {
+    let manifests = Manifests::read(&arguments.files, &BTreeMap::new());
+    if let Some(fault) = manifests.faults.first() {
+        bail!("{fault}");
+    }
+    let config_maps = manifests.documents.iter();
+    let config_maps = config_maps.filter(|it| it.object["kind"] == "ConfigMap");
+    let mut sources: Vec<BindingSource> =
+        config_maps.map(of_config_map).collect::<Result<_, _>>()?;
+    sources.retain(|it| it.labels.contains_key(LABEL_KIND));
+    Ok(sources)
+}
+
 fn nothing(arguments: &StatusArguments) -> String {
+    if !arguments.files.is_empty() {
+        return "No policies there.".to_owned();
+    }
     if arguments.all_namespaces {
         return "No policies: the built-in defaults decide.".to_owned();
     }
@@ -39,31 +75,12 @@ fn nothing(arguments: &StatusArguments) -> String {
     )
 }
 
-async fn rows(arguments: &StatusArguments) -> anyhow::Result<Vec<Value>> {
-    let client = crate::controller::client(arguments.kubeconfig.as_deref()).await?;
-    let api: Api<ConfigMap> = if arguments.all_namespaces {
-        Api::all(client)
-    } else {
-        Api::namespaced(client, &arguments.namespace)
-    };
-    let labelled = ListParams::default().labels(POLICY_LABEL);
-    let list = api
-        .list(&labelled)
-        .await
-        .context("the ConfigMaps of policies cannot be listed")?;
-    let mut rows: Vec<Value> = list.items.into_iter().map(row).collect();
-    rows.sort_by_key(|row| (row["namespace"].to_string(), row["name"].to_string()));
-    Ok(rows)
-}
-
-fn row(config_map: ConfigMap) -> Value {
-    let metadata = config_map.metadata;
-    let annotations = metadata.annotations.unwrap_or_default();
+fn row(source: &BindingSource) -> Value {
+    let annotations = &source.annotations;
     let status = annotations
         .get(STATUS_ANNOTATION)
         .and_then(|text| serde_json::from_str::<Value>(text).ok())
         .unwrap_or_else(|| json!({"state": UNSEEN, "message": "no controller has looked at it"}));
-    let labels = metadata.labels.unwrap_or_default();
     // What is in charge, or else what the binding asks for.
     let wanted = |key: &str| annotations.get(&format!("mortise.dev/{key}"));
     let in_charge = |field: &str, key: &str, default: Value| {
@@ -74,9 +91,9 @@ fn row(config_map: ConfigMap) -> Value {
             .unwrap_or_else(asked)
     };
     json!({
-        "namespace": metadata.namespace,
-        "name": metadata.name,
-        "kind": labels.get(POLICY_LABEL),
+        "namespace": source.namespace,
+        "name": source.name,
+        "kind": source.labels.get(LABEL_KIND),
         "mode": in_charge("mode", "mode", json!("enforce")),
         "order": in_charge("order", "order", json!(0)),
         "onFailure": in_charge("onFailure", "on-failure", json!("default")),

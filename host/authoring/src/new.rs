@@ -11,7 +11,8 @@ use anyhow::{Context as _, bail};
 use policy::{Kind, rule_variables};
 
 use super::arguments::{Language, NewArguments};
-use super::{say, target, templates};
+use super::vendored::{self, Stamp};
+use super::{program, say, target, templates};
 
 pub(super) fn run(arguments: &NewArguments) -> anyhow::Result<ExitCode> {
     let NewArguments {
@@ -31,21 +32,23 @@ pub(super) fn run(arguments: &NewArguments) -> anyhow::Result<ExitCode> {
         kind,
     };
     new.write(target::CASES, templates::cases(kind))?;
+    new.vendored(*lang)?;
     new.write(target::MANIFEST, new.manifest(namespace, *lang).as_str())?;
+    let program = program();
     let steps = match lang {
         Language::Expr => [
-            format!("mortise policy test {}", folder.display()),
+            format!("{program} test {}", folder.display()),
             format!(
                 "kubectl apply -f {}",
                 folder.join(target::MANIFEST).display()
             ),
         ],
-        Language::Rust | Language::Js | Language::C => {
+        Language::Rust | Language::Js | Language::C | Language::Go => {
             new.sources(*lang)?;
             let folder = folder.display();
             [
-                format!("mortise policy build {folder} && mortise policy test {folder}"),
-                format!("mortise policy pack {folder} | kubectl apply --server-side -f -"),
+                format!("{program} build {folder} && {program} test {folder}"),
+                format!("{program} pack {folder} | kubectl apply --server-side -f -"),
             ]
         }
     };
@@ -132,29 +135,32 @@ impl New<'_> {
                 self.write_named("Cargo.toml", templates::rust::CARGO)?;
                 self.write_named("src/lib.rs", templates::rust::source(self.kind))?;
                 self.write(".gitignore", "/target\n")?;
-                for (file, content) in templates::rust::sdk() {
-                    self.write(&format!("sdk/{file}"), content)?;
-                }
             }
             Language::Js => {
                 self.write_named("package.json", templates::js::PACKAGE)?;
                 self.write_named("policy.js", templates::js::source(self.kind))?;
-                self.write("lifecycle.js", templates::js::LIFECYCLE)?;
                 self.write(".gitignore", "/node_modules\n")?;
-                self.wit()?;
+            }
+            Language::Go => {
+                self.write_named("go.mod", templates::go::MODULE)?;
+                self.write_named("policy.go", templates::go::source(self.kind))?;
+                self.write(".gitignore", "/target\n")?;
             }
             Language::C => {
                 self.write_named("policy.c", templates::c::source(self.kind))?;
-                self.write("mortise_policy.h", templates::c::HEADER)?;
-                self.wit()?;
             }
         }
         Ok(())
     }
 
-    fn wit(&self) -> anyhow::Result<()> {
-        for (file, content) in templates::WIT {
-            self.write(&format!("wit/{file}"), content)?;
+    /// The SDK, and the stamp by which `upgrade` knows it.
+    fn vendored(&self, lang: Language) -> anyhow::Result<()> {
+        let files = vendored::files(lang);
+        for (file, content) in &files {
+            self.write(file, content)?;
+        }
+        if !files.is_empty() {
+            self.write(vendored::STAMP, Stamp::of(&files).text())?;
         }
         Ok(())
     }

@@ -4,6 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+#[cfg(feature = "objects")]
 use k8s_openapi::apimachinery::pkg::apis::meta::v1 as meta;
 
 /// A conjunction of requirements on labels; without any it matches everything.
@@ -37,6 +38,7 @@ pub enum SelectorOperator {
     DoesNotExist,
 }
 
+#[cfg(feature = "objects")]
 impl LabelSelector {
     /// Reads the wire form; an unknown operator matches nothing, as an empty `In` does.
     pub fn parse(selector: &meta::LabelSelector) -> Self {
@@ -58,7 +60,9 @@ impl LabelSelector {
         }
         parsed
     }
+}
 
+impl LabelSelector {
     /// Adds a requirement.
     pub fn require(
         &mut self,

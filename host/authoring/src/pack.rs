@@ -7,14 +7,12 @@ use std::fs;
 use std::process::ExitCode;
 
 use anyhow::{Context as _, bail};
-use k8s_openapi::ByteString;
-use k8s_openapi::api::core::v1::ConfigMap;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use policy::{BindingSource, BindingState, OtherConfigMap, PolicyHost};
 use sha2::{Digest, Sha256};
 
 use super::arguments::PackArguments;
 use super::{patient_host, say, target};
+use crate::config_map::ConfigMap;
 
 /// Level of compression: a component is packed once and kept in etcd.
 pub(super) const LEVEL: i32 = 19;
@@ -186,40 +184,12 @@ fn refuse_what_a_cluster_would(host: &PolicyHost, source: &BindingSource) -> any
 fn manifests(sources: impl Iterator<Item = BindingSource>) -> anyhow::Result<String> {
     let mut texts = Vec::new();
     for source in sources {
-        let text = serde_saphyr::to_string(&config_map(source))?;
+        let text = serde_saphyr::to_string(&ConfigMap::from(source))?;
         texts.push(text.trim_start_matches("---\n").trim_end().to_owned());
     }
     let largest = texts.iter().map(String::len).max().unwrap_or(0);
     let text = texts.join("\n---\n");
     Ok(format!("# {}\n{text}\n", apply_command(largest, "-")))
-}
-
-fn config_map(source: BindingSource) -> ConfigMap {
-    let BindingSource {
-        namespace,
-        name,
-        labels,
-        annotations,
-        data,
-        binary_data,
-        others: _,
-    } = source;
-    let binary_data: BTreeMap<String, ByteString> = binary_data
-        .into_iter()
-        .map(|(key, bytes)| (key, ByteString(bytes)))
-        .collect();
-    ConfigMap {
-        metadata: ObjectMeta {
-            name: Some(name),
-            namespace: Some(namespace),
-            labels: Some(labels),
-            annotations: Some(annotations).filter(|it| !it.is_empty()),
-            ..ObjectMeta::default()
-        },
-        data: Some(data).filter(|it| !it.is_empty()),
-        binary_data: Some(binary_data).filter(|it| !it.is_empty()),
-        immutable: None,
-    }
 }
 
 fn apply_command(largest_bytes: usize, file: &str) -> String {

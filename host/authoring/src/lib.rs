@@ -1,13 +1,17 @@
 //! `mortise policy`: for those who write policies, from an empty folder to a rule at work.
 //!
 //! Each verb is in the file named after it. They drive the host that runs in the controller, with its
-//! limits, so that what passes here is let in there; decisions about policies are made in `policy`.
+//! limits, so that what passes here is let in there; decisions about policies are made in `policy`. Two programs
+//! offer them: `mortise policy`, and `mortise-policy` for those who write policies and nothing else. There is no
+//! client of a cluster here: who has one hands it in.
 
 mod arguments;
 mod bench;
 mod build;
 mod check;
+mod config_map;
 mod diff;
+pub mod manifests;
 mod new;
 mod pack;
 mod replay;
@@ -16,29 +20,52 @@ mod target;
 mod templates;
 mod test;
 mod toolchain;
+mod upgrade;
+mod vendored;
 
+use std::env;
 use std::io::Write as _;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
+use clap::ValueEnum;
 use policy::{CallLimits, Limits, PolicyHost};
 
-pub(crate) use arguments::PolicyArguments;
 use arguments::PolicyVerb;
-pub(crate) use target::{of_config_map, policies_of, sources};
+pub use arguments::{PolicyArguments, StatusArguments};
+pub use config_map::of_config_map;
+pub use status::ListPolicies;
+pub use target::{policies_of, sources};
+
+/// Namespace of policies where nobody names another: the controller's.
+pub const SYSTEM_NAMESPACE: &str = "mortise";
+/// The program that has these verbs alone.
+const SMALL_PROGRAM: &str = "mortise-policy";
 
 /// How much longer than in a round a call may take: other programs run on a developer's machine, and fuel
 /// is what decides.
 const PATIENCE: u32 = 20;
 
-pub(crate) fn run(arguments: &PolicyArguments) -> anyhow::Result<ExitCode> {
+/// How a verb or a subcommand prints.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Output {
+    /// A live view in a terminal, plain lines elsewhere
+    Text,
+    /// One JSON summary at the end
+    Json,
+}
+
+/// Does what the arguments ask; `list` is the cluster's policies, of a program that has a client.
+pub fn run(arguments: &PolicyArguments, list: Option<ListPolicies>) -> anyhow::Result<ExitCode> {
     match &arguments.verb {
         PolicyVerb::New(arguments) => new::run(arguments),
         PolicyVerb::Build(arguments) => build::run(arguments),
+        PolicyVerb::Upgrade(arguments) => upgrade::run(arguments),
         PolicyVerb::Check(arguments) => check::run(arguments),
         PolicyVerb::Test(arguments) => test::run(arguments),
         PolicyVerb::Bench(arguments) => bench::run(arguments),
         PolicyVerb::Pack(arguments) => pack::run(arguments),
-        PolicyVerb::Status(arguments) => status::run(arguments),
+        PolicyVerb::Status(arguments) => status::run(arguments, list),
         PolicyVerb::Replay(arguments) => replay::run(arguments),
         PolicyVerb::Diff(arguments) => diff::run(arguments),
     }
@@ -73,5 +100,16 @@ fn exit_code(is_good: bool) -> ExitCode {
         ExitCode::SUCCESS
     } else {
         ExitCode::FAILURE
+    }
+}
+
+/// How the program that runs is called, for what is told of further verbs.
+fn program() -> &'static str {
+    let called = env::args_os().next().map(PathBuf::from);
+    let name = called.as_deref().and_then(|it| it.file_stem());
+    if name.is_some_and(|it| it == SMALL_PROGRAM) {
+        SMALL_PROGRAM
+    } else {
+        "mortise policy"
     }
 }

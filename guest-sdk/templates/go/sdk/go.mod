@@ -1,0 +1,3 @@
+module mortise.dev/policy
+
+go 1.24

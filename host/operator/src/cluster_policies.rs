@@ -1,0 +1,47 @@
+//! The policies of a cluster, for `mortise policy status`: the verbs themselves have no client.
+
+use std::collections::BTreeMap;
+
+use anyhow::Context as _;
+use authoring::StatusArguments;
+use controllers::POLICY_LABEL;
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::api::{Api, ListParams};
+use policy::BindingSource;
+
+pub(crate) fn list(arguments: &StatusArguments) -> anyhow::Result<Vec<BindingSource>> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    let config_maps = runtime.block_on(config_maps(arguments))?;
+    Ok(config_maps.into_iter().map(source).collect())
+}
+
+async fn config_maps(arguments: &StatusArguments) -> anyhow::Result<Vec<ConfigMap>> {
+    let client = crate::controller::client(arguments.kubeconfig.as_deref()).await?;
+    let api: Api<ConfigMap> = if arguments.all_namespaces {
+        Api::all(client)
+    } else {
+        Api::namespaced(client, &arguments.namespace)
+    };
+    let labelled = ListParams::default().labels(POLICY_LABEL);
+    let list = api
+        .list(&labelled)
+        .await
+        .context("the ConfigMaps of policies cannot be listed")?;
+    Ok(list.items)
+}
+
+fn source(config_map: ConfigMap) -> BindingSource {
+    let metadata = config_map.metadata;
+    let binary = config_map.binary_data.unwrap_or_default().into_iter();
+    BindingSource {
+        namespace: metadata.namespace.unwrap_or_default(),
+        name: metadata.name.unwrap_or_default(),
+        labels: metadata.labels.unwrap_or_default(),
+        annotations: metadata.annotations.unwrap_or_default(),
+        data: config_map.data.unwrap_or_default(),
+        binary_data: binary.map(|(key, bytes)| (key, bytes.0)).collect(),
+        others: BTreeMap::new(),
+    }
+}
