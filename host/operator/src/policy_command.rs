@@ -11,6 +11,7 @@ mod diff;
 mod new;
 mod pack;
 mod replay;
+mod settings;
 mod status;
 mod target;
 mod templates;

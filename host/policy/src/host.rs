@@ -18,6 +18,7 @@ use crate::compiler::Compilers;
 use crate::conformance;
 use crate::engine::{Ticker, engine};
 use crate::golden;
+use crate::interface::Descriptor;
 use crate::limits::{CallLimits, Kind, Limits};
 use crate::linker::{State, linker};
 use crate::memories::Memories;
@@ -28,6 +29,7 @@ use crate::records::{CallRecord, PolicyEvent, PolicyStatistics, Records, ShadowD
 use crate::registry::{Active, BindingStatus, Bound, Program, Registry, Swaps, bound};
 use crate::remembered::Remembered;
 use crate::rule::Rule;
+use crate::schema::ConfigSchema;
 
 /// Why there is no host.
 #[derive(Debug, thiserror::Error)]
@@ -357,6 +359,7 @@ impl Inner {
             module.check_kind(*kind)?;
         }
         let descriptor = module.describe(self.grant(self.limits.load))?;
+        let unchecked = held_to_schema(&descriptor, &binding.config)?;
         let warnings = module.validate(&binding.config, self.grant(self.limits.load))?;
         let needs = PolicyNeeds::parse(&descriptor.needs)?;
         self.check_needs(&needs, &binding)?;
@@ -373,6 +376,9 @@ impl Inner {
         );
         for warning in warnings {
             message = format!("{message}; data.config: {warning}");
+        }
+        for note in unchecked {
+            message = format!("{message}; note: {note}");
         }
         if is_known {
             return Ok((bound, message));
@@ -483,6 +489,17 @@ impl Inner {
                 format!("policy {name} failed too often"),
             ));
         }
+    }
+}
+
+/// Refuses a configuration that the component's schema does not allow; gives what the host does not check of it.
+fn held_to_schema(descriptor: &Descriptor, config: &str) -> Result<Vec<String>, LoadError> {
+    let Some(schema) = ConfigSchema::parse(&descriptor.config_schema)? else {
+        return Ok(Vec::new());
+    };
+    match schema.faults(config) {
+        None => Ok(schema.notes().to_vec()),
+        Some(faults) => Err(LoadError::Config(faults)),
     }
 }
 

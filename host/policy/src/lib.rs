@@ -33,6 +33,7 @@ mod records;
 mod registry;
 mod remembered;
 mod rule;
+mod schema;
 mod told;
 
 pub use binding::{
@@ -57,3 +58,4 @@ pub use recording::{
 pub use records::{CallRecord, PolicyEvent, PolicyStatistics, ShadowDifference};
 pub use registry::{BindingState, BindingStatus, InCharge, Swaps};
 pub use rule::{RuleError, RuleSource, RuleVariable, rule_variables};
+pub use schema::{ConfigSchema, SchemaError, Setting};

@@ -40,6 +40,7 @@ use facts::{
 };
 use judged::Moves;
 use node::Node;
+pub(crate) use pattern::Pattern;
 pub use place::RuleError;
 use place::{Fault, Place};
 use steps::{Spent, Steps};

@@ -3,11 +3,11 @@
 use std::fmt::Write as _;
 use std::process::ExitCode;
 
-use policy::{BindingSource, BindingState, Conformance, PolicyHost};
+use policy::{BindingSource, BindingState, Conformance, PolicyHost, Setting};
 use serde_json::{Value, json};
 
 use super::arguments::CheckArguments;
-use super::{exit_code, patient_host, say, target};
+use super::{exit_code, patient_host, say, settings, target};
 use crate::cli::Output;
 
 pub(super) fn run(arguments: &CheckArguments) -> anyhow::Result<ExitCode> {
@@ -37,6 +37,7 @@ struct Checked {
     size: Option<Size>,
     exports: Vec<String>,
     imports: Vec<String>,
+    settings: Vec<Setting>,
     message: String,
     conformance: Vec<Conformance>,
     refusal: Option<(String, String)>,
@@ -68,6 +69,9 @@ fn check(host: &PolicyHost, source: &BindingSource, rounds: u32) -> Checked {
         exports: inspection
             .as_ref()
             .map_or_else(Vec::new, |it| it.exports.clone()),
+        settings: inspection
+            .as_ref()
+            .map_or_else(Vec::new, |it| settings::of(&it.descriptor)),
         imports: inspection.map_or_else(Vec::new, |it| it.imports),
         message: message(source, &status.message),
         conformance: Vec::new(),
@@ -122,6 +126,9 @@ impl Checked {
             line("says", &self.message);
             line("samples", "asked twice and in a fresh instance, it agrees");
         }
+        for setting in &self.settings {
+            line("setting", &settings::text(setting));
+        }
         for it in &self.conformance {
             let share = it.fuel_most as f64 / it.fuel_limit as f64 * 100.0;
             line(
@@ -167,6 +174,7 @@ impl Checked {
             "packedBytes": self.size.as_ref().map(|size| size.packed_bytes),
             "exports": self.exports,
             "imports": self.imports,
+            "settings": self.settings.iter().map(settings::json).collect::<Vec<_>>(),
             "conformance": conformance,
         })
     }

@@ -133,7 +133,7 @@ fn what_cannot_be_loaded_leaves_the_previous_pair_in_charge_and_says_why() {
         (
             wrong_config,
             "InvalidConfig",
-            "/discount must be between 0 and 1",
+            "data.config: /discount is 3; must be a number from 0 to 1",
         ),
         (
             rule,
