@@ -12,6 +12,7 @@ use crate::options::{
     parse_gates, parse_scheduler_config,
 };
 use crate::policy_command::PolicyArguments;
+use crate::running_controller::RunningController;
 
 /// A node autoscaler for Kubernetes on EC2: a drop-in replacement for Karpenter whose ranking,
 /// consolidation and budgets are sandboxed WebAssembly policies.
@@ -98,9 +99,13 @@ pub(crate) struct DemoArguments {
     #[arg(long, value_name = "FILE")]
     pub(crate) kubeconfig_out: Option<PathBuf>,
 
-    /// Write every call of a policy to this file, for `mortise policy replay` and `diff --records`
+    /// Write every call of a policy to this file, for `mortise policy run`, `cases`, `replay` and `diff --records`
     #[arg(long, value_name = "FILE")]
     pub(crate) policy_records: Option<PathBuf>,
+
+    /// Room for that: what was written first goes, half of it at a time, to FILE.old and away
+    #[arg(long, value_name = "QUANTITY", default_value = "1Gi", value_parser = crate::policy_recorder::parse_bytes)]
+    pub(crate) policy_records_size: u64,
 
     /// Apply these manifests once the world has settled, and go on until it has again (repeatable): what a change
     /// leads to, how long it takes and what it saves
@@ -135,10 +140,6 @@ pub(crate) struct ControllerArguments {
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) seed: u64,
 
-    /// Write every call of a policy to this file, for `mortise policy replay` and `diff --records`
-    #[arg(long, value_name = "FILE")]
-    pub(crate) policy_records: Option<PathBuf>,
-
     #[command(flatten)]
     pub(crate) options: Options,
 }
@@ -153,21 +154,8 @@ pub(crate) struct WhyArguments {
     #[arg(value_name = "NAME")]
     pub(crate) name: String,
 
-    /// Address of the controller's metrics port
-    #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:8080")]
-    pub(crate) server: String,
-
-    /// Ask through the API server of this kubeconfig instead, at the controller's service
-    #[arg(long, value_name = "FILE")]
-    pub(crate) kubeconfig: Option<PathBuf>,
-
-    /// Namespace and name of the controller's service, and its metrics port
-    #[arg(
-        long,
-        value_name = "NAMESPACE/NAME:PORT",
-        default_value = "kube-system/karpenter:http-metrics"
-    )]
-    pub(crate) service: String,
+    #[command(flatten)]
+    pub(crate) controller: RunningController,
 
     /// What to print
     #[arg(short = 'o', long, value_enum, default_value_t = Output::Text)]

@@ -27,6 +27,7 @@ use sim::{Time, World, WorldConfig};
 use crate::cli::{DemoArguments, Output, Speed, Until};
 use crate::clock::wall_now;
 use crate::manifests::{Manifests, variables};
+use crate::policy_recorder::FileRecorder;
 use crate::stack::{Stack, StackConfig};
 
 pub(crate) use progress::peak_rss_bytes;
@@ -275,7 +276,8 @@ fn start_controller(
         },
     })?;
     if let Some(file) = &arguments.policy_records {
-        stack.record_policies(file)?;
+        let recorder = FileRecorder::create(file, arguments.policy_records_size)?;
+        stack.record_policies(&Arc::new(recorder));
     }
     tokio::spawn(stack.run());
     Ok(stack)

@@ -1,4 +1,5 @@
-//! `/metrics`, `/healthz` and `/readyz`, on Karpenter's ports, and `/debug/ledger` beside the metrics.
+//! `/metrics`, `/healthz` and `/readyz`, on Karpenter's ports, and beside the metrics `/debug/ledger` and
+//! `/debug/policy-records`.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::{Arc, PoisonError};
@@ -11,6 +12,9 @@ use controllers::SharedLedger;
 use state::ledger::{Subject, Why};
 use tokio::net::TcpListener;
 
+use crate::policy_recorder::FileRecorder;
+use crate::policy_records::records_router;
+
 /// What the probes and the scrape ask.
 #[derive(Clone)]
 pub(crate) struct Probes {
@@ -20,6 +24,8 @@ pub(crate) struct Probes {
     pub(crate) metrics: Arc<dyn Fn() -> String + Send + Sync>,
     /// What `mortise why` reads.
     pub(crate) ledger: SharedLedger,
+    /// Where calls of policies are kept, if they are.
+    pub(crate) recorder: Option<Arc<FileRecorder>>,
 }
 
 /// Where the ledger answers; the question is `?kind=node&name=NAME`.
@@ -32,7 +38,9 @@ pub(crate) async fn serve(
     health_port: u16,
 ) -> anyhow::Result<()> {
     let metrics = Arc::clone(&probes.metrics);
-    let metrics_router = ledger_router(Arc::clone(&probes.ledger)).route(
+    let debug_router =
+        ledger_router(Arc::clone(&probes.ledger)).merge(records_router(probes.recorder.clone()));
+    let metrics_router = debug_router.route(
         "/metrics",
         get(move || {
             let text = metrics();

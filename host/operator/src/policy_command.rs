@@ -10,6 +10,7 @@ mod check;
 mod diff;
 mod new;
 mod pack;
+mod records;
 mod replay;
 mod settings;
 mod status;

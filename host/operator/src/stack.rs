@@ -2,7 +2,6 @@
 //! only in what they hand in.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -147,11 +146,9 @@ impl Stack {
             .collect()
     }
 
-    /// Keeps every call of a policy in a file.
-    pub(crate) fn record_policies(&self, file: &Path) -> anyhow::Result<()> {
-        let recorder = FileRecorder::create(file)?;
-        self.policies.record_to(Arc::new(recorder));
-        Ok(())
+    /// Keeps every call of a policy.
+    pub(crate) fn record_policies(&self, recorder: &Arc<FileRecorder>) {
+        self.policies.record_to(Arc::clone(recorder) as _);
     }
 
     /// What the policies were asked and what came of it, for who scrapes.

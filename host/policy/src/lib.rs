@@ -53,7 +53,8 @@ pub use limits::{CallLimits, Kind, Limits};
 pub use module::LoadError;
 pub use needs::{NeedError, ProviderTells};
 pub use recording::{
-    Answer, Question, RecordedCall, RecordedLine, RecordedPolicy, Recorder, Replayed,
+    Answer, Question, RecordedCall, RecordedLine, RecordedLines, RecordedPolicy, Recorder,
+    Replayed, recording_files,
 };
 pub use records::{CallRecord, PolicyEvent, PolicyStatistics, ShadowDifference};
 pub use registry::{BindingState, BindingStatus, InCharge, Swaps};

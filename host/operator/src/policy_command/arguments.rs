@@ -47,7 +47,7 @@ pub(super) enum PolicyVerb {
     /// Ask the calls of a recording again: equal questions must get equal bytes
     ///
     /// A recording is written by `mortise demo --policy-records FILE` and by the controller with the same
-    /// flag.
+    /// flag; the latter serves it under /debug/policy-records of its metrics port.
     #[command(after_help = TARGETS)]
     Replay(ReplayArguments),
 
