@@ -12,6 +12,7 @@ mod new;
 mod pack;
 mod records;
 mod replay;
+mod run;
 mod settings;
 mod status;
 mod target;
@@ -43,6 +44,7 @@ pub(crate) fn run(arguments: &PolicyArguments) -> anyhow::Result<ExitCode> {
         PolicyVerb::Status(arguments) => status::run(arguments),
         PolicyVerb::Replay(arguments) => replay::run(arguments),
         PolicyVerb::Diff(arguments) => diff::run(arguments),
+        PolicyVerb::Run(arguments) => run::run(arguments),
     }
 }
 

@@ -7,7 +7,7 @@ mod budgets;
 mod consolidation;
 mod rank;
 
-pub(crate) use rank::first_choice;
+pub(crate) use rank::{first_choice, rows};
 use scheduling::ranking::PolicyUse;
 
 /// Adds a use once: a chain may ask a policy several times in a round.

@@ -21,6 +21,7 @@ mod hooks;
 mod host;
 mod inspect;
 mod interface;
+mod laid_out;
 mod limits;
 mod linker;
 mod memories;
@@ -49,6 +50,9 @@ pub use conformance::{Conformance, ConformanceFault, NotConformant};
 pub use host::{PolicyHost, StartError};
 pub use inspect::{Inspection, Measured};
 pub use interface::Descriptor;
+pub use laid_out::{
+    AllowedNodes, JudgedMove, LaidOut, LaidOutResult, OrderedNode, RankedClaim, RankedOffering,
+};
 pub use limits::{CallLimits, Kind, Limits};
 pub use module::LoadError;
 pub use needs::{NeedError, ProviderTells};

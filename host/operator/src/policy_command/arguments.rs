@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use policy::Kind;
 
+use super::run::RunArguments;
 use crate::cli::Output;
 
 const TARGETS: &str = "\
@@ -54,6 +55,10 @@ pub(super) enum PolicyVerb {
     /// Show what a policy decides differently from another
     #[command(after_help = TARGETS)]
     Diff(DiffArguments),
+
+    /// Ask a policy about the decisions of a recording, or of a running controller, and print its answers as tables
+    #[command(after_help = TARGETS)]
+    Run(RunArguments),
 }
 
 #[derive(Debug, Args)]

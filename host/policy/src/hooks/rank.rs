@@ -232,7 +232,8 @@ fn passed_on(ranking: &mut Ranking, answer: Ranking) {
     };
 }
 
-fn rows(claim: &ClaimView, table_rows: usize) -> Box<dyn Iterator<Item = u32> + '_> {
+/// Rows of the table that a claim is about, in the order of its scores.
+pub(crate) fn rows(claim: &ClaimView, table_rows: usize) -> Box<dyn Iterator<Item = u32> + '_> {
     if claim.candidates.is_empty() {
         Box::new(0..u32::try_from(table_rows).unwrap_or(u32::MAX))
     } else {
