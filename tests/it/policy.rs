@@ -335,6 +335,39 @@ data: {rule: 'capacity_type == \"spot\" ? price * 9.0 : price'}
     ]);
     passes(&same);
     shows_tables_of(&records, &rule);
+    makes_cases_of(&records, &rule, &folder);
+}
+
+/// Cases of recorded decisions hold for who answered, and not for another policy.
+fn makes_cases_of(records: &str, rule: &str, folder: &Folder) {
+    for kind in KINDS {
+        let name = format!("default-{kind}");
+        let file = folder.path(&format!("{kind}.yaml"));
+        let head = ["cases", "--from", records, "--name", &name, "--last", "4"];
+        let made = policy(&[&head[..], &["-O", &file]].concat());
+        passes(&made);
+        assert!(
+            made.stdout().contains(" cases are in "),
+            "{}",
+            made.stdout()
+        );
+        let tested = policy(&["test", &format!("builtin:{name}"), "--cases", &file]);
+        passes(&tested);
+        assert!(!tested.stdout().contains("0 of 0"), "{}", tested.stdout());
+        let again = policy(&[&head[..], &["-O", &file]].concat());
+        assert!(again.stderr().contains("exists"), "{}", again.stderr());
+    }
+    let file = folder.path("rank.yaml");
+    let text = fs::read_to_string(&file).unwrap();
+    assert!(text.contains(" further offerings are left out"), "{text}");
+    let other = policy(&["test", rule, "--cases", &file]);
+    assert_eq!(other.exit_code(), Some(1), "{}", other.stdout());
+    let several = policy(&["cases", "--from", records]);
+    assert!(
+        several.stderr().contains("--name NAME"),
+        "{}",
+        several.stderr()
+    );
 }
 
 /// What a policy makes of the recorded decisions, as tables and as data.

@@ -291,6 +291,7 @@ fn probes(stack: &Stack, leads: Arc<AtomicBool>, recorder: Option<Arc<FileRecord
     registry.register_collector(Box::new(stack.policy_metrics()));
     Probes {
         ledger: stack.controllers.ledger(),
+        policy_parts: stack.policy_parts(),
         recorder,
         is_ready: Arc::new(move || {
             is_ready(leads.load(Ordering::Relaxed), controllers.is_started())

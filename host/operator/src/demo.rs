@@ -174,7 +174,7 @@ async fn serve_ledger(
     let listener = tokio::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
     let address = listener.local_addr()?;
     eprintln!("the ledger answers on {address}; try: mortise why nodepool NAME --server {address}");
-    let router = crate::http::ledger_router(stack.controllers.ledger());
+    let router = crate::http::ledger_router(stack.controllers.ledger(), stack.policy_parts());
     Ok(tokio::spawn(
         async move { axum::serve(listener, router).await },
     ))

@@ -13,6 +13,7 @@ mod manifests;
 mod options;
 mod policy_command;
 mod policy_metrics;
+mod policy_parts;
 mod policy_recorder;
 mod policy_records;
 mod policy_registry;

@@ -6,6 +6,7 @@
 mod arguments;
 mod bench;
 mod build;
+mod cases;
 mod check;
 mod diff;
 mod new;
@@ -44,6 +45,7 @@ pub(crate) fn run(arguments: &PolicyArguments) -> anyhow::Result<ExitCode> {
         PolicyVerb::Status(arguments) => status::run(arguments),
         PolicyVerb::Replay(arguments) => replay::run(arguments),
         PolicyVerb::Diff(arguments) => diff::run(arguments),
+        PolicyVerb::Cases(arguments) => cases::run(arguments),
         PolicyVerb::Run(arguments) => run::run(arguments),
     }
 }

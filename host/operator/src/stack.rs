@@ -14,7 +14,9 @@ use sim::ec2::SimulatedEc2;
 use state::ledger::{Ledger, OutcomeId, Record};
 
 use crate::demo::{PolicyLine, SwapLine};
+use crate::http::PolicyParts;
 use crate::policy_metrics::PolicyMetrics;
+use crate::policy_parts;
 use crate::policy_recorder::FileRecorder;
 use crate::policy_registry::PolicyBinder;
 
@@ -149,6 +151,12 @@ impl Stack {
     /// Keeps every call of a policy.
     pub(crate) fn record_policies(&self, recorder: &Arc<FileRecorder>) {
         self.policies.record_to(Arc::clone(recorder) as _);
+    }
+
+    /// What policies did in a decision, for who asks why.
+    pub(crate) fn policy_parts(&self) -> PolicyParts {
+        let host = self.policies.clone();
+        Arc::new(move |decision_id| policy_parts::of(&host, decision_id))
     }
 
     /// What the policies were asked and what came of it, for who scrapes.

@@ -212,6 +212,11 @@ impl PolicyHost {
         self.inner.records().drain_calls()
     }
 
+    /// The latest calls that were made for a decision; they stay.
+    pub fn calls_of(&self, decision_id: &str) -> Vec<CallRecord> {
+        self.inner.records().calls_of(decision_id)
+    }
+
     /// Of the events since the last time, those of one binding; the others stay.
     pub fn drain_events_of(&self, key: &BindingKey) -> Vec<PolicyEvent> {
         self.inner.records().drain_events_of(Some(key))
@@ -440,6 +445,9 @@ impl Inner {
             log: called.log.texts(),
             log_lines_dropped: called.log.dropped,
             shadow,
+            mode: bound.mode,
+            order: bound.order,
+            changed: String::new(),
         });
         if let Some(failure) = failure {
             self.note_failure(bound, round, failure);
@@ -450,6 +458,12 @@ impl Inner {
             digest: bound.program.digest().to_owned(),
             outcome,
         }
+    }
+
+    /// Notes what the call that was noted last has changed.
+    pub(crate) fn note_change(&self, bound: &Bound, round: Round<'_>, changed: String) {
+        let mut records = self.records();
+        records.changed(round.decision_id, &bound.name, changed);
     }
 
     fn note_failure(&self, bound: &Bound, round: Round<'_>, failure: &CallFailure) {

@@ -44,7 +44,7 @@ pub use binding::{
 };
 pub use builtin::{BUILTINS, Builtin};
 pub use call::CallFailure;
-pub use cases::{CaseError, CaseOutcome, Cases};
+pub use cases::{CaseError, CaseOutcome, Cases, NoCases, RecordedCases};
 pub use compare::{CannotCompare, Difference};
 pub use conformance::{Conformance, ConformanceFault, NotConformant};
 pub use host::{PolicyHost, StartError};

@@ -74,7 +74,7 @@ pub struct RuleSource {
 
 impl RuleSource {
     /// The keys of a binding's data that belong to a rule, with what they hold.
-    fn keys(&self) -> [(&'static str, &str); 5] {
+    pub(crate) fn keys(&self) -> [(&'static str, &str); 5] {
         let Self {
             rule,
             exclude,

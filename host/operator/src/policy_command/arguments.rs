@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use policy::Kind;
 
+use super::cases::CasesArguments;
 use super::run::RunArguments;
 use crate::cli::Output;
 
@@ -55,6 +56,9 @@ pub(super) enum PolicyVerb {
     /// Show what a policy decides differently from another
     #[command(after_help = TARGETS)]
     Diff(DiffArguments),
+
+    /// Write cases for `mortise policy test` from what a policy answered in a recording
+    Cases(CasesArguments),
 
     /// Ask a policy about the decisions of a recording, or of a running controller, and print its answers as tables
     #[command(after_help = TARGETS)]
