@@ -105,21 +105,18 @@ impl Ring {
     ) -> io::Result<()> {
         let identity = call.identity();
         let call = RecordedLine::Call(call).to_frame()?;
-        let introduction = || RecordedLine::Policy(policy()).to_frame();
-        let mut frames = call;
-        let is_known = self.introduced.contains(&identity);
-        if !is_known {
-            frames.splice(..0, introduction()?);
+        let mut introduction = Vec::new();
+        let is_full = self.written > 0 && self.written + bytes_of(&call) > self.bytes_max;
+        if is_full || !self.introduced.contains(&identity) {
+            introduction = RecordedLine::Policy(policy()).to_frame()?;
         }
-        if self.written > 0 && self.written + bytes_of(&frames) > self.bytes_max {
-            if is_known {
-                frames.splice(..0, introduction()?);
-            }
-            self.turn()?;
-        }
-        // The volume has no room for it, and the next call may be smaller.
+        let frames = [introduction, call].concat();
+        // There is no room for it at all, and the next call may be smaller.
         if bytes_of(&frames) > self.bytes_max {
             return Ok(());
+        }
+        if is_full || self.written + bytes_of(&frames) > self.bytes_max {
+            self.turn()?;
         }
         self.newer.write_all(&frames)?;
         self.written += bytes_of(&frames);
