@@ -334,6 +334,87 @@ data: {rule: 'capacity_type == \"spot\" ? price * 9.0 : price'}
         &records,
     ]);
     passes(&same);
+    shows_tables_of(&records, &rule);
+    makes_cases_of(&records, &rule, &folder);
+}
+
+/// Cases of recorded decisions hold for who answered, and not for another policy.
+fn makes_cases_of(records: &str, rule: &str, folder: &Folder) {
+    for kind in KINDS {
+        let name = format!("default-{kind}");
+        let file = folder.path(&format!("{kind}.yaml"));
+        let head = ["cases", "--from", records, "--name", &name, "--last", "4"];
+        let made = policy(&[&head[..], &["-O", &file]].concat());
+        passes(&made);
+        assert!(
+            made.stdout().contains(" cases are in "),
+            "{}",
+            made.stdout()
+        );
+        let tested = policy(&["test", &format!("builtin:{name}"), "--cases", &file]);
+        passes(&tested);
+        assert!(!tested.stdout().contains("0 of 0"), "{}", tested.stdout());
+        let again = policy(&[&head[..], &["-O", &file]].concat());
+        assert!(again.stderr().contains("exists"), "{}", again.stderr());
+    }
+    let file = folder.path("rank.yaml");
+    let text = fs::read_to_string(&file).unwrap();
+    assert!(text.contains(" further offerings are left out"), "{text}");
+    let other = policy(&["test", rule, "--cases", &file]);
+    assert_eq!(other.exit_code(), Some(1), "{}", other.stdout());
+    let several = policy(&["cases", "--from", records]);
+    assert!(
+        several.stderr().contains("--name NAME"),
+        "{}",
+        several.stderr()
+    );
+}
+
+/// What a policy makes of the recorded decisions, as tables and as data.
+fn shows_tables_of(records: &str, rule: &str) {
+    let asked = |policy_name: &str, more: &[&str]| {
+        let head = ["run", policy_name, "--records", records];
+        policy(&[&head, more].concat())
+    };
+    let told = asked(rule, &["--last", "1", "--rows", "2"]);
+    passes(&told);
+    for words in [
+        "NodePool default, ",
+        "score     prior      list  offering",
+        " more\n",
+    ] {
+        assert!(told.stdout().contains(words), "{}", told.stdout());
+    }
+    let rows = asked(rule, &["--last", "2", "-o", "json"]).summary();
+    let rounds = rows.as_array().unwrap();
+    assert_eq!(rounds.len(), 2, "{rows}");
+    let all = rounds
+        .iter()
+        .flat_map(|it| it["claims"].as_array().unwrap());
+    let offerings = all.flat_map(|it| it["offerings"].as_array().unwrap());
+    let mut spot = 0;
+    for it in offerings {
+        let (score, price) = (it["score"].as_f64().unwrap(), it["price"].as_f64().unwrap());
+        let is_spot = it["capacityType"] == "spot";
+        spot += i32::from(is_spot);
+        let expected = if is_spot { price * 9.0 } else { price };
+        assert!((score - expected).abs() < 1e-9, "{it}");
+    }
+    assert!(spot > 0);
+    let pools = asked("builtin:default-budgets", &["--last", "1"]);
+    assert!(pools.stdout().contains("declared"), "{}", pools.stdout());
+    let moves = asked("builtin:default-consolidation", &["--last", "9"]);
+    assert!(
+        moves.stdout().contains("USD/h (effective"),
+        "{}",
+        moves.stdout()
+    );
+    let none = asked(rule, &["--nodepool", "nobody"]);
+    assert!(
+        none.stderr().contains("nothing there is a question"),
+        "{}",
+        none.stderr()
+    );
 }
 
 #[test]

@@ -6,6 +6,8 @@ use clap::{Args, ValueEnum};
 use policy::Kind;
 
 use crate::Output;
+use super::cases::CasesArguments;
+use super::run::RunArguments;
 
 const TARGETS: &str = "\
 A POLICY is a folder made by the verb `new`, a manifest with a ConfigMap, a component (.wasm, .wasm.gz,
@@ -50,13 +52,20 @@ pub(super) enum PolicyVerb {
     /// Ask the calls of a recording again: equal questions must get equal bytes
     ///
     /// A recording is written by `mortise demo --policy-records FILE` and by the controller with the same
-    /// flag.
+    /// flag; the latter serves it under /debug/policy-records of its metrics port.
     #[command(after_help = TARGETS)]
     Replay(ReplayArguments),
 
     /// Show what a policy decides differently from another
     #[command(after_help = TARGETS)]
     Diff(DiffArguments),
+
+    /// Write cases for `mortise policy test` from what a policy answered in a recording
+    Cases(CasesArguments),
+
+    /// Ask a policy about the decisions of a recording, or of a running controller, and print its answers as tables
+    #[command(after_help = TARGETS)]
+    Run(RunArguments),
 }
 
 #[derive(Debug, Args)]

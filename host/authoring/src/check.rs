@@ -4,12 +4,12 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::process::ExitCode;
 
-use policy::{BindingSource, BindingState, Conformance, Inspection, PolicyHost};
+use policy::{BindingSource, BindingState, Conformance, Inspection, PolicyHost, Setting};
 use serde_json::{Value, json};
 
 use super::arguments::{CheckArguments, Language};
 use super::vendored::{SDK_VERSION, Stamp, Version};
-use super::{exit_code, patient_host, program, say, target, upgrade};
+use super::{exit_code, patient_host, program, say, settings, target, upgrade};
 use crate::Output;
 
 pub(super) fn run(arguments: &CheckArguments) -> anyhow::Result<ExitCode> {
@@ -41,6 +41,7 @@ struct Checked {
     size: Option<Size>,
     exports: Vec<String>,
     imports: Vec<String>,
+    settings: Vec<Setting>,
     message: String,
     /// What is no fault.
     notes: Vec<String>,
@@ -75,6 +76,9 @@ fn check(host: &PolicyHost, source: &BindingSource, rounds: u32) -> Checked {
             .as_ref()
             .map_or_else(Vec::new, |it| it.exports.clone()),
         notes: inspection.as_ref().and_then(age).into_iter().collect(),
+        settings: inspection
+            .as_ref()
+            .map_or_else(Vec::new, |it| settings::of(&it.descriptor)),
         imports: inspection.map_or_else(Vec::new, |it| it.imports),
         message: message(source, &status.message),
         conformance: Vec::new(),
@@ -162,6 +166,9 @@ impl Checked {
             line("says", &self.message);
             line("samples", "asked twice and in a fresh instance, it agrees");
         }
+        for setting in &self.settings {
+            line("setting", &settings::text(setting));
+        }
         for it in &self.conformance {
             let share = it.fuel_most as f64 / it.fuel_limit as f64 * 100.0;
             line(
@@ -208,6 +215,7 @@ impl Checked {
             "exports": self.exports,
             "imports": self.imports,
             "notes": self.notes,
+            "settings": self.settings.iter().map(settings::json).collect::<Vec<_>>(),
             "conformance": conformance,
         })
     }

@@ -6,7 +6,8 @@ use anyhow::bail;
 use policy::{BindingKey, BindingState, Difference, PolicyHost, RecordedLine};
 
 use super::arguments::DiffArguments;
-use super::{exit_code, patient_host, replay, say, target};
+use super::records::Records;
+use super::{exit_code, patient_host, say, target};
 
 /// Differences told one by one.
 const EXAMPLES_MAX: usize = 10;
@@ -19,13 +20,14 @@ pub(super) fn run(arguments: &DiffArguments) -> anyhow::Result<ExitCode> {
     let found = match &arguments.records {
         None => host.compare(&old, &new, arguments.rounds)?,
         Some(file) => {
-            let calls = replay::read(file)?
-                .into_iter()
-                .filter_map(|line| match line {
-                    RecordedLine::Call(call) => Some(call.question),
-                    RecordedLine::Policy(_) => None,
-                });
-            host.compare_on(&old, &new, &calls.collect::<Vec<_>>())?
+            let mut lines = Records::read(file)?;
+            let questions = lines.by_ref().filter_map(|line| match line {
+                RecordedLine::Call(call) => Some(call.question),
+                RecordedLine::Policy(_) => None,
+            });
+            let questions: Vec<_> = questions.collect();
+            lines.end()?;
+            host.compare_on(&old, &new, &questions)?
         }
     };
     if found.is_empty() {

@@ -8,13 +8,18 @@
 mod arguments;
 mod bench;
 mod build;
+mod cases;
 mod check;
+mod cluster;
 mod config_map;
 mod diff;
 pub mod manifests;
 mod new;
 mod pack;
+mod records;
 mod replay;
+mod run;
+mod settings;
 mod status;
 mod target;
 mod templates;
@@ -33,8 +38,8 @@ use policy::{CallLimits, Limits, PolicyHost};
 
 use arguments::PolicyVerb;
 pub use arguments::{PolicyArguments, StatusArguments};
+pub use cluster::{Cluster, ControllerAddress};
 pub use config_map::of_config_map;
-pub use status::ListPolicies;
 pub use target::{policies_of, sources};
 
 /// Namespace of policies where nobody names another: the controller's.
@@ -55,8 +60,8 @@ pub enum Output {
     Json,
 }
 
-/// Does what the arguments ask; `list` is the cluster's policies, of a program that has a client.
-pub fn run(arguments: &PolicyArguments, list: Option<ListPolicies>) -> anyhow::Result<ExitCode> {
+/// Does what the arguments ask.
+pub fn run(arguments: &PolicyArguments, cluster: Option<Cluster>) -> anyhow::Result<ExitCode> {
     match &arguments.verb {
         PolicyVerb::New(arguments) => new::run(arguments),
         PolicyVerb::Build(arguments) => build::run(arguments),
@@ -65,9 +70,11 @@ pub fn run(arguments: &PolicyArguments, list: Option<ListPolicies>) -> anyhow::R
         PolicyVerb::Test(arguments) => test::run(arguments),
         PolicyVerb::Bench(arguments) => bench::run(arguments),
         PolicyVerb::Pack(arguments) => pack::run(arguments),
-        PolicyVerb::Status(arguments) => status::run(arguments, list),
+        PolicyVerb::Status(arguments) => status::run(arguments, cluster),
         PolicyVerb::Replay(arguments) => replay::run(arguments),
         PolicyVerb::Diff(arguments) => diff::run(arguments),
+        PolicyVerb::Cases(arguments) => cases::run(arguments),
+        PolicyVerb::Run(arguments) => run::run(arguments, cluster),
     }
 }
 

@@ -1,14 +1,11 @@
 //! `mortise policy replay`: asks the calls of a recording again, and says where the answer is another one.
 
-use std::fs;
-use std::io::{BufRead as _, BufReader};
-use std::path::Path;
 use std::process::ExitCode;
 
-use anyhow::Context as _;
-use policy::{RecordedLine, Replayed};
+use policy::Replayed;
 
 use super::arguments::ReplayArguments;
+use super::records::Records;
 use super::{exit_code, patient_host, say, target};
 
 /// Differences told one by one.
@@ -23,13 +20,14 @@ pub(super) fn run(arguments: &ReplayArguments) -> anyhow::Result<ExitCode> {
             modules.extend(target::unpacked(&source));
         }
     }
-    let lines = read(&arguments.recording)?;
+    let mut lines = Records::read(&arguments.recording)?;
     let Replayed {
         equal,
         untimely,
         missing,
         different,
-    } = host.replay(lines, &modules)?;
+    } = host.replay(lines.by_ref(), &modules)?;
+    lines.end()?;
     say(&format!(
         "{equal} calls gave the same bytes, {} gave others",
         different.len()
@@ -48,19 +46,4 @@ pub(super) fn run(arguments: &ReplayArguments) -> anyhow::Result<ExitCode> {
         say(&format!("  {difference}"));
     }
     Ok(exit_code(different.is_empty() && missing.is_empty()))
-}
-
-/// Lines of JSON in as many zstd frames as were written.
-pub(super) fn read(file: &Path) -> anyhow::Result<Vec<RecordedLine>> {
-    let open = fs::File::open(file).with_context(|| file.display().to_string())?;
-    let reader = BufReader::new(zstd::stream::read::Decoder::new(open)?);
-    let mut lines = Vec::new();
-    for (number, line) in reader.lines().enumerate() {
-        // A process that was killed leaves half a frame.
-        let Ok(line) = line else { break };
-        let read = serde_json::from_str(&line)
-            .with_context(|| format!("{}, line {}", file.display(), number + 1))?;
-        lines.push(read);
-    }
-    Ok(lines)
 }

@@ -10,12 +10,10 @@ use serde_json::{Value, json};
 use super::arguments::StatusArguments;
 use super::{exit_code, program, say};
 use crate::Output;
+use crate::cluster::Cluster;
 use crate::config_map::of_config_map;
 use crate::manifests::Manifests;
 use crate::target::LABEL_KIND;
-
-/// Lists the policies of a cluster: their ConfigMaps with labels and annotations.
-pub type ListPolicies = fn(&StatusArguments) -> anyhow::Result<Vec<BindingSource>>;
 
 /// Written by the controller.
 const STATUS_ANNOTATION: &str = "mortise.dev/status";
@@ -25,11 +23,11 @@ const UNSEEN: &str = "Unseen";
 
 pub(super) fn run(
     arguments: &StatusArguments,
-    list: Option<ListPolicies>,
+    cluster: Option<Cluster>,
 ) -> anyhow::Result<ExitCode> {
-    let mut rows: Vec<Value> = match list {
+    let mut rows: Vec<Value> = match cluster {
         _ if !arguments.files.is_empty() => of_files(arguments)?,
-        Some(list) => list(arguments)?,
+        Some(cluster) => (cluster.policies)(arguments)?,
         None => bail!(
             "this program reaches no cluster; {KUBECTL} | {} status -f -",
             program()

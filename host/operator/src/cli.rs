@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use apis::duration::GoDuration;
 pub(crate) use authoring::Output;
-use authoring::PolicyArguments;
+use authoring::{ControllerAddress, PolicyArguments};
 use clap::{Args, Parser, ValueEnum};
 use scheduling::ranking::PremiumMax;
 
@@ -107,9 +107,13 @@ pub(crate) struct DemoArguments {
     #[arg(long, value_enum, default_value_t = NominatePlannedPods::Auto)]
     pub(crate) nominate_planned_pods: NominatePlannedPods,
 
-    /// Write every call of a policy to this file, for `mortise policy replay` and `diff --records`
+    /// Write every call of a policy to this file, for `mortise policy run`, `cases`, `replay` and `diff --records`
     #[arg(long, value_name = "FILE")]
     pub(crate) policy_records: Option<PathBuf>,
+
+    /// Room for that: what was written first goes, half of it at a time, to FILE.old and away
+    #[arg(long, value_name = "QUANTITY", default_value = "1Gi", value_parser = crate::policy_recorder::parse_bytes)]
+    pub(crate) policy_records_size: u64,
 
     /// Apply these manifests once the world has settled, and go on until it has again (repeatable): what a change
     /// leads to, how long it takes and what it saves
@@ -144,10 +148,6 @@ pub(crate) struct ControllerArguments {
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) seed: u64,
 
-    /// Write every call of a policy to this file, for `mortise policy replay` and `diff --records`
-    #[arg(long, value_name = "FILE")]
-    pub(crate) policy_records: Option<PathBuf>,
-
     #[command(flatten)]
     pub(crate) options: Options,
 }
@@ -162,21 +162,8 @@ pub(crate) struct WhyArguments {
     #[arg(value_name = "NAME")]
     pub(crate) name: String,
 
-    /// Address of the controller's metrics port
-    #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:8080")]
-    pub(crate) server: String,
-
-    /// Ask through the API server of this kubeconfig instead, at the controller's service
-    #[arg(long, value_name = "FILE")]
-    pub(crate) kubeconfig: Option<PathBuf>,
-
-    /// Namespace and name of the controller's service, and its metrics port
-    #[arg(
-        long,
-        value_name = "NAMESPACE/NAME:PORT",
-        default_value = "kube-system/karpenter:http-metrics"
-    )]
-    pub(crate) service: String,
+    #[command(flatten)]
+    pub(crate) controller: ControllerAddress,
 
     /// What to print
     #[arg(short = 'o', long, value_enum, default_value_t = Output::Text)]

@@ -22,6 +22,7 @@ use crate::clock::SystemClock;
 use crate::http::{self, Probes};
 use crate::leader_election::Election;
 use crate::options::{self, Options};
+use crate::policy_recorder::FileRecorder;
 use crate::simulated_nodes::SimulatedNodes;
 use crate::stack::{self, Stack, StackConfig};
 
@@ -75,12 +76,15 @@ async fn control(arguments: &ControllerArguments) -> anyhow::Result<()> {
             ..policy::Limits::default()
         },
     })?;
-    if let Some(file) = &arguments.policy_records {
-        stack.record_policies(file)?;
+    let file = options.policy_records.as_deref();
+    let recorder = file.map(|file| FileRecorder::resume(file, options.policy_records_size));
+    let recorder = recorder.transpose()?.map(Arc::new);
+    if let Some(recorder) = &recorder {
+        stack.record_policies(recorder);
     }
     let leads = Arc::new(AtomicBool::new(false));
     let serving = http::serve(
-        probes(&stack, Arc::clone(&leads)),
+        probes(&stack, Arc::clone(&leads), recorder),
         options.metrics_port,
         options.health_probe_port,
     );
@@ -291,13 +295,15 @@ fn is_ready(leads: bool, is_started: bool) -> bool {
     !leads || is_started
 }
 
-fn probes(stack: &Stack, leads: Arc<AtomicBool>) -> Probes {
+fn probes(stack: &Stack, leads: Arc<AtomicBool>, recorder: Option<Arc<FileRecorder>>) -> Probes {
     let controllers = stack.controllers.clone();
     let mut registry = Registry::default();
     stack.metrics.register(&mut registry);
     registry.register_collector(Box::new(stack.policy_metrics()));
     Probes {
         ledger: stack.controllers.ledger(),
+        policy_parts: stack.policy_parts(),
+        recorder,
         is_ready: Arc::new(move || {
             is_ready(leads.load(Ordering::Relaxed), controllers.is_started())
         }),

@@ -26,6 +26,7 @@ use sim::{Time, World, WorldConfig};
 
 use crate::cli::{DemoArguments, Output, Speed, Until};
 use crate::clock::wall_now;
+use crate::policy_recorder::FileRecorder;
 use crate::stack::{Stack, StackConfig};
 use authoring::manifests::{Manifests, variables};
 
@@ -173,7 +174,7 @@ async fn serve_ledger(
     let listener = tokio::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
     let address = listener.local_addr()?;
     eprintln!("the ledger answers on {address}; try: mortise why nodepool NAME --server {address}");
-    let router = crate::http::ledger_router(stack.controllers.ledger());
+    let router = crate::http::ledger_router(stack.controllers.ledger(), stack.policy_parts());
     Ok(tokio::spawn(
         async move { axum::serve(listener, router).await },
     ))
@@ -278,7 +279,8 @@ fn start_controller(
         },
     })?;
     if let Some(file) = &arguments.policy_records {
-        stack.record_policies(file)?;
+        let recorder = FileRecorder::create(file, arguments.policy_records_size)?;
+        stack.record_policies(&Arc::new(recorder));
     }
     tokio::spawn(stack.run());
     Ok(stack)

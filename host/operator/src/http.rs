@@ -1,4 +1,5 @@
-//! `/metrics`, `/healthz` and `/readyz`, on Karpenter's ports, and `/debug/ledger` beside the metrics.
+//! `/metrics`, `/healthz` and `/readyz`, on Karpenter's ports, and beside the metrics `/debug/ledger` and
+//! `/debug/policy-records`.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::{Arc, PoisonError};
@@ -8,8 +9,11 @@ use axum::Router;
 use axum::http::{StatusCode, Uri};
 use axum::routing::get;
 use controllers::SharedLedger;
-use state::ledger::{Subject, Why};
+use state::ledger::{PolicyPart, Subject, Why};
 use tokio::net::TcpListener;
+
+use crate::policy_recorder::FileRecorder;
+use crate::policy_records::records_router;
 
 /// What the probes and the scrape ask.
 #[derive(Clone)]
@@ -20,7 +24,14 @@ pub(crate) struct Probes {
     pub(crate) metrics: Arc<dyn Fn() -> String + Send + Sync>,
     /// What `mortise why` reads.
     pub(crate) ledger: SharedLedger,
+    /// What policies did in a decision.
+    pub(crate) policy_parts: PolicyParts,
+    /// Where calls of policies are kept, if they are.
+    pub(crate) recorder: Option<Arc<FileRecorder>>,
 }
+
+/// Tells by the id of a decision what policies did in it.
+pub(crate) type PolicyParts = Arc<dyn Fn(&str) -> Vec<PolicyPart> + Send + Sync>;
 
 /// Where the ledger answers; the question is `?kind=node&name=NAME`.
 pub(crate) const LEDGER_PATH: &str = "/debug/ledger";
@@ -32,7 +43,10 @@ pub(crate) async fn serve(
     health_port: u16,
 ) -> anyhow::Result<()> {
     let metrics = Arc::clone(&probes.metrics);
-    let metrics_router = ledger_router(Arc::clone(&probes.ledger)).route(
+    let parts = Arc::clone(&probes.policy_parts);
+    let debug_router = ledger_router(Arc::clone(&probes.ledger), parts)
+        .merge(records_router(probes.recorder.clone()));
+    let metrics_router = debug_router.route(
         "/metrics",
         get(move || {
             let text = metrics();
@@ -71,9 +85,9 @@ pub(crate) async fn serve(
 }
 
 /// Answers questions to the ledger, as JSON.
-pub(crate) fn ledger_router(ledger: SharedLedger) -> Router {
+pub(crate) fn ledger_router(ledger: SharedLedger, parts: PolicyParts) -> Router {
     let answer = move |uri: Uri| {
-        let told = tell(&ledger, uri.query().unwrap_or_default());
+        let told = tell((&ledger, &parts), uri.query().unwrap_or_default());
         async move {
             match told {
                 Some(json) => (StatusCode::OK, [("content-type", "application/json")], json),
@@ -88,7 +102,7 @@ pub(crate) fn ledger_router(ledger: SharedLedger) -> Router {
     Router::new().route(LEDGER_PATH, get(answer))
 }
 
-fn tell(ledger: &SharedLedger, query: &str) -> Option<String> {
+fn tell((ledger, parts): (&SharedLedger, &PolicyParts), query: &str) -> Option<String> {
     let value = |key: &str| {
         let mut pairs = query.split('&').filter_map(|pair| pair.split_once('='));
         pairs.find(|(name, _)| *name == key).map(|it| it.1)
@@ -97,7 +111,12 @@ fn tell(ledger: &SharedLedger, query: &str) -> Option<String> {
     let name = value("name")?.replace("%2F", "/").replace("%2f", "/");
     let subject = Subject::parse(value("kind")?, &name)?;
     let ledger = ledger.lock().unwrap_or_else(PoisonError::into_inner);
-    serde_json::to_string(&Why::of(&ledger, &subject)).ok()
+    let mut why = Why::of(&ledger, &subject);
+    drop(ledger);
+    for step in &mut why.steps {
+        step.parts = parts(&step.decision_id);
+    }
+    serde_json::to_string(&why).ok()
 }
 
 async fn listen(port: u16, router: Router, what: &str) -> anyhow::Result<()> {

@@ -12,8 +12,11 @@ mod leader_election;
 mod logging;
 mod options;
 mod policy_metrics;
+mod policy_parts;
 mod policy_recorder;
+mod policy_records;
 mod policy_registry;
+mod running_controller;
 mod simulate;
 mod simulated_nodes;
 mod stack;
@@ -31,6 +34,12 @@ use crate::cli::{Cli, Subcommand};
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
+/// What the verbs of policies need of a cluster.
+const CLUSTER: authoring::Cluster = authoring::Cluster {
+    policies: cluster_policies::list,
+    recording: running_controller::recording,
+};
+
 fn main() -> ExitCode {
     let outcome = match Cli::parse().subcommand {
         Subcommand::Demo(arguments) => demo::run(&arguments),
@@ -38,7 +47,7 @@ fn main() -> ExitCode {
         Subcommand::Why(arguments) => why::run(&arguments),
         Subcommand::Crds(arguments) => crds::run(&arguments),
         Subcommand::Simulate(arguments) => Ok(simulate::run(&arguments)),
-        Subcommand::Policy(arguments) => authoring::run(&arguments, Some(cluster_policies::list)),
+        Subcommand::Policy(arguments) => authoring::run(&arguments, Some(CLUSTER)),
     };
     match outcome {
         Ok(code) => code,

@@ -5,6 +5,7 @@
 //! provider's file of the same name.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,6 +13,8 @@ use apis::duration::GoDuration;
 use clap::{Args, ValueEnum};
 use scheduling::pod::TopologySpread;
 use scheduling::ranking::PremiumMax;
+
+use crate::policy_recorder;
 
 /// What `mortise controller` can be told.
 #[derive(Debug, Clone, Args)]
@@ -143,6 +146,13 @@ pub(crate) struct Options {
     /// A NodePool's annotation mortise.dev/max-premium goes before it
     #[arg(long, env = "MORTISE_POLICY_MAX_PREMIUM", default_value_t = PremiumMax::default())]
     pub(crate) policy_max_premium: PremiumMax,
+    /// Write every call of a policy to this file, for `mortise policy run`, `cases`, `replay` and `diff --records`; the
+    /// metrics port serves it under /debug/policy-records
+    #[arg(long, env = "MORTISE_POLICY_RECORDS", value_name = "FILE")]
+    pub(crate) policy_records: Option<PathBuf>,
+    /// Room for that: what was written first goes, half of it at a time, to FILE.old and away
+    #[arg(long, env = "MORTISE_POLICY_RECORDS_SIZE", value_name = "QUANTITY", default_value = "256Mi", value_parser = policy_recorder::parse_bytes)]
+    pub(crate) policy_records_size: u64,
 
     /// Karpenter settings that are accepted, so that its Deployment starts, and that change nothing here
     #[command(flatten)]

@@ -2,7 +2,6 @@
 //! only in what they hand in.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -15,7 +14,9 @@ use sim::ec2::SimulatedEc2;
 use state::ledger::{Ledger, OutcomeId, Record};
 
 use crate::demo::{PlanLine, PolicyLine, SwapLine};
+use crate::http::PolicyParts;
 use crate::policy_metrics::PolicyMetrics;
+use crate::policy_parts;
 use crate::policy_recorder::FileRecorder;
 use crate::policy_registry::PolicyBinder;
 
@@ -168,11 +169,15 @@ impl Stack {
             .collect()
     }
 
-    /// Keeps every call of a policy in a file.
-    pub(crate) fn record_policies(&self, file: &Path) -> anyhow::Result<()> {
-        let recorder = FileRecorder::create(file)?;
-        self.policies.record_to(Arc::new(recorder));
-        Ok(())
+    /// Keeps every call of a policy.
+    pub(crate) fn record_policies(&self, recorder: &Arc<FileRecorder>) {
+        self.policies.record_to(Arc::clone(recorder) as _);
+    }
+
+    /// What policies did in a decision, for who asks why.
+    pub(crate) fn policy_parts(&self) -> PolicyParts {
+        let host = self.policies.clone();
+        Arc::new(move |decision_id| policy_parts::of(&host, decision_id))
     }
 
     /// What the policies were asked and what came of it, for who scrapes.

@@ -6,6 +6,7 @@
 mod budgets;
 mod consolidation;
 mod rank;
+mod recorded;
 mod workloads;
 
 use std::collections::BTreeMap;
@@ -18,6 +19,8 @@ use crate::binding::{BindingKey, BindingSource};
 use crate::host::PolicyHost;
 use crate::needs::Need;
 use crate::registry::BindingState;
+
+pub use recorded::{NoCases, RecordedCases};
 
 /// Noon UTC of Monday 2026-01-05, where a case names no moment.
 const NOON_SECONDS: i64 = 1_767_614_400;

@@ -8,7 +8,7 @@ mod consolidation;
 mod rank;
 
 use hooks::ranking::PolicyUse;
-pub(crate) use rank::first_choice;
+pub(crate) use rank::{first_choice, rows};
 
 /// Adds a use once: a chain may ask a policy several times in a round.
 fn add_use(uses: &mut Vec<PolicyUse>, policy_use: PolicyUse) {

@@ -18,6 +18,7 @@ use crate::compiler::Compilers;
 use crate::conformance;
 use crate::engine::{Ticker, engine};
 use crate::golden;
+use crate::interface::Descriptor;
 use crate::limits::{CallLimits, Kind, Limits};
 use crate::linker::{State, linker};
 use crate::memories::Memories;
@@ -28,6 +29,7 @@ use crate::records::{CallRecord, PolicyEvent, PolicyStatistics, Records, ShadowD
 use crate::registry::{Active, BindingStatus, Bound, Program, Registry, Swaps, bound};
 use crate::remembered::Remembered;
 use crate::rule::Rule;
+use crate::schema::ConfigSchema;
 
 /// Why there is no host.
 #[derive(Debug, thiserror::Error)]
@@ -210,6 +212,11 @@ impl PolicyHost {
         self.inner.records().drain_calls()
     }
 
+    /// The latest calls that were made for a decision; they stay.
+    pub fn calls_of(&self, decision_id: &str) -> Vec<CallRecord> {
+        self.inner.records().calls_of(decision_id)
+    }
+
     /// Of the events since the last time, those of one binding; the others stay.
     pub fn drain_events_of(&self, key: &BindingKey) -> Vec<PolicyEvent> {
         self.inner.records().drain_events_of(Some(key))
@@ -357,6 +364,7 @@ impl Inner {
             module.check_kind(*kind)?;
         }
         let descriptor = module.describe(self.grant(self.limits.load))?;
+        let unchecked = held_to_schema(&descriptor, &binding.config)?;
         let warnings = module.validate(&binding.config, self.grant(self.limits.load))?;
         let needs = PolicyNeeds::parse(&descriptor.needs)?;
         self.check_needs(&needs, &binding)?;
@@ -373,6 +381,9 @@ impl Inner {
         );
         for warning in warnings {
             message = format!("{message}; data.config: {warning}");
+        }
+        for note in unchecked {
+            message = format!("{message}; note: {note}");
         }
         if is_known {
             return Ok((bound, message));
@@ -434,6 +445,9 @@ impl Inner {
             log: called.log.texts(),
             log_lines_dropped: called.log.dropped,
             shadow,
+            mode: bound.mode,
+            order: bound.order,
+            changed: String::new(),
         });
         if let Some(failure) = failure {
             self.note_failure(bound, round, failure);
@@ -444,6 +458,12 @@ impl Inner {
             digest: bound.program.digest().to_owned(),
             outcome,
         }
+    }
+
+    /// Notes what the call that was noted last has changed.
+    pub(crate) fn note_change(&self, bound: &Bound, round: Round<'_>, changed: String) {
+        let mut records = self.records();
+        records.changed(round.decision_id, &bound.name, changed);
     }
 
     fn note_failure(&self, bound: &Bound, round: Round<'_>, failure: &CallFailure) {
@@ -483,6 +503,17 @@ impl Inner {
                 format!("policy {name} failed too often"),
             ));
         }
+    }
+}
+
+/// Refuses a configuration that the component's schema does not allow; gives what the host does not check of it.
+fn held_to_schema(descriptor: &Descriptor, config: &str) -> Result<Vec<String>, LoadError> {
+    let Some(schema) = ConfigSchema::parse(&descriptor.config_schema)? else {
+        return Ok(Vec::new());
+    };
+    match schema.faults(config) {
+        None => Ok(schema.notes().to_vec()),
+        Some(faults) => Err(LoadError::Config(faults)),
     }
 }
 

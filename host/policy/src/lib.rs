@@ -21,6 +21,7 @@ mod hooks;
 mod host;
 mod inspect;
 mod interface;
+mod laid_out;
 mod limits;
 mod linker;
 mod memories;
@@ -33,6 +34,7 @@ mod records;
 mod registry;
 mod remembered;
 mod rule;
+mod schema;
 mod told;
 
 pub use binding::{
@@ -42,18 +44,23 @@ pub use binding::{
 };
 pub use builtin::{BUILTINS, Builtin};
 pub use call::CallFailure;
-pub use cases::{CaseError, CaseOutcome, Cases};
+pub use cases::{CaseError, CaseOutcome, Cases, NoCases, RecordedCases};
 pub use compare::{CannotCompare, Difference};
 pub use conformance::{Conformance, ConformanceFault, NotConformant};
 pub use host::{PolicyHost, StartError};
 pub use inspect::{Inspection, Measured};
 pub use interface::Descriptor;
+pub use laid_out::{
+    AllowedNodes, JudgedMove, LaidOut, LaidOutResult, OrderedNode, RankedClaim, RankedOffering,
+};
 pub use limits::{CallLimits, Kind, Limits};
 pub use module::LoadError;
 pub use needs::{NeedError, ProviderTells};
 pub use recording::{
-    Answer, Question, RecordedCall, RecordedLine, RecordedPolicy, Recorder, Replayed,
+    Answer, Question, RecordedCall, RecordedLine, RecordedLines, RecordedPolicy, Recorder,
+    Replayed, recording_files,
 };
 pub use records::{CallRecord, PolicyEvent, PolicyStatistics, ShadowDifference};
 pub use registry::{BindingState, BindingStatus, InCharge, Swaps};
 pub use rule::{RuleError, RuleSource, RuleVariable, rule_variables};
+pub use schema::{ConfigSchema, SchemaError, Setting};

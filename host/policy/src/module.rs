@@ -22,9 +22,8 @@ use crate::linker::{MEMORIES_MAX, State};
 use crate::needs::NeedError;
 use crate::precompiled;
 use crate::rule::RuleError;
+use crate::schema::{SCHEMA_BYTES_MAX, SchemaError};
 
-/// Longest JSON Schema of a configuration; it is kept whole, since a part of one is none.
-const SCHEMA_BYTES_MAX: usize = 64 << 10;
 /// Warnings about a configuration that are told.
 const WARNINGS_MAX: usize = 8;
 /// Needs of a descriptor that are looked at.
@@ -104,6 +103,9 @@ pub enum LoadError {
     /// Refused its configuration.
     #[error("data.config: {0}")]
     Config(String),
+    /// Says of its settings what cannot be read.
+    #[error(transparent)]
+    Schema(#[from] SchemaError),
     /// Facts of a recorded binding that are none.
     #[error(transparent)]
     Binding(#[from] BindingError),
@@ -137,6 +139,7 @@ impl LoadError {
             | Self::CompilersBusy
             | Self::Tried { .. }
             | Self::Config(_)
+            | Self::Schema(_)
             | Self::Binding(_)
             | Self::Need(_)
             | Self::Rule(_)
@@ -160,6 +163,7 @@ impl LoadError {
             Self::World { .. } => "WrongWorld",
             Self::Tried { failure, .. } => failure.reason(),
             Self::Config(_) => "InvalidConfig",
+            Self::Schema(_) => "InvalidSchema",
             Self::Binding(error) => error.reason(),
             Self::Need(_) => "NotTold",
             Self::Rule(_) => "InvalidRule",

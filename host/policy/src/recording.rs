@@ -1,9 +1,11 @@
 //! Calls as they were asked and answered, and asking them again: the same input must give the same bytes.
 //!
 //! A recording is a list of lines: who a policy is comes before its first call. Modules are known by digest,
-//! and whoever replays brings those that are not built in.
+//! and whoever replays brings those that are not built in. How lines are bytes is in `recording/frames.rs`.
 
-use std::collections::{BTreeMap, BTreeSet};
+mod frames;
+
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use hooks::disruption::{Allowance, BudgetRound, ConsolidationRound, Move, Verdict};
@@ -21,10 +23,13 @@ use crate::needs::PolicyNeeds;
 use crate::registry::{Bound, Program};
 use crate::rule::{Rule, RuleSource};
 
-/// Where lines go. Called on the decision path, so it should be quick.
+pub use frames::{RecordedLines, recording_files};
+
+/// Where calls go. Called on the decision path, so it should be quick.
 pub trait Recorder: Send + Sync {
-    /// Keeps a line.
-    fn record(&self, line: &RecordedLine);
+    /// Keeps a call. Before the first one of a policy, wherever a part of the recording that is read alone begins,
+    /// it keeps `policy` as well, which tells who was asked.
+    fn record(&self, call: Box<RecordedCall>, policy: &dyn Fn() -> RecordedPolicy);
 }
 
 /// One line of a recording.
@@ -168,11 +173,10 @@ pub(crate) struct Asked<'a> {
     pub(crate) memory: &'a [u8],
 }
 
-/// Who is written to, and who of the policies was introduced.
+/// Who is written to.
 #[derive(Default)]
 pub(crate) struct Recording {
     to: Mutex<Option<Arc<dyn Recorder>>>,
-    introduced: Mutex<BTreeSet<(String, String)>>,
 }
 
 impl Recording {
@@ -194,33 +198,12 @@ impl Recording {
             .unwrap_or_else(PoisonError::into_inner)
             .clone();
         let Some(to) = to else { return };
-        let digest = bound.program.digest().to_owned();
-        let identity = (digest.clone(), bound.config_digest.clone());
-        let mut introduced = self
-            .introduced
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        if introduced.insert(identity) {
-            to.record(&RecordedLine::Policy(RecordedPolicy {
-                name: bound.name.clone(),
-                digest: digest.clone(),
-                config_digest: bound.config_digest.clone(),
-                config: bound.config.clone(),
-                rule: match &bound.program {
-                    Program::Rule(rule) => Some(Box::new(rule.source.clone())),
-                    Program::Component(_) => None,
-                },
-                needs: bound.needs.words(),
-                facts: bound.facts.texts().clone(),
-            }));
-        }
-        drop(introduced);
         let (decision_id, question) = question();
         let given = called.result.as_ref();
-        to.record(&RecordedLine::Call(Box::new(RecordedCall {
+        let call = Box::new(RecordedCall {
             decision_id,
             name: bound.name.clone(),
-            digest,
+            digest: bound.program.digest().to_owned(),
             config_digest: bound.config_digest.clone(),
             is_shadow: bound.mode == Mode::Shadow,
             fuel: called.fuel,
@@ -228,7 +211,32 @@ impl Recording {
             question,
             answer: given.map(|it| answer(&it.answer)).map_err(outcome),
             remembers: given.ok().and_then(|it| it.memory.clone()),
-        })));
+        });
+        to.record(call, &|| RecordedPolicy::of(bound));
+    }
+}
+
+impl RecordedPolicy {
+    fn of(bound: &Bound) -> Self {
+        Self {
+            name: bound.name.clone(),
+            digest: bound.program.digest().to_owned(),
+            config_digest: bound.config_digest.clone(),
+            config: bound.config.clone(),
+            rule: match &bound.program {
+                Program::Rule(rule) => Some(Box::new(rule.source.clone())),
+                Program::Component(_) => None,
+            },
+            needs: bound.needs.words(),
+            facts: bound.facts.texts().clone(),
+        }
+    }
+}
+
+impl RecordedCall {
+    /// Which policy was asked: that of the line with the same two digests.
+    pub fn identity(&self) -> (String, String) {
+        (self.digest.clone(), self.config_digest.clone())
     }
 }
 
@@ -314,8 +322,7 @@ impl Replay<'_> {
 
     /// Who was asked then; nothing when its module is not at hand.
     fn bound(&self, call: &RecordedCall) -> Result<Option<Bound>, LoadError> {
-        let identity = (call.digest.clone(), call.config_digest.clone());
-        let Some(policy) = self.policies.get(&identity) else {
+        let Some(policy) = self.policies.get(&call.identity()) else {
             return Ok(None);
         };
         let kind = call.question.kind();

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
-use crate::binding::BindingKey;
+use crate::binding::{BindingKey, Mode};
 use crate::limits::Kind;
 
 /// Records kept until they are drained.
@@ -42,6 +42,12 @@ pub struct CallRecord {
     pub log_lines_dropped: u32,
     /// Set when the policy only watched.
     pub shadow: Option<ShadowDifference>,
+    /// How its binding has it asked.
+    pub mode: Mode,
+    /// Its place in the chain.
+    pub order: i32,
+    /// What its answer changed beside that of those before it; empty for nothing.
+    pub changed: String,
 }
 
 /// How a shadow's answer differs from the one that decided.
@@ -159,6 +165,22 @@ impl Records {
         }
     }
 
+    /// Notes what the latest call of a policy changed.
+    pub(crate) fn changed(&mut self, decision_id: &str, name: &str, changed: String) {
+        let mut latest = self.calls.iter_mut().rev();
+        if let Some(call) = latest.find(|it| it.decision_id == decision_id && it.name == name) {
+            self.calls_bytes += changed.len();
+            self.calls_bytes -= call.changed.len();
+            call.changed = changed;
+        }
+    }
+
+    /// The calls of a decision that are still kept, in their order.
+    pub(crate) fn calls_of(&self, decision_id: &str) -> Vec<CallRecord> {
+        let calls = self.calls.iter().filter(|it| it.decision_id == decision_id);
+        calls.cloned().collect()
+    }
+
     pub(crate) fn event(&mut self, event: PolicyEvent) {
         push_bounded(&mut self.events, event, EVENTS_MAX);
     }
@@ -225,8 +247,11 @@ fn texts_bytes(record: &CallRecord) -> usize {
         log,
         log_lines_dropped: _,
         shadow: _,
+        mode: _,
+        order: _,
+        changed,
     } = record;
-    let texts = [decision_id, name, digest, config_digest, outcome];
+    let texts = [decision_id, name, digest, config_digest, outcome, changed];
     texts.into_iter().chain(log).map(String::len).sum()
 }
 
@@ -267,6 +292,9 @@ mod tests {
                 log: vec!["x".repeat(1000); 16],
                 log_lines_dropped: 0,
                 shadow: None,
+                mode: Mode::Enforce,
+                order: 0,
+                changed: String::new(),
             });
         }
         assert_eq!(

@@ -40,6 +40,7 @@ use facts::{
 };
 use judged::Moves;
 use node::Node;
+pub(crate) use pattern::Pattern;
 pub use place::RuleError;
 use place::{Fault, Place};
 use steps::{Spent, Steps};
@@ -73,7 +74,7 @@ pub struct RuleSource {
 
 impl RuleSource {
     /// The keys of a binding's data that belong to a rule, with what they hold.
-    fn keys(&self) -> [(&'static str, &str); 5] {
+    pub(crate) fn keys(&self) -> [(&'static str, &str); 5] {
         let Self {
             rule,
             exclude,

@@ -18,7 +18,7 @@ pub use record::{
     PlacementRecord, PodGroupOutcome, PolicyUseRecord, PoolOutcome, ProvisioningRound, Record,
     Subject, TerminationRecord,
 };
-pub use why::{Gate, Step, Why};
+pub use why::{Gate, PolicyPart, Step, Why};
 
 /// Outcome lines kept by default: a few megabytes at most.
 pub const LINES_MAX: usize = 60_000;

@@ -37,6 +37,9 @@ impl BudgetsHook for PolicyHost {
                     .get_or_insert_with(|| default_answer(host, round, &mut uses))
                     .clone(),
             };
+            if let Some(changed) = allowances.lowered_by(round, &answer, &bound) {
+                host.note_change(&bound, at_round(round), changed);
+            }
             allowances.lower(round, &answer, Some(&bound));
         }
         let decided: Decided = allowances.items.keys().copied().collect();
@@ -105,6 +108,31 @@ struct Allowances {
 }
 
 impl Allowances {
+    /// What an answer allows less than those before it, or than is declared.
+    fn lowered_by(&self, round: &BudgetRound, answer: &Allowed, bound: &Bound) -> Option<String> {
+        let lowered = answer.items.iter().filter_map(|item| {
+            let pool = round.pools.get(usize::try_from(item.pool).ok()?)?;
+            let declared = || {
+                let active = pool.declared.iter();
+                let active = active.filter(|it| it.active && it.reasons.contains(item.reason));
+                active.map(|it| it.resolved).min().unwrap_or(pool.total)
+            };
+            let known = self.items.get(&(item.pool, item.reason));
+            let before = known.map_or_else(declared, |it| it.allowed);
+            let is_lower = item.allowed < before && bound.is_for(&pool.name);
+            is_lower.then(|| {
+                let (name, reason, after) = (&pool.name, item.reason.as_str(), item.allowed);
+                format!("{name} {reason} {before} -> {after}")
+            })
+        });
+        let lowered: Vec<String> = lowered.collect();
+        let first = lowered.first()?;
+        Some(match lowered.len() {
+            1 => first.clone(),
+            all => format!("{first}, and {} more", all - 1),
+        })
+    }
+
     /// Takes in an answer where it is lower than what there is, for the pools it is for.
     fn lower(&mut self, round: &BudgetRound, answer: &Allowed, bound: Option<&Bound>) {
         for item in &answer.items {

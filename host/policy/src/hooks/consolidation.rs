@@ -175,16 +175,24 @@ impl Judged<'_> {
                 .judge(self.host, (self.round, self.moves), &mut self.uses)
                 .to_vec(),
         };
+        let mut stopped = 0;
         for (index, verdict) in answer.into_iter().enumerate() {
             if !concerned.contains(&index) {
                 continue;
             }
             if let Some(slot) = self.verdicts.get_mut(index) {
+                let goes_on = |it: &Verdict| it.decision == VerdictDecision::Approve;
+                stopped += u32::from(slot.as_ref().is_none_or(goes_on) && !goes_on(&verdict));
                 *slot = Some(match slot.take() {
                     Some(earlier) => chained_verdict(earlier, verdict),
                     None => verdict,
                 });
             }
+        }
+        if stopped > 0 {
+            let all = concerned.len();
+            let text = format!("{stopped} of {all} moves that nobody before it had stopped");
+            self.host.note_change(bound, at_round(self.round), text);
         }
     }
 

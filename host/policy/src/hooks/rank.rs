@@ -13,6 +13,9 @@ use crate::limits::Kind;
 use crate::records::ShadowDifference;
 use crate::registry::Bound;
 
+/// Claims of a call whose first choices are compared: comparing reads every row.
+const COMPARED_MAX: usize = 4;
+
 impl RankHook for PolicyHost {
     fn rank(&self, round: &RankRound) -> RankAnswer {
         let active = self.inner.active();
@@ -137,6 +140,9 @@ impl Chains<'_> {
         let policy_use = self.host.note(bound, self.at_round(), &called, None);
         add_use(&mut self.uses, policy_use);
         if let Ok(answers) = called.result {
+            if bound.key.is_some() {
+                self.note_change(bound, claims, &answers);
+            }
             for (&claim, answer) in claims.iter().zip(answers) {
                 let answer = Ranking {
                     premium_max: bound.facts.premium_max(),
@@ -147,6 +153,34 @@ impl Chains<'_> {
                 }
             }
         }
+    }
+
+    /// Notes for whom the first choice is another one by these answers than by those before them.
+    fn note_change(&self, bound: &Bound, claims: &[usize], answers: &[Ranking]) {
+        let round = self.round;
+        let compared = claims.iter().zip(answers).take(COMPARED_MAX);
+        let mut changed = compared.filter_map(|(&claim, answer)| {
+            let (claim, before) = (round.claims.get(claim)?, self.rankings.get(claim)?);
+            let ours = choice(round, claim, &before.scores, [&before.excluded, &[]]);
+            let theirs = choice(
+                round,
+                claim,
+                &answer.scores,
+                [&before.excluded, &answer.excluded],
+            );
+            (ours != theirs).then_some((claim, ours, theirs))
+        });
+        let Some((claim, before, after)) = changed.next() else {
+            return;
+        };
+        let more = match changed.count() {
+            0 => String::new(),
+            more => format!(", and {more} more"),
+        };
+        let pool = pool_name(round, claim);
+        let (before, after) = (named(round, before), named(round, after));
+        let text = format!("first choice of NodePool {pool}: {before} -> {after}{more}");
+        self.host.note_change(bound, self.at_round(), text);
     }
 
     /// Asks a policy that only watches, and notes what it would change at its place in the chain.
@@ -232,12 +266,56 @@ fn passed_on(ranking: &mut Ranking, answer: Ranking) {
     };
 }
 
-fn rows(claim: &ClaimView, table_rows: usize) -> Box<dyn Iterator<Item = u32> + '_> {
+/// Rows of the table that a claim is about, in the order of its scores.
+pub(crate) fn rows(claim: &ClaimView, table_rows: usize) -> Box<dyn Iterator<Item = u32> + '_> {
     if claim.candidates.is_empty() {
         Box::new(0..u32::try_from(table_rows).unwrap_or(u32::MAX))
     } else {
         Box::new(claim.candidates.iter().copied())
     }
+}
+
+/// The row with the lowest score that is in neither list of exclusions.
+fn choice(
+    round: &RankRound,
+    claim: &ClaimView,
+    scores: &[f64],
+    excluded: [&[(u32, String)]; 2],
+) -> Option<u32> {
+    let mut is_out = Vec::new();
+    for (position, _) in excluded.into_iter().flatten() {
+        is_out.resize(scores.len(), false);
+        let position = usize::try_from(*position).unwrap_or(usize::MAX);
+        if let Some(is_out) = is_out.get_mut(position) {
+            *is_out = true;
+        }
+    }
+    let candidates = rows(claim, round.table.price.len()).zip(scores).enumerate();
+    let left = candidates.filter(|(position, _)| !is_out.get(*position).copied().unwrap_or(false));
+    let best = left.min_by(|(_, (_, left)), (_, (_, right))| left.total_cmp(right));
+    best.map(|(_, (row, _))| row)
+}
+
+fn named(round: &RankRound, row: Option<u32>) -> String {
+    let Some(row) = row.and_then(|row| usize::try_from(row).ok()) else {
+        return "none".to_owned();
+    };
+    let table = &round.table;
+    let name = |column: &[u32]| {
+        let symbol = column.get(row).and_then(|it| usize::try_from(*it).ok());
+        let symbol = symbol.and_then(|it| table.symbols.get(it));
+        symbol.map_or("", String::as_str)
+    };
+    let kind = match table.capacity_type.get(row) {
+        Some(1) => "spot",
+        Some(2) => "reserved",
+        Some(_) | None => "on-demand",
+    };
+    format!(
+        "{} {} {kind}",
+        name(&table.instance_type),
+        name(&table.zone)
+    )
 }
 
 /// The row that a ranking would launch.

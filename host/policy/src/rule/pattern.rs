@@ -28,7 +28,7 @@ pub(crate) struct Pattern {
 
 impl Pattern {
     /// Compiles a pattern, or says why not.
-    pub(super) fn new(text: &str) -> Result<Self, String> {
+    pub(crate) fn new(text: &str) -> Result<Self, String> {
         if text.len() > TEXT_BYTES_MAX {
             return Err(format!(
                 "the pattern has {} bytes and may have {TEXT_BYTES_MAX}",
@@ -66,12 +66,12 @@ impl Pattern {
     }
 
     /// Whether a part of the text matches.
-    pub(super) fn is_match(&self, text: &str) -> bool {
+    pub(crate) fn is_match(&self, text: &str) -> bool {
         self.regex.is_match(text.as_bytes())
     }
 
     /// What looking for it in a text takes.
-    pub(super) fn steps(&self, text: &str) -> u64 {
+    pub(crate) fn steps(&self, text: &str) -> u64 {
         let steps = (text.len() + 1).saturating_mul(self.steps_a_byte);
         u64::try_from(steps).unwrap_or(u64::MAX)
     }

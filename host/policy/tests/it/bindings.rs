@@ -133,7 +133,7 @@ fn what_cannot_be_loaded_leaves_the_previous_pair_in_charge_and_says_why() {
         (
             wrong_config,
             "InvalidConfig",
-            "/discount must be between 0 and 1",
+            "data.config: /discount is 3; must be a number from 0 to 1",
         ),
         (
             rule,
@@ -172,4 +172,47 @@ fn what_cannot_be_loaded_leaves_the_previous_pair_in_charge_and_says_why() {
         host.apply(&builtin("mine", "rank", "prefer-arm64")).state,
         BindingState::Ready
     );
+}
+
+#[test]
+fn a_decision_is_remembered_with_who_changed_it() {
+    let host = host();
+    let of = |name: &str, order: &str, mode: &str| {
+        let source = annotated(builtin(name, "rank", "prefer-arm64"), "order", order);
+        host.apply(&annotated(source, "mode", mode));
+    };
+    of("first", "1", "enforce");
+    of("second", "2", "enforce");
+    of("third", "3", "shadow");
+    host.rank(&round());
+    let calls = host.calls_of("rank-1");
+    let told: Vec<(&str, i32, String, &str)> = calls
+        .iter()
+        .map(|it| {
+            (
+                it.name.as_str(),
+                it.order,
+                it.mode.to_string(),
+                it.changed.as_str(),
+            )
+        })
+        .collect();
+    let changed = "first choice of NodePool web: m7i.large us-east-1a on-demand -> m7g.large us-east-1a on-demand, and \
+                   1 more";
+    assert_eq!(
+        told,
+        [
+            ("first", 1, "enforce".to_owned(), changed),
+            ("second", 2, "enforce".to_owned(), ""),
+            ("third", 3, "shadow".to_owned(), ""),
+        ]
+    );
+    assert!(
+        calls
+            .iter()
+            .all(|it| it.config_digest.starts_with("sha256:"))
+    );
+    assert!(host.calls_of("another").is_empty());
+    // Telling takes nothing away.
+    assert_eq!(host.calls_of("rank-1"), calls);
 }

@@ -55,3 +55,31 @@ fn the_api_server_lets_in_what_the_controller_reads() {
         );
     }
 }
+
+#[test]
+fn the_chart_sets_what_the_controller_reads_and_mounts_what_it_writes() {
+    let chart = "../../charts/mortise/templates";
+    let helpers = fs::read_to_string(format!("{chart}/_helpers.tpl")).unwrap();
+    let settings = helpers.split("$env := dict").nth(1).unwrap();
+    let settings = settings.split("}}").next().unwrap();
+    let names = settings.lines().filter_map(|line| {
+        let name = line.trim().strip_prefix('"')?;
+        name.split_once('"').map(|(name, _)| name.to_owned())
+    });
+    let names: BTreeSet<String> = names.collect();
+    let options = fs::read_to_string("../operator/src/options.rs").unwrap();
+    let parts = options.split("env = \"").skip(1);
+    let known = set(parts.map(|it| it.split('"').next().unwrap()));
+    let unknown: Vec<&String> = names.difference(&known).collect();
+    assert!(unknown.is_empty(), "{unknown:?}");
+    for name in ["MORTISE_POLICY_RECORDS", "MORTISE_POLICY_RECORDS_SIZE"] {
+        assert!(names.contains(name), "{name}");
+    }
+    let deployment = fs::read_to_string(format!("{chart}/deployment.yaml")).unwrap();
+    let mount = deployment.split("\"mountPath\" \"").nth(1).unwrap();
+    let mount = mount.split('"').next().unwrap();
+    assert!(
+        settings.contains(&format!("\"MORTISE_POLICY_RECORDS\" (ternary \"{mount}/")),
+        "{mount}"
+    );
+}

@@ -133,6 +133,21 @@ pub(crate) fn long_texts(body: &str) -> Vec<u8> {
     described(LONG_DESCRIPTION, body, AT_WORK, "")
 }
 
+/// A proper policy that describes its settings with a schema.
+pub(crate) fn with_schema(schema: &str) -> Vec<u8> {
+    let bytes = schema.bytes().zip(2_097_152..);
+    let stores: Vec<String> = bytes
+        .map(|(byte, at)| format!("(i32.store8 (i32.const {at}) (i32.const {byte}))"))
+        .collect();
+    let describe = format!(
+        "{} (i32.store (i32.const 3096) (i32.const 2097152)) \
+         (i32.store (i32.const 3100) (i32.const {})) (i32.const 3072)",
+        stores.join(" "),
+        schema.len()
+    );
+    described(&describe, TRAP, "(i32.const 0)", "")
+}
+
 pub(crate) fn component(body: &str, when: &str, start: &str) -> Vec<u8> {
     described(SILENT, body, when, start)
 }

@@ -17,6 +17,7 @@ mod released;
 mod rule_words;
 mod rules;
 mod scenarios;
+mod settings;
 mod shelf;
 mod support;
 mod told;

@@ -7,7 +7,9 @@ use disruption::hooks::{
     Civil, ConsolidationHook, ConsolidationRound, Context, Move, MoveKind, NO_CAPACITY_TYPE,
     NO_SYMBOL, NodeTable, VerdictDecision,
 };
-use policy::{BindingState, PolicyHost, ProviderTells, RecordedLine, Recorder};
+use policy::{
+    BindingState, PolicyHost, ProviderTells, RecordedCall, RecordedLine, RecordedPolicy, Recorder,
+};
 use scheduling::ranking::{RankHook, RankRound, Stage, WorkloadTable};
 
 use crate::arrival::{context, repeating, telling};
@@ -168,8 +170,10 @@ fn interruption_rates_of_the_binding_count_for_its_policy() {
 struct Lines(Mutex<Vec<RecordedLine>>);
 
 impl Recorder for Lines {
-    fn record(&self, line: &RecordedLine) {
-        self.0.lock().unwrap().push(line.clone());
+    fn record(&self, call: Box<RecordedCall>, policy: &dyn Fn() -> RecordedPolicy) {
+        let mut lines = self.0.lock().unwrap();
+        lines.push(RecordedLine::Policy(policy()));
+        lines.push(RecordedLine::Call(call));
     }
 }
 

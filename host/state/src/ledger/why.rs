@@ -54,6 +54,36 @@ pub struct Step {
     pub reason: String,
     /// Policies that took part, with the digest of their code.
     pub policies: Vec<PolicyUseRecord>,
+    /// Under which its policies know the decision; empty where none is asked.
+    #[serde(default)]
+    pub decision_id: String,
+    /// What policies did in the decision, as far as whoever runs them remembers; not part of the ledger.
+    #[serde(default)]
+    pub parts: Vec<PolicyPart>,
+}
+
+/// What one policy did in a decision.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PolicyPart {
+    /// rank, consolidation or budgets.
+    pub kind: String,
+    /// Name of the binding.
+    pub name: String,
+    /// Digest of the component.
+    pub digest: String,
+    /// Digest of its settings.
+    pub config_digest: String,
+    /// enforce, shadow or canary.
+    pub mode: String,
+    /// Place in the chain.
+    pub order: i32,
+    /// What came of the call.
+    pub outcome: String,
+    /// What its answer changed beside those before it; empty for nothing.
+    pub changed: String,
+    /// The last lines it logged.
+    pub log: Vec<String>,
 }
 
 /// A stage of a scan.
@@ -202,6 +232,13 @@ fn steps_of(entry: &Entry, subject: &Subject) -> Vec<Step> {
             vec![(it.pod.clone(), it.outcome, reason, [].as_slice())]
         }
     };
+    let decision_id = match &entry.record {
+        Record::ProvisioningRound(it) => it.decision_id.as_str(),
+        Record::DisruptionRound(it) => it.decision_id.as_str(),
+        // The ranking before a launch is asked under the name of the claim.
+        Record::Launch(it) => it.claim.as_str(),
+        Record::Command(_) | Record::Termination(_) => "",
+    };
     let step = |(about, outcome, reason, policies): Told<'_>| Step {
         at: entry.record.at(),
         last_at: entry.last_at,
@@ -213,6 +250,8 @@ fn steps_of(entry: &Entry, subject: &Subject) -> Vec<Step> {
         meaning: outcome.meaning().to_owned(),
         reason,
         policies: policies.to_vec(),
+        decision_id: decision_id.to_owned(),
+        parts: Vec::new(),
     };
     told.into_iter().map(step).collect()
 }
@@ -302,6 +341,35 @@ fn join(first: &str, second: &str) -> String {
     }
 }
 
+impl Display for PolicyPart {
+    fn fmt(&self, f: &mut Formatter<'_>) -> std::fmt::Result {
+        let Self {
+            kind,
+            name,
+            digest,
+            config_digest,
+            mode,
+            order,
+            outcome,
+            changed,
+            log,
+        } = self;
+        writeln!(f, "  policy {kind} {name} {digest}: {outcome}")?;
+        let changed = match changed.as_str() {
+            "" => "changed nothing",
+            changed => changed,
+        };
+        writeln!(
+            f,
+            "    {mode}, order {order}, settings {config_digest}; {changed}"
+        )?;
+        for line in log {
+            writeln!(f, "    log {line}")?;
+        }
+        Ok(())
+    }
+}
+
 impl Display for Why {
     fn fmt(&self, f: &mut Formatter<'_>) -> std::fmt::Result {
         let Self {
@@ -320,7 +388,11 @@ impl Display for Why {
         for gate in funnel {
             writeln!(f, "  {:<12} {}", gate.result, gate.gate)?;
         }
-        for policy in &last.policies {
+        let told = |it: &&PolicyUseRecord| {
+            let mut parts = last.parts.iter();
+            !parts.any(|part| (&part.kind, &part.name) == (&it.kind, &it.name))
+        };
+        for policy in last.policies.iter().filter(told) {
             let PolicyUseRecord {
                 kind,
                 name,
@@ -328,6 +400,9 @@ impl Display for Why {
                 outcome,
             } = policy;
             writeln!(f, "  policy {kind} {name} {digest}: {outcome}")?;
+        }
+        for part in &last.parts {
+            write!(f, "{part}")?;
         }
         for step in steps {
             let times = if step.times > 1 {
