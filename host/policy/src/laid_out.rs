@@ -1,10 +1,10 @@
 //! Questions and answers as tables that people read: what `mortise policy run` prints.
 
-use disruption::hooks::{
+use hooks::disruption::{
     BudgetReason, BudgetRound, ConsolidationRound, Move, MoveKind, NodeTable, Verdict,
     VerdictDecision,
 };
-use scheduling::ranking::{ClaimView, RankRound, Ranking, Stage};
+use hooks::ranking::{ClaimView, RankRound, Ranking, Stage};
 use serde::Serialize;
 
 use crate::binding::BindingKey;

@@ -237,7 +237,7 @@ fn steps_of(entry: &Entry, subject: &Subject) -> Vec<Step> {
         Record::DisruptionRound(it) => it.decision_id.as_str(),
         // The ranking before a launch is asked under the name of the claim.
         Record::Launch(it) => it.claim.as_str(),
-        Record::Command(_) | Record::Termination(_) => "",
+        Record::Command(_) | Record::Termination(_) | Record::Placement(_) => "",
     };
     let step = |(about, outcome, reason, policies): Told<'_>| Step {
         at: entry.record.at(),

@@ -1,10 +1,10 @@
 //! Rows of recorded questions as cases write them. What has its usual value is left out, as people would.
 
-use disruption::hooks::{
+use hooks::disruption::{
     Allowance, BudgetPool, BudgetReason, BudgetRound, ConsolidationRound, DeclaredBudget, Move,
     NodeTable, Verdict,
 };
-use scheduling::ranking::{ClaimView, ExtraValues, OfferingTable, RankRound, Ranking, UsageTable};
+use hooks::ranking::{ClaimView, ExtraValues, OfferingTable, RankRound, Ranking, UsageTable};
 use serde_json::{Map, Value, json};
 
 use super::super::NEVER;
