@@ -47,11 +47,11 @@ fn cases_and_tables_of_a_recorded_rule_say_what_it_answered() {
     assert!(matches!(unknown, NoCases::Unknown { .. }), "{unknown}");
     // Another policy, asked about the same decision.
     host.apply(&builtin("other", "rank", "prefer-arm64"));
-    let questions = lines.into_iter().filter_map(|line| match line {
+    let mut questions = lines.into_iter().filter_map(|line| match line {
         RecordedLine::Call(call) => Some(call.question),
         RecordedLine::Policy(_) => None,
     });
-    let question = questions.last().unwrap();
+    let question = questions.next_back().unwrap();
     let laid_out = host.lay_out(&key("other"), &question).unwrap().only("web");
     let LaidOutResult::Claims(claims) = laid_out.result else {
         unreachable!("{laid_out:?}")
