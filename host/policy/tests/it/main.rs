@@ -13,6 +13,7 @@ mod guests;
 mod places;
 #[path = "../../src/random.rs"]
 mod random;
+mod recorded;
 mod released;
 mod rule_words;
 mod rules;
