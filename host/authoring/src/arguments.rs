@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use policy::Kind;
 
-use crate::Output;
 use super::cases::CasesArguments;
 use super::run::RunArguments;
+use crate::Output;
 
 const TARGETS: &str = "\
 A POLICY is a folder made by the verb `new`, a manifest with a ConfigMap, a component (.wasm, .wasm.gz,

@@ -58,10 +58,7 @@ pub(super) struct RunArguments {
     output: Output,
 }
 
-pub(super) fn run(
-    arguments: &RunArguments,
-    cluster: Option<Cluster>,
-) -> anyhow::Result<ExitCode> {
+pub(super) fn run(arguments: &RunArguments, cluster: Option<Cluster>) -> anyhow::Result<ExitCode> {
     let host = patient_host()?;
     let mut source = target::source(&host, &arguments.policy, arguments.kind.map(Into::into))?;
     // Whatever share of the cluster it is for: all of it is asked.
