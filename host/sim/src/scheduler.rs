@@ -63,6 +63,13 @@ impl Cluster {
     }
 
     fn schedule_shape(&mut self, look: Look, news: &News) -> usize {
+        let shape = Arc::clone(&look.shape);
+        let bound = self.try_shape(look, news);
+        self.forget_nominations(&shape);
+        bound
+    }
+
+    fn try_shape(&mut self, look: Look, news: &News) -> usize {
         let Look {
             shape,
             fresh,
@@ -98,7 +105,6 @@ impl Cluster {
         };
         let (bound, failed) = self.place_all(&shape, pods, &places, &mut terms);
         self.report_failed(&shape, &failed, &zones, &terms);
-        self.forget_nominations(&failed);
         self.unschedulable.extend(&shape, failed);
         bound
     }

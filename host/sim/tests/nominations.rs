@@ -111,7 +111,12 @@ async fn a_pod_of_higher_priority_takes_the_room_all_the_same() {
     nominate(&world, "nominated", "n0");
     let mut important = (*pod(&world, "nominated")).clone();
     important["metadata"] = json!({"name": "important"});
-    important["spec"]["priority"] = json!(1000);
+    let spec = important["spec"].as_object_mut().unwrap();
+    spec.remove("priority");
+    spec.insert(
+        "priorityClassName".to_owned(),
+        json!("system-cluster-critical"),
+    );
     important["status"] = json!({});
     let pods = Resource::PODS;
     world.api().create(&pods, "default", important).unwrap();

@@ -143,7 +143,7 @@ pub fn problem_for_provisioning(
     pods.extend(moving.iter().cloned());
     let room = capacity_buffer::virtual_pods(snapshot).into_iter();
     pods.extend(room.filter(|pod| validate(snapshot, pod).is_ok()));
-    let pods = keep_places(&mut problem, snapshot, pods);
+    let pods = keep_places(&mut problem, snapshot, &pods);
     problem.owners = snapshot.owners(pods.iter());
     add_pods(&mut problem, snapshot, pods);
     ProvisioningInput { problem, ignored }
@@ -152,7 +152,7 @@ pub fn problem_for_provisioning(
 /// Pods that wait for a node in the making keep their place on it: placing them again on nodes that were
 /// chosen for an exact fit could only end in more nodes. So do those whose node has come and that wait for others of
 /// their kind, as spread over zones makes them wait for nodes in the other zones. Returns the others.
-fn keep_places(problem: &mut Problem, snapshot: &Snapshot, pods: Vec<Arc<Pod>>) -> Vec<Arc<Pod>> {
+fn keep_places(problem: &mut Problem, snapshot: &Snapshot, pods: &[Arc<Pod>]) -> Vec<Arc<Pod>> {
     let in_the_making = |pod: &Arc<Pod>| snapshot.place_in_the_making(&pod.key);
     let unfinished: BTreeSet<&PodShape> = pods
         .iter()
@@ -168,7 +168,7 @@ fn keep_places(problem: &mut Problem, snapshot: &Snapshot, pods: Vec<Arc<Pod>>) 
     };
     let mut waiting = BTreeMap::<&str, Vec<Arc<Pod>>>::new();
     let mut others = Vec::new();
-    for pod in &pods {
+    for pod in pods {
         match kept(pod) {
             Some(node) => waiting
                 .entry(node.name())

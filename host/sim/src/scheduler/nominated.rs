@@ -36,6 +36,10 @@ impl Cluster {
         }
         if let Some((node, _)) = before {
             self.unnominate(key, &node);
+            // Its room is anybody's again, unless the pod has it.
+            if new.and_then(PodRecord::place) != Some(&node) {
+                self.news.add_node(&node);
+            }
         }
         if let Some((node, shape)) = after {
             let pods = self.nominated.entry(node).or_default();
@@ -49,8 +53,6 @@ impl Cluster {
             if pods.is_empty() {
                 self.nominated.remove(node);
             }
-            // Its room is anybody's again.
-            self.news.add_node(node);
         }
     }
 
@@ -132,20 +134,20 @@ impl Cluster {
     }
 
     /// What a scheduler of before 1.35 does to the nominations of pods that it could not place.
-    pub(super) fn forget_nominations(&mut self, failed: &[ObjectKey]) {
-        if self.kubernetes_minor >= KEEPS_SINCE || self.nominated.is_empty() {
+    pub(super) fn forget_nominations(&mut self, shape: &PodShape) {
+        if self.kubernetes_minor >= KEEPS_SINCE {
             return;
         }
+        let nominated = self.nominated.values().flatten();
+        let failed = nominated.filter(|(_, of)| of.id == shape.id);
+        let failed: Vec<ObjectKey> = failed.map(|(key, _)| key.clone()).collect();
         for key in failed {
-            let is_nominated = |pod: &PodRecord| pod.nominated.is_some();
-            if self.pods.get(key).is_some_and(is_nominated) {
-                let cleared = self.api.modify_status(&Resource::PODS, key, |pod| {
-                    if let Some(status) = pod["status"].as_object_mut() {
-                        status.remove("nominatedNodeName");
-                    }
-                });
-                drop(cleared);
-            }
+            let cleared = self.api.modify_status(&Resource::PODS, &key, |pod| {
+                if let Some(status) = pod["status"].as_object_mut() {
+                    status.remove("nominatedNodeName");
+                }
+            });
+            drop(cleared);
         }
     }
 }
