@@ -358,7 +358,8 @@ fn a_hundred_updates_in_ten_seconds_are_few_swaps_and_the_last_one_stays() {
     let mut documents: Vec<String> = updates.collect();
     documents.insert(50, WEB.replace("web", "meanwhile"));
     let started = Instant::now();
-    served.apply(&documents.join("\n---\n"));
+    // A file that opens with an object is read as JSON to its end.
+    served.apply(&format!("---\n{}", documents.join("\n---\n")));
     assert!(started.elapsed() < Duration::from_secs(30));
     served.eventually("decisions went on", || served.running("meanwhile") == 6);
     let manifest = std::env::temp_dir().join(format!("mortise-last-{}.yaml", std::process::id()));

@@ -127,6 +127,7 @@ annotations:
   "METRICS_PORT" .Values.controller.metrics.port
   "MORTISE_ALLOW_POLICY_AUTHORITY_REPLACE" $settings.allowPolicyAuthorityReplace
   "MORTISE_NOMINATE_PLANNED_PODS" $settings.nominatePlannedPods
+  "MORTISE_PLAN_COMING_PODS" $settings.planComingPods
   "MORTISE_POLICY_RECORDS" (ternary "/var/lib/mortise/policy-records" "" .Values.policyRecords.enabled)
   "MORTISE_POLICY_RECORDS_SIZE" (ternary .Values.policyRecords.size "" .Values.policyRecords.enabled)
   "MORTISE_POLICY_NAMESPACE" (include "mortise.policyNamespace" .)

@@ -5,6 +5,7 @@
 
 pub(crate) mod batcher;
 mod create;
+mod early;
 pub(crate) mod events;
 mod report;
 pub(crate) mod trigger;
@@ -22,6 +23,7 @@ use scheduling::problem::{Options, ReservedMode};
 use scheduling::ranking::{RankHook, Usage, UsageKey};
 use scheduling::{Interrupt, Prepared, Solution, TableCache, solve_within_premium};
 use state::Snapshot;
+use state::coming::is_coming;
 use state::ledger::{OutcomeId, PoolOutcome};
 use state::provisioning::{
     IgnoredReason, PoolTypes, awaits_command, problem_for_provisioning, provisionable_pools,
@@ -29,7 +31,8 @@ use state::provisioning::{
 use tokio::time::Instant;
 use tracing::{debug, error};
 
-use crate::provisioning::batcher::Batcher;
+use crate::provisioning::batcher::{Batch, Batcher};
+use crate::provisioning::early::full_claims;
 use crate::settings::Settings;
 use crate::shell::Shell;
 
@@ -50,6 +53,8 @@ pub(crate) struct Provisioner {
 
 /// What a pass looks at.
 pub(crate) struct Observed {
+    /// Of one that goes on only what is certain is done.
+    batch: Batch,
     snapshot: Snapshot,
     pools: Vec<PoolTypes>,
     /// Nodes that there are or are about to be, for the ranking policy.
@@ -65,6 +70,7 @@ pub(crate) struct Observed {
 pub(crate) struct Decided {
     solution: Solution,
     ignored: Vec<(PodKey, IgnoredReason)>,
+    /// How many pods wait; those about to be created do not.
     pods: usize,
 }
 
@@ -88,10 +94,18 @@ impl Provisioner {
     /// Passes for ever.
     pub(crate) async fn run(&self) {
         loop {
-            self.batcher.wait().await;
+            let batch = self.batcher.wait().await;
             self.is_busy.store(true, Ordering::Relaxed);
-            self.wait_for_sync().await;
-            self.pass().await;
+            match batch {
+                Batch::Complete(_) => {
+                    self.wait_for_sync().await;
+                    self.pass(batch).await;
+                }
+                Batch::GoesOn if self.shell.settings.plans_coming_pods && self.shell.is_synced() => {
+                    self.pass(batch).await;
+                }
+                Batch::GoesOn => {}
+            }
             self.is_busy.store(false, Ordering::Relaxed);
         }
     }
@@ -116,8 +130,8 @@ impl Provisioner {
         }
     }
 
-    async fn pass(&self) {
-        let observed = match self.observe().await {
+    async fn pass(&self, batch: Batch) {
+        let observed = match self.observe(batch).await {
             Ok(observed) => Arc::new(observed),
             Err(error) => {
                 error!(%error, "observing for provisioning");
@@ -130,7 +144,7 @@ impl Provisioner {
         self.apply(&observed, decided, took).await;
     }
 
-    async fn observe(&self) -> Result<Observed, CloudProviderError> {
+    async fn observe(&self, batch: Batch) -> Result<Observed, CloudProviderError> {
         let number = self.passes.fetch_add(1, Ordering::Relaxed) + 1;
         let now = self.shell.now();
         // The snapshot is taken before anything else, so nothing is decided on facts of two moments.
@@ -171,6 +185,7 @@ impl Provisioner {
         self.shell.launching.keep_prices(&usage);
         self.shell.launching.add_to(&mut usage, "");
         Ok(Observed {
+            batch,
             snapshot,
             pools,
             usage,
@@ -215,8 +230,9 @@ fn decide(
     let mut input =
         problem_for_provisioning(&observed.snapshot, &observed.pools, options, observed.now);
     input.problem.usage.clone_from(&observed.usage);
-    let pods = input.problem.pods.len();
-    if pods == 0 {
+    let keys = input.problem.pods.iter().map(|it| &it.key);
+    let pods = keys.filter(|it| !is_coming(it)).count();
+    if input.problem.pods.is_empty() {
         return Decided {
             ignored: input.ignored,
             ..Decided::default()
@@ -227,6 +243,11 @@ fn decide(
         uses: prepared.uses().to_vec(),
         ..solve_within_premium(&input.problem, &prepared, tables, interrupt)
     };
+    // Nobody waits for these yet.
+    solution.pod_errors.retain(|key, _| !is_coming(key));
+    if observed.batch == Batch::GoesOn {
+        solution = full_claims(&input.problem, solution);
+    }
     let awaits_command = |pod: &PodKey| awaits_command(&observed.snapshot, pod);
     solution
         .claims
@@ -255,6 +276,7 @@ fn options(settings: &Settings, observed: &Observed, seed: u64) -> Options {
         ignores_devices: settings.ignore_dra_requests,
         default_spread: Arc::clone(&settings.default_spread),
         premium_max: settings.policy_premium_max,
+        plans_coming_pods: settings.plans_coming_pods,
         ..Options::default()
     }
 }

@@ -96,6 +96,8 @@ pub struct Settings {
     pub seed: u64,
     /// Whether pods are nominated to the nodes planned for them.
     pub nominates_planned_pods: bool,
+    /// Whether pods that controllers are about to create are planned with those that are there.
+    pub plans_coming_pods: bool,
     /// How much dearer than it need be a ranking policy may make a node, where a NodePool says nothing else.
     pub policy_premium_max: PremiumMax,
 }
@@ -119,6 +121,7 @@ impl Default for Settings {
             solve_timeout: Duration::from_mins(1),
             seed: 0,
             nominates_planned_pods: true,
+            plans_coming_pods: true,
             policy_premium_max: PremiumMax::default(),
         }
     }

@@ -29,6 +29,7 @@ use kube::ResourceExt;
 use scheduling::problem::{Options, ReservedMode};
 use scheduling::{Interrupt, TableCache};
 use state::Snapshot;
+use state::coming::awaiting_nodes;
 use state::provisioning::{PoolTypes, provisionable_pools};
 use tokio::time::Instant;
 use tracing::{debug, error};
@@ -267,6 +268,11 @@ impl VoluntaryDisruption {
     async fn observe(&self) -> Observed {
         let number = self.scans.fetch_add(1, Ordering::Relaxed) + 1;
         let (settings, now) = (&self.shell.settings, self.shell.now());
+        if settings.plans_coming_pods {
+            for node in awaiting_nodes(&self.shell.snapshot(), now) {
+                self.shell.nominate(&node);
+            }
+        }
         let snapshot = self.shell.snapshot();
         let types = self.types(&snapshot).await;
         let (ready, _) = provisionable_pools(&snapshot);
@@ -299,6 +305,7 @@ impl VoluntaryDisruption {
             ignores_devices: settings.ignore_dra_requests,
             default_spread: Arc::clone(&settings.default_spread),
             premium_max: settings.policy_premium_max,
+            plans_coming_pods: settings.plans_coming_pods,
             ..Options::default()
         };
         Observed {

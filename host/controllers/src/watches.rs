@@ -15,6 +15,7 @@ use apis::labels::NOMINATION_MANAGER;
 use apis::{CapacityBuffer, Ec2NodeClass, NodeClaim, NodeOverlay, NodePool};
 use futures::stream::{BoxStream, SelectAll, StreamExt};
 use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, ReplicaSet, StatefulSet};
+use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{
     ConfigMap, Namespace, Node, PersistentVolume, PersistentVolumeClaim, Pod, PodTemplate,
     ReplicationController, Service,
@@ -226,7 +227,7 @@ fn watches(client: &Client, settings: &Settings) -> Vec<Watch> {
         !settings.default_spread.is_empty(),
         settings.feature_gates.capacity_buffer,
     );
-    if has_spread || has_buffers {
+    if has_spread || has_buffers || settings.plans_coming_pods {
         watches.push(watch_workloads::<ReplicaSet>(
             client,
             WorkloadKind::ReplicaSet,
@@ -235,6 +236,11 @@ fn watches(client: &Client, settings: &Settings) -> Vec<Watch> {
             client,
             WorkloadKind::StatefulSet,
         ));
+    }
+    if settings.plans_coming_pods {
+        // Those with a success are past their beginning, and thousands of them may be kept.
+        let young = watcher::Config::default().fields("status.successful=0");
+        watches.push(watch_workloads_of::<Job>(client, WorkloadKind::Job, young));
     }
     if has_spread {
         let kind = WorkloadKind::ReplicationController;
@@ -282,6 +288,14 @@ where
     K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + 'static,
     Workload: From<K>,
 {
+    watch_workloads_of::<K>(client, kind, watcher::Config::default())
+}
+
+fn watch_workloads_of<K>(client: &Client, kind: WorkloadKind, config: watcher::Config) -> Watch
+where
+    K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + 'static,
+    Workload: From<K>,
+{
     #[expect(clippy::boxed_local, reason = "watches hand objects over in boxes")]
     fn wrap<K>(object: Box<K>) -> Object
     where
@@ -290,7 +304,8 @@ where
         let workload = Box::new(Workload::from(*object));
         Object::Workload(workload.kind, workload)
     }
-    watch_all(client, Kind::Workload(kind), wrap::<K>)
+    let api = Api::all(client.clone());
+    watch(api, Kind::Workload(kind), config, wrap::<K>)
 }
 
 fn watch_all<K>(client: &Client, kind: Kind, wrap: fn(Box<K>) -> Object) -> Watch

@@ -107,6 +107,14 @@ pub(crate) struct DemoArguments {
     #[arg(long, value_enum, default_value_t = NominatePlannedPods::Auto)]
     pub(crate) nominate_planned_pods: NominatePlannedPods,
 
+    /// Whether pods that are about to be created are planned with those that are there
+    #[arg(long, default_value_t = true, num_args = 0..=1, default_missing_value = "true", action = clap::ArgAction::Set)]
+    pub(crate) plan_coming_pods: bool,
+
+    /// How many pods a second ReplicaSets come to, as on a real control plane (about 20); without it all at once
+    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) pods_per_second: Option<u32>,
+
     /// Write every call of a policy to this file, for `mortise policy run`, `cases`, `replay` and `diff --records`
     #[arg(long, value_name = "FILE")]
     pub(crate) policy_records: Option<PathBuf>,

@@ -107,6 +107,7 @@ async fn demonstrate(arguments: &DemoArguments, plan: &Plan) -> anyhow::Result<E
             Speed::Real => Time::Real(wall_now()),
         },
         kubernetes_minor: arguments.kubernetes_version,
+        pods_per_second: arguments.pods_per_second,
         ec2: Ec2Config {
             cluster_name: CLUSTER_NAME.to_owned(),
             ..Ec2Config::default()
@@ -269,6 +270,7 @@ fn start_controller(
             nominates_planned_pods: arguments
                 .nominate_planned_pods
                 .is_on(arguments.kubernetes_version),
+            plans_coming_pods: arguments.plan_coming_pods,
             ..controllers::Settings::default()
         },
         interruptions: Some(Arc::new(notices)),

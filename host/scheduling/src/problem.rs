@@ -203,6 +203,8 @@ pub struct Options {
     pub exchange_share: f64,
     /// How much dearer than it need be a ranking policy may make a node, where a pool says nothing else.
     pub premium_max: PremiumMax,
+    /// Whether pods that controllers are about to create are planned with those that are there.
+    pub plans_coming_pods: bool,
 }
 
 impl Default for Options {
@@ -224,6 +226,7 @@ impl Default for Options {
             nodes_tolerance: 0.025,
             exchange_share: 0.2,
             premium_max: PremiumMax::default(),
+            plans_coming_pods: false,
         }
     }
 }

@@ -19,6 +19,7 @@ use crate::api_server::{ApiServer, Change, ObjectKey, Resource, WatchEvent};
 use crate::clock::SimulatedClock;
 use crate::ec2::SimulatedEc2;
 use crate::scheduler::{News, Waiting};
+use crate::workload::Pace;
 use crate::world::KUBERNETES_MINOR;
 
 pub(crate) use census::Census;
@@ -53,6 +54,8 @@ pub(crate) struct Cluster {
     pub(crate) ec2: SimulatedEc2,
     pub(crate) seed: u64,
     pub(crate) kubernetes_minor: u32,
+    /// How fast ReplicaSets come to their pods.
+    pub(crate) pace: Option<Pace>,
     pub(crate) region: String,
     pub(crate) pods: BTreeMap<ObjectKey, PodRecord>,
     pub(crate) nodes: BTreeMap<String, NodeRecord>,
@@ -107,6 +110,7 @@ impl Cluster {
             ec2,
             seed,
             kubernetes_minor: KUBERNETES_MINOR,
+            pace: None,
             pods: BTreeMap::new(),
             nodes: BTreeMap::new(),
             shapes: ShapeTable::default(),

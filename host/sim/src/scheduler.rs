@@ -113,11 +113,31 @@ impl Cluster {
     fn place_all(
         &mut self,
         shape: &Arc<PodShape>,
+        mut pods: Vec<ObjectKey>,
+        places: &[String],
+        terms: &mut TermStates,
+    ) -> (usize, Vec<ObjectKey>) {
+        let mut bound = 0;
+        loop {
+            let (on_nominated, rest) = self.place_nominated(shape, pods, terms);
+            let (elsewhere, failed) = self.place_anywhere(shape, rest, places, terms);
+            bound += on_nominated + elsewhere;
+            // A pod that was placed may be what others, in zones that are even now, waited for.
+            if elsewhere == 0 || failed.is_empty() || shape.stands_alone() {
+                return (bound, failed);
+            }
+            pods = failed;
+        }
+    }
+
+    fn place_anywhere(
+        &mut self,
+        shape: &Arc<PodShape>,
         pods: Vec<ObjectKey>,
         places: &[String],
         terms: &mut TermStates,
     ) -> (usize, Vec<ObjectKey>) {
-        let (mut bound, pods) = self.place_nominated(shape, pods, terms);
+        let mut bound = 0;
         let mut failed: Vec<ObjectKey> = Vec::new();
         let mut rest = pods.into_iter();
         while let Some(key) = rest.next() {
@@ -243,6 +263,7 @@ impl Cluster {
         if let Some(record) = self.nodes.get_mut(node) {
             record.add(key, shape);
         }
+        self.end_nomination(key, node);
         if !shape.anti_affinity.is_empty() {
             self.anti_affine.insert(key.clone());
         }

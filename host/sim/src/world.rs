@@ -19,6 +19,7 @@ use crate::ec2::{Ec2Config, InstanceEvent, SimulatedEc2};
 use crate::machine::{HEARTBEAT, later};
 use crate::statistics::{Pulse, Statistics};
 use crate::volumes::gp3;
+use crate::workload::Pace;
 
 /// Rounds without a pause, after which the loop lets the others run.
 const ROUNDS_MAX: usize = 64;
@@ -47,6 +48,8 @@ pub struct WorldConfig {
     pub time: Time,
     /// Minor version of Kubernetes: what the API server says it is, whose images EC2 has, and how its scheduler is.
     pub kubernetes_minor: u32,
+    /// How many pods a second ReplicaSets come to together; all at once without it.
+    pub pods_per_second: Option<u32>,
     /// The account and its region.
     pub ec2: Ec2Config,
 }
@@ -57,6 +60,7 @@ impl Default for WorldConfig {
             seed: 1,
             time: Time::Virtual,
             kubernetes_minor: KUBERNETES_MINOR,
+            pods_per_second: None,
             ec2: Ec2Config::default(),
         }
     }
@@ -105,6 +109,9 @@ impl World {
         };
         let mut cluster = Cluster::new(api.clone(), ec2.clone(), clock, config.seed);
         cluster.kubernetes_minor = config.kubernetes_minor;
+        cluster.pace = config
+            .pods_per_second
+            .map(|it| Pace::new(it, clock.now()));
         cluster
             .timers
             .set(later(clock.now(), HEARTBEAT), Timer::Heartbeat);
@@ -314,6 +321,7 @@ impl Cluster {
             Timer::CollectPods(node) => self.collect_pods(&node),
             Timer::CronJob(key) => drop(self.dirty.insert((crate::cluster::Work::CronJob, key))),
             Timer::JobExpires(key) => self.expire_job(&key),
+            Timer::Again(work, key) => drop(self.dirty.insert((work, key))),
             Timer::Heartbeat => self.heartbeat(),
             Timer::Ec2 => {
                 if let Some(at) = self.ec2.advance() {

@@ -129,6 +129,25 @@ async fn a_pod_of_higher_priority_takes_the_room_all_the_same() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn who_went_elsewhere_holds_no_room_where_it_was_nominated() {
+    let world = world(35);
+    (0..2).for_each(|number| create_node(&world, number));
+    create_pod(&world, "early", "3");
+    nominate(&world, "early", "n0");
+    let nodes = Resource::NODES;
+    let open = || json!({"spec": {"taints": null}});
+    for (node, next) in [("n1", "late"), ("n0", "later")] {
+        world.api().patch_merge(&nodes, "", node, open()).unwrap();
+        sleep(Duration::from_secs(5)).await;
+        create_pod(&world, next, "3");
+    }
+    sleep(Duration::from_secs(5)).await;
+    assert_eq!(pod(&world, "early")["spec"]["nodeName"], "n1");
+    assert_eq!(pod(&world, "late")["spec"]["nodeName"], "n0");
+    assert!(pod(&world, "later")["spec"]["nodeName"].is_null());
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_scheduler_of_before_clears_what_it_cannot_use() {
     for (minor, is_kept) in [(34, false), (35, true)] {
         let world = world(minor);

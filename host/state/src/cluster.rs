@@ -13,6 +13,7 @@ use apis::{CapacityBuffer, NodeOverlay, NodePool};
 use jiff::Timestamp;
 use scheduling::pod::{Pod, PodKey, PodShape, ShapeTable};
 
+use crate::coming::Owned;
 use crate::devices::DeviceWorld;
 use crate::facts::NodeClassFacts;
 use crate::pod_disruption_budget::Pdbs;
@@ -40,8 +41,10 @@ pub(crate) struct Data {
     pub(crate) places: Arc<BTreeMap<PodKey, Arc<str>>>,
     /// By Node name; also of Nodes not tracked yet.
     pub(crate) bound: Arc<BTreeMap<String, Arc<BoundPods>>>,
-    /// Replicas by UID of the controlling owner.
-    pub(crate) replicas: Arc<BTreeMap<String, u32>>,
+    /// Pods by UID of the controlling owner.
+    pub(crate) owned: Arc<BTreeMap<String, Owned>>,
+    /// When a pod with an owner was last seen for the first time.
+    pub(crate) last_birth_at: Option<Timestamp>,
     pub(crate) node_pools: Arc<BTreeMap<String, Arc<NodePool>>>,
     pub(crate) node_classes: Arc<BTreeMap<String, Arc<NodeClassFacts>>>,
     pub(crate) node_overlays: Arc<BTreeMap<String, Arc<NodeOverlay>>>,

@@ -86,7 +86,8 @@ fn deduced(snapshot: &Snapshot, shape: &PodShape) -> LabelSelector {
         Some((WorkloadKind::ReplicaSet | WorkloadKind::StatefulSet, it)) => {
             selector.clone_from(&it.selector);
         }
-        Some((WorkloadKind::Deployment | WorkloadKind::PodTemplate, _)) | None => {}
+        Some((WorkloadKind::Deployment | WorkloadKind::PodTemplate | WorkloadKind::Job, _))
+        | None => {}
     }
     for (label, value) in labels {
         selector.require(&label, SelectorOperator::In, [value]);

@@ -5,6 +5,7 @@
 
 pub mod capacity_buffer;
 pub mod cluster;
+pub mod coming;
 pub mod default_spread;
 pub mod devices;
 pub mod facts;

@@ -17,6 +17,7 @@ use scheduling::ranking::{Usage, UsageKey};
 use scheduling::requirements::Operator;
 
 use crate::capacity_buffer;
+use crate::coming::{ComingPod, coming_pods};
 use crate::default_spread;
 use crate::ledger::{OutcomeId, PoolOutcome};
 use crate::pod::PodLife;
@@ -132,6 +133,7 @@ pub fn problem_for_provisioning(
     let (mut pods, ignored) = pending_pods(snapshot);
     let moving = moving_pods(snapshot, now);
     let moving_keys: BTreeSet<&PodKey> = moving.iter().map(|pod| &pod.key).collect();
+    let plans_coming_pods = options.plans_coming_pods;
     let mut problem = base_problem(snapshot, pools, options, now);
     for node in &mut problem.nodes {
         if !node.is_schedulable && node.pods.iter().any(|pod| moving_keys.contains(&pod.key)) {
@@ -143,7 +145,13 @@ pub fn problem_for_provisioning(
     pods.extend(moving.iter().cloned());
     let room = capacity_buffer::virtual_pods(snapshot).into_iter();
     pods.extend(room.filter(|pod| validate(snapshot, pod).is_ok()));
-    let pods = keep_places(&mut problem, snapshot, &pods);
+    let coming = if plans_coming_pods {
+        coming_pods(snapshot, now)
+    } else {
+        Vec::new()
+    };
+    let mut pods = keep_places(&mut problem, snapshot, &pods);
+    pods.extend(place_coming(&mut problem, snapshot, coming));
     problem.owners = snapshot.owners(pods.iter());
     add_pods(&mut problem, snapshot, pods);
     ProvisioningInput { problem, ignored }
@@ -177,8 +185,32 @@ fn keep_places(problem: &mut Problem, snapshot: &Snapshot, pods: &[Arc<Pod>]) ->
             None => others.push(Arc::clone(pod)),
         }
     }
+    put_on_nodes(problem, waiting);
+    others
+}
+
+/// Puts pods that are about to be created where they are planned to go. Returns those without a place.
+fn place_coming(
+    problem: &mut Problem,
+    snapshot: &Snapshot,
+    coming: Vec<ComingPod>,
+) -> Vec<Arc<Pod>> {
+    let mut waiting = BTreeMap::<&str, Vec<Arc<Pod>>>::new();
+    let mut others = Vec::new();
+    let valid = |it: &ComingPod| validate(snapshot, &it.pod).is_ok();
+    for ComingPod { pod, place } in coming.into_iter().filter(valid) {
+        match place.and_then(|place| snapshot.node(&place)) {
+            Some(node) => waiting.entry(node.name()).or_default().push(pod),
+            None => others.push(pod),
+        }
+    }
+    put_on_nodes(problem, waiting);
+    others
+}
+
+fn put_on_nodes(problem: &mut Problem, mut pods: BTreeMap<&str, Vec<Arc<Pod>>>) {
     for node in &mut problem.nodes {
-        let Some(pods) = waiting.remove(node.name.as_str()) else {
+        let Some(pods) = pods.remove(node.name.as_str()) else {
             continue;
         };
         let node = Arc::make_mut(node);
@@ -187,7 +219,6 @@ fn keep_places(problem: &mut Problem, snapshot: &Snapshot, pods: &[Arc<Pod>]) ->
             node.pods.push(pod);
         }
     }
-    others
 }
 
 /// The problem without pods: pools, nodes, daemons, namespaces. Simulations share it.

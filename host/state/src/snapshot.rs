@@ -110,9 +110,8 @@ impl Snapshot {
         pod.shape
             .owner
             .as_ref()
-            .and_then(|owner| self.data.replicas.get(&owner.uid))
-            .copied()
-            .unwrap_or(1)
+            .and_then(|owner| self.data.owned.get(&owner.uid))
+            .map_or(1, |owned| owned.pods.max(1))
     }
 
     /// Every NodePool, by name.

@@ -1,15 +1,22 @@
 //! Services and workloads, as far as others ask: whom they select, how many replicas they have, what their pods look
 //! like.
 //!
-//! Only what default topology spreads and CapacityBuffers need is kept.
+//! Only what default topology spreads, CapacityBuffers and pods about to be created need is kept.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use jiff::Timestamp;
 use k8s_openapi::api::apps::v1 as apps;
+use k8s_openapi::api::batch::v1 as batch;
 use k8s_openapi::api::core::v1;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use scheduling::pod::{LabelSelector, PodKey, PodShape, SelectorOperator, ShapeTable};
+
+/// Of pods that name none.
+const DEFAULT_SCHEDULER: &str = "default-scheduler";
+/// Condition of a set whose pods are refused, by a quota or by admission.
+const REPLICA_FAILURE: &str = "ReplicaFailure";
 
 /// Kinds that own pods or say how they look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -24,6 +31,8 @@ pub enum WorkloadKind {
     ReplicationController,
     /// v1 PodTemplate.
     PodTemplate,
+    /// batch/v1 Job.
+    Job,
 }
 
 /// A workload as the API has it.
@@ -33,10 +42,16 @@ pub struct Workload {
     pub kind: WorkloadKind,
     /// Namespace and name.
     pub key: PodKey,
+    /// UID.
+    pub uid: String,
     /// Generation of the object.
     pub generation: Option<i64>,
     /// Replicas asked for; one when nothing is said.
     pub replicas: i32,
+    /// Whether it creates the pods that it lacks by itself, all of them, now.
+    pub creates_pods: bool,
+    /// Whether a Deployment keeps it as a former revision without pods.
+    pub is_retired: bool,
     /// Whom it selects; the map of a ReplicationController in the form of one.
     pub selector: LabelSelector,
     /// Its pods.
@@ -46,8 +61,13 @@ pub struct Workload {
 /// A workload as it is kept.
 #[derive(Debug, Clone)]
 pub(crate) struct Kept {
+    pub(crate) uid: String,
     pub(crate) generation: Option<i64>,
     pub(crate) replicas: i32,
+    /// As [`Workload::creates_pods`].
+    pub(crate) creates_pods: bool,
+    /// When `replicas` or `creates_pods` changed last, as far as we saw.
+    pub(crate) changed_at: Timestamp,
     pub(crate) selector: LabelSelector,
     /// The shape of its pods, or why there is none.
     pub(crate) shape: Result<Arc<PodShape>, String>,
@@ -69,7 +89,20 @@ impl WorkloadKind {
             ("apps/v1", "ReplicaSet") => Some(Self::ReplicaSet),
             ("apps/v1", "StatefulSet") => Some(Self::StatefulSet),
             ("v1", "ReplicationController") => Some(Self::ReplicationController),
+            ("batch/v1", "Job") => Some(Self::Job),
             _ => None,
+        }
+    }
+
+    /// As owner references name it.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Deployment => "Deployment",
+            Self::ReplicaSet => "ReplicaSet",
+            Self::StatefulSet => "StatefulSet",
+            Self::ReplicationController => "ReplicationController",
+            Self::PodTemplate => "PodTemplate",
+            Self::Job => "Job",
         }
     }
 }
@@ -79,12 +112,40 @@ impl Workload {
         Self {
             kind,
             key: key_of(metadata),
+            uid: metadata.uid.clone().unwrap_or_default(),
             generation: metadata.generation,
             replicas: 1,
+            creates_pods: false,
+            is_retired: false,
             selector: LabelSelector::default(),
             template: v1::PodTemplateSpec::default(),
         }
     }
+
+    /// The same, of a controller that makes up for pods it lacks unless something keeps it from that.
+    fn creating(self, metadata: &ObjectMeta, is_held: bool) -> Self {
+        let is_going = metadata.deletion_timestamp.is_some();
+        let creates_pods = !is_held && !is_going && are_plain(&self.template);
+        Self {
+            creates_pods,
+            ..self
+        }
+    }
+}
+
+/// Whether the pods can be foreseen from their template: the scheduler takes them as they come, and they ask for no volumes or devices
+/// that are made for each of them.
+fn are_plain(template: &v1::PodTemplateSpec) -> bool {
+    let Some(spec) = &template.spec else {
+        return false;
+    };
+    let scheduler = spec.scheduler_name.as_deref().unwrap_or(DEFAULT_SCHEDULER);
+    let mut volumes = spec.volumes.iter().flatten();
+    scheduler == DEFAULT_SCHEDULER
+        && spec.node_name.is_none()
+        && spec.scheduling_gates.as_ref().is_none_or(Vec::is_empty)
+        && spec.resource_claims.as_ref().is_none_or(Vec::is_empty)
+        && !volumes.any(|it| it.persistent_volume_claim.is_some() || it.ephemeral.is_some())
 }
 
 impl From<apps::Deployment> for Workload {
@@ -103,13 +164,22 @@ impl From<apps::Deployment> for Workload {
 impl From<apps::ReplicaSet> for Workload {
     fn from(object: apps::ReplicaSet) -> Self {
         let workload = Self::new(WorkloadKind::ReplicaSet, &object.metadata);
+        let conditions = object.status.and_then(|it| it.conditions);
+        let fails = conditions
+            .iter()
+            .flatten()
+            .any(|it| it.type_ == REPLICA_FAILURE && it.status == "True");
         let spec = object.spec.unwrap_or_default();
+        let owners = object.metadata.owner_references.iter().flatten();
+        let is_controlled = owners.filter_map(|it| it.controller).any(|it| it);
         Self {
             replicas: spec.replicas.unwrap_or(1),
+            is_retired: is_controlled && spec.replicas == Some(0),
             selector: LabelSelector::parse(&spec.selector),
             template: spec.template.unwrap_or_default(),
             ..workload
         }
+        .creating(&object.metadata, fails)
     }
 }
 
@@ -117,18 +187,27 @@ impl From<apps::StatefulSet> for Workload {
     fn from(object: apps::StatefulSet) -> Self {
         let workload = Self::new(WorkloadKind::StatefulSet, &object.metadata);
         let spec = object.spec.unwrap_or_default();
+        // In order, each pod waits for the one before to be ready.
+        let is_in_order = spec.pod_management_policy.as_deref() != Some("Parallel");
+        let has_volumes = spec.volume_claim_templates.is_some_and(|it| !it.is_empty());
         Self {
             replicas: spec.replicas.unwrap_or(1),
             selector: LabelSelector::parse(&spec.selector),
             template: spec.template,
             ..workload
         }
+        .creating(&object.metadata, is_in_order || has_volumes)
     }
 }
 
 impl From<v1::ReplicationController> for Workload {
     fn from(object: v1::ReplicationController) -> Self {
         let workload = Self::new(WorkloadKind::ReplicationController, &object.metadata);
+        let conditions = object.status.and_then(|it| it.conditions);
+        let fails = conditions
+            .iter()
+            .flatten()
+            .any(|it| it.type_ == REPLICA_FAILURE && it.status == "True");
         let spec = object.spec.unwrap_or_default();
         let mut selector = LabelSelector::default();
         for (label, value) in spec.selector.unwrap_or_default() {
@@ -140,6 +219,37 @@ impl From<v1::ReplicationController> for Workload {
             template: spec.template.unwrap_or_default(),
             ..workload
         }
+        .creating(&object.metadata, fails)
+    }
+}
+
+impl From<batch::Job> for Workload {
+    fn from(object: batch::Job) -> Self {
+        let workload = Self::new(WorkloadKind::Job, &object.metadata);
+        let spec = object.spec.unwrap_or_default();
+        let status = object.status.unwrap_or_default();
+        let has_ended = status.conditions.iter().flatten().any(|it| {
+            it.status == "True"
+                && matches!(
+                    it.type_.as_str(),
+                    "Complete" | "Failed" | "SuccessCriteriaMet" | "FailureTarget"
+                )
+        });
+        let has_failed = status.failed.is_some_and(|it| it > 0);
+        let is_held = spec.suspend == Some(true) || spec.managed_by.is_some();
+        let succeeded = status.succeeded.unwrap_or_default();
+        let open = spec.completions.map_or_else(
+            // A work queue: after the first success nothing new is started.
+            || if succeeded > 0 { 0 } else { i32::MAX },
+            |completions| completions - succeeded,
+        );
+        Self {
+            replicas: spec.parallelism.unwrap_or(1).min(open).max(0),
+            template: spec.template,
+            ..workload
+        }
+        // What failed is tried again after a while that grows.
+        .creating(&object.metadata, has_ended || has_failed || is_held)
     }
 }
 
@@ -154,19 +264,33 @@ impl From<v1::PodTemplate> for Workload {
 }
 
 impl Workloads {
-    pub(crate) fn apply(&mut self, workload: &Workload, shapes: &mut ShapeTable) {
+    pub(crate) fn apply(&mut self, now: Timestamp, workload: &Workload, shapes: &mut ShapeTable) {
         let Workload {
             kind,
             key,
+            uid,
             generation,
             replicas,
+            creates_pods,
+            is_retired,
             selector,
             template,
         } = workload;
+        // There may be ten of them to a Deployment.
+        if *is_retired {
+            self.all.remove(&(*kind, key.clone()));
+            return;
+        }
         let shape = PodShape::parse_template(template, &key.namespace, &key.name);
+        let before = self.find(*kind, key).filter(|it| {
+            it.uid == *uid && it.replicas == *replicas && it.creates_pods == *creates_pods
+        });
         let kept = Kept {
+            uid: uid.clone(),
             generation: *generation,
             replicas: *replicas,
+            creates_pods: *creates_pods,
+            changed_at: before.map_or(now, |it| it.changed_at),
             selector: selector.clone(),
             shape: shape
                 .map(|shape| shapes.intern(shape))

@@ -1,4 +1,5 @@
-//! Collects triggers into batches: a batch ends when nothing new came for a while, or after a longest time.
+//! Collects triggers into batches: a batch ends when nothing new came for a while, or after a longest time. One that goes on
+//! may be looked into meanwhile.
 //!
 //! Answers to `pkg/controllers/provisioning/batcher.go`.
 
@@ -9,12 +10,26 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
+/// Between two looks into a batch that goes on, in idle times.
+const LOOK_EVERY: u32 = 2;
+
+/// Why the wait for a batch is over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Batch {
+    /// It is complete; so many elements, which are counted and not kept.
+    Complete(usize),
+    /// It goes on, and more will come.
+    GoesOn,
+}
+
 /// The batch being collected.
 #[derive(Debug, Default)]
 struct Window {
     elements: BTreeSet<String>,
     /// When the first and the last *new* element came.
     bounds: Option<(Instant, Instant)>,
+    /// When it was looked into last.
+    looked_at: Option<Instant>,
 }
 
 /// Shared by all that trigger and the one provisioner that waits.
@@ -50,28 +65,37 @@ impl Batcher {
         self.triggered.notify_one();
     }
 
-    /// Waits until a batch is complete and starts a new one. Elements are counted, not kept.
-    pub(crate) async fn wait(&self) -> usize {
+    /// Waits until a batch is complete and starts a new one, or until it is time to look into one that goes on.
+    pub(crate) async fn wait(&self) -> Batch {
         loop {
             let triggered = self.triggered.notified();
-            let ends_at = self
-                .lock()
-                .bounds
-                .map(|(first, last)| (last + self.idle).min(first + self.longest));
-            match ends_at {
-                None => triggered.await,
-                Some(at) if at <= Instant::now() => {
-                    let window = std::mem::take(&mut *self.lock());
-                    return window.elements.len();
-                }
-                Some(at) => {
-                    tokio::select! { biased;
-                        () = tokio::time::sleep_until(at) => {}
-                        () = triggered => {}
-                    }
-                }
+            let Some((ends_at, look_at)) = self.due() else {
+                triggered.await;
+                continue;
+            };
+            let now = Instant::now();
+            if ends_at <= now {
+                let window = std::mem::take(&mut *self.lock());
+                return Batch::Complete(window.elements.len());
+            }
+            if look_at <= now {
+                self.lock().looked_at = Some(now);
+                return Batch::GoesOn;
+            }
+            tokio::select! { biased;
+                () = tokio::time::sleep_until(ends_at.min(look_at)) => {}
+                () = triggered => {}
             }
         }
+    }
+
+    /// When the batch ends and when it is to be looked into, if there is one.
+    fn due(&self) -> Option<(Instant, Instant)> {
+        let window = self.lock();
+        let (first, last) = window.bounds?;
+        let ends_at = (last + self.idle).min(first + self.longest);
+        let looked_at = window.looked_at.unwrap_or(first);
+        Some((ends_at, looked_at + self.idle * LOOK_EVERY))
     }
 
     /// Whether a batch is being collected.
@@ -99,6 +123,12 @@ mod tests {
 
     /// Triggers `uids` 900 ms apart and says after how many milliseconds the batch ended, and its size.
     async fn batch(uids: &[&'static str]) -> (u128, usize) {
+        let (millis, size, _) = watched_batch(uids).await;
+        (millis, size)
+    }
+
+    /// The same, and after how many milliseconds it was looked into.
+    async fn watched_batch(uids: &[&'static str]) -> (u128, usize, Vec<u128>) {
         let (batcher, start) = (batcher(), Instant::now());
         let triggers = async {
             for uid in uids {
@@ -107,11 +137,27 @@ mod tests {
             }
             std::future::pending::<()>().await;
         };
+        let mut looks = Vec::new();
+        let complete = async {
+            loop {
+                match batcher.wait().await {
+                    Batch::Complete(size) => break size,
+                    Batch::GoesOn => looks.push(start.elapsed().as_millis()),
+                }
+            }
+        };
         let size = tokio::select! { biased;
-            size = batcher.wait() => size,
+            size = complete => size,
             () = triggers => 0,
         };
-        (start.elapsed().as_millis(), size)
+        (start.elapsed().as_millis(), size, looks)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_batch_that_goes_on_is_looked_into() {
+        assert_eq!(watched_batch(&["a", "b"]).await, (1900, 2, vec![]));
+        let (millis, size, looks) = watched_batch(&["a", "b", "c", "d", "e", "f"]).await;
+        assert_eq!((millis, size, looks), (5500, 6, vec![2000, 4000]));
     }
 
     #[tokio::test(start_paused = true)]

@@ -9,6 +9,7 @@ use kube::ResourceExt;
 use scheduling::pod::PodKey;
 use scheduling::solution::NewClaim;
 use state::Event;
+use state::coming::is_coming;
 use state::ledger::OutcomeId;
 use tracing::{error, info};
 
@@ -81,7 +82,7 @@ impl Provisioner {
 
     fn nominate(&self, observed: &Observed, solution: &scheduling::Solution) {
         for (name, pods) in &solution.existing {
-            let pods = real(observed, pods);
+            let pods = awaited(observed, pods);
             if pods.is_empty() {
                 continue;
             }
@@ -117,7 +118,7 @@ impl Provisioner {
         self.shell
             .tell(Event::Placed {
                 name: created.name_any(),
-                pods: real(observed, &new.pods),
+                pods: awaited(observed, &new.pods),
             })
             .ok();
         self.shell
@@ -144,7 +145,13 @@ impl Provisioner {
     }
 }
 
-/// The pods that the API server knows; the room of buffers waits for nobody.
+/// The pods that are there or about to be; the room of buffers waits for nobody.
+fn awaited(observed: &Observed, pods: &[PodKey]) -> Vec<PodKey> {
+    let is_awaited = |key: &&PodKey| is_coming(key) || observed.snapshot.pod(key).is_some();
+    pods.iter().filter(is_awaited).cloned().collect()
+}
+
+/// The pods that the API server knows.
 fn real(observed: &Observed, pods: &[PodKey]) -> Vec<PodKey> {
     let is_real = |key: &&PodKey| observed.snapshot.pod(key).is_some();
     pods.iter().filter(is_real).cloned().collect()

@@ -7,6 +7,8 @@ use kube::ResourceExt;
 use scheduling::Solution;
 use scheduling::error::PodError;
 use scheduling::pod::PodKey;
+use scheduling::solution::NewClaim;
+use state::coming::is_coming;
 use state::ledger::{
     ClaimOutcome, OutcomeId, PodGroupOutcome, PoolOutcome, ProvisioningRound, Record,
 };
@@ -128,7 +130,7 @@ pub(super) fn publish(
     }
 }
 
-fn opened_line(new: &scheduling::solution::NewClaim, claim: &str) -> String {
+fn opened_line(new: &NewClaim, claim: &str) -> String {
     let best = &new.best;
     let runner_up = best
         .runner_up
@@ -136,16 +138,27 @@ fn opened_line(new: &scheduling::solution::NewClaim, claim: &str) -> String {
         .map_or_else(String::new, |(name, cost)| {
             format!(", next best {name} at an effective {cost:.4}")
         });
-    let pods = new.pods.len();
+    let coming = coming(new);
+    let pods = new.pods.len() - coming;
     let plural = if pods == 1 { "" } else { "s" };
+    let more = if coming > 0 {
+        format!(" and {coming} to come")
+    } else {
+        String::new()
+    };
     format!(
-        "opened {claim} for {pods} pod{plural}: {} {} {} at {:.4} USD/h, of {} types{runner_up}",
+        "opened {claim} for {pods} pod{plural}{more}: {} {} {} at {:.4} USD/h, of {} types{runner_up}",
         best.instance_type,
         best.capacity_type,
         best.zone,
         best.price_per_hour,
         new.instance_types.len(),
     )
+}
+
+/// How many of its pods are about to be created.
+fn coming(new: &NewClaim) -> usize {
+    new.pods.iter().filter(|it| is_coming(it)).count()
 }
 
 fn by_reason(solution: &Solution) -> BTreeMap<String, Vec<&PodKey>> {
@@ -275,6 +288,7 @@ fn claim_outcome(solution: &Solution, creation: &Creation<'_>) -> ClaimOutcome {
             .collect(),
         instance_types_total: u32::try_from(new.instance_types.len()).unwrap_or(u32::MAX),
         pods: u32::try_from(new.pods.len()).unwrap_or(u32::MAX),
+        coming: u32::try_from(coming(new)).unwrap_or(u32::MAX),
         price_per_hour: new.best.price_per_hour,
         note: solution.notes.get(&new.pool).cloned().unwrap_or_default(),
     }
@@ -309,7 +323,7 @@ impl Groups {
             .0
             .entry((outcome, target.to_owned(), reason.to_owned()))
             .or_default();
-        group.extend(pods.cloned());
+        group.extend(pods.filter(|it| !is_coming(it)).cloned());
     }
 
     fn into_outcomes(self) -> Vec<PodGroupOutcome> {

@@ -184,13 +184,18 @@ impl FieldSelector {
                 let message = format!("invalid selector: {text:?}; can't understand {term:?}");
                 return Err(Status::bad_request(message));
             };
-            let path = path.trim().split('.').map(str::to_owned).collect();
+            // The one field that selectors call otherwise than the object does: of Jobs.
+            let path = match path.trim() {
+                "status.successful" => "status.succeeded",
+                path => path,
+            };
+            let path = path.split('.').map(str::to_owned).collect();
             terms.push((path, value.trim().to_owned(), negated));
         }
         Ok(Self { terms })
     }
 
-    /// Whether the object satisfies every term; an absent field reads as the empty string.
+    /// Whether the object satisfies every term; an absent field reads as what it is when it is empty.
     pub fn matches(&self, object: &Value) -> bool {
         self.terms.iter().all(|(path, wanted, negated)| {
             let mut at = Some(object);
@@ -198,7 +203,7 @@ impl FieldSelector {
                 at = at.and_then(|v| v.get(step));
             }
             let is_equal = match at {
-                None | Some(Value::Null) => wanted.is_empty() || wanted == "false",
+                None | Some(Value::Null) => matches!(wanted.as_str(), "" | "false" | "0"),
                 Some(Value::String(text)) => text == wanted,
                 Some(other) => serde_json::from_str::<Value>(wanted).is_ok_and(|w| w == *other),
             };

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 
+use super::Work;
 use crate::api_server::ObjectKey;
 
 /// Timers fire on this grid, so that a thousand kubelets wake the world a few times a second, not a thousand.
@@ -36,6 +37,8 @@ pub(crate) enum Timer {
     CronJob(ObjectKey),
     /// A finished Job's time to live is over.
     JobExpires(ObjectKey),
+    /// A controller goes on creating pods.
+    Again(Work, ObjectKey),
     /// Kubelets renew their leases.
     Heartbeat,
     /// EC2 has something to do.
@@ -53,7 +56,8 @@ impl Timer {
             | Self::NodeGone(_)
             | Self::PodStarts(..)
             | Self::PodStops(..)
-            | Self::CollectPods(_) => true,
+            | Self::CollectPods(_)
+            | Self::Again(..) => true,
             // A running job is a steady state, like a running server.
             Self::PodCompletes(..)
             | Self::TaintsAgain(_)

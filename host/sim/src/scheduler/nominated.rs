@@ -36,14 +36,23 @@ impl Cluster {
         }
         if let Some((node, _)) = before {
             self.unnominate(key, &node);
-            // Its room is anybody's again, unless the pod has it.
-            if new.and_then(PodRecord::place) != Some(&node) {
-                self.news.add_node(&node);
-            }
+            // Its room is anybody's again.
+            self.news.add_node(&node);
         }
         if let Some((node, shape)) = after {
             let pods = self.nominated.entry(node).or_default();
             pods.insert(key.clone(), shape);
+        }
+    }
+
+    /// The pod has a node: what it was nominated to is spoken for no more.
+    pub(super) fn end_nomination(&mut self, key: &ObjectKey, bound_to: &str) {
+        let Some(node) = self.pods.get(key).and_then(|pod| pod.nominated.clone()) else {
+            return;
+        };
+        self.unnominate(key, &node);
+        if node != bound_to {
+            self.news.add_node(&node);
         }
     }
 
@@ -91,7 +100,6 @@ impl Cluster {
                 continue;
             };
             bound += 1;
-            self.unnominate(&key, &node);
             if let Some(node) = self.nodes.get(&node) {
                 terms.placed(node);
             }

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::{BURST_MAX, count, integer};
 use crate::api_server::{ObjectKey, Resource};
-use crate::cluster::{Cluster, Phase, PodRecord, controller_of, is_deleting, uid};
+use crate::cluster::{Cluster, Phase, PodRecord, Work, controller_of, is_deleting, uid};
 
 impl Cluster {
     pub(super) fn reconcile_replica_set(&mut self, key: &ObjectKey) {
@@ -24,6 +24,7 @@ impl Cluster {
             if live.len() < wanted {
                 let template = &set["spec"]["template"];
                 let missing = (wanted - live.len()).min(BURST_MAX);
+                let missing = self.may_create(missing, (Work::ReplicaSet, key));
                 // The watch tells of each pod that was made and so brings this set back for the rest.
                 let _ = (0..missing)
                     .take_while(|_| self.create_pod(&set, template, |_| {}))

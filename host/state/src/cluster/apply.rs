@@ -43,7 +43,12 @@ impl Cluster {
             Event::UnmarkedForDeletion(names) => self.marked(now, &names, false),
             Event::OfferingsChanged => self.bump(now),
             Event::WorkloadApplied(workload) => {
-                Arc::make_mut(&mut self.data.workloads).apply(&workload, &mut self.shapes);
+                Arc::make_mut(&mut self.data.workloads).apply(now, &workload, &mut self.shapes);
+                self.data.forget_surplus(workload.kind, &workload.key);
+            }
+            Event::WorkloadDeleted(kind, key) => {
+                Arc::make_mut(&mut self.data.workloads).all.remove(&(kind, key.clone()));
+                self.data.forget_surplus(kind, &key);
             }
             Event::CapacityBufferApplied(object) => {
                 let key = workloads::key_of(&object.metadata);
@@ -89,9 +94,6 @@ impl Cluster {
             }
             Event::ServiceDeleted(key) => {
                 Arc::make_mut(&mut data.workloads).services.remove(&key);
-            }
-            Event::WorkloadDeleted(kind, key) => {
-                Arc::make_mut(&mut data.workloads).all.remove(&(kind, key));
             }
             Event::DeviceObjectApplied(object) => {
                 Arc::make_mut(&mut data.devices).apply(*object);
@@ -213,6 +215,9 @@ impl Cluster {
             self.unplace(&pod.key);
         }
         self.remember(&pod);
+        if before.is_none() && !pod.is_owned_by_daemon_set() {
+            self.data.born(now, &pod);
+        }
         Arc::make_mut(&mut self.data.pods).insert(pod.key.clone(), pod);
         Ok(())
     }
@@ -238,6 +243,7 @@ impl Cluster {
             return;
         };
         self.forget(&before);
+        self.data.forget_owner(&before);
         self.unplace(key);
         Arc::make_mut(&mut self.data.pods).remove(key);
         self.bump(now);
@@ -259,9 +265,8 @@ impl Cluster {
                 .or_default()
                 .insert((pod.created_at, pod.key.clone()));
         } else {
-            *Arc::make_mut(&mut self.data.replicas)
-                .entry(owner.uid.clone())
-                .or_default() += 1;
+            let all = Arc::make_mut(&mut self.data.owned);
+            all.entry(owner.uid.clone()).or_default().pods += 1;
         }
         self.refresh_daemon(pod);
     }
@@ -287,12 +292,9 @@ impl Cluster {
                 }
             }
         } else {
-            let all = Arc::make_mut(&mut self.data.replicas);
-            if let Some(count) = all.get_mut(&owner.uid) {
-                *count = count.saturating_sub(1);
-                if *count == 0 {
-                    all.remove(&owner.uid);
-                }
+            let all = Arc::make_mut(&mut self.data.owned);
+            if let Some(owned) = all.get_mut(&owner.uid) {
+                owned.pods = owned.pods.saturating_sub(1);
             }
         }
         self.refresh_daemon(pod);

@@ -8,6 +8,11 @@ use serde::{Deserialize, Serialize};
 
 use super::OutcomeId;
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks by reference")]
+fn is_zero(number: &u32) -> bool {
+    *number == 0
+}
+
 /// One decision, or one step of carrying one out.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", tag = "kind")]
@@ -104,6 +109,9 @@ pub struct ClaimOutcome {
     pub instance_types_total: u32,
     /// Pods it is opened for.
     pub pods: u32,
+    /// How many of them are about to be created.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub coming: u32,
     /// Effective cost of its best offering, USD an hour.
     pub price_per_hour: f64,
     /// The ranking policy's note.

@@ -1,3 +1,5 @@
+//! What schemas refuse of a configuration, and what they cost.
+
 use std::time::{Duration, Instant};
 
 use super::super::{ConfigSchema, SchemaError};

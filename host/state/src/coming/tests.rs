@@ -1,0 +1,236 @@
+//! Which pods are taken to be on their way, and what becomes of the places planned for them.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use scheduling::problem::Options;
+use serde_json::{Value, json};
+
+use super::{ComingPod, coming_pods, is_coming};
+use crate::cluster::{Cluster, Event};
+use crate::provisioning::problem_for_provisioning;
+use crate::workloads::{Workload, WorkloadKind};
+
+fn at(seconds: i64) -> Timestamp {
+    Timestamp::from_second(1_700_000_000 + seconds).unwrap()
+}
+
+fn template(cpu: &str) -> Value {
+    let container = json!({"name": "c", "resources": {"requests": {"cpu": cpu}}});
+    json!({"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [container]}})
+}
+
+fn typed<T: serde::de::DeserializeOwned>(value: Value) -> T {
+    serde_json::from_value(value).unwrap()
+}
+
+fn replica_set(replicas: i32) -> Value {
+    json!({
+        "metadata": {"namespace": "default", "name": "web", "uid": "rs"},
+        "spec": {"replicas": replicas, "selector": {}, "template": template("500m")},
+    })
+}
+
+fn applied(set: Value) -> Event {
+    let workload = Workload::from(typed::<k8s_openapi::api::apps::v1::ReplicaSet>(set));
+    Event::WorkloadApplied(Box::new(workload))
+}
+
+fn pod(name: &str, cpu: &str) -> Event {
+    let owner = json!({"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "uid": "rs", "controller": true});
+    let mut pod = template(cpu);
+    pod["metadata"] = json!({"namespace": "default", "name": name, "uid": name, "ownerReferences": [owner]});
+    pod["status"] = json!({"phase": "Pending", "conditions": [
+        {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"},
+    ]});
+    Event::PodApplied(Arc::new(typed(pod)))
+}
+
+fn claim(name: &str) -> Event {
+    let claim = json!({
+        "metadata": {"name": name, "uid": name, "labels": {"karpenter.sh/nodepool": "default"}},
+        "spec": {"nodeClassRef": {"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": "default"}, "requirements": []},
+        "status": {"providerID": format!("aws:///zone/{name}"), "allocatable": {"cpu": "4", "pods": "10"},
+            "conditions": [{"type": "Launched", "status": "True", "lastTransitionTime": "2023-11-14T22:13:20Z", "reason": "", "message": ""}]},
+    });
+    Event::NodeClaimApplied(Arc::new(typed(claim)))
+}
+
+fn cluster(events: impl IntoIterator<Item = Event>) -> Cluster {
+    let mut cluster = Cluster::new();
+    tell(&mut cluster, 0, events);
+    cluster
+}
+
+fn tell(cluster: &mut Cluster, seconds: i64, events: impl IntoIterator<Item = Event>) {
+    for event in events {
+        cluster.apply(at(seconds), event).unwrap();
+    }
+}
+
+fn coming(cluster: &Cluster, seconds: i64) -> Vec<ComingPod> {
+    coming_pods(&cluster.snapshot(), at(seconds))
+}
+
+/// Places all that is on its way on a claim, as a pass does.
+fn place(cluster: &mut Cluster, name: &str) {
+    let pods = coming(cluster, 0).into_iter();
+    let pods = pods.map(|it| it.pod.key.clone()).collect();
+    let name = name.to_owned();
+    tell(cluster, 0, [claim(&name), Event::Placed { name, pods }]);
+}
+
+#[test]
+fn what_a_set_lacks_is_on_its_way_for_as_long_as_pods_keep_coming() {
+    let mut cluster = cluster([applied(replica_set(3)), pod("a", "500m")]);
+    assert_eq!(coming(&cluster, 1).len(), 2);
+    assert_eq!(coming(&cluster, 15).len(), 2);
+    assert_eq!(coming(&cluster, 16).len(), 0, "nothing came for a while");
+    tell(&mut cluster, 20, [pod("b", "500m")]);
+    assert_eq!(coming(&cluster, 30).len(), 1);
+    tell(&mut cluster, 31, [pod("c", "500m")]);
+    assert_eq!(coming(&cluster, 32).len(), 0);
+}
+
+#[test]
+fn a_set_waits_for_its_turn_while_pods_of_others_come() {
+    let mut waiting = replica_set(2);
+    waiting["metadata"] = json!({"namespace": "default", "name": "late", "uid": "late"});
+    let mut cluster = cluster([applied(waiting), applied(replica_set(100))]);
+    for second in 1..100 {
+        tell(&mut cluster, second * 10, [pod(&format!("p{second}"), "500m")]);
+        let late = coming(&cluster, second * 10);
+        let late = late.iter().filter(|it| it.pod.key.name.starts_with("late"));
+        let expected = if second * 10 <= 300 { 2 } else { 0 };
+        assert_eq!(late.count(), expected, "after {second}0 seconds");
+    }
+}
+
+#[test]
+fn pods_that_cannot_come_are_not_waited_for() {
+    let with = |path: &str, value: Value| {
+        let mut set = replica_set(3);
+        *set.pointer_mut(path).unwrap() = value;
+        set
+    };
+    let mut refused = replica_set(3);
+    refused["status"] = json!({"replicas": 0, "conditions": [{"type": "ReplicaFailure", "status": "True"}]});
+    let mut going = replica_set(3);
+    going["metadata"]["deletionTimestamp"] = "2023-11-14T22:13:20Z".into();
+    let mut spec = template("1")["spec"].clone();
+    spec["schedulerName"] = "another".into();
+    let elsewhere = with("/spec/template/spec", spec.clone());
+    spec["schedulerName"] = "default-scheduler".into();
+    spec["schedulingGates"] = json!([{"name": "later"}]);
+    let gated = with("/spec/template/spec", spec.clone());
+    spec["schedulingGates"] = json!([]);
+    spec["volumes"] = json!([{"name": "v", "persistentVolumeClaim": {"claimName": "v"}}]);
+    let with_volume = with("/spec/template/spec", spec);
+    for set in [refused, going, elsewhere, gated, with_volume] {
+        let told = set.to_string();
+        assert_eq!(coming(&cluster([applied(set)]), 0).len(), 0, "{told}");
+    }
+}
+
+#[test]
+fn stateful_sets_and_jobs_are_foreseen_where_they_create_their_pods_at_once() {
+    let stateful = |policy: &str| {
+        let set = json!({
+            "metadata": {"namespace": "default", "name": "db", "uid": "db"},
+            "spec": {"replicas": 3, "selector": {}, "template": template("1"), "podManagementPolicy": policy},
+        });
+        Workload::from(typed::<k8s_openapi::api::apps::v1::StatefulSet>(set))
+    };
+    let job = |spec: Value, status: Value| {
+        let mut job = json!({"metadata": {"namespace": "default", "name": "job", "uid": "job"}, "spec": spec, "status": status});
+        job["spec"]["template"] = template("1");
+        Workload::from(typed::<k8s_openapi::api::batch::v1::Job>(job))
+    };
+    let none = || json!({});
+    for (workload, expected) in [
+        (stateful("OrderedReady"), 0),
+        (stateful("Parallel"), 3),
+        (job(json!({"parallelism": 5, "completions": 8}), none()), 5),
+        (
+            job(json!({"parallelism": 5, "completions": 8}), json!({"succeeded": 6})),
+            2,
+        ),
+        (job(json!({"parallelism": 5}), none()), 5),
+        (job(json!({"parallelism": 5}), json!({"succeeded": 1})), 0),
+        (job(json!({"parallelism": 5, "suspend": true}), none()), 0),
+        (job(json!({"parallelism": 5}), json!({"failed": 1})), 0),
+    ] {
+        let told = format!("{workload:?}");
+        let cluster = cluster([Event::WorkloadApplied(Box::new(workload))]);
+        assert_eq!(coming(&cluster, 0).len(), expected, "{told}");
+    }
+}
+
+#[test]
+fn former_revisions_of_deployments_are_not_kept() {
+    let mut set = replica_set(0);
+    set["metadata"]["ownerReferences"] = json!([
+        {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web", "uid": "d", "controller": true},
+    ]);
+    let cluster = cluster([applied(replica_set(2)), applied(set)]);
+    assert_eq!(cluster.snapshot().workloads().all.len(), 0);
+}
+
+#[test]
+fn a_pod_that_comes_takes_a_place_that_was_planned_for_its_kind() {
+    let mut cluster = cluster([applied(replica_set(3))]);
+    place(&mut cluster, "n1");
+    let planned = coming(&cluster, 1);
+    let is_on_n1 = |it: &ComingPod| it.place.as_deref() == Some("n1");
+    assert!(planned.iter().all(is_on_n1), "{planned:?}");
+    assert!(planned.iter().all(|it| is_coming(&it.pod.key)));
+
+    tell(&mut cluster, 2, [pod("a", "500m")]);
+    let snapshot = cluster.snapshot();
+    let key = scheduling::pod::PodKey::new("default", "a");
+    assert!(snapshot.place_in_the_making(&key).is_some());
+    assert_eq!(coming(&cluster, 2).len(), 2);
+
+    let options = Options {
+        plans_coming_pods: true,
+        ..Options::default()
+    };
+    let problem = problem_for_provisioning(&snapshot, &[], options.clone(), at(2)).problem;
+    assert_eq!((problem.pods.len(), problem.nodes[0].pods.len()), (0, 3));
+    let without = Options {
+        plans_coming_pods: false,
+        ..options
+    };
+    let problem = problem_for_provisioning(&snapshot, &[], without, at(2)).problem;
+    assert_eq!((problem.pods.len(), problem.nodes[0].pods.len()), (0, 1));
+}
+
+#[test]
+fn places_of_pods_that_come_otherwise_or_no_more_are_given_up() {
+    let places = |cluster: &Cluster| cluster.snapshot().data.places.len();
+    // Admission gave it more than its template says.
+    let mut changed = cluster([applied(replica_set(3))]);
+    place(&mut changed, "n1");
+    tell(&mut changed, 1, [pod("a", "2")]);
+    assert_eq!(places(&changed), 0);
+    let sized = coming(&changed, 1);
+    let cpus = sized.iter().map(|it| it.pod.shape.requests.get("cpu"));
+    assert_eq!(cpus.collect::<Vec<_>>(), vec![2000, 2000], "as the newest asks for");
+
+    let mut fewer = cluster([applied(replica_set(3))]);
+    place(&mut fewer, "n1");
+    tell(&mut fewer, 1, [applied(replica_set(1))]);
+    assert_eq!(places(&fewer), 1);
+    let gone = scheduling::pod::PodKey::new("default", "web");
+    tell(&mut fewer, 2, [Event::WorkloadDeleted(WorkloadKind::ReplicaSet, gone)]);
+    assert_eq!(places(&fewer), 0);
+
+    // A node that does not come leaves its pods to the next pass.
+    let mut lost = cluster([applied(replica_set(3))]);
+    place(&mut lost, "n1");
+    tell(&mut lost, 1, [Event::NodeClaimDeleted("n1".to_owned())]);
+    assert!(coming(&lost, 1).iter().all(|it| it.place.is_none()));
+    tell(&mut lost, 2, [pod("a", "500m")]);
+    let key = scheduling::pod::PodKey::new("default", "a");
+    assert!(lost.snapshot().place(&key).is_none());
+}
