@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use apis::labels::NOMINATION_MANAGER;
 use futures::stream::{self, StreamExt};
+use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::api::{Api, Patch, PatchParams};
 use kube::{Client, ResourceExt};
@@ -16,6 +17,7 @@ use scheduling::pod::PodKey;
 use scheduling::solution::NewClaim;
 use serde_json::{Value, json};
 use state::Snapshot;
+use state::coming::is_awaiting;
 use state::ledger::{OutcomeId, PlacementRecord, Record};
 use state::nomination::nominations;
 use tracing::{debug, warn};
@@ -24,6 +26,10 @@ use crate::shell::Shell;
 
 /// Writes under way at one time.
 const WRITES_AT_ONCE: usize = 16;
+/// How long a ready node is held closed for pods that are about to be created: as long as a batch lasts.
+const HELD_READY: Duration = Duration::from_secs(10);
+/// How long one that is not ready is, which takes no pods anyway: something that it waits for might.
+const HELD_UNREADY: Duration = Duration::from_secs(30);
 /// A node does not wait longer than this for its pods to be told of it.
 const PATIENCE: Duration = Duration::from_secs(5);
 
@@ -31,6 +37,20 @@ const PATIENCE: Duration = Duration::from_secs(5);
 #[derive(Debug)]
 pub(crate) struct Nominations {
     is_on: AtomicBool,
+}
+
+/// When a node opens at the latest.
+fn latest_opening(node: &Node) -> Option<Timestamp> {
+    let conditions = node.status.as_ref().and_then(|it| it.conditions.as_ref());
+    let mut conditions = conditions.into_iter().flatten();
+    let ready = conditions.find(|it| it.type_ == "Ready" && it.status == "True");
+    let ready_at = ready.and_then(|it| it.last_transition_time.as_ref());
+    let created_at = node.metadata.creation_timestamp.as_ref();
+    match (ready_at, created_at) {
+        (Some(at), _) => at.0.checked_add(HELD_READY).ok(),
+        (None, Some(at)) => at.0.checked_add(HELD_UNREADY).ok(),
+        (None, None) => None,
+    }
 }
 
 impl Nominations {
@@ -86,6 +106,15 @@ impl Write {
 }
 
 impl Shell {
+    /// Whether a node stays closed for a moment: pods are about to be created that it was bought for, and once it is open the
+    /// scheduler fills it with whatever is there.
+    pub(crate) fn opens_later(&self, claim: &str, node: &Node) -> bool {
+        let now = self.now();
+        self.nominations.is_on()
+            && now < latest_opening(node).unwrap_or(now)
+            && is_awaiting(&self.snapshot(), claim, now)
+    }
+
     /// Nominates the pods that were placed on a node which is about to take pods.
     pub(crate) async fn nominate_placed(&self, claim: &str, node: &Node) {
         if !self.nominations.is_on() {

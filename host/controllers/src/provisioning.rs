@@ -23,7 +23,7 @@ use scheduling::problem::{Options, ReservedMode};
 use scheduling::ranking::{RankHook, Usage, UsageKey};
 use scheduling::{Interrupt, Prepared, Solution, TableCache, solve_within_premium};
 use state::Snapshot;
-use state::coming::is_coming;
+use state::coming::{gather, is_coming};
 use state::ledger::{OutcomeId, PoolOutcome};
 use state::provisioning::{
     IgnoredReason, PoolTypes, awaits_command, problem_for_provisioning, provisionable_pools,
@@ -243,6 +243,7 @@ fn decide(
         uses: prepared.uses().to_vec(),
         ..solve_within_premium(&input.problem, &prepared, tables, interrupt)
     };
+    gather(&input.problem.pods, &mut solution);
     // Nobody waits for these yet.
     solution.pod_errors.retain(|key, _| !is_coming(key));
     if observed.batch == Batch::GoesOn {

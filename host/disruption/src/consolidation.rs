@@ -93,6 +93,8 @@ pub struct Gates {
     pub terminate_first_drift: bool,
     /// Sick nodes may.
     pub terminate_first_repair: bool,
+    /// Moves that save little of the bill wait until what they would have saved meanwhile covers the pods they disturb.
+    pub waits_for_small_gains: bool,
 }
 
 /// What a consolidation works with.

@@ -1,9 +1,11 @@
-//! Moves that only the ranking policy wants: to what it prefers although the list price is no lower.
+//! Moves that must pay for the pods they disturb: to what the ranking policy prefers although the list price is no lower, and
+//! those that save little of the bill.
 //!
-//! What saves list price pays by itself. A preference is the policy's word, and a policy that changes its mind every
+//! What saves much by list price pays by itself. A preference is the policy's word, and a policy that changes its mind every
 //! round would move the cluster to and fro. So such a move must pay for the pods that it disturbs with what it saves for
 //! as long as the preference has held already, or until the first of the nodes expires if that is sooner: what was
-//! wanted for an hour is worth an hour's savings.
+//! wanted for an hour is worth an hour's savings. A move that saves next to nothing of the whole bill is not worth a round of
+//! evictions right after a burst, and is treated alike.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,6 +18,8 @@ use crate::consolidation::Obstacle;
 
 /// What disturbing a pod of ordinary eviction cost is reckoned at, in USD.
 const USD_PER_DISRUPTION: f64 = 0.01;
+/// A move that saves less of the bill than this share must pay for itself first.
+const SMALL_GAIN: f64 = 0.03;
 const HOUR_SECONDS: f64 = 3_600.0;
 
 /// Preferred moves that do not pay yet.
@@ -61,6 +65,43 @@ impl Preferred {
         if list > 0.0 || effective <= 0.0 || proposal.replacements.is_empty() {
             return Ok(());
         }
+        self.pays(proposal, nodes, now, deferred).map_err(|wait| {
+            let told = format!(
+                "{effective:.4} USD an hour as the ranking policy reckons, {:.4} more by list price; {wait}",
+                -list
+            );
+            Obstacle::new(OutcomeId::NodePreferenceTooYoung, told)
+        })
+    }
+
+    /// Whether a move that saves less than [`SMALL_GAIN`] of the bill pays; one that does not is kept in mind.
+    pub(crate) fn judge_gain(
+        &self,
+        (proposal, bill_per_hour): (&Proposal, f64),
+        nodes: &[&Candidate],
+        now: Timestamp,
+        deferred: &mut Deferred,
+    ) -> Result<(), Obstacle> {
+        let saved = proposal.savings_per_hour();
+        if saved <= 0.0 || saved >= bill_per_hour * SMALL_GAIN {
+            return Ok(());
+        }
+        self.pays(proposal, nodes, now, deferred).map_err(|wait| {
+            let share = 100.0 * saved / bill_per_hour;
+            let told = format!("{saved:.4} USD an hour, {share:.1} % of the bill; {wait}");
+            Obstacle::new(OutcomeId::NodeGainTooSmall, told)
+        })
+    }
+
+    /// Whether the move has been wanted for long enough, or since when it is wanted and for how long it must be.
+    fn pays(
+        &self,
+        proposal: &Proposal,
+        nodes: &[&Candidate],
+        now: Timestamp,
+        deferred: &mut Deferred,
+    ) -> Result<(), String> {
+        let effective = proposal.savings_per_hour();
         let since = |it: &&Candidate| self.since.get(it.claim()).copied().unwrap_or(now);
         let since = nodes.iter().map(since).max().unwrap_or(now);
         let left = nodes.iter().filter_map(|it| it.expires_at()).min();
@@ -81,12 +122,7 @@ impl Preferred {
         if let Some(due) = due.filter(|_| is_in_time) {
             deferred.due = Some(deferred.due.map_or(due, |known| known.min(due)));
         }
-        let told = format!(
-            "{effective:.4} USD an hour as the ranking policy reckons, {:.4} more by list price; \
-             wanted for {held:.2} of {needed:.2} hours",
-            -list
-        );
-        Err(Obstacle::new(OutcomeId::NodePreferenceTooYoung, told))
+        Err(format!("wanted for {held:.2} of {needed:.2} hours"))
     }
 
     /// Takes over what a loop found. Only claims that there still are stay.

@@ -62,7 +62,7 @@ impl std::fmt::Display for PlanPremium {
 }
 
 /// A claim to make.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct NewClaim {
     /// Name of the pool.
     pub pool: String,

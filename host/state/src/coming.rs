@@ -4,6 +4,8 @@
 //! rest badly. What is asked for and not there yet is planned together with what is there, as pods that the API server does not know,
 //! for as long as pods keep coming; each that comes takes the place of one of them. Answers to no file of Karpenter.
 
+mod gather;
+
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -13,6 +15,8 @@ use scheduling::pod::{Owner, Pod, PodKey, PodPhase, PodShape};
 use crate::cluster::Data;
 use crate::snapshot::Snapshot;
 use crate::workloads::{Kept, WorkloadKind};
+
+pub use gather::gather;
 
 /// A controller none of whose pods came for as long as this is not believed any more.
 const PATIENCE: SignedDuration = SignedDuration::from_secs(15);
@@ -62,6 +66,13 @@ pub fn coming_pods(snapshot: &Snapshot, now: Timestamp) -> Vec<ComingPod> {
 pub fn awaiting_nodes(snapshot: &Snapshot, now: Timestamp) -> BTreeSet<Arc<str>> {
     let coming = coming_pods(snapshot, now).into_iter();
     coming.filter_map(|it| it.place).collect()
+}
+
+/// Whether the claim's node waits for such pods.
+pub fn is_awaiting(snapshot: &Snapshot, claim: &str, now: Timestamp) -> bool {
+    let mut places = snapshot.data.places.iter();
+    places.any(|(key, place)| **place == *claim && is_coming(key))
+        && awaiting_nodes(snapshot, now).contains(claim)
 }
 
 fn missing(kept: &Kept, owned: Option<&Owned>) -> usize {
@@ -141,6 +152,11 @@ fn places<'a>(
     })
 }
 
+fn controller(pod: &Pod, owner: &Owner) -> Option<(WorkloadKind, PodKey)> {
+    let kind = WorkloadKind::of_owner(&owner.api_version, &owner.kind)?;
+    Some((kind, PodKey::new(&pod.key.namespace, &owner.name)))
+}
+
 fn pod(key: PodKey, shape: &Arc<PodShape>) -> Pod {
     Pod {
         uid: key.name.clone(),
@@ -186,11 +202,37 @@ impl Data {
         }
     }
 
-    fn take_place(&mut self, pod: &Pod, owner: &Owner) {
-        let Some(kind) = WorkloadKind::of_owner(&owner.api_version, &owner.kind) else {
+    /// A pod went to a node: if that was planned for another of its kind, that one has its place now.
+    pub(crate) fn trade_places(&mut self, pod: &Pod) {
+        let owner = pod.shape.owner.as_ref();
+        let (Some((kind, key)), Some(node)) =
+            (owner.and_then(|it| controller(pod, it)), &pod.node_name)
+        else {
             return;
         };
-        let key = PodKey::new(&pod.key.namespace, &owner.name);
+        let tracked = self.node_keys.get(node).and_then(|it| self.nodes.get(it));
+        let claim = tracked.and_then(|it| it.claim_name()).map(str::to_owned);
+        let is_here = |place: &str| place == node || Some(place) == claim.as_deref();
+        let own = self.places.get(&pod.key).cloned();
+        if own.as_deref().is_some_and(is_here) {
+            return;
+        }
+        let prefix = prefix(kind.name(), &key);
+        let other = places(self, &prefix).find(|(_, place)| is_here(place));
+        let Some(other) = other.map(|(key, _)| key.clone()) else {
+            return;
+        };
+        let places = Arc::make_mut(&mut self.places);
+        match own {
+            Some(place) => places.insert(other, place),
+            None => places.remove(&other),
+        };
+    }
+
+    fn take_place(&mut self, pod: &Pod, owner: &Owner) {
+        let Some((kind, key)) = controller(pod, owner) else {
+            return;
+        };
         let prefix = prefix(kind.name(), &key);
         let Some((planned, place)) = places(self, &prefix).next() else {
             return;

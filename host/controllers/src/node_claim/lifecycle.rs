@@ -179,6 +179,10 @@ impl Lifecycle {
                 return Err(error.into());
             }
         };
+        if self.shell.opens_later(&claim.name_any(), node) {
+            let hold = "pods that it was planned for are about to be created";
+            return self.await_hook(claim, node, hold).await;
+        }
         self.shell.nominate_placed(&claim.name_any(), node).await;
         let registered = registration::registered_node(claim, node);
         self.shell.write_node(node, &registered).await?;

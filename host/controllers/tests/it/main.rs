@@ -7,6 +7,7 @@
 
 mod clock_jumps;
 mod cloud;
+mod coming;
 mod complaints;
 mod ends_of_nodes;
 mod events;

@@ -62,6 +62,8 @@ pub(super) fn simulate(
             spot_to_spot: arguments.feature_gates.spot_to_spot_consolidation,
             terminate_first_drift: arguments.feature_gates.terminate_first_drift,
             terminate_first_repair: arguments.feature_gates.terminate_first_repair,
+            // Where the cluster ends up, however long it takes.
+            waits_for_small_gains: false,
         },
         repair: repair.as_ref(),
         hooks: Hooks {

@@ -212,6 +212,7 @@ impl Cluster {
             && pod.node_name.is_some()
         {
             self.bump(now);
+            self.data.trade_places(&pod);
             self.unplace(&pod.key);
         }
         self.remember(&pod);

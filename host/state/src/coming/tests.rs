@@ -3,10 +3,13 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use scheduling::Solution;
+use scheduling::pod::PodKey;
 use scheduling::problem::Options;
+use scheduling::solution::NewClaim;
 use serde_json::{Value, json};
 
-use super::{ComingPod, coming_pods, is_coming};
+use super::{ComingPod, coming_pods, gather, is_coming};
 use crate::cluster::{Cluster, Event};
 use crate::provisioning::problem_for_provisioning;
 use crate::workloads::{Workload, WorkloadKind};
@@ -37,13 +40,24 @@ fn applied(set: Value) -> Event {
 }
 
 fn pod(name: &str, cpu: &str) -> Event {
+    Event::PodApplied(Arc::new(typed(pod_object(name, cpu))))
+}
+
+fn bound_pod(name: &str, node: &str) -> Event {
+    let mut pod = pod_object(name, "500m");
+    pod["spec"]["nodeName"] = node.into();
+    pod["status"] = json!({"phase": "Running"});
+    Event::PodApplied(Arc::new(typed(pod)))
+}
+
+fn pod_object(name: &str, cpu: &str) -> Value {
     let owner = json!({"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "uid": "rs", "controller": true});
     let mut pod = template(cpu);
     pod["metadata"] = json!({"namespace": "default", "name": name, "uid": name, "ownerReferences": [owner]});
     pod["status"] = json!({"phase": "Pending", "conditions": [
         {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"},
     ]});
-    Event::PodApplied(Arc::new(typed(pod)))
+    pod
 }
 
 fn claim(name: &str) -> Event {
@@ -187,7 +201,7 @@ fn a_pod_that_comes_takes_a_place_that_was_planned_for_its_kind() {
 
     tell(&mut cluster, 2, [pod("a", "500m")]);
     let snapshot = cluster.snapshot();
-    let key = scheduling::pod::PodKey::new("default", "a");
+    let key = PodKey::new("default", "a");
     assert!(snapshot.place_in_the_making(&key).is_some());
     assert_eq!(coming(&cluster, 2).len(), 2);
 
@@ -206,6 +220,26 @@ fn a_pod_that_comes_takes_a_place_that_was_planned_for_its_kind() {
 }
 
 #[test]
+fn a_pod_that_went_where_one_of_its_kind_was_planned_leaves_it_its_own_place() {
+    let mut cluster = cluster([applied(replica_set(2)), claim("n1"), claim("n2")]);
+    let coming_pods = coming(&cluster, 0);
+    for (pod, name) in coming_pods.iter().zip(["n1", "n2"]) {
+        let (name, pods) = (name.to_owned(), vec![pod.pod.key.clone()]);
+        tell(&mut cluster, 0, [Event::Placed { name, pods }]);
+    }
+    tell(&mut cluster, 1, [pod("a", "500m")]);
+    let node = json!({
+        "metadata": {"name": "node-2", "labels": {"karpenter.sh/nodepool": "default", "node.kubernetes.io/instance-type": "m5.large"}},
+        "spec": {"providerID": "aws:///zone/n2"},
+    });
+    let bound = bound_pod("a", "node-2");
+    tell(&mut cluster, 2, [Event::NodeApplied(Arc::new(typed(node))), bound]);
+    let left = coming(&cluster, 2);
+    let places: Vec<Option<&str>> = left.iter().map(|it| it.place.as_deref()).collect();
+    assert_eq!(places, vec![Some("n1")], "its sibling goes where it was to go");
+}
+
+#[test]
 fn places_of_pods_that_come_otherwise_or_no_more_are_given_up() {
     let places = |cluster: &Cluster| cluster.snapshot().data.places.len();
     // Admission gave it more than its template says.
@@ -221,7 +255,7 @@ fn places_of_pods_that_come_otherwise_or_no_more_are_given_up() {
     place(&mut fewer, "n1");
     tell(&mut fewer, 1, [applied(replica_set(1))]);
     assert_eq!(places(&fewer), 1);
-    let gone = scheduling::pod::PodKey::new("default", "web");
+    let gone = PodKey::new("default", "web");
     tell(&mut fewer, 2, [Event::WorkloadDeleted(WorkloadKind::ReplicaSet, gone)]);
     assert_eq!(places(&fewer), 0);
 
@@ -231,6 +265,35 @@ fn places_of_pods_that_come_otherwise_or_no_more_are_given_up() {
     tell(&mut lost, 1, [Event::NodeClaimDeleted("n1".to_owned())]);
     assert!(coming(&lost, 1).iter().all(|it| it.place.is_none()));
     tell(&mut lost, 2, [pod("a", "500m")]);
-    let key = scheduling::pod::PodKey::new("default", "a");
+    let key = PodKey::new("default", "a");
     assert!(lost.snapshot().place(&key).is_none());
+}
+
+#[test]
+fn pods_that_are_there_are_gathered_on_the_nodes_that_they_fill() {
+    let mut cluster = cluster([applied(replica_set(6))]);
+    tell(&mut cluster, 0, ["a", "b", "c"].map(|name| pod(name, "500m")));
+    let snapshot = cluster.snapshot();
+    let coming: Vec<_> = coming_pods(&snapshot, at(0));
+    let mut pods: Vec<_> = snapshot.pods().cloned().collect();
+    pods.extend(coming.iter().map(|it| Arc::clone(&it.pod)));
+    let key = |number: usize| pods[number].key.clone();
+    // One real pod on each node: 0 to 2 are real.
+    let claim = |name: &str, of: [usize; 2]| NewClaim {
+        pool: name.to_owned(),
+        pods: of.map(key).to_vec(),
+        ..NewClaim::default()
+    };
+    let mut solution = Solution {
+        existing: vec![("node".to_owned(), vec![key(3)])],
+        claims: vec![claim("one", [0, 4]), claim("two", [1, 5]), claim("three", [2, 2])],
+        ..Solution::default()
+    };
+    solution.claims[2].pods.truncate(1);
+    gather(&pods, &mut solution);
+    let real = |pods: &[PodKey]| pods.iter().filter(|it| !is_coming(it)).count();
+    assert_eq!(real(&solution.existing[0].1), 1, "existing nodes first");
+    let claims = solution.claims.iter();
+    let claims: Vec<_> = claims.map(|it| (it.pool.as_str(), real(&it.pods), it.pods.len())).collect();
+    assert_eq!(claims, vec![("one", 2, 2)]);
 }

@@ -122,6 +122,7 @@ outcomes! {
     NodeChosenDrifted = 4051, "node-chosen-drifted", "The node is drifted and is replaced.";
     NodeChosenMulti = 4052, "node-chosen-multi", "The node goes together with others.";
     NodeChosenSingle = 4053, "node-chosen-single", "The node goes.";
+    NodeGainTooSmall = 4055, "node-gain-too-small", "The move saves little of the bill, and not for long enough to pay for it.";
     NodeOutranked = 4054, "node-outranked", "The node could go, but another command goes first.";
     NodeInvalidatedChurn = 4055, "node-invalidated-churn", "The node stopped being a candidate during validation.";
     NodeInvalidatedBudget = 4056, "node-invalidated-budget", "The budget closed during validation.";

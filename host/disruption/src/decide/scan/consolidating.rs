@@ -65,6 +65,9 @@ impl<'a> Scan<'a> {
                 Some(at_once.unwrap_or(run))
             }
         };
+        let best = self.worthwhile(best);
+        let exchange = self.exchange.take();
+        self.exchange = self.worthwhile(exchange);
         if best.is_some() || self.exchange.is_some() || self.interrupt.is_tripped() {
             self.must_look_again(method);
         }
@@ -293,10 +296,12 @@ impl<'a> Scan<'a> {
                 break;
             }
         }
-        if !approved.is_empty() || self.interrupt.is_tripped() {
+        let best = self.together(approved);
+        let best = self.worthwhile(best);
+        if best.is_some() || self.interrupt.is_tripped() {
             self.must_look_again(method);
         }
-        let (proposal, verdict) = self.together(approved)?;
+        let (proposal, verdict) = best?;
         // What frees nodes disturbs less, unless an exchange of many saves far more.
         let saves_far_more = |it: &mut (Proposal, Verdict)| {
             it.0.savings_per_hour() > proposal.savings_per_hour() * EXCHANGE_AHEAD
@@ -306,6 +311,27 @@ impl<'a> Scan<'a> {
             .take_if(saves_far_more)
             .unwrap_or((proposal, verdict));
         Some(self.command(proposal, verdict))
+    }
+
+    /// A move that was found, unless it saves so little of the bill that it must wait.
+    fn worthwhile(&mut self, found: Option<(Proposal, Verdict)>) -> Option<(Proposal, Verdict)> {
+        let (proposal, verdict) = found?;
+        if !self.input.gates.waits_for_small_gains {
+            return Some((proposal, verdict));
+        }
+        let all = 0..self.candidates.len();
+        let bill = self.bill_per_hour(&all.collect::<Vec<_>>());
+        let rows = proposal.rows.iter();
+        let nodes: Vec<&Candidate> = rows.filter_map(|&row| self.candidates.get(row)).collect();
+        let (now, known) = (self.input.options.now, &self.memory.preferred);
+        let judged = known.judge_gain((&proposal, bill), &nodes, now, &mut self.deferred);
+        let Err(obstacle) = judged else {
+            return Some((proposal, verdict));
+        };
+        for row in proposal.rows {
+            self.note(row, obstacle.clone());
+        }
+        None
     }
 
     /// The best of several moves, and with it whichever of the others still save what they promised.

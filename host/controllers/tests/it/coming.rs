@@ -1,0 +1,88 @@
+//! Pods that a ReplicaSet is about to create are bought for with those that are there.
+
+use serde_json::{Value, json};
+use sim::api_server::Resource;
+
+use crate::world::World;
+
+/// Two of its pods fill a node of eight CPUs.
+const CPU: &str = "3";
+const REPLICAS: usize = 4;
+
+/// A world with a ReplicaSet that has its first pod.
+async fn with(plans_coming_pods: bool) -> (World, Value) {
+    let world = World::with_settings(|it| it.plans_coming_pods = plans_coming_pods);
+    world.pass(5).await;
+    let container = json!({"name": "c", "image": "x", "resources": {"requests": {"cpu": CPU}}});
+    let labels = json!({"app": "web"});
+    let set = json!({
+        "apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": {"name": "web"},
+        "spec": {
+            "replicas": REPLICAS, "selector": {"matchLabels": labels},
+            "template": {"metadata": {"labels": labels}, "spec": {"containers": [container]}},
+        },
+    });
+    let set = world
+        .api
+        .create(&Resource::REPLICA_SETS, "default", set)
+        .unwrap();
+    let owner = json!({"metadata": {"ownerReferences": [{
+        "apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "uid": set["metadata"]["uid"], "controller": true,
+    }]}});
+    world.create_pod("web-0", CPU, &owner);
+    (world, owner)
+}
+
+fn claims(world: &World) -> usize {
+    world.list(&Resource::NODE_CLAIMS).len()
+}
+
+/// Nodes that take pods.
+fn open(world: &World) -> usize {
+    let nodes = world.list(&Resource::NODES);
+    let is_open = |node: &Value| !node["spec"]["taints"].to_string().contains("unregistered");
+    nodes.iter().filter(|node| is_open(node)).count()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_is_bought_for_the_pods_to_come_too_and_none_for_them_alone() {
+    for (is_on, expected) in [(true, "6"), (false, "3")] {
+        let (world, _) = with(is_on).await;
+        world
+            .until("a node is bought", 20, |world| claims(world) > 0)
+            .await;
+        world.pass(5).await;
+        let claims = world.list(&Resource::NODE_CLAIMS);
+        assert_eq!(claims.len(), 1, "{is_on}");
+        let cpu = &claims[0]["spec"]["resources"]["requests"]["cpu"];
+        assert_eq!(cpu, expected, "{is_on}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_opens_when_the_pods_planned_for_it_are_there() {
+    let (world, owner) = with(true).await;
+    let has_node = |world: &World| world.list(&Resource::NODES).len() == 1;
+    world.until("the node is there", 60, has_node).await;
+    world.pass(2).await;
+    assert_eq!(open(&world), 0);
+    world.create_pod("web-1", CPU, &owner);
+    let is_open = |world: &World| open(world) == 1;
+    world.until("the node is open", 3, is_open).await;
+    for number in 2..REPLICAS {
+        world.create_pod(&format!("web-{number}"), CPU, &owner);
+    }
+    let all_bound = |world: &World| world.bound_pods() == REPLICAS;
+    world.until("pods are bound", 60, all_bound).await;
+    assert_eq!(claims(&world), 2);
+    assert_eq!(world.metrics.pods_off_plan.get(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn pods_that_do_not_come_hold_nobody_up_for_long() {
+    let (world, _) = with(true).await;
+    let has_node = |world: &World| world.list(&Resource::NODES).len() == 1;
+    world.until("the node is there", 60, has_node).await;
+    let is_bound = |world: &World| world.bound_pods() == 1;
+    world.until("the pod is bound", 15, is_bound).await;
+}
