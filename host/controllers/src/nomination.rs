@@ -19,15 +19,15 @@ use serde_json::{Value, json};
 use state::Snapshot;
 use state::coming::is_awaiting;
 use state::ledger::{OutcomeId, PlacementRecord, Record};
-use state::nomination::nominations;
+use state::nomination::{awaits_others, nominations};
 use tracing::{debug, warn};
 
 use crate::shell::Shell;
 
 /// Writes under way at one time.
 const WRITES_AT_ONCE: usize = 16;
-/// How long a ready node is held closed for pods that are about to be created: as long as a batch lasts.
-const HELD_READY: Duration = Duration::from_secs(10);
+/// How long a ready node is held closed.
+const HELD_READY: Duration = Duration::from_secs(12);
 /// How long one that is not ready is, which takes no pods anyway: something that it waits for might.
 const HELD_UNREADY: Duration = Duration::from_secs(30);
 /// A node does not wait longer than this for its pods to be told of it.
@@ -106,13 +106,20 @@ impl Write {
 }
 
 impl Shell {
-    /// Whether a node stays closed for a moment: pods are about to be created that it was bought for, and once it is open the
-    /// scheduler fills it with whatever is there.
-    pub(crate) fn opens_later(&self, claim: &str, node: &Node) -> bool {
+    /// What a node stays closed for, for a moment: once it is open the scheduler fills it with whatever is there. Where pods
+    /// can be nominated, those that it was bought for and that are about to be created; where not, the other nodes of its plan.
+    pub(crate) fn opens_later(&self, claim: &str, node: &Node) -> Option<&'static str> {
         let now = self.now();
-        self.nominations.is_on()
-            && now < latest_opening(node).unwrap_or(now)
-            && is_awaiting(&self.snapshot(), claim, now)
+        if !self.settings.holds_nodes_closed || now >= latest_opening(node)? {
+            return None;
+        }
+        let snapshot = self.snapshot();
+        if self.nominations.is_on() {
+            let awaits = is_awaiting(&snapshot, claim, now);
+            return awaits.then_some("pods that it was planned for are about to be created");
+        }
+        let awaits = awaits_others(&snapshot, claim);
+        awaits.then_some("other nodes that were planned with it are on their way")
     }
 
     /// Nominates the pods that were placed on a node which is about to take pods.

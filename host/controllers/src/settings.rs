@@ -98,6 +98,8 @@ pub struct Settings {
     pub nominates_planned_pods: bool,
     /// Whether pods that controllers are about to create are planned with those that are there.
     pub plans_coming_pods: bool,
+    /// Whether nodes stay closed for a moment where that lets their plan come true.
+    pub holds_nodes_closed: bool,
     /// Whether consolidation puts moves off that save little of the bill.
     pub waits_for_small_gains: bool,
     /// How much dearer than it need be a ranking policy may make a node, where a NodePool says nothing else.
@@ -124,6 +126,7 @@ impl Default for Settings {
             seed: 0,
             nominates_planned_pods: true,
             plans_coming_pods: true,
+            holds_nodes_closed: true,
             waits_for_small_gains: true,
             policy_premium_max: PremiumMax::default(),
         }

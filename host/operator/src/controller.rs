@@ -269,6 +269,7 @@ fn settings(options: &Options, cluster_name: String, kubernetes_minor: u32) -> S
         policy_premium_max: options.policy_max_premium,
         nominates_planned_pods: options.packing == options::Packing::Cost
             && options.nominate_planned_pods.is_on(kubernetes_minor),
+        holds_nodes_closed: options.packing == options::Packing::Cost,
         waits_for_small_gains: options.packing == options::Packing::Cost,
         plans_coming_pods: options.packing == options::Packing::Cost && options.plan_coming_pods,
         default_spread: Arc::clone(&options.scheduler_config.default_spread),

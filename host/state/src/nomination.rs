@@ -6,10 +6,38 @@
 
 use std::sync::Arc;
 
-use scheduling::pod::{Pod, PodShape};
+use jiff::SignedDuration;
+use scheduling::pod::Pod;
 
 use crate::snapshot::Snapshot;
 use crate::state_node::StateNode;
+
+/// Claims made within this time of each other are taken to be of one plan.
+const ONE_PLAN: SignedDuration = SignedDuration::from_secs(2);
+
+/// Whether other nodes that were planned together with this one are still on their way, and it matters. The
+/// scheduler, told nothing, fills the first node to open with whatever fits, and those for whom it was bought need others; with all
+/// of them open it spreads pods over them as widely as the plan did.
+pub fn awaits_others(snapshot: &Snapshot, claim: &str) -> bool {
+    let created_at = |node: &StateNode| node.claim.as_ref().and_then(|it| it.created_at);
+    let own = snapshot.node_of_claim(claim).and_then(|it| created_at(it));
+    let Some(own) = own else {
+        return false;
+    };
+    let is_of_plan = |at| own.duration_since(at).abs() <= ONE_PLAN;
+    let mut others = snapshot.nodes().filter(|node| {
+        let is_coming = !node.is_ready() && !node.is_marked_for_deletion();
+        is_coming && node.claim_name() != Some(claim) && created_at(node).is_some_and(is_of_plan)
+    });
+    others.next().is_some() && !are_alike(snapshot)
+}
+
+/// Whether any pod that waits may take any of the places.
+fn are_alike(snapshot: &Snapshot) -> bool {
+    let mut waiting = snapshot.pods().filter(|pod| pod.is_provisionable());
+    let first = waiting.next();
+    waiting.all(|pod| first.is_some_and(|first| Arc::ptr_eq(&pod.shape, &first.shape)))
+}
 
 /// Pods to nominate to the node: those placed on it that still wait, unless it does not matter where they go.
 ///
@@ -20,12 +48,7 @@ pub fn nominations<'a>(snapshot: &'a Snapshot, node: &StateNode) -> Vec<&'a Arc<
         return Vec::new();
     };
     let placed = snapshot.placed_on(node);
-    let Some(first) = placed.first() else {
-        return Vec::new();
-    };
-    let is_like_the_first = |shape: &Arc<PodShape>| Arc::ptr_eq(shape, &first.shape);
-    let mut waiting = snapshot.pods().filter(|pod| pod.is_provisionable());
-    if waiting.all(|pod| is_like_the_first(&pod.shape)) {
+    if placed.is_empty() || are_alike(snapshot) {
         return Vec::new();
     }
     let is_told = |pod: &Pod| pod.nomination.as_ref().is_some_and(|it| it.node == name);

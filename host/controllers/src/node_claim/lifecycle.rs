@@ -179,8 +179,7 @@ impl Lifecycle {
                 return Err(error.into());
             }
         };
-        if self.shell.opens_later(&claim.name_any(), node) {
-            let hold = "pods that it was planned for are about to be created";
+        if let Some(hold) = self.shell.opens_later(&claim.name_any(), node) {
             return self.await_hook(claim, node, hold).await;
         }
         self.shell.nominate_placed(&claim.name_any(), node).await;

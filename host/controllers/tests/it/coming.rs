@@ -84,5 +84,5 @@ async fn pods_that_do_not_come_hold_nobody_up_for_long() {
     let has_node = |world: &World| world.list(&Resource::NODES).len() == 1;
     world.until("the node is there", 60, has_node).await;
     let is_bound = |world: &World| world.bound_pods() == 1;
-    world.until("the pod is bound", 15, is_bound).await;
+    world.until("the pod is bound", 20, is_bound).await;
 }

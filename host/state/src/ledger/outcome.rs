@@ -98,6 +98,7 @@ outcomes! {
     NodeWithoutCapacityType = 4025, "node-without-capacity-type", "The node has no capacity type label.";
     NodeWithoutZone = 4026, "node-without-zone", "The node has no zone label.";
     NodeHoldsBuffer = 4027, "node-holds-buffer", "The node keeps room for a capacity buffer.";
+    NodeGainTooSmall = 4028, "node-gain-too-small", "The move saves little of the bill, and not for long enough to pay for it.";
     NodeBudgetExhausted = 4030, "node-budget-exhausted", "The disruption budgets of the NodePool leave no room.";
     NodePolicySkipped = 4031, "node-policy-skipped", "The consolidation policy told to skip the node.";
     NodePolicyRejected = 4032, "node-policy-rejected", "The consolidation policy rejected the move.";
@@ -122,7 +123,6 @@ outcomes! {
     NodeChosenDrifted = 4051, "node-chosen-drifted", "The node is drifted and is replaced.";
     NodeChosenMulti = 4052, "node-chosen-multi", "The node goes together with others.";
     NodeChosenSingle = 4053, "node-chosen-single", "The node goes.";
-    NodeGainTooSmall = 4055, "node-gain-too-small", "The move saves little of the bill, and not for long enough to pay for it.";
     NodeOutranked = 4054, "node-outranked", "The node could go, but another command goes first.";
     NodeInvalidatedChurn = 4055, "node-invalidated-churn", "The node stopped being a candidate during validation.";
     NodeInvalidatedBudget = 4056, "node-invalidated-budget", "The budget closed during validation.";

@@ -65,6 +65,7 @@ fn world_of(story: &Story) -> World {
         spot_to_spot: story.spot_to_spot,
         terminate_first_drift: story.terminate_first,
         terminate_first_repair: story.terminate_first,
+        ..Gates::default()
     };
     world.repair = story.repair.then(world::repair_policies);
     if let Some(now) = &story.now {
