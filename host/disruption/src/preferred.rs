@@ -5,7 +5,7 @@
 //! round would move the cluster to and fro. So such a move must pay for the pods that it disturbs with what it saves for
 //! as long as the preference has held already, or until the first of the nodes expires if that is sooner: what was
 //! wanted for an hour is worth an hour's savings. A move that saves next to nothing of the whole bill is not worth a round of
-//! evictions right after a burst, and is treated alike.
+//! evictions right after a burst: it is treated alike, and waits for an hour at least.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,6 +20,8 @@ use crate::consolidation::Obstacle;
 const USD_PER_DISRUPTION: f64 = 0.01;
 /// A move that saves less of the bill than this share must pay for itself first.
 const SMALL_GAIN: f64 = 0.03;
+/// And must have been there for this many hours.
+const SMALL_GAIN_HOURS: f64 = 1.0;
 const HOUR_SECONDS: f64 = 3_600.0;
 
 /// Preferred moves that do not pay yet.
@@ -65,7 +67,8 @@ impl Preferred {
         if list > 0.0 || effective <= 0.0 || proposal.replacements.is_empty() {
             return Ok(());
         }
-        self.pays(proposal, nodes, now, deferred).map_err(|wait| {
+        let judged = self.pays((proposal, 0.0), nodes, now, deferred);
+        judged.map_err(|wait| {
             let told = format!(
                 "{effective:.4} USD an hour as the ranking policy reckons, {:.4} more by list price; {wait}",
                 -list
@@ -86,7 +89,8 @@ impl Preferred {
         if saved <= 0.0 || saved >= bill_per_hour * SMALL_GAIN {
             return Ok(());
         }
-        self.pays(proposal, nodes, now, deferred).map_err(|wait| {
+        let judged = self.pays((proposal, SMALL_GAIN_HOURS), nodes, now, deferred);
+        judged.map_err(|wait| {
             let share = 100.0 * saved / bill_per_hour;
             let told = format!("{saved:.4} USD an hour, {share:.1} % of the bill; {wait}");
             Obstacle::new(OutcomeId::NodeGainTooSmall, told)
@@ -96,7 +100,7 @@ impl Preferred {
     /// Whether the move has been wanted for long enough, or since when it is wanted and for how long it must be.
     fn pays(
         &self,
-        proposal: &Proposal,
+        (proposal, hours_min): (&Proposal, f64),
         nodes: &[&Candidate],
         now: Timestamp,
         deferred: &mut Deferred,
@@ -107,7 +111,7 @@ impl Preferred {
         let left = nodes.iter().filter_map(|it| it.expires_at()).min();
         let left = left.map(|at| hours(at.duration_since(now)));
         let disruption: f64 = nodes.iter().map(|it| it.reschedule_cost).sum();
-        let needed = disruption * USD_PER_DISRUPTION / effective;
+        let needed = (disruption * USD_PER_DISRUPTION / effective).max(hours_min);
         let held = hours(now.duration_since(since));
         let horizon = left.map_or(held, |left| held.min(left));
         if horizon >= needed {

@@ -276,6 +276,9 @@ fn costly() -> Vec<Costly> {
     all.into_iter().flatten().collect()
 }
 
+const ATTEMPTS_AT_LEAST: usize = 5;
+const ATTEMPTS: usize = 60;
+
 #[test]
 fn what_a_rule_costs_is_bounded_when_it_is_checked() {
     let host = host();
@@ -287,8 +290,11 @@ fn what_a_rule_costs_is_bounded_when_it_is_checked() {
     } in costly()
     {
         let mut took = Duration::MAX;
-        // The machine has other things to do now and then.
-        for _ in 0..5 {
+        // The machine has other things to do now and then, and other tests want memory of the kernel.
+        for attempt in 0..ATTEMPTS {
+            if attempt >= ATTEMPTS_AT_LEAST && took < CHECK_TIME_MAX * SLOWER {
+                break;
+            }
             let started = at_work();
             let status = host.apply(&source);
             took = took.min(at_work().saturating_sub(started));

@@ -223,7 +223,7 @@ fn a_scan_that_was_cut_off_goes_on_where_it_stopped() {
 
 #[test]
 fn what_saves_next_to_nothing_of_the_bill_waits_until_it_has_paid() {
-    // It saves 0.05 an hour and disturbs one pod and a node, worth 0.02.
+    // It saves 0.05 an hour and disturbs one pod and a node, worth 0.02: that is less than the hour it must wait.
     let few = "node n1 small on-demand a\npod p n1 900";
     let full = |number| format!("\nnode f{number} large on-demand a\npod q{number} f{number} 7900");
     let many = format!("{few}{}", (0..10).map(full).collect::<String>());
@@ -231,8 +231,8 @@ fn what_saves_next_to_nothing_of_the_bill_waits_until_it_has_paid() {
         (few, true, 0, 1),
         (&many, false, 0, 1),
         (&many, true, 0, 0),
-        (&many, true, 20, 0),
-        (&many, true, 25, 1),
+        (&many, true, 55, 0),
+        (&many, true, 61, 1),
     ] {
         let mut world = World::new(lines);
         world.gates.waits_for_small_gains = waits;
