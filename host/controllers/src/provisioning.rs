@@ -101,7 +101,9 @@ impl Provisioner {
                     self.wait_for_sync().await;
                     self.pass(batch).await;
                 }
-                Batch::GoesOn if self.shell.settings.plans_coming_pods && self.shell.is_synced() => {
+                Batch::GoesOn
+                    if self.shell.settings.plans_coming_pods && self.shell.is_synced() =>
+                {
                     self.pass(batch).await;
                 }
                 Batch::GoesOn => {}

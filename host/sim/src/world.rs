@@ -109,9 +109,7 @@ impl World {
         };
         let mut cluster = Cluster::new(api.clone(), ec2.clone(), clock, config.seed);
         cluster.kubernetes_minor = config.kubernetes_minor;
-        cluster.pace = config
-            .pods_per_second
-            .map(|it| Pace::new(it, clock.now()));
+        cluster.pace = config.pods_per_second.map(|it| Pace::new(it, clock.now()));
         cluster
             .timers
             .set(later(clock.now(), HEARTBEAT), Timer::Heartbeat);

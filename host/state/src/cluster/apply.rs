@@ -47,7 +47,9 @@ impl Cluster {
                 self.data.forget_surplus(workload.kind, &workload.key);
             }
             Event::WorkloadDeleted(kind, key) => {
-                Arc::make_mut(&mut self.data.workloads).all.remove(&(kind, key.clone()));
+                Arc::make_mut(&mut self.data.workloads)
+                    .all
+                    .remove(&(kind, key.clone()));
                 self.data.forget_surplus(kind, &key);
             }
             Event::CapacityBufferApplied(object) => {

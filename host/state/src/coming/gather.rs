@@ -103,11 +103,7 @@ impl Crowd {
 }
 
 /// The claim with the greatest share of pods that could be real, the first of equals; none once all have places.
-fn fullest(
-    kinds: &BTreeMap<&PodKey, Kind>,
-    crowd: &Crowd,
-    claims: &[NewClaim],
-) -> Option<usize> {
+fn fullest(kinds: &BTreeMap<&PodKey, Kind>, crowd: &Crowd, claims: &[NewClaim]) -> Option<usize> {
     let mut best: Option<(usize, usize, usize)> = None;
     for (number, claim) in claims.iter().enumerate() {
         let (real, all) = (crowd.real_among(kinds, &claim.pods), claim.pods.len());

@@ -53,7 +53,8 @@ fn bound_pod(name: &str, node: &str) -> Event {
 fn pod_object(name: &str, cpu: &str) -> Value {
     let owner = json!({"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "uid": "rs", "controller": true});
     let mut pod = template(cpu);
-    pod["metadata"] = json!({"namespace": "default", "name": name, "uid": name, "ownerReferences": [owner]});
+    pod["metadata"] =
+        json!({"namespace": "default", "name": name, "uid": name, "ownerReferences": [owner]});
     pod["status"] = json!({"phase": "Pending", "conditions": [
         {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"},
     ]});
@@ -112,7 +113,11 @@ fn a_set_waits_for_its_turn_while_pods_of_others_come() {
     waiting["metadata"] = json!({"namespace": "default", "name": "late", "uid": "late"});
     let mut cluster = cluster([applied(waiting), applied(replica_set(100))]);
     for second in 1..100 {
-        tell(&mut cluster, second * 10, [pod(&format!("p{second}"), "500m")]);
+        tell(
+            &mut cluster,
+            second * 10,
+            [pod(&format!("p{second}"), "500m")],
+        );
         let late = coming(&cluster, second * 10);
         let late = late.iter().filter(|it| it.pod.key.name.starts_with("late"));
         let expected = if second * 10 <= 300 { 2 } else { 0 };
@@ -128,7 +133,8 @@ fn pods_that_cannot_come_are_not_waited_for() {
         set
     };
     let mut refused = replica_set(3);
-    refused["status"] = json!({"replicas": 0, "conditions": [{"type": "ReplicaFailure", "status": "True"}]});
+    refused["status"] =
+        json!({"replicas": 0, "conditions": [{"type": "ReplicaFailure", "status": "True"}]});
     let mut going = replica_set(3);
     going["metadata"]["deletionTimestamp"] = "2023-11-14T22:13:20Z".into();
     let mut spec = template("1")["spec"].clone();
@@ -166,7 +172,10 @@ fn stateful_sets_and_jobs_are_foreseen_where_they_create_their_pods_at_once() {
         (stateful("Parallel"), 3),
         (job(json!({"parallelism": 5, "completions": 8}), none()), 5),
         (
-            job(json!({"parallelism": 5, "completions": 8}), json!({"succeeded": 6})),
+            job(
+                json!({"parallelism": 5, "completions": 8}),
+                json!({"succeeded": 6}),
+            ),
             2,
         ),
         (job(json!({"parallelism": 5}), none()), 5),
@@ -233,10 +242,18 @@ fn a_pod_that_went_where_one_of_its_kind_was_planned_leaves_it_its_own_place() {
         "spec": {"providerID": "aws:///zone/n2"},
     });
     let bound = bound_pod("a", "node-2");
-    tell(&mut cluster, 2, [Event::NodeApplied(Arc::new(typed(node))), bound]);
+    tell(
+        &mut cluster,
+        2,
+        [Event::NodeApplied(Arc::new(typed(node))), bound],
+    );
     let left = coming(&cluster, 2);
     let places: Vec<Option<&str>> = left.iter().map(|it| it.place.as_deref()).collect();
-    assert_eq!(places, vec![Some("n1")], "its sibling goes where it was to go");
+    assert_eq!(
+        places,
+        vec![Some("n1")],
+        "its sibling goes where it was to go"
+    );
 }
 
 #[test]
@@ -249,14 +266,22 @@ fn places_of_pods_that_come_otherwise_or_no_more_are_given_up() {
     assert_eq!(places(&changed), 0);
     let sized = coming(&changed, 1);
     let cpus = sized.iter().map(|it| it.pod.shape.requests.get("cpu"));
-    assert_eq!(cpus.collect::<Vec<_>>(), vec![2000, 2000], "as the newest asks for");
+    assert_eq!(
+        cpus.collect::<Vec<_>>(),
+        vec![2000, 2000],
+        "as the newest asks for"
+    );
 
     let mut fewer = cluster([applied(replica_set(3))]);
     place(&mut fewer, "n1");
     tell(&mut fewer, 1, [applied(replica_set(1))]);
     assert_eq!(places(&fewer), 1);
     let gone = PodKey::new("default", "web");
-    tell(&mut fewer, 2, [Event::WorkloadDeleted(WorkloadKind::ReplicaSet, gone)]);
+    tell(
+        &mut fewer,
+        2,
+        [Event::WorkloadDeleted(WorkloadKind::ReplicaSet, gone)],
+    );
     assert_eq!(places(&fewer), 0);
 
     // A node that does not come leaves its pods to the next pass.
@@ -272,7 +297,11 @@ fn places_of_pods_that_come_otherwise_or_no_more_are_given_up() {
 #[test]
 fn pods_that_are_there_are_gathered_on_the_nodes_that_they_fill() {
     let mut cluster = cluster([applied(replica_set(6))]);
-    tell(&mut cluster, 0, ["a", "b", "c"].map(|name| pod(name, "500m")));
+    tell(
+        &mut cluster,
+        0,
+        ["a", "b", "c"].map(|name| pod(name, "500m")),
+    );
     let snapshot = cluster.snapshot();
     let coming: Vec<_> = coming_pods(&snapshot, at(0));
     let mut pods: Vec<_> = snapshot.pods().cloned().collect();
@@ -286,7 +315,11 @@ fn pods_that_are_there_are_gathered_on_the_nodes_that_they_fill() {
     };
     let mut solution = Solution {
         existing: vec![("node".to_owned(), vec![key(3)])],
-        claims: vec![claim("one", [0, 4]), claim("two", [1, 5]), claim("three", [2, 2])],
+        claims: vec![
+            claim("one", [0, 4]),
+            claim("two", [1, 5]),
+            claim("three", [2, 2]),
+        ],
         ..Solution::default()
     };
     solution.claims[2].pods.truncate(1);
@@ -294,6 +327,8 @@ fn pods_that_are_there_are_gathered_on_the_nodes_that_they_fill() {
     let real = |pods: &[PodKey]| pods.iter().filter(|it| !is_coming(it)).count();
     assert_eq!(real(&solution.existing[0].1), 1, "existing nodes first");
     let claims = solution.claims.iter();
-    let claims: Vec<_> = claims.map(|it| (it.pool.as_str(), real(&it.pods), it.pods.len())).collect();
+    let claims: Vec<_> = claims
+        .map(|it| (it.pool.as_str(), real(&it.pods), it.pods.len()))
+        .collect();
     assert_eq!(claims, vec![("one", 2, 2)]);
 }
