@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 use state::Snapshot;
 use state::coming::is_awaiting;
 use state::ledger::{OutcomeId, PlacementRecord, Record};
-use state::nomination::{awaits_others, holds_pods_that_look, nominations};
+use state::nomination::{awaits_others, nominations};
 use tracing::{debug, warn};
 
 use crate::shell::Shell;
@@ -107,20 +107,18 @@ impl Write {
 
 impl Shell {
     /// What a node stays closed for, for a moment: once it is open the scheduler fills it with whatever is there. Where pods
-    /// can be nominated, those that it was bought for and that are about to be created; where not, or where its pods look at
-    /// others, the other nodes of its plan.
+    /// can be nominated, those that it was bought for and that are about to be created; where not, the other nodes of its plan.
     pub(crate) fn opens_later(&self, claim: &str, node: &Node) -> Option<&'static str> {
         let now = self.now();
         if !self.settings.holds_nodes_closed || now >= latest_opening(node)? {
             return None;
         }
         let snapshot = self.snapshot();
-        if self.nominations.is_on() && is_awaiting(&snapshot, claim, now) {
-            return Some("pods that it was planned for are about to be created");
+        if self.nominations.is_on() {
+            let awaits = is_awaiting(&snapshot, claim, now);
+            return awaits.then_some("pods that it was planned for are about to be created");
         }
-        // Spread and affinity are judged by where the others are.
-        let is_affected = !self.nominations.is_on() || holds_pods_that_look(&snapshot, claim);
-        let awaits = is_affected && awaits_others(&snapshot, claim);
+        let awaits = awaits_others(&snapshot, claim);
         awaits.then_some("other nodes that were planned with it are on their way")
     }
 

@@ -32,13 +32,6 @@ pub fn awaits_others(snapshot: &Snapshot, claim: &str) -> bool {
     others.next().is_some() && !are_alike(snapshot)
 }
 
-/// Whether pods were placed on the claim's node that go by where other pods are.
-pub fn holds_pods_that_look(snapshot: &Snapshot, claim: &str) -> bool {
-    let node = snapshot.node_of_claim(claim);
-    let placed = node.map(|it| snapshot.placed_on(it)).unwrap_or_default();
-    placed.iter().any(|pod| pod.shape.looks_at_other_pods())
-}
-
 /// Whether any pod that waits may take any of the places.
 fn are_alike(snapshot: &Snapshot) -> bool {
     let mut waiting = snapshot.pods().filter(|pod| pod.is_provisionable());

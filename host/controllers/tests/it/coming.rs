@@ -86,7 +86,9 @@ async fn a_node_opens_when_the_pods_planned_for_it_are_there() {
     }
     let all_bound = |world: &World| world.bound_pods() == REPLICAS;
     world.until("pods are bound", 90, all_bound).await;
-    assert_eq!(claims(&world), 2);
+    let lines = world.controllers.feed().since(0).into_iter();
+    let feed: Vec<String> = lines.map(|line| line.text).collect();
+    assert_eq!(claims(&world), 2, "{feed:#?}");
     assert_eq!(world.metrics.pods_off_plan.get(), 0);
 }
 
