@@ -203,10 +203,8 @@ impl Shell {
             while let Some(answer) = answers.next().await {
                 match answer {
                     Ok(()) => written += 1,
-                    Err(kube::Error::Api(status)) if is_moot(status.code) => {
-                        debug!(%status, "a pod was not nominated");
-                    }
-                    Err(error) => self.nominations.refused(&error),
+                    Err(error) if is_refusal(&error) => self.nominations.refused(&error),
+                    Err(error) => debug!(%error, "a pod was not nominated"),
                 }
             }
         };
@@ -217,15 +215,28 @@ impl Shell {
     }
 }
 
-/// The pod is gone or somebody else has nominated it, or the server has no time: nothing that another try would not meet
-/// in another way.
-fn is_moot(code: u16) -> bool {
-    matches!(code, 404 | 409 | 429 | 500..)
+/// Whether every other try would be met likewise. A pod may be gone, bound by now (which the server calls invalid) or nominated by
+/// somebody else, the server may have no time, the connection may break: that says nothing of the next pod.
+fn is_refusal(error: &kube::Error) -> bool {
+    matches!(error, kube::Error::Api(status) if matches!(status.code, 401 | 403 | 405))
 }
 
 #[cfg(test)]
 mod tests {
+    use kube::core::Status;
+
     use super::*;
+
+    #[test]
+    fn only_who_may_not_is_refused_for_good() {
+        let answer = |code| {
+            let status = Status::failure("no", "Reason").with_code(code);
+            is_refusal(&kube::Error::Api(Box::new(status)))
+        };
+        let refused = [401, 403, 404, 405, 409, 422, 429, 500].map(answer);
+        let expected = [true, true, false, true, false, false, false, false];
+        assert_eq!(refused, expected);
+    }
 
     #[test]
     fn an_applied_object_says_no_more_than_the_nomination() {

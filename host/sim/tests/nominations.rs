@@ -148,6 +148,23 @@ async fn who_went_elsewhere_holds_no_room_where_it_was_nominated() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_pod_that_is_bound_cannot_be_nominated() {
+    let world = world(35);
+    create_node(&world, 0);
+    create_pod(&world, "bound", "3");
+    let open = json!({"spec": {"taints": null}});
+    let (nodes, pods) = (Resource::NODES, Resource::PODS);
+    world.api().patch_merge(&nodes, "", "n0", open).unwrap();
+    sleep(Duration::from_secs(5)).await;
+    let status = json!({"status": {"nominatedNodeName": "n1"}});
+    let refused = world
+        .api()
+        .patch_merge_status(&pods, "default", "bound", status)
+        .unwrap_err();
+    assert!(refused.to_string().contains("already bound"), "{refused}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_scheduler_of_before_clears_what_it_cannot_use() {
     for (minor, is_kept) in [(34, false), (35, true)] {
         let world = world(minor);

@@ -61,6 +61,8 @@ pub(super) fn on_update(
     } else if part == Part::Main {
         builtin::prepare_update(store, kind, old, object);
         errors.extend(builtin::validate_update(kind, old, object));
+    } else if part == Part::Status {
+        errors.extend(builtin::validate_status_update(kind, old, object));
     }
     refuse(kind, object, &errors)
 }

@@ -129,6 +129,15 @@ pub(super) fn validate_create(kind: &Kind, object: &Value) -> Vec<FieldError> {
     workload::validate(kind, object)
 }
 
+/// Rules of a changed status.
+pub(super) fn validate_status_update(kind: &Kind, old: &Value, object: &Value) -> Vec<FieldError> {
+    if kind.resource == Resource::PODS {
+        pod::validate_status_update(old, object)
+    } else {
+        Vec::new()
+    }
+}
+
 /// Rules of a changed object.
 pub(super) fn validate_update(kind: &Kind, old: &Value, object: &Value) -> Vec<FieldError> {
     if kind.resource == Resource::PODS {

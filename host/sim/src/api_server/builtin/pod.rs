@@ -171,6 +171,23 @@ pub(super) fn validate(pod: &Value) -> Vec<FieldError> {
     pod_template::validate(&pod["spec"], "spec")
 }
 
+/// What of a pod's status may not change.
+pub(super) fn validate_status_update(old: &Value, new: &Value) -> Vec<FieldError> {
+    let nominated = |pod: &Value| {
+        let node = pod["status"]["nominatedNodeName"].as_str();
+        node.filter(|it| !it.is_empty()).map(str::to_owned)
+    };
+    let (before, after) = (nominated(old), nominated(new));
+    let is_bound = old["spec"]["nodeName"].is_string();
+    if !is_bound || after.is_none() || before == after {
+        return Vec::new();
+    }
+    vec![FieldError::forbidden(
+        "status.nominatedNodeName",
+        "may not be set on pods that are already bound to a node",
+    )]
+}
+
 /// What of a pod's spec may change after its creation.
 pub(super) fn validate_update(old: &Value, new: &Value) -> Vec<FieldError> {
     let (before, after) = (&old["spec"], &new["spec"]);
