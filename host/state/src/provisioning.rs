@@ -150,7 +150,7 @@ pub fn problem_for_provisioning(
     } else {
         Vec::new()
     };
-    let mut pods = keep_places(&mut problem, snapshot, &pods);
+    let mut pods = keep_places(&mut problem, snapshot, &pods, now);
     pods.extend(place_coming(&mut problem, snapshot, coming));
     problem.owners = snapshot.owners(pods.iter());
     add_pods(&mut problem, snapshot, pods);
@@ -158,9 +158,15 @@ pub fn problem_for_provisioning(
 }
 
 /// Pods that wait for a node in the making keep their place on it: placing them again on nodes that were
-/// chosen for an exact fit could only end in more nodes. So do those whose node has come and that wait for others of
+/// chosen for an exact fit could only end in more nodes. So do those whose node has just opened, since the scheduler
+/// looks at pods that wait only every few seconds, and those whose node has come and that wait for others of
 /// their kind, as spread over zones makes them wait for nodes in the other zones. Returns the others.
-fn keep_places(problem: &mut Problem, snapshot: &Snapshot, pods: &[Arc<Pod>]) -> Vec<Arc<Pod>> {
+fn keep_places(
+    problem: &mut Problem,
+    snapshot: &Snapshot,
+    pods: &[Arc<Pod>],
+    now: Timestamp,
+) -> Vec<Arc<Pod>> {
     let in_the_making = |pod: &Arc<Pod>| snapshot.place_in_the_making(&pod.key);
     let unfinished: BTreeSet<&PodShape> = pods
         .iter()
@@ -168,7 +174,8 @@ fn keep_places(problem: &mut Problem, snapshot: &Snapshot, pods: &[Arc<Pod>]) ->
         .map(|pod| &*pod.shape)
         .collect();
     let kept = |pod: &Arc<Pod>| {
-        in_the_making(pod).or_else(|| {
+        let at_hand = in_the_making(pod).or_else(|| snapshot.place_just_opened(&pod.key, now));
+        at_hand.or_else(|| {
             let place = snapshot.place(&pod.key)?;
             let awaits_others = !place.is_marked_for_deletion() && unfinished.contains(&*pod.shape);
             awaits_others.then_some(place)

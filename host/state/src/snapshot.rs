@@ -21,6 +21,9 @@ use crate::state_node::{BoundPods, StateNode};
 use crate::volumes::Volumes;
 use crate::workloads::Workloads;
 
+/// How long kube-scheduler may take to look at a pod again that it could not place: its longest back-off, and the look itself.
+const SCHEDULER_BACKOFF: SignedDuration = SignedDuration::from_secs(12);
+
 /// A view of the model as it was when taken.
 #[derive(Debug, Clone)]
 pub struct Snapshot {
@@ -52,6 +55,14 @@ impl Snapshot {
     pub fn place_in_the_making(&self, pod: &PodKey) -> Option<&Arc<StateNode>> {
         let node = self.node(self.data.places.get(pod)?)?;
         (!node.is_initialized() && !node.is_marked_for_deletion()).then_some(node)
+    }
+
+    /// The node that a pod was placed on and that opened so lately that the scheduler may still be about to bind it.
+    pub fn place_just_opened(&self, pod: &PodKey, now: Timestamp) -> Option<&Arc<StateNode>> {
+        let node = self.place(pod)?;
+        let opened_at = node.claim.as_ref()?.conditions.initialized_at?;
+        let is_fresh = now.duration_since(opened_at) < SCHEDULER_BACKOFF;
+        (is_fresh && !node.is_marked_for_deletion()).then_some(node)
     }
 
     /// The node that a pod was last placed on.
