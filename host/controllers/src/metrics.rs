@@ -260,6 +260,7 @@ impl Metrics {
     /// Puts every metric under its name. The text encoder adds `_total` to counters.
     pub fn register(&self, registry: &mut Registry) {
         self.register_counters(registry);
+        self.register_counters_of_plans(registry);
         self.register_disruption_counters(registry);
         self.register_counters_of_the_world_outside(registry);
         self.register_gauges(registry);
@@ -267,30 +268,6 @@ impl Metrics {
     }
 
     fn register_counters(&self, registry: &mut Registry) {
-        for (name, help, counter) in [
-            (
-                "mortise_pods_nominated",
-                "Pods nominated to the node planned for them",
-                &self.pods_nominated,
-            ),
-            (
-                "mortise_pods_off_plan",
-                "Pods that the scheduler bound to another node than the one planned for them",
-                &self.pods_off_plan,
-            ),
-            (
-                "mortise_nodeclaims_off_plan",
-                "NodeClaims opened for pods whose place was taken by others",
-                &self.node_claims_off_plan,
-            ),
-        ] {
-            registry.register(name, help, counter.clone());
-        }
-        registry.register(
-            "mortise_nodeclaims_off_plan_usd_per_hour",
-            "What those NodeClaims cost together when they were opened",
-            self.off_plan_usd_per_hour.clone(),
-        );
         let counters = [
             (
                 "karpenter_nodeclaims_created",
@@ -345,6 +322,34 @@ impl Metrics {
             ),
         ];
         register_all(registry, counters);
+    }
+
+    /// What became of plans.
+    fn register_counters_of_plans(&self, registry: &mut Registry) {
+        for (name, help, counter) in [
+            (
+                "mortise_pods_nominated",
+                "Pods nominated to the node planned for them",
+                &self.pods_nominated,
+            ),
+            (
+                "mortise_pods_off_plan",
+                "Pods that the scheduler bound to another node than the one planned for them",
+                &self.pods_off_plan,
+            ),
+            (
+                "mortise_nodeclaims_off_plan",
+                "NodeClaims opened for pods whose place was taken by others",
+                &self.node_claims_off_plan,
+            ),
+        ] {
+            registry.register(name, help, counter.clone());
+        }
+        registry.register(
+            "mortise_nodeclaims_off_plan_usd_per_hour",
+            "What those NodeClaims cost together when they were opened",
+            self.off_plan_usd_per_hour.clone(),
+        );
     }
 
     fn register_disruption_counters(&self, registry: &mut Registry) {

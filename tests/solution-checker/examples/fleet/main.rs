@@ -5,6 +5,8 @@
 //! which has all pods and the prices of the world, the same when the last pod runs and after `until` (22m), both beside
 //! the plan's, launches, terminations, and what went elsewhere than planned. GPUs are left out: their nodes are the same either way.
 
+#![expect(clippy::print_stdout, reason = "printing is what this program is for")]
+
 #[path = "../../../../host/scheduling/tests/support/families.rs"]
 mod families;
 
