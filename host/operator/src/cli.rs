@@ -108,7 +108,7 @@ pub(crate) struct DemoArguments {
     pub(crate) nominate_planned_pods: NominatePlannedPods,
 
     /// Whether pods that are about to be created are planned with those that are there
-    #[arg(long, default_value_t = true, num_args = 0..=1, default_missing_value = "true", action = clap::ArgAction::Set)]
+    #[arg(long, default_value_t = false, num_args = 0..=1, default_missing_value = "true", action = clap::ArgAction::Set)]
     pub(crate) plan_coming_pods: bool,
 
     /// How many pods a second ReplicaSets come to, as on a real control plane (about 20); without it all at once

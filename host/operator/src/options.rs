@@ -143,8 +143,8 @@ pub(crate) struct Options {
     #[arg(long, env = "MORTISE_NOMINATE_PLANNED_PODS", value_enum, default_value_t = NominatePlannedPods::Auto)]
     pub(crate) nominate_planned_pods: NominatePlannedPods,
     /// Whether pods that ReplicaSets, Jobs and the like are about to create are planned with those that are there, so that
-    /// the first nodes suit them all. Not with --packing karpenter
-    #[arg(long, env = "MORTISE_PLAN_COMING_PODS", default_value_t = true, num_args = 0..=1, default_missing_value = "true", action = clap::ArgAction::Set)]
+    /// the first nodes suit them all: worth it where pods come faster than nodes boot. Not with --packing karpenter
+    #[arg(long, env = "MORTISE_PLAN_COMING_PODS", default_value_t = false, num_args = 0..=1, default_missing_value = "true", action = clap::ArgAction::Set)]
     pub(crate) plan_coming_pods: bool,
     /// How much dearer than it need be a ranking policy may make a node, a plan or a move: a share such as 50%, or off.
     /// A NodePool's annotation mortise.dev/max-premium goes before it
