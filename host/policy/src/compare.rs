@@ -5,6 +5,7 @@ use hooks::ranking::{ClaimView, RankRound};
 
 use crate::binding::BindingKey;
 use crate::call::{CallFailure, Called};
+use crate::columns::{at, word};
 use crate::conformance;
 use crate::hooks::first_choice;
 use crate::host::{Inner, PolicyHost};
@@ -206,18 +207,4 @@ impl Pair<'_> {
         }
         Ok(())
     }
-}
-
-fn at<T: Copy + Default>(column: &[T], row: u32) -> T {
-    usize::try_from(row)
-        .ok()
-        .and_then(|row| column.get(row).copied())
-        .unwrap_or_default()
-}
-
-fn word(symbols: &[String], sym: u32) -> &str {
-    usize::try_from(sym)
-        .ok()
-        .and_then(|sym| symbols.get(sym))
-        .map_or("", String::as_str)
 }

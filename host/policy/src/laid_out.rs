@@ -9,6 +9,7 @@ use serde::Serialize;
 
 use crate::binding::BindingKey;
 use crate::call::Called;
+use crate::columns::{at, word};
 use crate::hooks::rows;
 use crate::host::{Inner, PolicyHost};
 use crate::interface::{RankAsk, Remembering};
@@ -422,20 +423,6 @@ fn pools_of(nodes: &NodeTable) -> impl Iterator<Item = &str> {
 fn pool_of<'a>(nodes: &'a NodeTable, it: &Move) -> &'a str {
     let first = it.remove.first();
     first.map_or("", |row| nodes.symbol(at(&nodes.nodepool, *row)))
-}
-
-fn word(symbols: &[String], sym: u32) -> &str {
-    let index = usize::try_from(sym).ok();
-    index
-        .and_then(|it| symbols.get(it))
-        .map_or("", String::as_str)
-}
-
-fn at<T: Copy + Default>(column: &[T], row: u32) -> T {
-    let index = usize::try_from(row).ok();
-    index
-        .and_then(|it| column.get(it).copied())
-        .unwrap_or_default()
 }
 
 fn capacity_type(code: u8) -> &'static str {

@@ -11,6 +11,7 @@ mod binding;
 mod builtin;
 mod call;
 mod cases;
+mod columns;
 mod compare;
 mod compiler;
 mod conformance;

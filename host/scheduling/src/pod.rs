@@ -320,6 +320,26 @@ impl PodShape {
 }
 
 impl Pod {
+    /// A pod that the API server does not know: it waits for a place, and asks for nothing but what its shape says.
+    pub fn unknown(key: PodKey, uid: String, shape: Arc<PodShape>) -> Self {
+        Self {
+            key,
+            uid,
+            created_at: None,
+            shape,
+            volume_claims: Vec::new(),
+            resource_claims: Vec::new(),
+            node_name: None,
+            nomination: None,
+            phase: PodPhase::Pending,
+            deletion_timestamp: None,
+            started_at: None,
+            is_ready: false,
+            is_unschedulable: true,
+            has_own_scheduler: false,
+        }
+    }
+
     /// Whether it has ended.
     pub fn is_terminal(&self) -> bool {
         matches!(self.phase, PodPhase::Succeeded | PodPhase::Failed)

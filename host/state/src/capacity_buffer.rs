@@ -11,7 +11,7 @@ use apis::conditions::{Status, reason};
 use apis::resources::Resources;
 use apis::{CapacityBuffer, labels};
 use scheduling::Solution;
-use scheduling::pod::{Pod, PodKey, PodPhase, PodShape};
+use scheduling::pod::{Pod, PodKey, PodShape};
 
 use crate::snapshot::Snapshot;
 use crate::workloads::{Kept, WorkloadKind, key_of};
@@ -261,20 +261,6 @@ fn virtual_key(buffer: &CapacityBuffer, number: i32) -> PodKey {
 
 fn virtual_pod(buffer: &CapacityBuffer, number: i32, shape: &Arc<PodShape>) -> Pod {
     let uid = buffer.metadata.uid.as_deref().unwrap_or_default();
-    Pod {
-        key: virtual_key(buffer, number),
-        uid: format!("{uid}-{number}"),
-        created_at: None,
-        shape: Arc::clone(shape),
-        volume_claims: Vec::new(),
-        resource_claims: Vec::new(),
-        node_name: None,
-        nomination: None,
-        phase: PodPhase::Pending,
-        deletion_timestamp: None,
-        started_at: None,
-        is_ready: false,
-        is_unschedulable: true,
-        has_own_scheduler: false,
-    }
+    let key = virtual_key(buffer, number);
+    Pod::unknown(key, format!("{uid}-{number}"), Arc::clone(shape))
 }

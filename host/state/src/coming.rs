@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
-use scheduling::pod::{Owner, Pod, PodKey, PodPhase, PodShape};
+use scheduling::pod::{Owner, Pod, PodKey, PodShape};
 
 use crate::cluster::Data;
 use crate::snapshot::Snapshot;
@@ -125,8 +125,9 @@ fn pods_of(
     let free = free.into_iter().map(|key| (key, None));
     let placed = placed.into_iter().map(|(key, place)| (key, Some(place)));
     let all = placed.chain(free);
-    let coming = |(key, place)| {
-        let pod = Arc::new(pod(key, shape));
+    let coming = |(key, place): (PodKey, _)| {
+        let pod = Pod::unknown(key.clone(), key.name, Arc::clone(shape));
+        let pod = Arc::new(pod);
         ComingPod { pod, place }
     };
     all.map(coming).collect()
@@ -155,25 +156,6 @@ fn places<'a>(
 fn controller(pod: &Pod, owner: &Owner) -> Option<(WorkloadKind, PodKey)> {
     let kind = WorkloadKind::of_owner(&owner.api_version, &owner.kind)?;
     Some((kind, PodKey::new(&pod.key.namespace, &owner.name)))
-}
-
-fn pod(key: PodKey, shape: &Arc<PodShape>) -> Pod {
-    Pod {
-        uid: key.name.clone(),
-        key,
-        created_at: None,
-        shape: Arc::clone(shape),
-        volume_claims: Vec::new(),
-        resource_claims: Vec::new(),
-        node_name: None,
-        nomination: None,
-        phase: PodPhase::Pending,
-        deletion_timestamp: None,
-        started_at: None,
-        is_ready: false,
-        is_unschedulable: true,
-        has_own_scheduler: false,
-    }
 }
 
 impl Data {
@@ -266,7 +248,9 @@ impl Data {
         let surplus: Vec<PodKey> = surplus.map(|(key, _)| key.clone()).collect();
         if !surplus.is_empty() {
             let places = Arc::make_mut(&mut self.places);
-            places.retain(|key, _| !surplus.contains(key));
+            for key in surplus {
+                places.remove(&key);
+            }
         }
     }
 }

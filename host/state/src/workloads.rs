@@ -17,6 +17,8 @@ use scheduling::pod::{LabelSelector, PodKey, PodShape, SelectorOperator, ShapeTa
 const DEFAULT_SCHEDULER: &str = "default-scheduler";
 /// Condition of a set whose pods are refused, by a quota or by admission.
 const REPLICA_FAILURE: &str = "ReplicaFailure";
+/// Conditions of a Job that starts no more pods.
+const ENDED: [&str; 4] = ["Complete", "Failed", "SuccessCriteriaMet", "FailureTarget"];
 
 /// Kinds that own pods or say how they look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -133,6 +135,14 @@ impl Workload {
     }
 }
 
+/// Whether one of the named conditions is True, of conditions as type and status.
+fn is_any_true<'a>(
+    mut conditions: impl Iterator<Item = (&'a str, &'a str)>,
+    names: &[&str],
+) -> bool {
+    conditions.any(|(kind, status)| status == "True" && names.contains(&kind))
+}
+
 /// Whether the pods can be foreseen from their template: the scheduler takes them as they come, and they ask for no volumes or devices
 /// that are made for each of them.
 fn are_plain(template: &v1::PodTemplateSpec) -> bool {
@@ -165,10 +175,11 @@ impl From<apps::ReplicaSet> for Workload {
     fn from(object: apps::ReplicaSet) -> Self {
         let workload = Self::new(WorkloadKind::ReplicaSet, &object.metadata);
         let conditions = object.status.and_then(|it| it.conditions);
-        let fails = conditions
-            .iter()
-            .flatten()
-            .any(|it| it.type_ == REPLICA_FAILURE && it.status == "True");
+        let conditions = conditions.iter().flatten();
+        let fails = is_any_true(
+            conditions.map(|it| (&*it.type_, &*it.status)),
+            &[REPLICA_FAILURE],
+        );
         let spec = object.spec.unwrap_or_default();
         let owners = object.metadata.owner_references.iter().flatten();
         let is_controlled = owners.filter_map(|it| it.controller).any(|it| it);
@@ -204,10 +215,11 @@ impl From<v1::ReplicationController> for Workload {
     fn from(object: v1::ReplicationController) -> Self {
         let workload = Self::new(WorkloadKind::ReplicationController, &object.metadata);
         let conditions = object.status.and_then(|it| it.conditions);
-        let fails = conditions
-            .iter()
-            .flatten()
-            .any(|it| it.type_ == REPLICA_FAILURE && it.status == "True");
+        let conditions = conditions.iter().flatten();
+        let fails = is_any_true(
+            conditions.map(|it| (&*it.type_, &*it.status)),
+            &[REPLICA_FAILURE],
+        );
         let spec = object.spec.unwrap_or_default();
         let mut selector = LabelSelector::default();
         for (label, value) in spec.selector.unwrap_or_default() {
@@ -228,13 +240,8 @@ impl From<batch::Job> for Workload {
         let workload = Self::new(WorkloadKind::Job, &object.metadata);
         let spec = object.spec.unwrap_or_default();
         let status = object.status.unwrap_or_default();
-        let has_ended = status.conditions.iter().flatten().any(|it| {
-            it.status == "True"
-                && matches!(
-                    it.type_.as_str(),
-                    "Complete" | "Failed" | "SuccessCriteriaMet" | "FailureTarget"
-                )
-        });
+        let conditions = status.conditions.iter().flatten();
+        let has_ended = is_any_true(conditions.map(|it| (&*it.type_, &*it.status)), &ENDED);
         let has_failed = status.failed.is_some_and(|it| it > 0);
         let is_held = spec.suspend == Some(true) || spec.managed_by.is_some();
         let succeeded = status.succeeded.unwrap_or_default();

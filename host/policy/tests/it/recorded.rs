@@ -1,22 +1,11 @@
 //! What is made of recorded calls: tables, and cases that hold for who answered.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
-use policy::{Cases, LaidOutResult, NoCases, RecordedCall, RecordedLine, RecordedPolicy, Recorder};
+use policy::{Cases, LaidOutResult, NoCases, RecordedLine, Recorder};
 use scheduling::ranking::RankHook;
 
-use crate::support::{builtin, config_map, host, key, round};
-
-#[derive(Default)]
-struct Lines(Mutex<Vec<RecordedLine>>);
-
-impl Recorder for Lines {
-    fn record(&self, call: Box<RecordedCall>, policy: &dyn Fn() -> RecordedPolicy) {
-        let mut lines = self.0.lock().unwrap();
-        lines.push(RecordedLine::Policy(policy()));
-        lines.push(RecordedLine::Call(call));
-    }
-}
+use crate::support::{Lines, builtin, config_map, host, key, round};
 
 #[test]
 fn cases_and_tables_of_a_recorded_rule_say_what_it_answered() {

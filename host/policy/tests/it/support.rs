@@ -1,10 +1,25 @@
 //! Rounds, ConfigMaps and hosts for the tests.
 
 use std::collections::BTreeMap;
-use std::sync::OnceLock;
+use std::sync::{Mutex, OnceLock};
 
-use policy::{BindingKey, BindingSource, CallLimits, Limits, PolicyHost};
+use policy::{
+    BindingKey, BindingSource, CallLimits, Limits, PolicyHost, RecordedCall, RecordedLine,
+    RecordedPolicy, Recorder,
+};
 use scheduling::ranking::{ClaimView, NO_SYMBOL, OfferingTable, RankRound};
+
+/// What was recorded.
+#[derive(Default)]
+pub(crate) struct Lines(pub(crate) Mutex<Vec<RecordedLine>>);
+
+impl Recorder for Lines {
+    fn record(&self, call: Box<RecordedCall>, policy: &dyn Fn() -> RecordedPolicy) {
+        let mut lines = self.0.lock().unwrap();
+        lines.push(RecordedLine::Policy(policy()));
+        lines.push(RecordedLine::Call(call));
+    }
+}
 
 /// A host of one's own, with generous limits of time: only fuel may decide in a test.
 pub(crate) fn host() -> PolicyHost {

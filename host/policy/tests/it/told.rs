@@ -1,20 +1,18 @@
 //! What a binding and the host tell one policy and not another: time zones, calendars, interruption rates, memory, and
 //! the tables that it asked for.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use disruption::hooks::{
     Civil, ConsolidationHook, ConsolidationRound, Context, Move, MoveKind, NO_CAPACITY_TYPE,
     NO_SYMBOL, NodeTable, VerdictDecision,
 };
-use policy::{
-    BindingState, PolicyHost, ProviderTells, RecordedCall, RecordedLine, RecordedPolicy, Recorder,
-};
+use policy::{BindingState, PolicyHost, ProviderTells, RecordedLine, Recorder};
 use scheduling::ranking::{RankHook, RankRound, Stage, WorkloadTable};
 
 use crate::arrival::{context, repeating, telling};
 use crate::guests::{AT_WORK, TRANSIENT_REFUSAL, component};
-use crate::support::{annotated, builtin, config_map, host, key, module, round};
+use crate::support::{Lines, annotated, builtin, config_map, host, key, module, round};
 
 /// A round that the repeating guest repeats.
 fn repeated_round() -> RankRound {
@@ -162,18 +160,6 @@ fn interruption_rates_of_the_binding_count_for_its_policy() {
         ] {
             assert_eq!(first(rates, policy), expected, "{policy} {rates}");
         }
-    }
-}
-
-/// What was recorded.
-#[derive(Default)]
-struct Lines(Mutex<Vec<RecordedLine>>);
-
-impl Recorder for Lines {
-    fn record(&self, call: Box<RecordedCall>, policy: &dyn Fn() -> RecordedPolicy) {
-        let mut lines = self.0.lock().unwrap();
-        lines.push(RecordedLine::Policy(policy()));
-        lines.push(RecordedLine::Call(call));
     }
 }
 

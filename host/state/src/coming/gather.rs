@@ -17,6 +17,9 @@ use super::is_coming;
 /// Pods that can change places, in order of their first appearance.
 type Kind = usize;
 
+/// How many pods of each kind go to a node.
+type Seats = BTreeMap<Kind, usize>;
+
 /// Real and coming pods of each kind that have no place yet.
 #[derive(Default)]
 struct Crowd {
@@ -40,9 +43,12 @@ pub fn gather(pods: &[Arc<Pod>], solution: &mut Solution) {
     for (_, pods) in &mut solution.existing {
         crowd.seat(&kinds, pods);
     }
-    let mut open = std::mem::take(&mut solution.claims);
-    while let Some(fullest) = fullest(&kinds, &crowd, &open) {
-        let mut claim = open.remove(fullest);
+    let open = std::mem::take(&mut solution.claims).into_iter();
+    let mut open: Vec<_> = open
+        .map(|claim| (seats(&kinds, &claim.pods), claim))
+        .collect();
+    while let Some(fullest) = fullest(&crowd, &open) {
+        let (_, mut claim) = open.remove(fullest);
         crowd.seat(&kinds, &mut claim.pods);
         solution.claims.push(claim);
     }
@@ -62,6 +68,14 @@ fn kinds(pods: &[Arc<Pod>]) -> BTreeMap<&PodKey, Kind> {
         kinds.insert(&pod.key, kind);
     }
     kinds
+}
+
+fn seats(kinds: &BTreeMap<&PodKey, Kind>, pods: &[PodKey]) -> Seats {
+    let mut seats = Seats::new();
+    for kind in pods.iter().filter_map(|key| kinds.get(key)) {
+        *seats.entry(*kind).or_default() += 1;
+    }
+    seats
 }
 
 impl Crowd {
@@ -90,23 +104,19 @@ impl Crowd {
         }
     }
 
-    /// How many of the pods could be real.
-    fn real_among(&self, kinds: &BTreeMap<&PodKey, Kind>, pods: &[PodKey]) -> usize {
-        let mut wanted: BTreeMap<Kind, usize> = BTreeMap::new();
-        for kind in pods.iter().filter_map(|key| kinds.get(key)) {
-            *wanted.entry(*kind).or_default() += 1;
-        }
+    /// How many of the seats could be real pods'.
+    fn real_among(&self, seats: &Seats) -> usize {
         let there = |kind| self.real.get(kind).map_or(0, VecDeque::len);
-        let each = wanted.iter().map(|(kind, count)| there(kind).min(*count));
+        let each = seats.iter().map(|(kind, count)| there(kind).min(*count));
         each.sum()
     }
 }
 
 /// The claim with the greatest share of pods that could be real, the first of equals; none once all have places.
-fn fullest(kinds: &BTreeMap<&PodKey, Kind>, crowd: &Crowd, claims: &[NewClaim]) -> Option<usize> {
+fn fullest(crowd: &Crowd, claims: &[(Seats, NewClaim)]) -> Option<usize> {
     let mut best: Option<(usize, usize, usize)> = None;
-    for (number, claim) in claims.iter().enumerate() {
-        let (real, all) = (crowd.real_among(kinds, &claim.pods), claim.pods.len());
+    for (number, (seats, claim)) in claims.iter().enumerate() {
+        let (real, all) = (crowd.real_among(seats), claim.pods.len());
         let is_fuller = |(_, most, of): (usize, usize, usize)| real * of > most * all;
         if real > 0 && best.is_none_or(is_fuller) {
             best = Some((number, real, all));

@@ -9,6 +9,7 @@ use serde_json::{Map, Value, json};
 
 use super::super::NEVER;
 use super::Draft;
+use crate::columns::{at, word};
 use crate::hooks::rows;
 
 /// Names and numbers of a row.
@@ -435,20 +436,6 @@ fn pairs(pairs: &[(u32, u32)], symbols: &[String]) -> Value {
         (word(symbols, *key).to_owned(), value)
     });
     Value::Object(pairs.collect())
-}
-
-fn word(symbols: &[String], sym: u32) -> &str {
-    let index = usize::try_from(sym).ok();
-    index
-        .and_then(|it| symbols.get(it))
-        .map_or("", String::as_str)
-}
-
-fn at<T: Copy + Default>(column: &[T], row: u32) -> T {
-    let index = usize::try_from(row).ok();
-    index
-        .and_then(|it| column.get(it).copied())
-        .unwrap_or_default()
 }
 
 fn capacity_type(code: u8) -> &'static str {
