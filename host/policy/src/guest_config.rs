@@ -2,6 +2,8 @@
 //! taken when it was compiled for the very same.
 
 use wasmtime::Config;
+#[cfg(not(feature = "precompiled"))]
+use wasmtime::{OptLevel, RegallocAlgorithm};
 
 const STACK_BYTES_MAX: usize = 512 << 10;
 
@@ -16,5 +18,10 @@ pub(crate) fn guest_config() -> Config {
         .cranelift_nan_canonicalization(true)
         .wasm_relaxed_simd(false)
         .max_wasm_stack(STACK_BYTES_MAX);
+    // What guests answer and the fuel they take is the same either way.
+    #[cfg(not(feature = "precompiled"))]
+    config
+        .cranelift_opt_level(OptLevel::None)
+        .cranelift_regalloc_algorithm(RegallocAlgorithm::SinglePass);
     config
 }
