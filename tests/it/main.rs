@@ -5,6 +5,7 @@
     reason = "a test that cannot read its input has failed"
 )]
 
+mod admission;
 mod bad_policies;
 mod bindings;
 mod currency;

@@ -10,6 +10,7 @@ mod costly_rules;
 mod documents;
 mod freshness;
 mod guests;
+mod mistakes;
 mod places;
 #[path = "../../src/random.rs"]
 mod random;

@@ -1,0 +1,136 @@
+//! The chart's ValidatingAdmissionPolicy on a real API server: it refuses what the controller refuses, as far as it can
+//! know, and lets in the rest. The cases are those of the policy host.
+
+use std::process::{Command, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use tests::{has_program, workspace_root};
+
+/// Names the kubeconfig of a cluster that the test may change: it installs the chart's admission policy there.
+const KUBECONFIG: &str = "MORTISE_TEST_KUBECONFIG";
+const NAMESPACE: &str = "mortise-policies";
+const ACCOUNT: &str = "system:serviceaccount:mortise:mortise";
+/// API servers load an admission policy some time after it was written.
+const PATIENCE: Duration = Duration::from_mins(1);
+
+/// kubectl with the arguments and an object as its input: what it printed, as `Err` where it failed.
+fn kubectl(kubeconfig: &str, arguments: &[&str], input: &str) -> Result<String, String> {
+    use std::io::Write as _;
+    let mut child = Command::new("kubectl")
+        .args(["--kubeconfig", kubeconfig])
+        .args(arguments)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child
+        .stdin
+        .take()
+        .unwrap()
+        .write_all(input.as_bytes())
+        .unwrap();
+    let output = child.wait_with_output().unwrap();
+    let said = [output.stdout, output.stderr].concat();
+    let said = String::from_utf8_lossy(&said).into_owned();
+    if output.status.success() {
+        Ok(said)
+    } else {
+        Err(said)
+    }
+}
+
+/// What `helm template` makes of the chart's admission policy.
+fn admission_policy() -> String {
+    let output = Command::new("helm")
+        .args(["template", "mortise"])
+        .arg(workspace_root().join("charts/mortise"))
+        .args(["--namespace", "mortise"])
+        .args(["--show-only", "templates/policy-validation.yaml"])
+        .args([
+            "--api-versions",
+            "admissionregistration.k8s.io/v1/ValidatingAdmissionPolicy",
+        ])
+        .args(["--set", "settings.clusterName=demo"])
+        .args(["--set", &format!("settings.policyNamespace={NAMESPACE}")])
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{output:?}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+fn config_map(case: &Value, namespace: &str) -> String {
+    json!({
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {
+            "name": "it",
+            "namespace": namespace,
+            "labels": case["labels"],
+            "annotations": case["annotations"],
+        },
+        "data": case["data"],
+        "binaryData": case["binaryData"],
+    })
+    .to_string()
+}
+
+#[test]
+fn the_api_server_refuses_what_the_controller_would() {
+    let Ok(kubeconfig) = std::env::var(KUBECONFIG) else {
+        eprintln!("skipped: {KUBECONFIG} names no cluster to try the admission policy on");
+        return;
+    };
+    if !has_program("kubectl", "help") || !has_program("helm", "version") {
+        return;
+    }
+    let cluster = |arguments: &[&str], input: &str| kubectl(&kubeconfig, arguments, input);
+    let create = ["create", "--dry-run=server", "-f", "-"];
+    let namespace = format!("{{apiVersion: v1, kind: Namespace, metadata: {{name: {NAMESPACE}}}}}");
+    let apply = ["apply", "--server-side", "-f", "-"];
+    cluster(&apply, &namespace).unwrap();
+    cluster(&apply, &admission_policy()).unwrap();
+
+    let cases = workspace_root().join("host/policy/tests/bindings.yaml");
+    let cases = std::fs::read_to_string(cases).unwrap();
+    let cases: Vec<Value> = serde_saphyr::from_str(&cases).unwrap();
+    let mistyped = cases
+        .iter()
+        .find(|it| it["reason"] == "UnknownKey")
+        .unwrap();
+    let mistyped = config_map(mistyped, NAMESPACE);
+    let deadline = Instant::now() + PATIENCE;
+    while cluster(&create, &mistyped).is_ok() {
+        assert!(Instant::now() < deadline, "the policy refuses nothing");
+        sleep(Duration::from_millis(500));
+    }
+    for case in &cases {
+        let answer = cluster(&create, &config_map(case, NAMESPACE));
+        let is_refused = match case["refused_by"].as_str() {
+            Some("controller") => false,
+            Some(_) => true,
+            None => case["says"].is_string(),
+        };
+        assert_eq!(answer.is_err(), is_refused, "{}: {answer:?}", case["case"]);
+    }
+
+    // The controller writes its status onto what was there before the policy was.
+    let as_controller = [
+        "create",
+        "--dry-run=server",
+        "--as",
+        ACCOUNT,
+        "--as-group",
+        "system:masters",
+        "-f",
+        "-",
+    ];
+    cluster(&as_controller, &mistyped).unwrap();
+    let elsewhere = cluster(&create, &config_map(&cases[0], "default")).unwrap();
+    assert!(
+        elsewhere.contains("this one decides nothing"),
+        "{elsewhere}"
+    );
+}
