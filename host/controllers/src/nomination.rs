@@ -4,12 +4,15 @@
 //! leaves it as it is. A cluster that refuses is asked no more, and its plans go on without. Answers to no file of
 //! Karpenter, which leaves placement to chance.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use apis::NodeClaim;
 use apis::labels::NOMINATION_MANAGER;
 use futures::stream::{self, StreamExt};
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::api::{Api, Patch, PatchParams};
 use kube::{Client, ResourceExt};
@@ -19,15 +22,21 @@ use serde_json::{Value, json};
 use state::Snapshot;
 use state::coming::is_awaiting;
 use state::ledger::{OutcomeId, PlacementRecord, Record};
-use state::nomination::{awaits_others, nominations};
+use state::nomination::{awaits_others, is_crowded, nominations};
+use tokio::time::Instant;
 use tracing::{debug, warn};
 
+use crate::node_claim::initialization;
 use crate::shell::Shell;
 
 /// Writes under way at one time.
 const WRITES_AT_ONCE: usize = 16;
 /// How long a ready node is held closed.
 const HELD_READY: Duration = Duration::from_secs(12);
+/// The same while a crowd of pods waits: instances that are launched together boot in 20 to 45 seconds.
+const HELD_IN_CROWD: Duration = Duration::from_secs(30);
+/// How long pods have to show that they were told.
+const TOLD_AGAIN: SignedDuration = SignedDuration::from_secs(10);
 /// How long one that is not ready is, which takes no pods anyway: something that it waits for might.
 const HELD_UNREADY: Duration = Duration::from_secs(30);
 /// A node does not wait longer than this for its pods to be told of it.
@@ -37,17 +46,25 @@ const PATIENCE: Duration = Duration::from_secs(5);
 #[derive(Debug)]
 pub(crate) struct Nominations {
     is_on: AtomicBool,
+    /// When nodes were opened last: all that were ready by then go with them.
+    wave: Mutex<Timestamp>,
+    /// When the pods of closed nodes were told last, by claim.
+    told: Mutex<BTreeMap<String, Timestamp>>,
 }
 
-/// When a node opens at the latest.
-fn latest_opening(node: &Node) -> Option<Timestamp> {
+/// Since when a node is ready.
+fn ready_at(node: &Node) -> Option<Timestamp> {
     let conditions = node.status.as_ref().and_then(|it| it.conditions.as_ref());
     let mut conditions = conditions.into_iter().flatten();
     let ready = conditions.find(|it| it.type_ == "Ready" && it.status == "True");
-    let ready_at = ready.and_then(|it| it.last_transition_time.as_ref());
+    Some(ready?.last_transition_time.as_ref()?.0)
+}
+
+/// When a node opens at the latest.
+fn latest_opening(node: &Node, held_ready: Duration) -> Option<Timestamp> {
     let created_at = node.metadata.creation_timestamp.as_ref();
-    match (ready_at, created_at) {
-        (Some(at), _) => at.0.checked_add(HELD_READY).ok(),
+    match (ready_at(node), created_at) {
+        (Some(at), _) => at.checked_add(held_ready).ok(),
         (None, Some(at)) => at.0.checked_add(HELD_UNREADY).ok(),
         (None, None) => None,
     }
@@ -57,11 +74,24 @@ impl Nominations {
     pub(crate) fn new(is_on: bool) -> Self {
         Self {
             is_on: AtomicBool::new(is_on),
+            wave: Mutex::new(Timestamp::MIN),
+            told: Mutex::default(),
         }
     }
 
     fn is_on(&self) -> bool {
         self.is_on.load(Ordering::Relaxed)
+    }
+
+    /// Whether the pods of a node are to be told now: what was written comes back after a while.
+    fn is_turn_of(&self, claim: &str, now: Timestamp) -> bool {
+        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        told.retain(|_, at| now.duration_since(*at) < TOLD_AGAIN);
+        if told.contains_key(claim) {
+            return false;
+        }
+        told.insert(claim.to_owned(), now);
+        true
     }
 
     /// Said once: who refuses one refuses all.
@@ -106,24 +136,73 @@ impl Write {
 }
 
 impl Shell {
-    /// What a node stays closed for, for a moment: once it is open the scheduler fills it with whatever is there. Where pods
-    /// can be nominated, those that it was bought for and that are about to be created; where not, the other nodes of its plan.
-    pub(crate) fn opens_later(&self, claim: &str, node: &Node) -> Option<&'static str> {
+    /// What a node stays closed for, for a moment: once it is open the scheduler fills it with whatever is there. The pods that
+    /// it was bought for are told of it meanwhile, where they can be.
+    pub(crate) async fn holds_closed(
+        &self,
+        claim: &NodeClaim,
+        node: &Node,
+    ) -> Option<&'static str> {
+        let name = claim.name_any();
+        let hold = self.awaits_its_pods(&name, node);
+        if hold.is_some() {
+            return hold;
+        }
+        self.nominate_placed(&name, node).await;
+        self.awaits_other_nodes(&name, node)
+    }
+
+    /// Whether it is too early to tell pods of a node.
+    fn awaits_its_pods(&self, claim: &str, node: &Node) -> Option<&'static str> {
         let now = self.now();
-        if !self.settings.holds_nodes_closed || now >= latest_opening(node)? {
+        let may_hold = self.settings.holds_nodes_closed && self.nominations.is_on();
+        if !may_hold || now >= latest_opening(node, HELD_READY)? {
             return None;
         }
         let snapshot = self.snapshot();
-        if self.nominations.is_on() {
-            let awaits = is_awaiting(&snapshot, claim, now);
-            return awaits.then_some("pods that it was planned for are about to be created");
+        if is_awaiting(&snapshot, claim, now) {
+            return Some("pods that it was planned for are about to be created");
         }
-        let awaits = awaits_others(&snapshot, claim);
-        awaits.then_some("other nodes that were planned with it are on their way")
+        // A pod that the scheduler tries in vain loses its nomination.
+        let is_early = !initialization::is_up(node);
+        let tells = |node| !nominations(&snapshot, node).is_empty();
+        let holds = is_early && snapshot.node_of_claim(claim).is_some_and(|it| tells(it));
+        holds.then_some("it takes no pods yet")
+    }
+
+    /// Whether a node opens with others. Each that opens wakes every pod that waits, and the scheduler, which tries them all, gets
+    /// late to those whose node is there: so all that are ready open at once, when one has waited for as long as it may.
+    fn awaits_other_nodes(&self, claim: &str, node: &Node) -> Option<&'static str> {
+        let now = self.now();
+        if !self.settings.holds_nodes_closed {
+            return None;
+        }
+        let mut wave = self
+            .nominations
+            .wave
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        if ready_at(node).is_some_and(|it| it <= *wave) {
+            return None;
+        }
+        let snapshot = self.snapshot();
+        let is_crowded = is_crowded(&snapshot);
+        let held = if is_crowded {
+            HELD_IN_CROWD
+        } else {
+            HELD_READY
+        };
+        let is_due = latest_opening(node, held).is_none_or(|it| now >= it);
+        let matters = !self.nominations.is_on() || is_crowded;
+        if is_due || !matters || !awaits_others(&snapshot, claim) {
+            *wave = now;
+            return None;
+        }
+        Some("other nodes that were planned with it are on their way")
     }
 
     /// Nominates the pods that were placed on a node which is about to take pods.
-    pub(crate) async fn nominate_placed(&self, claim: &str, node: &Node) {
+    async fn nominate_placed(&self, claim: &str, node: &Node) {
         if !self.nominations.is_on() {
             return;
         }
@@ -139,7 +218,12 @@ impl Shell {
         });
         let writes: Vec<Write> = writes.collect();
         drop(snapshot);
+        if writes.is_empty() || !self.nominations.is_turn_of(claim, self.now()) {
+            return;
+        }
+        let (wanted, since) = (writes.len(), Instant::now());
         let told = self.write_nominations(writes).await;
+        debug!(Node = %node.name_any(), wanted, told, took = ?since.elapsed(), "nominated pods");
         self.metrics.pods_nominated.inc_by(told);
     }
 
@@ -153,7 +237,9 @@ impl Shell {
             return;
         };
         let planned = place.name().to_owned();
+        let is_open = place.is_initialized();
         drop(snapshot);
+        debug!(Pod = %pod, Node = node, planned, is_open, "pod off plan");
         self.metrics.pods_off_plan.inc();
         self.record(Record::Placement(PlacementRecord {
             at: self.now(),

@@ -12,12 +12,17 @@ use scheduling::pod::Pod;
 use crate::snapshot::Snapshot;
 use crate::state_node::StateNode;
 
-/// Claims made within this time of each other are taken to be of one plan.
-const ONE_PLAN: SignedDuration = SignedDuration::from_secs(2);
+/// Claims made within this time of each other are taken to be of one plan: an API server may take its time to take them.
+const ONE_PLAN: SignedDuration = SignedDuration::from_secs(10);
+/// Of so many pods that wait, kube-scheduler tries the last seconds after the first: it writes what it says of each that finds no
+/// place, and looks for pods to preempt.
+const CROWD: usize = 200;
+/// One of so many nodes of a plan.
+const LAST_FEW: usize = 10;
 
 /// Whether other nodes that were planned together with this one are still on their way, and it matters. The
 /// scheduler, told nothing, fills the first node to open with whatever fits, and those for whom it was bought need others; with all
-/// of them open it spreads pods over them as widely as the plan did.
+/// of them open it spreads pods over them as widely as the plan did. A crowd does not wait for the last few.
 pub fn awaits_others(snapshot: &Snapshot, claim: &str) -> bool {
     let created_at = |node: &StateNode| node.claim.as_ref().and_then(|it| it.created_at);
     let own = snapshot.node_of_claim(claim).and_then(|it| created_at(it));
@@ -25,11 +30,26 @@ pub fn awaits_others(snapshot: &Snapshot, claim: &str) -> bool {
         return false;
     };
     let is_of_plan = |at| own.duration_since(at).abs() <= ONE_PLAN;
-    let mut others = snapshot.nodes().filter(|node| {
-        let is_coming = !node.is_ready() && !node.is_marked_for_deletion();
-        is_coming && node.claim_name() != Some(claim) && created_at(node).is_some_and(is_of_plan)
-    });
-    others.next().is_some() && !are_alike(snapshot)
+    let of_plan = snapshot
+        .nodes()
+        .filter(|node| !node.is_marked_for_deletion() && created_at(node).is_some_and(is_of_plan));
+    let (mut all, mut coming) = (0, 0);
+    for node in of_plan {
+        all += 1;
+        coming += usize::from(!node.is_ready() && node.claim_name() != Some(claim));
+    }
+    let spared = if is_crowded(snapshot) {
+        all / LAST_FEW
+    } else {
+        0
+    };
+    coming > spared && !are_alike(snapshot)
+}
+
+/// Whether so many pods wait that the scheduler is late to those whose place is there.
+pub fn is_crowded(snapshot: &Snapshot) -> bool {
+    let waiting = snapshot.pods().filter(|pod| pod.is_provisionable());
+    waiting.take(CROWD).count() == CROWD
 }
 
 /// Whether any pod that waits may take any of the places.

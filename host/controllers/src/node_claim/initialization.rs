@@ -59,6 +59,18 @@ pub(crate) fn lack(claim: &NodeClaim, node: &Node) -> Option<Lack> {
     })
 }
 
+/// Whether the node is ready, and the cluster knows it: what it lacks beside may come from pods that are kept away from it until
+/// it is registered.
+pub(crate) fn is_up(node: &Node) -> bool {
+    const OF_A_START: [&str; 3] = [
+        labels::NOT_READY_TAINT_KEY,
+        labels::UNREACHABLE_TAINT_KEY,
+        labels::CLOUD_PROVIDER_UNINITIALIZED_TAINT_KEY,
+    ];
+    let mut taints = taints(node).iter();
+    is_node_ready(node) && !taints.any(|it| OF_A_START.contains(&it.key.as_str()))
+}
+
 /// The node's taints.
 pub(crate) fn taints(node: &Node) -> &[Taint] {
     node.spec

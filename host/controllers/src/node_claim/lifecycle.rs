@@ -179,10 +179,9 @@ impl Lifecycle {
                 return Err(error.into());
             }
         };
-        if let Some(hold) = self.shell.opens_later(&claim.name_any(), node) {
+        if let Some(hold) = self.shell.holds_closed(claim, node).await {
             return self.await_hook(claim, node, hold).await;
         }
-        self.shell.nominate_placed(&claim.name_any(), node).await;
         let registered = registration::registered_node(claim, node);
         self.shell.write_node(node, &registered).await?;
         let now = self.shell.now();
@@ -242,8 +241,14 @@ impl Lifecycle {
             Action::RequeueAfter(left) if left.is_zero() => {
                 self.give_up(claim, GaveUp::Registering).await
             }
-            limit => Ok(limit.sooner(Action::RequeueAfter(HOOK_POLL))),
+            limit => Ok(limit.sooner(Action::RequeueAfter(self.next_poll()))),
         }
+    }
+
+    /// At full seconds, so that nodes which open together do so at once.
+    fn next_poll(&self) -> Duration {
+        let nanos = self.shell.now().subsec_nanosecond().unsigned_abs();
+        HOOK_POLL.saturating_sub(Duration::from_nanos(nanos.into()))
     }
 
     async fn initialize(&self, claim: &NodeClaim, node: &Node) -> Result<Action, ReconcileError> {
