@@ -28,6 +28,7 @@ use state::ledger::{OutcomeId, PoolOutcome};
 use state::provisioning::{
     IgnoredReason, PoolTypes, awaits_command, problem_for_provisioning, provisionable_pools,
 };
+use state::queue_order::deal_in_queue_order;
 use tokio::time::Instant;
 use tracing::{debug, error};
 
@@ -246,6 +247,7 @@ fn decide(
         ..solve_within_premium(&input.problem, &prepared, tables, interrupt)
     };
     gather(&input.problem.pods, &mut solution);
+    deal_in_queue_order(&input.problem.pods, &mut solution);
     // Nobody waits for these yet.
     solution.pod_errors.retain(|key, _| !is_coming(key));
     if observed.batch == Batch::GoesOn {

@@ -68,6 +68,8 @@ pub struct Pod {
     pub uid: String,
     /// Creation time.
     pub created_at: Option<Timestamp>,
+    /// `metadata.resourceVersion` when it was seen first: the scheduler queues pods in about this order.
+    pub first_version: u64,
     /// Everything that equal pods share.
     pub shape: Arc<PodShape>,
     /// Names of its PersistentVolumeClaims, those of ephemeral volumes included.
@@ -326,6 +328,7 @@ impl Pod {
             key,
             uid,
             created_at: None,
+            first_version: 0,
             shape,
             volume_claims: Vec::new(),
             resource_claims: Vec::new(),

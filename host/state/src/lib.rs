@@ -14,6 +14,7 @@ pub mod nomination;
 pub mod pod;
 pub mod pod_disruption_budget;
 pub mod provisioning;
+pub mod queue_order;
 pub mod snapshot;
 pub mod state_node;
 pub mod volumes;

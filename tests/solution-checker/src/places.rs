@@ -163,6 +163,7 @@ pub(crate) fn as_pod(daemon: &scheduling::problem::DaemonPod) -> Pod {
         key: daemon.key.clone(),
         uid: String::new(),
         created_at: None,
+        first_version: 0,
         shape: std::sync::Arc::clone(&daemon.shape),
         volume_claims: Vec::new(),
         resource_claims: Vec::new(),

@@ -52,6 +52,7 @@ fn pod(name: &str, words: &str) -> Arc<Pod> {
         key: PodKey::new("default", name),
         uid: name.to_owned(),
         created_at: None,
+        first_version: 0,
         shape: Arc::new(shape),
         volume_claims: Vec::new(),
         resource_claims: Vec::new(),

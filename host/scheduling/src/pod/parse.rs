@@ -51,6 +51,12 @@ impl Pod {
         Self {
             uid: pod.metadata.uid.clone().unwrap_or_default(),
             created_at: pod.metadata.creation_timestamp.as_ref().map(|t| t.0),
+            first_version: pod
+                .metadata
+                .resource_version
+                .as_ref()
+                .and_then(|it| it.parse().ok())
+                .unwrap_or_default(),
             shape,
             volume_claims: volume_claims(spec, &key.name),
             resource_claims: resource_claims(spec, status),

@@ -186,7 +186,7 @@ impl Cluster {
     }
 
     fn pod_applied(&mut self, now: Timestamp, object: &v1::Pod) -> Result<(), StateError> {
-        let pod = match Pod::parse(object, &mut self.shapes) {
+        let mut pod = match Pod::parse(object, &mut self.shapes) {
             Ok(pod) => pod,
             Err(error) => {
                 let meta = &object.metadata;
@@ -203,6 +203,9 @@ impl Cluster {
             return Ok(());
         }
         let before = self.data.pods.get(&pod.key).cloned();
+        if let Some(before) = before.as_ref().filter(|it| it.uid == pod.uid) {
+            pod.first_version = before.first_version;
+        }
         if before.as_ref().is_some_and(|it| **it == pod) {
             return Ok(());
         }
