@@ -88,9 +88,10 @@ fn the_api_server_refuses_what_the_controller_would() {
     }
     let cluster = |arguments: &[&str], input: &str| kubectl(&kubeconfig, arguments, input);
     let create = ["create", "--dry-run=server", "-f", "-"];
-    let namespace = format!("{{apiVersion: v1, kind: Namespace, metadata: {{name: {NAMESPACE}}}}}");
+    let namespace =
+        json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}});
     let apply = ["apply", "--server-side", "-f", "-"];
-    cluster(&apply, &namespace).unwrap();
+    cluster(&apply, &namespace.to_string()).unwrap();
     cluster(&apply, &admission_policy()).unwrap();
 
     let cases = workspace_root().join("host/policy/tests/bindings.yaml");
