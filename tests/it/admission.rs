@@ -49,6 +49,8 @@ fn admission_policy() -> String {
         .arg(workspace_root().join("charts/mortise"))
         .args(["--namespace", "mortise"])
         .args(["--show-only", "templates/policy-validation.yaml"])
+        // Without a cluster helm assumes the version that it was built with.
+        .args(["--kube-version", "1.30.0"])
         .args([
             "--api-versions",
             "admissionregistration.k8s.io/v1/ValidatingAdmissionPolicy",
