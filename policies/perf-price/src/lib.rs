@@ -31,8 +31,8 @@ impl RankPolicy for PerfPrice {
     const LOOKS_AT_CLAIMS: bool = false;
 
     fn cost(&self, offering: &Offering<'_>, _round: &RankRound<'_>) -> f64 {
-        let family = offering.family();
-        let known = self.performance.iter().find(|(name, _)| name == family);
+        let mut performance = self.performance.iter();
+        let known = performance.find(|(family, _)| family == offering.family());
         offering.prior() / known.map_or(1.0, |(_, performance)| *performance)
     }
 }

@@ -1,8 +1,13 @@
 //! Ranking: a chain passes its scores on as `prior` and unites its exclusions.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::iter::Copied;
+use std::ops::Range;
+use std::slice::Iter;
 use std::sync::Arc;
 
+use either::Either;
 use hooks::ranking::{
     ClaimView, Needs, PolicyUse, PremiumMax, RankAnswer, RankHook, RankRound, Ranking,
 };
@@ -98,33 +103,41 @@ struct Chains<'a> {
     uses: Vec<PolicyUse>,
 }
 
-impl Chains<'_> {
+impl<'a> Chains<'a> {
     fn run(&mut self, chain: &[Arc<Bound>], claims: &[usize]) {
         if !chain.iter().any(|bound| bound.decides())
             && let Some(default) = self.host.default_of(Kind::Rank)
         {
             self.link(&default, claims, &self.round.table.prior);
         }
+        let mut is_answered = false;
         for bound in chain {
-            for (claims, prior) in self.agreeing(claims) {
+            for (claims, prior) in self.agreeing(claims, is_answered) {
                 if bound.decides() {
                     self.link(bound, &claims, &prior);
                 } else {
                     self.watch(bound, &claims, &prior);
                 }
             }
+            is_answered |= bound.decides();
         }
     }
 
-    /// The table has one `prior` column: where claims agree on it, one call does.
-    fn agreeing(&self, claims: &[usize]) -> Vec<(Vec<usize>, Vec<f64>)> {
+    /// The table has one `prior` column: where claims agree on it, one call does. Before any answer they do.
+    fn agreeing(&self, claims: &[usize], is_answered: bool) -> Vec<(Vec<usize>, Cow<'a, [f64]>)> {
+        let first = Cow::Borrowed(self.round.table.prior.as_slice());
+        if !is_answered {
+            return vec![(claims.to_vec(), first)];
+        }
         if let Some(prior) = self.merged_prior(claims) {
-            return vec![(claims.to_vec(), prior)];
+            return vec![(claims.to_vec(), Cow::Owned(prior))];
         }
         let each = claims.iter().map(|claim| {
             let prior = self.merged_prior(&[*claim]);
-            let prior = prior.unwrap_or_else(|| self.round.table.prior.clone());
-            (vec![*claim], prior)
+            (
+                vec![*claim],
+                prior.map_or_else(|| first.clone(), Cow::Owned),
+            )
         });
         each.collect()
     }
@@ -267,13 +280,15 @@ fn passed_on(ranking: &mut Ranking, answer: Ranking) {
 }
 
 /// Rows of the table that a claim is about, in the order of its scores.
-pub(crate) fn rows(claim: &ClaimView, table_rows: usize) -> Box<dyn Iterator<Item = u32> + '_> {
+pub(crate) fn rows(claim: &ClaimView, table_rows: usize) -> Rows<'_> {
     if claim.candidates.is_empty() {
-        Box::new(0..u32::try_from(table_rows).unwrap_or(u32::MAX))
+        Either::Left(0..u32::try_from(table_rows).unwrap_or(u32::MAX))
     } else {
-        Box::new(claim.candidates.iter().copied())
+        Either::Right(claim.candidates.iter().copied())
     }
 }
+
+pub(crate) type Rows<'a> = Either<Range<u32>, Copied<Iter<'a, u32>>>;
 
 /// The row with the lowest score that is in neither list of exclusions.
 fn choice(
@@ -290,10 +305,10 @@ fn choice(
             *is_out = true;
         }
     }
-    let candidates = rows(claim, round.table.price.len()).zip(scores).enumerate();
-    let left = candidates.filter(|(position, _)| !is_out.get(*position).copied().unwrap_or(false));
-    let best = left.min_by(|(_, (_, left)), (_, (_, right))| left.total_cmp(right));
-    best.map(|(_, (row, _))| row)
+    let left = scores.iter().enumerate();
+    let left = left.filter(|(position, _)| !is_out.get(*position).copied().unwrap_or(false));
+    let (best, _) = left.min_by(|(_, left), (_, right)| left.total_cmp(right))?;
+    rows(claim, round.table.price.len()).nth(best)
 }
 
 fn named(round: &RankRound, row: Option<u32>) -> String {
