@@ -13,6 +13,7 @@ pub(crate) mod timers;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use jiff::SignedDuration;
 use serde_json::Value;
 
 use crate::api_server::{ApiServer, Change, ObjectKey, Resource, WatchEvent};
@@ -20,7 +21,6 @@ use crate::clock::SimulatedClock;
 use crate::ec2::SimulatedEc2;
 use crate::scheduler::{News, Waiting};
 use crate::workload::Pace;
-use crate::world::KUBERNETES_MINOR;
 
 pub(crate) use census::Census;
 pub(crate) use node::NodeRecord;
@@ -46,6 +46,17 @@ pub(crate) const WATCHED: [&Resource; 14] = [
     &Resource::NAMESPACES,
 ];
 
+/// How soon the scheduler looks at pods that wait for what happened: nodes that open at one time are all open by then.
+const REACTION: SignedDuration = SignedDuration::from_millis(100);
+
+/// Whether the scheduler is about to look at pods that wait.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Wake {
+    Unset,
+    Set,
+    Due,
+}
+
 /// The controllers' view, their to-do list and their handles.
 #[derive(Debug)]
 pub(crate) struct Cluster {
@@ -53,7 +64,6 @@ pub(crate) struct Cluster {
     pub(crate) clock: SimulatedClock,
     pub(crate) ec2: SimulatedEc2,
     pub(crate) seed: u64,
-    pub(crate) kubernetes_minor: u32,
     /// How fast ReplicaSets come to their pods.
     pub(crate) pace: Option<Pace>,
     pub(crate) region: String,
@@ -61,6 +71,8 @@ pub(crate) struct Cluster {
     pub(crate) nodes: BTreeMap<String, NodeRecord>,
     pub(crate) shapes: ShapeTable,
     pub(crate) timers: Timers,
+    /// When the scheduler looks at pods that wait.
+    pub(crate) wake: Wake,
     /// Pods by the UID of their controller.
     owned: BTreeMap<String, BTreeSet<ObjectKey>>,
     objects: BTreeMap<Resource, BTreeMap<ObjectKey, Arc<Value>>>,
@@ -109,12 +121,12 @@ impl Cluster {
             clock,
             ec2,
             seed,
-            kubernetes_minor: KUBERNETES_MINOR,
             pace: None,
             pods: BTreeMap::new(),
             nodes: BTreeMap::new(),
             shapes: ShapeTable::default(),
             timers: Timers::default(),
+            wake: Wake::Unset,
             owned: BTreeMap::new(),
             objects: BTreeMap::new(),
             dirty: BTreeSet::new(),
@@ -312,7 +324,19 @@ impl Cluster {
 
     /// Whether the scheduler has something to look at.
     pub(crate) fn is_scheduling_due(&self) -> bool {
-        !self.queue.is_empty() || (!self.news.is_empty() && !self.unschedulable.is_empty())
+        !self.queue.is_empty() || (self.wake == Wake::Due && self.wakes_pods())
+    }
+
+    pub(crate) fn wakes_pods(&self) -> bool {
+        !self.news.is_empty() && !self.unschedulable.is_empty()
+    }
+
+    /// Has the scheduler look at the pods that wait for what happened, in a moment.
+    pub(crate) fn await_scheduler(&mut self) {
+        if self.wake == Wake::Unset && self.wakes_pods() {
+            self.wake = Wake::Set;
+            self.timers.set(self.clock.now() + REACTION, Timer::Wake);
+        }
     }
 
     fn mark_owner(&mut self, owner: &Owner, namespace: &str) {

@@ -16,7 +16,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::api_server::ObjectKey;
-use crate::cluster::{Cluster, NodeRecord, PodShape};
+use crate::cluster::{Cluster, NodeRecord, PodShape, Wake};
 use crate::volumes::ClaimZones;
 
 use filter::Rejection;
@@ -42,10 +42,18 @@ impl Cluster {
     /// Returns how many were bound.
     pub(crate) fn schedule(&mut self) -> usize {
         let queue = std::mem::take(&mut self.queue);
-        let news = std::mem::take(&mut self.news);
+        let news = if self.wake == Wake::Due {
+            self.wake = Wake::Unset;
+            std::mem::take(&mut self.news)
+        } else {
+            News::default()
+        };
         let mut looks: BTreeMap<ShapeRank, Look> = BTreeMap::new();
         if !news.is_empty() {
             for (rank, shape) in self.unschedulable.shapes() {
+                if !self.may_concern(&news, shape) {
+                    continue;
+                }
                 let shape = Arc::clone(shape);
                 looks.insert(rank, Look::woken(shape));
             }
@@ -60,6 +68,22 @@ impl Cluster {
         }
         let looks = looks.into_values();
         looks.map(|look| self.schedule_shape(look, &news)).sum()
+    }
+
+    /// Whether what happened may help pods of the shape: what happens to nodes that their taints keep them off does not, as
+    /// the hints of `TaintToleration` say.
+    fn may_concern(&self, news: &News, shape: &PodShape) -> bool {
+        let News::Nodes(names) = news else {
+            return true;
+        };
+        let mut nodes = names.iter().filter_map(|name| self.nodes.get(name));
+        nodes.any(|node| {
+            let rejection = filter::static_rejection(shape, node);
+            !matches!(
+                rejection,
+                Some(Rejection::Unschedulable | Rejection::Taint(..))
+            )
+        })
     }
 
     fn schedule_shape(&mut self, look: Look, news: &News) -> usize {
@@ -195,7 +219,8 @@ impl Cluster {
                 continue;
             };
             let is_out = filter::resource_rejection(shape, node).is_some();
-            if is_out || self.is_spoken_for(shape, node) || terms.rejection(node).is_some() {
+            let is_out = is_out || terms.rejection(node).is_some();
+            if is_out || self.is_spoken_for(shape, node, terms) {
                 continue;
             }
             let score = score::score(shape, node) + terms.score(node);

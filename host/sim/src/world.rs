@@ -14,7 +14,7 @@ use tokio::sync::mpsc::UnboundedReceiver;
 
 use crate::api_server::{ApiServer, Resource, Status, Watch};
 use crate::clock::SimulatedClock;
-use crate::cluster::{Cluster, Timer, WATCHED};
+use crate::cluster::{Cluster, Timer, WATCHED, Wake};
 use crate::ec2::{Ec2Config, InstanceEvent, SimulatedEc2};
 use crate::machine::{HEARTBEAT, later};
 use crate::statistics::{Pulse, Statistics};
@@ -108,7 +108,6 @@ impl World {
             instances: ec2.subscribe(),
         };
         let mut cluster = Cluster::new(api.clone(), ec2.clone(), clock, config.seed);
-        cluster.kubernetes_minor = config.kubernetes_minor;
         cluster.pace = config.pods_per_second.map(|it| Pace::new(it, clock.now()));
         cluster
             .timers
@@ -218,6 +217,7 @@ impl World {
             }
             return true;
         }
+        cluster.await_scheduler();
         if cluster.is_scheduling_due() {
             return cluster.schedule() > 0 || busy;
         }
@@ -320,6 +320,8 @@ impl Cluster {
             Timer::CronJob(key) => drop(self.dirty.insert((crate::cluster::Work::CronJob, key))),
             Timer::JobExpires(key) => self.expire_job(&key),
             Timer::Again(work, key) => drop(self.dirty.insert((work, key))),
+            Timer::Wake if self.wakes_pods() => self.wake = Wake::Due,
+            Timer::Wake => self.wake = Wake::Unset,
             Timer::Heartbeat => self.heartbeat(),
             Timer::Ec2 => {
                 if let Some(at) = self.ec2.advance() {

@@ -39,6 +39,8 @@ pub(crate) enum Timer {
     JobExpires(ObjectKey),
     /// A controller goes on creating pods.
     Again(Work, ObjectKey),
+    /// The scheduler looks at pods that wait for what happened.
+    Wake,
     /// Kubelets renew their leases.
     Heartbeat,
     /// EC2 has something to do.
@@ -57,6 +59,7 @@ impl Timer {
             | Self::PodStarts(..)
             | Self::PodStops(..)
             | Self::CollectPods(_)
+            | Self::Wake
             | Self::Again(..) => true,
             // A running job is a steady state, like a running server.
             Self::PodCompletes(..)

@@ -1,8 +1,8 @@
 //! Nominations: the node that a pod's `status.nominatedNodeName` names is tried first, and others leave it its room.
 //!
-//! Answers to `evaluateNominatedNode` and `RunFilterPluginsWithNominatedPods` of kube-scheduler (KEP-1923), and to what
-//! KEP-5278 changed: from 1.35 on the scheduler leaves alone what others nominated, before it cleared the nomination of
-//! a pod that it could not place.
+//! Answers to `evaluateNominatedNode` and `RunFilterPluginsWithNominatedPods` of kube-scheduler (KEP-1923), and to its
+//! preemption, which takes the nomination away from a pod that it can help no further (`Evaluator::Preempt`, the same
+//! from 1.30 to 1.36: KEP-5278 changed it only for pods that fail after a node was found).
 
 use std::sync::Arc;
 
@@ -11,9 +11,6 @@ use super::terms::TermStates;
 use crate::api_server::{ObjectKey, Resource};
 use crate::cluster::amounts::Amounts;
 use crate::cluster::{Cluster, NodeRecord, PodRecord, PodShape};
-
-/// The first minor version whose scheduler keeps nominations of others.
-const KEEPS_SINCE: u32 = 35;
 
 impl Cluster {
     /// Keeps the index of nominations.
@@ -113,39 +110,45 @@ impl Cluster {
             shape.claims.is_empty()
                 && filter::static_rejection(shape, node).is_none()
                 && filter::resource_rejection(shape, node).is_none()
-                && !self.is_spoken_for_by_others(Some(key), shape, node)
                 && terms.rejection(node).is_none()
+                && !self.is_spoken_for_by_others(Some(key), shape, node, terms)
         })
     }
 
-    /// Whether a pod of the shape would take the room of pods that are nominated to the node.
-    pub(super) fn is_spoken_for(&self, shape: &PodShape, node: &NodeRecord) -> bool {
-        self.is_spoken_for_by_others(None, shape, node)
+    /// Whether pods that are nominated to the node keep a pod of the shape off it.
+    pub(super) fn is_spoken_for(
+        &self,
+        shape: &PodShape,
+        node: &NodeRecord,
+        terms: &TermStates,
+    ) -> bool {
+        self.is_spoken_for_by_others(None, shape, node, terms)
     }
 
+    /// The filters, once more, with the others as if they ran on the node: their requests, and their part in spreads
+    /// and (anti-)affinity.
     fn is_spoken_for_by_others(
         &self,
         own: Option<&ObjectKey>,
         shape: &PodShape,
         node: &NodeRecord,
+        terms: &TermStates,
     ) -> bool {
         let Some(nominated) = self.nominated.get(&node.name) else {
             return false;
         };
         let others = nominated.iter().filter(|(key, _)| Some(*key) != own);
         let others = others.filter(|(_, other)| other.priority >= shape.priority);
+        let others: Vec<&PodShape> = others.map(|(_, other)| &**other).collect();
         let mut free: Amounts = node.free.clone();
-        for (_, other) in others {
+        for other in &others {
             free.subtract(&other.requests);
         }
-        !shape.requests.fits(&free)
+        !shape.requests.fits(&free) || terms.is_kept_off_by(&others, shape, node)
     }
 
-    /// What a scheduler of before 1.35 does to the nominations of pods that it could not place.
+    /// What the scheduler does to the nominations of pods that it could not place.
     pub(super) fn forget_nominations(&mut self, shape: &PodShape) {
-        if self.kubernetes_minor >= KEEPS_SINCE {
-            return;
-        }
         let nominated = self.nominated.values().flatten();
         let failed = nominated.filter(|(_, of)| of.id == shape.id);
         let failed: Vec<ObjectKey> = failed.map(|(key, _)| key.clone()).collect();

@@ -32,6 +32,8 @@ struct TermState {
     most: i64,
     /// The shape selects itself, so each placed pod counts.
     selects_self: bool,
+    /// Shapes it selects among those of pods that are nominated.
+    nominated: BTreeSet<usize>,
 }
 
 /// All terms of a shape, and where pods that run already keep it away.
@@ -74,6 +76,24 @@ impl TermStates {
         self.terms.iter().find_map(|term| term.rejection(node))
     }
 
+    /// Whether the shape could not be on the node if the others were there, which are nominated to it.
+    pub(super) fn is_kept_off_by(
+        &self,
+        others: &[&PodShape],
+        shape: &PodShape,
+        node: &NodeRecord,
+    ) -> bool {
+        let repels = |other: &&PodShape| {
+            let mut terms = other.anti_affinity.iter();
+            terms.any(|term| {
+                node.labels.contains_key(&term.topology_key)
+                    && covers(term, &other.namespace, shape)
+            })
+        };
+        let mut terms = self.terms.iter();
+        others.iter().any(repels) || terms.any(|term| term.rejects_beside(others, node))
+    }
+
     /// Softly spread pods prefer domains with fewer of them.
     pub(super) fn score(&self, node: &NodeRecord) -> i64 {
         let soft = self
@@ -112,9 +132,20 @@ impl TermState {
             least: 0,
             most: 0,
             selects_self,
+            nominated: BTreeSet::new(),
         };
         term.measure();
         term
+    }
+
+    fn with_nominated(mut self, cluster: &Cluster, is: impl Fn(&PodShape) -> bool) -> Self {
+        let mut shapes: BTreeMap<usize, &PodShape> = BTreeMap::new();
+        for shape in cluster.nominated.values().flat_map(BTreeMap::values) {
+            shapes.insert(shape.id, shape);
+        }
+        let selected = shapes.into_iter().filter(|(_, shape)| is(shape));
+        self.nominated = selected.map(|(id, _)| id).collect();
+        self
     }
 
     fn measure(&mut self) {
@@ -134,8 +165,7 @@ impl TermState {
             Rule::SpreadSoftly => None,
             Rule::Spread(..) if domain.is_none() => Some(Rejection::SpreadMissingLabel),
             Rule::Spread(max_skew, min_domains) => {
-                let domains = i64::try_from(self.counts.len()).unwrap_or(i64::MAX);
-                let least = if domains < min_domains { 0 } else { self.least };
+                let least = self.least_of(min_domains, self.least);
                 let own = i64::from(self.selects_self);
                 (here + own - least > max_skew).then_some(Rejection::Spread)
             }
@@ -146,6 +176,32 @@ impl TermState {
             }
             Rule::AntiAffinity => (here > 0).then_some(Rejection::PodAntiAffinity),
         }
+    }
+
+    /// Whether it would turn down the node with the others on it. Affinity never does that it did not before.
+    fn rejects_beside(&self, others: &[&PodShape], node: &NodeRecord) -> bool {
+        let selected = others.iter().filter(|it| self.nominated.contains(&it.id));
+        let more = i64::try_from(selected.count()).unwrap_or(i64::MAX);
+        let Some(domain) = node.labels.get(&self.topology_key).filter(|_| more > 0) else {
+            return false;
+        };
+        match self.rule {
+            Rule::SpreadSoftly | Rule::Affinity => false,
+            Rule::AntiAffinity => true,
+            Rule::Spread(max_skew, min_domains) => {
+                let here = self.counts.get(domain).copied().unwrap_or_default() + more;
+                let elsewhere = self.counts.iter().filter(|(other, _)| *other != domain);
+                let least = elsewhere.map(|(_, count)| *count).min();
+                let least = self.least_of(min_domains, least.map_or(here, |it| it.min(here)));
+                here + i64::from(self.selects_self) - least > max_skew
+            }
+        }
+    }
+
+    /// What a spread measures from: nothing while there are fewer domains than it asks for.
+    fn least_of(&self, min_domains: i64, least: i64) -> i64 {
+        let domains = i64::try_from(self.counts.len()).unwrap_or(i64::MAX);
+        if domains < min_domains { 0 } else { least }
     }
 }
 
@@ -191,7 +247,8 @@ fn spread(cluster: &Cluster, shape: &PodShape, constraint: &TopologySpreadConstr
     } else {
         Rule::Spread(i64::from(constraint.max_skew), min_domains)
     };
-    TermState::new(rule, key, counts, selects(Some(&selector), &shape.labels))
+    let term = TermState::new(rule, key, counts, is_selected(shape));
+    term.with_nominated(cluster, is_selected)
 }
 
 fn affinity(cluster: &Cluster, shape: &PodShape, term: &PodAffinityTerm, rule: Rule) -> TermState {
@@ -202,7 +259,8 @@ fn affinity(cluster: &Cluster, shape: &PodShape, term: &PodAffinityTerm, rule: R
             *counts.entry(domain.clone()).or_default() += count;
         }
     }
-    TermState::new(rule, &term.topology_key, counts, covers(shape))
+    let state = TermState::new(rule, &term.topology_key, counts, covers(shape));
+    state.with_nominated(cluster, covers)
 }
 
 /// Nodes with how many pods on them a rule is about: each shape is asked once, whatever the number of its pods.
