@@ -22,7 +22,7 @@ use serde_json::{Value, json};
 use state::Snapshot;
 use state::coming::is_awaiting;
 use state::ledger::{OutcomeId, PlacementRecord, Record};
-use state::nomination::{awaits_others, is_crowded, nominations};
+use state::nomination::{awaits_its_pods, awaits_others, is_crowded, nominations};
 use tokio::time::Instant;
 use tracing::{debug, warn};
 
@@ -36,7 +36,7 @@ const HELD_READY: Duration = Duration::from_secs(12);
 /// The same while a crowd of pods waits: instances that are launched together boot in 20 to 45 seconds.
 const HELD_IN_CROWD: Duration = Duration::from_secs(30);
 /// How long pods have to show that they were told.
-const TOLD_AGAIN: SignedDuration = SignedDuration::from_secs(10);
+const TOLD_AGAIN: SignedDuration = SignedDuration::from_secs(3);
 /// How long one that is not ready is, which takes no pods anyway: something that it waits for might.
 const HELD_UNREADY: Duration = Duration::from_secs(30);
 /// A node does not wait longer than this for its pods to be told of it.
@@ -152,6 +152,17 @@ impl Shell {
         self.awaits_other_nodes(&name, node)
     }
 
+    /// Tells the pods of a node that opened lately of it again, where the scheduler forgot, and of equal pods the next one. Whether
+    /// there may be more to tell.
+    pub(crate) async fn tells_again(&self, claim: &NodeClaim, node: &Node) -> bool {
+        let name = claim.name_any();
+        if !self.nominations.is_on() || !awaits_its_pods(&self.snapshot(), &name, self.now()) {
+            return false;
+        }
+        self.nominate_placed(&name, node).await;
+        true
+    }
+
     /// Whether it is too early to tell pods of a node.
     fn awaits_its_pods(&self, claim: &str, node: &Node) -> Option<&'static str> {
         let now = self.now();
@@ -194,7 +205,7 @@ impl Shell {
         };
         let is_due = latest_opening(node, held).is_none_or(|it| now >= it);
         let matters = !self.nominations.is_on() || is_crowded;
-        if is_due || !matters || !awaits_others(&snapshot, claim) {
+        if is_due || !matters || !awaits_others(&snapshot, claim, is_crowded) {
             *wave = now;
             return None;
         }

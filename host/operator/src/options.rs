@@ -139,7 +139,7 @@ pub(crate) struct Options {
     #[arg(long, env = "MORTISE_PACKING", value_enum, default_value_t = Packing::Cost)]
     pub(crate) packing: Packing,
     /// Whether the scheduler is told where pods are planned to go, by status.nominatedNodeName just before a node takes
-    /// pods; auto: from Kubernetes 1.35 on, whose scheduler leaves it to others. Not with --packing karpenter
+    /// pods; auto: from Kubernetes 1.24 on, whose scheduler tries that node first. Not with --packing karpenter
     #[arg(long, env = "MORTISE_NOMINATE_PLANNED_PODS", value_enum, default_value_t = NominatePlannedPods::Auto)]
     pub(crate) nominate_planned_pods: NominatePlannedPods,
     /// Whether pods that ReplicaSets, Jobs and the like are about to create are planned with those that are there, so that
@@ -257,8 +257,9 @@ pub(crate) enum NominatePlannedPods {
     Off,
 }
 
-/// KEP-5278 is on by default since then.
-const NOMINATIONS_SINCE_MINOR: u32 = 35;
+/// KEP-1923: the nominated node is tried before others. That others than the scheduler may write the field is said since
+/// 1.35 (KEP-5278); what the scheduler makes of it is the same before.
+const NOMINATIONS_SINCE_MINOR: u32 = 24;
 
 impl NominatePlannedPods {
     /// What it comes to at an API server of this minor version.

@@ -4,13 +4,19 @@
 //! node opens they are tried first, and pods of no higher priority leave them their room (KEP-1923, KEP-5278).
 //! Decides; the shells write.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use jiff::SignedDuration;
-use scheduling::pod::Pod;
+use apis::labels;
+use jiff::{SignedDuration, Timestamp};
+use scheduling::pod::{Pod, PodShape};
 
+use crate::queue_order::queue_key;
 use crate::snapshot::Snapshot;
 use crate::state_node::StateNode;
+
+#[cfg(test)]
+mod tests;
 
 /// Claims made within this time of each other are taken to be of one plan: an API server may take its time to take them.
 const ONE_PLAN: SignedDuration = SignedDuration::from_secs(10);
@@ -20,10 +26,24 @@ const CROWD: usize = 200;
 /// One of so many nodes of a plan.
 const LAST_FEW: usize = 10;
 
+/// How long after a node opened its pods are told of it again: kube-scheduler takes the nomination off a pod that it tried in vain.
+const TOLD_OPEN: SignedDuration = SignedDuration::from_secs(60);
+
+/// Whether a node opened so lately that pods which were placed on it may still follow.
+pub fn awaits_its_pods(snapshot: &Snapshot, claim: &str, now: Timestamp) -> bool {
+    let node = snapshot.node_of_claim(claim);
+    node.is_some_and(|node| {
+        let conditions = node.claim.as_ref().map(|it| &it.conditions);
+        let opened_at = conditions.and_then(|it| it.registered_at);
+        let is_fresh = opened_at.is_some_and(|it| now.duration_since(it) < TOLD_OPEN);
+        is_fresh && !node.is_marked_for_deletion() && !snapshot.placed_on(node).is_empty()
+    })
+}
+
 /// Whether other nodes that were planned together with this one are still on their way, and it matters. The
 /// scheduler, told nothing, fills the first node to open with whatever fits, and those for whom it was bought need others; with all
 /// of them open it spreads pods over them as widely as the plan did. A crowd does not wait for the last few.
-pub fn awaits_others(snapshot: &Snapshot, claim: &str) -> bool {
+pub fn awaits_others(snapshot: &Snapshot, claim: &str, is_crowded: bool) -> bool {
     let created_at = |node: &StateNode| node.claim.as_ref().and_then(|it| it.created_at);
     let own = snapshot.node_of_claim(claim).and_then(|it| created_at(it));
     let Some(own) = own else {
@@ -38,11 +58,7 @@ pub fn awaits_others(snapshot: &Snapshot, claim: &str) -> bool {
         all += 1;
         coming += usize::from(!node.is_ready() && node.claim_name() != Some(claim));
     }
-    let spared = if is_crowded(snapshot) {
-        all / LAST_FEW
-    } else {
-        0
-    };
+    let spared = if is_crowded { all / LAST_FEW } else { 0 };
     coming > spared && !are_alike(snapshot)
 }
 
@@ -59,10 +75,13 @@ fn are_alike(snapshot: &Snapshot) -> bool {
     waiting.all(|pod| first.is_some_and(|first| Arc::ptr_eq(&pod.shape, &first.shape)))
 }
 
-/// Pods to nominate to the node: those placed on it that still wait, unless it does not matter where they go.
+/// Pods to nominate to the node, in the order in which the scheduler tries them: those placed on it that still wait and have room
+/// there, unless it does not matter where they go.
 ///
 /// Where all pods that wait are alike, any of them may take any of the places. Pods of other schedulers are left alone, as
-/// are those that the scheduler nominates itself.
+/// are those that the scheduler nominates itself. Of equal pods that must spread over zones one is told at a time:
+/// kube-scheduler tries a pod with all others that are nominated to the node as if they ran there, so they would shut each
+/// other out.
 pub fn nominations<'a>(snapshot: &'a Snapshot, node: &StateNode) -> Vec<&'a Arc<Pod>> {
     let Some(name) = node.node_name() else {
         return Vec::new();
@@ -72,8 +91,29 @@ pub fn nominations<'a>(snapshot: &'a Snapshot, node: &StateNode) -> Vec<&'a Arc<
         return Vec::new();
     }
     let is_told = |pod: &Pod| pod.nomination.as_ref().is_some_and(|it| it.node == name);
-    let to_tell = placed.into_iter();
-    to_tell
-        .filter(|pod| !pod.has_own_scheduler && !is_told(pod))
-        .collect()
+    let (told, mut waiting): (Vec<_>, Vec<_>) = placed.into_iter().partition(|it| is_told(it));
+    waiting.retain(|pod| !pod.has_own_scheduler);
+    waiting.sort_by_key(|pod| queue_key(pod));
+    let mut free = node.allocatable();
+    free.sub_assign(snapshot.bound(node).requests());
+    let mut spread = BTreeSet::new();
+    let mut takes = |pod: &Pod| {
+        let is_turn = !spreads_widely(&pod.shape) || spread.insert(Arc::as_ptr(&pod.shape));
+        let fits = is_turn && pod.shape.requests.fits(&free);
+        if fits {
+            free.sub_assign(&pod.shape.requests);
+        }
+        fits
+    };
+    for pod in told {
+        takes(pod);
+    }
+    waiting.retain(|pod| takes(pod));
+    waiting
+}
+
+/// Whether it matters to equal pods what others there are in a domain larger than a node.
+fn spreads_widely(shape: &PodShape) -> bool {
+    let mut required = shape.topology_spread.iter().filter(|it| it.is_required);
+    required.any(|it| it.topology_key != labels::HOSTNAME)
 }

@@ -48,7 +48,7 @@ pub fn deal_in_queue_order(pods: &[Arc<Pod>], solution: &mut Solution) {
         }
     }
     for mut equals in kinds.into_values().filter(|it| it.places.len() > 1) {
-        equals.pods.sort_by_key(|pod| (pod.first_version, &pod.key));
+        equals.pods.sort_by_key(|pod| queue_key(pod));
         let turns = turns(equals.places);
         for (pod, (claim, position)) in equals.pods.into_iter().zip(turns) {
             solution.claims[claim].pods[position] = pod.key.clone();
@@ -74,8 +74,15 @@ fn domain<'a>(claim: &'a NewClaim, key: &str) -> &'a str {
     }
 }
 
-/// The places, one of each domain that has any left and again, so that none is ever ahead by more than one.
+/// About the order in which kube-scheduler tries pods of one priority; those that are not there yet come last.
+pub(crate) fn queue_key(pod: &Pod) -> (bool, u64, &PodKey) {
+    (pod.first_version == 0, pod.first_version, &pod.key)
+}
+
+/// The places, one of each domain that has any left and again, so that none is ever ahead by more than one; within a domain a claim
+/// after the other, so that those at the head of the queue find a node of their own.
 fn turns(mut places: BTreeMap<String, VecDeque<Place>>) -> Vec<Place> {
+    places.values_mut().for_each(take_turns_by_claim);
     let mut turns = Vec::new();
     while !places.is_empty() {
         places.retain(|_, left| {
@@ -84,6 +91,18 @@ fn turns(mut places: BTreeMap<String, VecDeque<Place>>) -> Vec<Place> {
         });
     }
     turns
+}
+
+fn take_turns_by_claim(places: &mut VecDeque<Place>) {
+    let mut seen: BTreeMap<usize, usize> = BTreeMap::new();
+    let mut nth_of_claim = |&(claim, position): &Place| {
+        let nth = seen.entry(claim).or_default();
+        *nth += 1;
+        (*nth, (claim, position))
+    };
+    let mut ordered: Vec<(usize, Place)> = places.iter().map(&mut nth_of_claim).collect();
+    ordered.sort_unstable();
+    *places = ordered.into_iter().map(|(_, place)| place).collect();
 }
 
 #[cfg(test)]
@@ -159,6 +178,24 @@ mod tests {
         let zones = zones_in_queue_order(&pods, &solution);
         assert_eq!(zones, ["a", "b", "c", "a", "b", "c"]);
         assert!(solution.claims.iter().all(|it| it.pods.len() == 2));
+    }
+
+    #[test]
+    fn those_at_the_head_of_the_queue_find_a_node_of_their_own() {
+        let mut pods = pods(&shape(TOPOLOGY_ZONE, true), "web", 8);
+        // Not there yet: it is tried after all others.
+        Arc::make_mut(&mut pods[0]).first_version = 0;
+        let mut solution = plan(&["a", "b", "a", "b"], &pods);
+        deal_in_queue_order(&pods, &mut solution);
+        let claim = |pod: &Arc<Pod>| {
+            let mut claims = solution.claims.iter();
+            claims.position(|it| it.pods.contains(&pod.key)).unwrap()
+        };
+        let mut queued: Vec<_> = pods.iter().collect();
+        queued.sort_by_key(|pod| (pod.first_version == 0, pod.first_version));
+        let claims: Vec<usize> = queued.into_iter().map(claim).collect();
+        assert_eq!(claims, [0, 1, 2, 3, 0, 1, 2, 3]);
+        assert_eq!(claim(&pods[0]), 3);
     }
 
     #[test]

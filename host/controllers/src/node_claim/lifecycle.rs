@@ -70,8 +70,8 @@ enum Step {
     Initialize(Arc<Node>),
     /// It took too long.
     GiveUp(GaveUp),
-    /// Nothing is left to do.
-    Rest,
+    /// Nothing is left to do but to see that pods come to its node.
+    Rest(Option<Arc<Node>>),
 }
 
 /// What took too long.
@@ -135,7 +135,10 @@ impl Lifecycle {
             }
             Step::Initialize(node) => self.initialize(&claim, &node).await,
             Step::GiveUp(what) => self.give_up(&claim, what).await,
-            Step::Rest => Ok(Action::Await),
+            Step::Rest(Some(node)) if self.shell.tells_again(&claim, &node).await => {
+                Ok(Action::RequeueAfter(self.next_poll()))
+            }
+            Step::Rest(_) => Ok(Action::Await),
         }
     }
 
@@ -267,7 +270,7 @@ impl Lifecycle {
             node.name_any(),
             claim.instance_text()
         ));
-        Ok(Action::Await)
+        Ok(Action::RequeueAfter(self.next_poll()))
     }
 
     async fn give_up(&self, claim: &NodeClaim, what: GaveUp) -> Result<Action, ReconcileError> {
@@ -361,7 +364,7 @@ fn decide(observed: &Observed, now: Timestamp) -> Step {
     }
     // What reboots is made ready again once it is back.
     if claim.is_true(conditions::INITIALIZED) || claim.is_true(conditions::REBOOTING) {
-        return Step::Rest;
+        return Step::Rest(nodes.first().map(Arc::clone));
     }
     let Some(node) = nodes.first() else {
         return Step::AwaitInitialization(Lack {

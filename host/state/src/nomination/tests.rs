@@ -1,0 +1,155 @@
+//! Which pods are told of a node, and in which order.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1;
+use scheduling::pod::PodKey;
+use serde_json::{Value, json};
+
+use super::{awaits_its_pods, nominations};
+use crate::cluster::{Cluster, Event};
+use crate::snapshot::Snapshot;
+
+const OPENED: i64 = 100;
+
+fn at(seconds: i64) -> Timestamp {
+    Timestamp::from_second(1_700_000_000 + seconds).unwrap()
+}
+
+fn typed<T: serde::de::DeserializeOwned>(value: Value) -> T {
+    serde_json::from_value(value).unwrap()
+}
+
+/// A claim with a node of four CPUs that opened at [`OPENED`].
+fn opened() -> [Event; 2] {
+    let provider_id = "aws:///zone/i-1";
+    let amounts = json!({"cpu": "4", "pods": "10"});
+    let condition = |kind: &str| json!({"type": kind, "status": "True", "reason": "", "message": "", "lastTransitionTime": at(OPENED).to_string()});
+    let claim = json!({
+        "metadata": {"name": "c1", "uid": "c1", "labels": {"karpenter.sh/nodepool": "default"}},
+        "spec": {"nodeClassRef": {"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": "default"}, "requirements": []},
+        "status": {"providerID": provider_id, "allocatable": amounts, "conditions": [condition("Launched"), condition("Registered")]},
+    });
+    let node = json!({
+        "metadata": {"name": "n1", "uid": "n1", "labels": {"karpenter.sh/registered": "true", "karpenter.sh/initialized": "true"}},
+        "spec": {"providerID": provider_id},
+        "status": {"allocatable": amounts, "conditions": [{"type": "Ready", "status": "True"}]},
+    });
+    [
+        Event::NodeClaimApplied(Arc::new(typed(claim))),
+        Event::NodeApplied(Arc::new(typed::<v1::Node>(node))),
+    ]
+}
+
+/// A pod of a kind: pods of one kind are equal, and spread over zones where `spread` says so.
+fn pod(name: &str, cpu: &str, spread: bool) -> Value {
+    let container = json!({"name": "c", "resources": {"requests": {"cpu": cpu}}});
+    let mut spec = json!({"containers": [container]});
+    if spread {
+        spec["topologySpreadConstraints"] = json!([{
+            "maxSkew": 1, "topologyKey": "topology.kubernetes.io/zone", "whenUnsatisfiable": "DoNotSchedule",
+            "labelSelector": {"matchLabels": {"app": cpu}},
+        }]);
+    }
+    json!({
+        "metadata": {"namespace": "default", "name": name, "uid": name, "labels": {"app": cpu}},
+        "spec": spec,
+        "status": {"phase": "Pending", "conditions": [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}]},
+    })
+}
+
+/// The pod, nominated to the node by us.
+fn told(mut pod: Value) -> Value {
+    pod["status"]["nominatedNodeName"] = "n1".into();
+    pod["metadata"]["managedFields"] = json!([{"manager": "mortise-plan"}]);
+    pod
+}
+
+fn bound(mut pod: Value) -> Value {
+    pod["spec"]["nodeName"] = "n1".into();
+    pod["status"] = json!({"phase": "Running"});
+    pod
+}
+
+/// The pods, all placed on the node, queued in their order.
+fn snapshot(pods: &[Value]) -> Snapshot {
+    let mut cluster = Cluster::new();
+    let keys = pods.iter();
+    let keys = keys.map(|pod| PodKey::new("default", pod["metadata"]["name"].as_str().unwrap()));
+    let placed = Event::Placed {
+        name: "c1".to_owned(),
+        pods: keys.collect(),
+    };
+    let versions = 1..;
+    let applied = pods.iter().zip(versions).map(|(pod, version)| {
+        let mut pod = pod.clone();
+        pod["metadata"]["resourceVersion"] = version.to_string().into();
+        Event::PodApplied(Arc::new(typed(pod)))
+    });
+    let events = opened().into_iter().chain(applied).chain([placed]);
+    for event in events.collect::<Vec<_>>() {
+        cluster.apply(at(OPENED), event).unwrap();
+    }
+    cluster.snapshot()
+}
+
+fn names(snapshot: &Snapshot) -> Vec<&str> {
+    let node = snapshot.node_of_claim("c1").unwrap();
+    let pods = nominations(snapshot, node).into_iter();
+    pods.map(|pod| pod.key.name.as_str()).collect()
+}
+
+#[test]
+fn pods_are_told_in_the_order_in_which_the_scheduler_tries_them() {
+    let pods = [pod("z", "1", false), pod("a", "2", false)];
+    assert_eq!(names(&snapshot(&pods)), ["z", "a"]);
+}
+
+#[test]
+fn who_was_told_or_is_of_another_kind_than_no_other_is_not_told() {
+    let pods = [told(pod("a", "1", false)), pod("b", "2", false)];
+    assert_eq!(names(&snapshot(&pods)), ["b"]);
+    let alike = [pod("a", "1", false), pod("b", "1", false)];
+    assert!(names(&snapshot(&alike)).is_empty());
+}
+
+#[test]
+fn of_equal_pods_that_must_spread_one_is_told_at_a_time() {
+    let other = || pod("other", "100m", false);
+    let sibling = |name| pod(name, "1", true);
+    let pods = [other(), sibling("a"), sibling("b")];
+    assert_eq!(names(&snapshot(&pods)), ["other", "a"]);
+    let pods = [other(), told(sibling("a")), sibling("b")];
+    assert_eq!(names(&snapshot(&pods)), ["other"]);
+    let pods = [other(), bound(sibling("a")), sibling("b")];
+    assert_eq!(names(&snapshot(&pods)), ["other", "b"]);
+}
+
+#[test]
+fn who_has_no_room_there_any_more_is_not_told() {
+    // Another pod took three of the four CPUs.
+    let taken = bound(pod("taken", "3", false));
+    let pods = [taken, pod("large", "2", false), pod("small", "1", false)];
+    assert_eq!(names(&snapshot(&pods)), ["small"]);
+    let pods = [
+        told(pod("told", "3", false)),
+        pod("large", "2", false),
+        pod("small", "1", false),
+    ];
+    assert_eq!(names(&snapshot(&pods)), ["small"]);
+}
+
+#[test]
+fn pods_are_awaited_for_a_minute_after_their_node_opened() {
+    let waiting = snapshot(&[pod("a", "1", false), pod("b", "2", false)]);
+    for (seconds, expected) in [(0, true), (59, true), (60, false)] {
+        assert_eq!(
+            awaits_its_pods(&waiting, "c1", at(OPENED + seconds)),
+            expected,
+            "{seconds}"
+        );
+    }
+    let arrived = snapshot(&[bound(pod("a", "1", false))]);
+    assert!(!awaits_its_pods(&arrived, "c1", at(OPENED)));
+}
