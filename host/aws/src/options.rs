@@ -30,8 +30,6 @@ pub struct AwsOptions {
     pub vm_memory_overhead_percent: f64,
     /// Network interfaces that pods may not count on.
     pub reserved_enis: u32,
-    /// Skips the permission dry-runs of a NodeClass.
-    pub disable_dry_run: bool,
     /// How long resolved images are believed.
     pub ami_refresh_interval: SignedDuration,
     /// How long resolved subnets are believed.
@@ -56,7 +54,6 @@ impl AwsOptions {
             isolated_vpc: false,
             vm_memory_overhead_percent: 0.075,
             reserved_enis: 0,
-            disable_dry_run: false,
             ami_refresh_interval: SignedDuration::from_mins(1),
             subnet_refresh_interval: SignedDuration::from_mins(1),
             reserved_capacity: true,

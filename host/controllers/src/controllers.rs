@@ -511,8 +511,8 @@ impl Parts {
             };
             tasks.push(async move { interruption.run().await }.boxed());
         }
-        let gates = &self.shell.settings.feature_gates;
-        if gates.node_repair && gates.legacy_node_repair {
+        let settings = &self.shell.settings;
+        if settings.feature_gates.node_repair && settings.legacy_node_repair {
             let health = Health {
                 shell: shell(),
                 provider: self.measured("node.health"),

@@ -42,6 +42,8 @@ pub use policy_binding::{
     BindingReport, BindingSource, BindingState, InCharge, NoPolicies, NodePoolLabels,
     OtherConfigMap, POLICY_LABEL, PolicyRegistry, STATUS_ANNOTATION,
 };
-pub use settings::{FeatureGates, MinValuesPolicy, PreferencePolicy, Settings, SolvePlacement};
+pub use settings::{
+    FeatureGates, MinValuesPolicy, Packing, PreferencePolicy, Settings, SolvePlacement,
+};
 pub use shell::SharedLedger;
 pub use voluntary_disruption::compiled as compiled_repair_policies;

@@ -34,7 +34,7 @@ use tracing::{debug, error};
 
 use crate::provisioning::batcher::{Batch, Batcher};
 use crate::provisioning::early::full_claims;
-use crate::settings::Settings;
+use crate::settings::{Decision, Settings};
 use crate::shell::Shell;
 
 /// How often an unsynced model is looked at again.
@@ -265,23 +265,10 @@ fn decide(
 }
 
 fn options(settings: &Settings, observed: &Observed, seed: u64) -> Options {
-    Options {
-        preference_policy: settings.preference_policy,
-        min_values_policy: settings.min_values_policy,
-        reserved: if settings.feature_gates.reserved_capacity {
-            ReservedMode::Strict
-        } else {
-            ReservedMode::Off
-        },
+    settings.solver(Decision {
+        id: observed.decision_id.clone(),
         now: observed.now,
-        cluster: settings.cluster_name.clone(),
-        decision_id: observed.decision_id.clone(),
         seed,
-        threads: settings.solver_threads(),
-        ignores_devices: settings.ignore_dra_requests,
-        default_spread: Arc::clone(&settings.default_spread),
-        premium_max: settings.policy_premium_max,
-        plans_coming_pods: settings.plans_coming_pods,
-        ..Options::default()
-    }
+        reserved: ReservedMode::Strict,
+    })
 }

@@ -4,8 +4,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use jiff::Timestamp;
 use scheduling::pod::TopologySpread;
-pub use scheduling::problem::{MinValuesPolicy, PreferencePolicy};
+pub use scheduling::problem::{MinValuesPolicy, Packing, PreferencePolicy};
+use scheduling::problem::{Options, ReservedMode};
 use scheduling::ranking::PremiumMax;
 
 /// Where the solver runs.
@@ -40,8 +42,6 @@ pub struct FeatureGates {
     pub terminate_first_repair: bool,
     /// Write which pods are to go first onto the pods.
     pub pod_deletion_cost_management: bool,
-    /// Repair nodes the way it was done before repair was a disruption method.
-    pub legacy_node_repair: bool,
 }
 
 impl Default for FeatureGates {
@@ -56,7 +56,6 @@ impl Default for FeatureGates {
             terminate_first_drift: false,
             terminate_first_repair: false,
             pod_deletion_cost_management: false,
-            legacy_node_repair: false,
         }
     }
 }
@@ -84,6 +83,10 @@ pub struct Settings {
     pub default_spread: Arc<[TopologySpread]>,
     /// Switches.
     pub feature_gates: FeatureGates,
+    /// Repair nodes the way it was done before repair was a disruption method.
+    pub legacy_node_repair: bool,
+    /// How pods are packed.
+    pub packing: Packing,
     /// Where the policy ConfigMaps live.
     pub policy_namespace: String,
     /// Name of the cluster, as policies see it.
@@ -119,6 +122,8 @@ impl Default for Settings {
             ignore_dra_requests: true,
             default_spread: Arc::default(),
             feature_gates: FeatureGates::default(),
+            legacy_node_repair: false,
+            packing: Packing::default(),
             policy_namespace: "kube-system".to_owned(),
             cluster_name: String::new(),
             solve_placement: SolvePlacement::default(),
@@ -133,7 +138,56 @@ impl Default for Settings {
     }
 }
 
+/// What one decision is about, for the solver.
+pub(crate) struct Decision {
+    pub(crate) id: String,
+    pub(crate) now: Timestamp,
+    pub(crate) seed: u64,
+    /// With the gate on.
+    pub(crate) reserved: ReservedMode,
+}
+
 impl Settings {
+    /// How the solver is to go about a decision; what has no setting keeps the solver's default.
+    pub(crate) fn solver(&self, decision: Decision) -> Options {
+        let Options {
+            instance_types_max,
+            plans_max,
+            nodes_tolerance,
+            exchange_share,
+            ..
+        } = Options::default();
+        let Decision {
+            id,
+            now,
+            seed,
+            reserved,
+        } = decision;
+        Options {
+            preference_policy: self.preference_policy,
+            min_values_policy: self.min_values_policy,
+            reserved: if self.feature_gates.reserved_capacity {
+                reserved
+            } else {
+                ReservedMode::Off
+            },
+            packing: self.packing,
+            now,
+            cluster: self.cluster_name.clone(),
+            decision_id: id,
+            seed,
+            threads: self.solver_threads(),
+            instance_types_max,
+            ignores_devices: self.ignore_dra_requests,
+            default_spread: Arc::clone(&self.default_spread),
+            plans_max,
+            nodes_tolerance,
+            exchange_share,
+            premium_max: self.policy_premium_max,
+            plans_coming_pods: self.plans_coming_pods,
+        }
+    }
+
     /// Concurrency between `min` (one core) and `max` (sixty cores), linear in the cores asked for.
     pub fn concurrency(&self, min: usize, max: usize) -> usize {
         let millis = if self.cpu_requests_millis == 0 {

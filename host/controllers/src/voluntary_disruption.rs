@@ -34,7 +34,7 @@ use state::provisioning::{PoolTypes, provisionable_pools};
 use tokio::time::Instant;
 use tracing::{debug, error};
 
-use crate::settings::Settings;
+use crate::settings::{Decision, Settings};
 use crate::shell::Shell;
 use crate::voluntary_disruption::orchestration::Orchestration;
 
@@ -289,25 +289,12 @@ impl VoluntaryDisruption {
             }
         }
         let decision_id = format!("disruption-{}-{number}", now.as_second());
-        let options = Options {
-            preference_policy: settings.preference_policy,
-            min_values_policy: settings.min_values_policy,
-            reserved: if settings.feature_gates.reserved_capacity {
-                ReservedMode::Fallback
-            } else {
-                ReservedMode::Off
-            },
-            now,
-            cluster: settings.cluster_name.clone(),
+        let options = settings.solver(Decision {
             seed: self.shell.seed_for(&decision_id),
-            decision_id,
-            threads: settings.solver_threads(),
-            ignores_devices: settings.ignore_dra_requests,
-            default_spread: Arc::clone(&settings.default_spread),
-            premium_max: settings.policy_premium_max,
-            plans_coming_pods: settings.plans_coming_pods,
-            ..Options::default()
-        };
+            id: decision_id,
+            now,
+            reserved: ReservedMode::Fallback,
+        });
         Observed {
             snapshot,
             types,
@@ -386,8 +373,7 @@ pub(crate) fn repair_policies(
     settings: &Settings,
     provider: &dyn CloudProvider,
 ) -> Result<Option<Arc<RepairPolicies>>, String> {
-    let gates = &settings.feature_gates;
-    if !gates.node_repair || gates.legacy_node_repair {
+    if !settings.feature_gates.node_repair || settings.legacy_node_repair {
         return Ok(None);
     }
     compiled(provider.repair_policies()).map(|it| Some(Arc::new(it)))

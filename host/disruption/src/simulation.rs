@@ -229,10 +229,9 @@ impl<'a> Simulator<'a> {
             }
         };
         match purpose {
-            Purpose::Renewal | Purpose::Repair => {}
+            Purpose::Renewal | Purpose::Repair | Purpose::Repacking => {}
             // One replacement is wanted, so the pods go on few large nodes.
             Purpose::Consolidation => problem.options.packing = Packing::Karpenter,
-            Purpose::Repacking => problem.options.packing = Packing::Cost,
         }
         if matches!(purpose, Purpose::Consolidation | Purpose::Repacking) {
             problem.candidates = pods

@@ -7,11 +7,11 @@ use apis::duration::GoDuration;
 pub(crate) use authoring::Output;
 use authoring::{ControllerAddress, PolicyArguments};
 use clap::{Args, Parser, ValueEnum};
+use controllers::{FeatureGates, MinValuesPolicy, Packing, PreferencePolicy};
 use scheduling::ranking::PremiumMax;
 
 use crate::options::{
-    FeatureGates, MinValuesPolicy, NominatePlannedPods, Options, Packing, PreferencePolicy,
-    SchedulerConfig, parse_gates, parse_scheduler_config,
+    NominatePlannedPods, Options, SchedulerConfig, parse_gates, parse_scheduler_config,
 };
 
 /// A node autoscaler for Kubernetes on EC2: a drop-in replacement for Karpenter whose ranking,
@@ -206,15 +206,15 @@ pub(crate) struct SimulateArguments {
     pub(crate) policies: Vec<String>,
 
     /// Whether preferences of pods count
-    #[arg(long, env = "PREFERENCE_POLICY", value_enum, ignore_case = true, default_value_t = PreferencePolicy::Respect)]
+    #[arg(long, env = "PREFERENCE_POLICY", value_enum, ignore_case = true, default_value_t = PreferencePolicy::default())]
     pub(crate) preference_policy: PreferencePolicy,
 
     /// Whether minValues of a requirement must be met
-    #[arg(long, env = "MIN_VALUES_POLICY", value_enum, ignore_case = true, default_value_t = MinValuesPolicy::Strict)]
+    #[arg(long, env = "MIN_VALUES_POLICY", value_enum, ignore_case = true, default_value_t = MinValuesPolicy::default())]
     pub(crate) min_values_policy: MinValuesPolicy,
 
     /// How pods are packed: by cost, or in Karpenter's order
-    #[arg(long, env = "MORTISE_PACKING", value_enum, default_value_t = Packing::Cost)]
+    #[arg(long, env = "MORTISE_PACKING", value_enum, default_value_t = Packing::default())]
     pub(crate) packing: Packing,
 
     /// How much dearer than it need be a ranking policy may make a plan or a move: a share such as 50%, or off

@@ -9,7 +9,7 @@ use anyhow::{Context as _, bail};
 use aws::sdk::SdkClients;
 use aws::{AwsOptions, AwsProvider, SqsInterruptionQueue};
 use cloudprovider::{Clock, InterruptionQueue};
-use controllers::Settings;
+use controllers::{MinValuesPolicy, Packing, Settings};
 use k8s_openapi::api::networking::v1::ServiceCIDR;
 use k8s_openapi::apimachinery::pkg::version::Info;
 use kube::api::Api;
@@ -21,7 +21,7 @@ use crate::cli::{Cloud, ControllerArguments};
 use crate::clock::SystemClock;
 use crate::http::{self, Probes};
 use crate::leader_election::Election;
-use crate::options::{self, Options};
+use crate::options::{CloudOptions, DecisionOptions, Options, PolicyOptions, ProcessOptions};
 use crate::policy_recorder::FileRecorder;
 use crate::simulated_nodes::SimulatedNodes;
 use crate::stack::{self, Stack, StackConfig};
@@ -33,7 +33,7 @@ const SIMULATED_MARK: &str = "+mortise";
 const BLOCKING_THREADS_MAX: usize = 4;
 
 pub(crate) fn run(arguments: &ControllerArguments) -> anyhow::Result<ExitCode> {
-    crate::logging::start(&arguments.options.log_level)?;
+    crate::logging::start(&arguments.options.process.log_level)?;
     // Controllers wait for the API server and the cloud, and what computes for long does so elsewhere. Each further
     // thread would have a heap of its own, and one that is half empty cannot lend its pages to another.
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -45,7 +45,18 @@ pub(crate) fn run(arguments: &ControllerArguments) -> anyhow::Result<ExitCode> {
 }
 
 async fn control(arguments: &ControllerArguments) -> anyhow::Result<()> {
-    let options = &arguments.options;
+    let Options {
+        cloud: cloud_options,
+        decisions,
+        process,
+        policies,
+        accepted: _,
+    } = &arguments.options;
+    let PolicyOptions {
+        allow_policy_authority_replace,
+        policy_records,
+        policy_records_size,
+    } = policies;
     let client = client(arguments.kubeconfig.as_deref()).await?;
     let version = client
         .apiserver_version()
@@ -62,22 +73,29 @@ async fn control(arguments: &ControllerArguments) -> anyhow::Result<()> {
     } else {
         let kubernetes_version =
             format!("{}.{}", version.major, version.minor.trim_end_matches('+'));
-        aws_cloud(options, &client, kubernetes_version, &clock).await?
+        aws_cloud(
+            (cloud_options, decisions),
+            &client,
+            kubernetes_version,
+            &clock,
+        )
+        .await?
     };
+    let names = (cloud.cluster_name, process.policy_namespace().to_owned());
 
     let stack = Stack::new(StackConfig {
         client: client.clone(),
         provider: cloud.provider,
         clock: Arc::clone(&clock),
-        settings: settings(options, cloud.cluster_name, minor(&version)),
+        settings: settings(decisions, names, minor(&version)),
         interruptions: cloud.interruptions,
         policy_limits: policy::Limits {
-            may_replace_budgets: options.allow_policy_authority_replace,
+            may_replace_budgets: *allow_policy_authority_replace,
             ..policy::Limits::default()
         },
     })?;
-    let file = options.policy_records.as_deref();
-    let recorder = file.map(|file| FileRecorder::resume(file, options.policy_records_size));
+    let file = policy_records.as_deref();
+    let recorder = file.map(|file| FileRecorder::resume(file, *policy_records_size));
     let recorder = recorder.transpose()?.map(Arc::new);
     if let Some(recorder) = &recorder {
         stack.record_policies(recorder);
@@ -85,10 +103,10 @@ async fn control(arguments: &ControllerArguments) -> anyhow::Result<()> {
     let leads = Arc::new(AtomicBool::new(false));
     let serving = http::serve(
         probes(&stack, Arc::clone(&leads), recorder),
-        options.metrics_port,
-        options.health_probe_port,
+        process.metrics_port,
+        process.health_probe_port,
     );
-    let election = election(options, client, clock);
+    let election = election(process, client, clock);
     tokio::select! {
         biased;
         signal = stop_signal() => signal,
@@ -143,7 +161,7 @@ fn simulated_cloud(
     client: &kube::Client,
     clock: &Arc<dyn Clock>,
 ) -> CloudParts {
-    let given = &arguments.options.cluster_name;
+    let given = &arguments.options.cloud.cluster_name;
     let cluster_name = if given.is_empty() {
         "mortise-demo".to_owned()
     } else {
@@ -164,7 +182,7 @@ fn simulated_cloud(
 }
 
 async fn aws_cloud(
-    options: &Options,
+    (options, decisions): (&CloudOptions, &DecisionOptions),
     client: &kube::Client,
     kubernetes_version: String,
     clock: &Arc<dyn Clock>,
@@ -188,17 +206,9 @@ async fn aws_cloud(
         bail!("no AWS region was found; set AWS_REGION");
     };
     let aws_options = AwsOptions {
-        cluster_endpoint: options.cluster_endpoint.clone(),
-        cluster_ca_bundle: Some(options.cluster_ca_bundle.clone())
-            .filter(|bundle| !bundle.is_empty()),
         cluster_cidr: service_cidr(client).await,
         kubernetes_version,
-        isolated_vpc: options.isolated_vpc,
-        vm_memory_overhead_percent: options.vm_memory_overhead_percent,
-        reserved_enis: options.reserved_enis,
-        reserved_capacity: options.feature_gates.reserved_capacity,
-        min_values_best_effort: options.min_values_policy == options::MinValuesPolicy::BestEffort,
-        ..AwsOptions::new(&options.cluster_name, region)
+        ..aws_options(options, decisions, region)
     };
     let sqs = Arc::new(clients.clone());
     let provider = stack::aws_provider(clients, aws_options, Arc::clone(clock));
@@ -213,6 +223,34 @@ async fn aws_cloud(
         nodes: None,
         interruptions,
     })
+}
+
+/// What the flags say of AWS; the cluster itself knows the rest.
+fn aws_options(options: &CloudOptions, decisions: &DecisionOptions, region: String) -> AwsOptions {
+    let CloudOptions {
+        cluster_name,
+        cluster_endpoint,
+        cluster_ca_bundle,
+        isolated_vpc,
+        vm_memory_overhead_percent,
+        reserved_enis,
+        // Where notices come from is no matter of launches.
+        interruption_queue: _,
+        ami_refresh_interval,
+        subnet_refresh_interval,
+    } = options;
+    AwsOptions {
+        cluster_endpoint: cluster_endpoint.clone(),
+        cluster_ca_bundle: Some(cluster_ca_bundle.clone()).filter(|bundle| !bundle.is_empty()),
+        isolated_vpc: *isolated_vpc,
+        vm_memory_overhead_percent: *vm_memory_overhead_percent,
+        reserved_enis: *reserved_enis,
+        ami_refresh_interval: *ami_refresh_interval,
+        subnet_refresh_interval: *subnet_refresh_interval,
+        reserved_capacity: decisions.feature_gates.reserved_capacity,
+        min_values_best_effort: decisions.min_values_policy == MinValuesPolicy::BestEffort,
+        ..AwsOptions::new(cluster_name, region)
+    }
 }
 
 /// The range of service addresses, which nodes of AL2023 need; served since Kubernetes 1.33.
@@ -252,40 +290,44 @@ fn minor(version: &Info) -> u32 {
     digits.parse().unwrap_or(0)
 }
 
-fn settings(options: &Options, cluster_name: String, kubernetes_minor: u32) -> Settings {
+fn settings(
+    options: &DecisionOptions,
+    (cluster_name, policy_namespace): (String, String),
+    kubernetes_minor: u32,
+) -> Settings {
+    let DecisionOptions {
+        batch_max_duration,
+        batch_idle_duration,
+        preference_policy,
+        min_values_policy,
+        ignore_dra_requests,
+        scheduler_config,
+        feature_gates,
+        legacy_node_repair,
+        cpu_requests,
+        packing,
+        nominate_planned_pods,
+        plan_coming_pods,
+        policy_max_premium,
+    } = options;
+    let follows_plans = *packing == Packing::Cost;
     Settings {
-        batch_idle: options.batch_idle_duration,
-        batch_max: options.batch_max_duration,
-        cpu_requests_millis: u32::try_from(options.cpu_requests).unwrap_or(0),
-        preference_policy: match options.preference_policy {
-            options::PreferencePolicy::Respect => controllers::PreferencePolicy::Respect,
-            options::PreferencePolicy::Ignore => controllers::PreferencePolicy::Ignore,
-        },
-        min_values_policy: match options.min_values_policy {
-            options::MinValuesPolicy::Strict => controllers::MinValuesPolicy::Strict,
-            options::MinValuesPolicy::BestEffort => controllers::MinValuesPolicy::BestEffort,
-        },
-        ignore_dra_requests: options.ignore_dra_requests,
-        policy_premium_max: options.policy_max_premium,
-        nominates_planned_pods: options.packing == options::Packing::Cost
-            && options.nominate_planned_pods.is_on(kubernetes_minor),
-        holds_nodes_closed: options.packing == options::Packing::Cost,
-        waits_for_small_gains: options.packing == options::Packing::Cost,
-        plans_coming_pods: options.packing == options::Packing::Cost && options.plan_coming_pods,
-        default_spread: Arc::clone(&options.scheduler_config.default_spread),
-        feature_gates: controllers::FeatureGates {
-            node_repair: options.feature_gates.node_repair,
-            reserved_capacity: options.feature_gates.reserved_capacity,
-            spot_to_spot_consolidation: options.feature_gates.spot_to_spot_consolidation,
-            node_overlay: options.feature_gates.node_overlay,
-            static_capacity: options.feature_gates.static_capacity,
-            capacity_buffer: options.feature_gates.capacity_buffer,
-            terminate_first_drift: options.feature_gates.terminate_first_drift,
-            terminate_first_repair: options.feature_gates.terminate_first_repair,
-            pod_deletion_cost_management: options.feature_gates.pod_deletion_cost_management,
-            legacy_node_repair: options.legacy_node_repair,
-        },
-        policy_namespace: options.policy_namespace().to_owned(),
+        batch_idle: *batch_idle_duration,
+        batch_max: *batch_max_duration,
+        cpu_requests_millis: u32::try_from(*cpu_requests).unwrap_or(0),
+        preference_policy: *preference_policy,
+        min_values_policy: *min_values_policy,
+        ignore_dra_requests: *ignore_dra_requests,
+        packing: *packing,
+        policy_premium_max: *policy_max_premium,
+        nominates_planned_pods: follows_plans && nominate_planned_pods.is_on(kubernetes_minor),
+        holds_nodes_closed: follows_plans,
+        waits_for_small_gains: follows_plans,
+        plans_coming_pods: follows_plans && *plan_coming_pods,
+        default_spread: Arc::clone(&scheduler_config.default_spread),
+        feature_gates: *feature_gates,
+        legacy_node_repair: *legacy_node_repair,
+        policy_namespace,
         cluster_name,
         solve_placement: controllers::SolvePlacement::Blocking,
         ..Settings::default()
@@ -320,19 +362,34 @@ fn probes(stack: &Stack, leads: Arc<AtomicBool>, recorder: Option<Arc<FileRecord
     }
 }
 
-fn election(options: &Options, client: kube::Client, clock: Arc<dyn Clock>) -> Option<Election> {
-    if options.disable_leader_election {
+fn election(
+    options: &ProcessOptions,
+    client: kube::Client,
+    clock: Arc<dyn Clock>,
+) -> Option<Election> {
+    let ProcessOptions {
+        // Served, logged and bound elsewhere.
+        metrics_port: _,
+        health_probe_port: _,
+        log_level: _,
+        policy_namespace: _,
+        disable_leader_election,
+        leader_election_name,
+        leader_election_namespace,
+        system_namespace,
+    } = options;
+    if *disable_leader_election {
         return None;
     }
-    let namespace = if options.leader_election_namespace.is_empty() {
-        &options.system_namespace
+    let namespace = if leader_election_namespace.is_empty() {
+        system_namespace
     } else {
-        &options.leader_election_namespace
+        leader_election_namespace
     };
     let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     Some(Election {
         leases: Api::namespaced(client, namespace),
-        lease_name: options.leader_election_name.clone(),
+        lease_name: leader_election_name.clone(),
         identity: format!("{}_{}", host.trim(), std::process::id()),
         clock,
     })
@@ -353,7 +410,115 @@ async fn stop_signal() -> anyhow::Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use clap::{CommandFactory as _, Parser};
+
     use super::*;
+
+    #[derive(Parser)]
+    struct Flags {
+        #[command(flatten)]
+        options: Options,
+    }
+
+    /// Every flag, with a value that is not its default.
+    const CHANGED: [(&str, &str); 33] = [
+        ("cluster-name", "blue"),
+        ("cluster-endpoint", "https://blue"),
+        ("cluster-ca-bundle", "Q0E="),
+        ("isolated-vpc", "true"),
+        ("vm-memory-overhead-percent", "0.1"),
+        ("reserved-enis", "1"),
+        ("interruption-queue", "blue"),
+        ("ami-refresh-interval", "2m"),
+        ("subnet-refresh-interval", "3m"),
+        ("batch-max-duration", "20s"),
+        ("batch-idle-duration", "2s"),
+        ("preference-policy", "ignore"),
+        ("min-values-policy", "BestEffort"),
+        ("ignore-dra-requests", "false"),
+        (
+            "scheduler-config",
+            "podTopologySpread: {defaultConstraints: [{maxSkew: 1, topologyKey: zone, whenUnsatisfiable: ScheduleAnyway}]}",
+        ),
+        ("feature-gates", "StaticCapacity=true"),
+        ("legacy-node-repair", "true"),
+        ("cpu-requests", "3000"),
+        ("packing", "karpenter"),
+        ("nominate-planned-pods", "off"),
+        ("plan-coming-pods", "true"),
+        ("policy-max-premium", "50%"),
+        ("metrics-port", "1"),
+        ("health-probe-port", "2"),
+        ("disable-leader-election", "true"),
+        ("leader-election-name", "blue"),
+        ("leader-election-namespace", "blue"),
+        ("log-level", "debug"),
+        ("system-namespace", "blue"),
+        ("policy-namespace", "blue"),
+        ("allow-policy-authority-replace", "true"),
+        ("policy-records", "blue"),
+        ("policy-records-size", "1Mi"),
+    ];
+
+    /// What becomes of flags, as those see it who obey them.
+    fn taken(flags: &[String]) -> String {
+        let flags = ["mortise".to_owned()].into_iter().chain(flags.to_vec());
+        let Options {
+            cloud,
+            decisions,
+            process,
+            policies,
+            accepted: _,
+        } = Flags::try_parse_from(flags).unwrap().options;
+        let names = (
+            cloud.cluster_name.clone(),
+            process.policy_namespace().to_owned(),
+        );
+        let settings = settings(&decisions, names, 36);
+        let aws = aws_options(&cloud, &decisions, "us-east-1".to_owned());
+        let queue = cloud.interruption_queue;
+        format!("{settings:#?} {aws:#?} {queue} {process:#?} {policies:#?}")
+    }
+
+    #[test]
+    fn every_flag_changes_what_somebody_reads() {
+        let untouched = taken(&[]);
+        for flag in Flags::command().get_arguments() {
+            let Some(name) = flag.get_long().filter(|_| !flag.is_hide_set()) else {
+                continue;
+            };
+            let row = CHANGED.iter().find(|(row, _)| *row == name);
+            let (_, value) = row.unwrap_or_else(|| panic!("--{name} has no row above"));
+            let changed = taken(&[format!("--{name}={value}")]);
+            assert_ne!(changed, untouched, "--{name}={value} changes nothing");
+        }
+    }
+
+    #[test]
+    fn packing_as_karpenter_does_turns_off_what_follows_plans() {
+        let flags = |packing: &str| {
+            let flags = ["mortise".to_owned(), format!("--packing={packing}")];
+            let decisions = Flags::try_parse_from(flags).unwrap().options.decisions;
+            settings(&decisions, (String::new(), String::new()), 36)
+        };
+        for (packing, expected) in [("cost", Packing::Cost), ("karpenter", Packing::Karpenter)] {
+            let settings = flags(packing);
+            assert_eq!(settings.packing, expected);
+            let follows = [
+                settings.nominates_planned_pods,
+                settings.holds_nodes_closed,
+                settings.waits_for_small_gains,
+            ];
+            assert_eq!(follows, [expected == Packing::Cost; 3]);
+        }
+    }
+
+    #[test]
+    fn what_is_looked_up_is_believed_for_a_minute_at_least() {
+        let parsed = Flags::try_parse_from(["mortise", "--ami-refresh-interval=30s"]);
+        let error = parsed.err().unwrap().to_string();
+        assert!(error.contains("`30s` is less than a minute"), "{error}");
+    }
 
     #[test]
     fn who_waits_for_the_lease_is_ready_and_who_leads_once_everything_was_listed() {

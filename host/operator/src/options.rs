@@ -11,14 +11,33 @@ use std::time::Duration;
 
 use apis::duration::GoDuration;
 use clap::{Args, ValueEnum};
+use controllers::{FeatureGates, MinValuesPolicy, Packing, PreferencePolicy};
+use jiff::SignedDuration;
 use scheduling::pod::TopologySpread;
 use scheduling::ranking::PremiumMax;
 
 use crate::policy_recorder;
 
-/// What `mortise controller` can be told.
+/// What `mortise controller` can be told. Each group is taken apart whole where it is used, so that a flag that nobody reads
+/// does not compile.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Options {
+    #[command(flatten)]
+    pub(crate) cloud: CloudOptions,
+    #[command(flatten)]
+    pub(crate) decisions: DecisionOptions,
+    #[command(flatten)]
+    pub(crate) process: ProcessOptions,
+    #[command(flatten)]
+    pub(crate) policies: PolicyOptions,
+    /// Karpenter settings that are accepted, so that its Deployment starts, and that change nothing here
+    #[command(flatten)]
+    pub(crate) accepted: AcceptedOptions,
+}
+
+/// What the cloud must know.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct CloudOptions {
     /// Name of the cluster; tags and launch templates carry it
     #[arg(
         long,
@@ -52,7 +71,6 @@ pub(crate) struct Options {
     /// Network interfaces kept from the pods-per-node formula
     #[arg(long, env = "RESERVED_ENIS", default_value_t = 0)]
     pub(crate) reserved_enis: u32,
-
     /// Name of the SQS queue with EC2's interruption notices; empty: do not listen
     #[arg(
         long,
@@ -61,7 +79,17 @@ pub(crate) struct Options {
         hide_default_value = true
     )]
     pub(crate) interruption_queue: String,
+    /// How long resolved images are believed, a minute at least
+    #[arg(long, env = "AMI_REFRESH_INTERVAL", default_value = "1m", value_parser = parse_refresh_interval)]
+    pub(crate) ami_refresh_interval: SignedDuration,
+    /// How long resolved subnets are believed, a minute at least
+    #[arg(long, env = "SUBNET_REFRESH_INTERVAL", default_value = "1m", value_parser = parse_refresh_interval)]
+    pub(crate) subnet_refresh_interval: SignedDuration,
+}
 
+/// What decisions depend on.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct DecisionOptions {
     /// Longest time pods are gathered before they are scheduled together
     #[arg(long, env = "BATCH_MAX_DURATION", default_value = "10s", value_parser = parse_duration)]
     pub(crate) batch_max_duration: Duration,
@@ -69,10 +97,10 @@ pub(crate) struct Options {
     #[arg(long, env = "BATCH_IDLE_DURATION", default_value = "1s", value_parser = parse_duration)]
     pub(crate) batch_idle_duration: Duration,
     /// Whether preferences of pods count
-    #[arg(long, env = "PREFERENCE_POLICY", value_enum, ignore_case = true, default_value_t = PreferencePolicy::Respect)]
+    #[arg(long, env = "PREFERENCE_POLICY", value_enum, ignore_case = true, default_value_t = PreferencePolicy::default())]
     pub(crate) preference_policy: PreferencePolicy,
     /// Whether minValues of a requirement must be met
-    #[arg(long, env = "MIN_VALUES_POLICY", value_enum, ignore_case = true, default_value_t = MinValuesPolicy::Strict)]
+    #[arg(long, env = "MIN_VALUES_POLICY", value_enum, ignore_case = true, default_value_t = MinValuesPolicy::default())]
     pub(crate) min_values_policy: MinValuesPolicy,
     /// Whether pods that claim devices (dynamic resource allocation) are left alone
     #[arg(long, env = "IGNORE_DRA_REQUESTS", default_value_t = true, num_args = 0..=1, default_missing_value = "true", action = clap::ArgAction::Set)]
@@ -88,7 +116,29 @@ pub(crate) struct Options {
     /// With the gate NodeRepair: repair as before it was a disruption method, without budgets
     #[arg(long, env = "LEGACY_NODE_REPAIR", default_value_t = false, num_args = 0..=1, default_missing_value = "true", action = clap::ArgAction::Set)]
     pub(crate) legacy_node_repair: bool,
+    /// Millicores the controller may use; scales its concurrency
+    #[arg(long, env = "CPU_REQUESTS", default_value_t = 1000)]
+    pub(crate) cpu_requests: i64,
+    /// How pods are packed: by cost, or in Karpenter's order
+    #[arg(long, env = "MORTISE_PACKING", value_enum, default_value_t = Packing::default())]
+    pub(crate) packing: Packing,
+    /// Whether the scheduler is told where pods are planned to go, by status.nominatedNodeName just before a node takes
+    /// pods; auto: from Kubernetes 1.24 on, whose scheduler tries that node first. Not with --packing karpenter
+    #[arg(long, env = "MORTISE_NOMINATE_PLANNED_PODS", value_enum, default_value_t = NominatePlannedPods::Auto)]
+    pub(crate) nominate_planned_pods: NominatePlannedPods,
+    /// Whether pods that ReplicaSets, Jobs and the like are about to create are planned with those that are there, so that
+    /// the first nodes suit them all: worth it where pods come faster than nodes boot. Not with --packing karpenter
+    #[arg(long, env = "MORTISE_PLAN_COMING_PODS", default_value_t = false, num_args = 0..=1, default_missing_value = "true", action = clap::ArgAction::Set)]
+    pub(crate) plan_coming_pods: bool,
+    /// How much dearer than it need be a ranking policy may make a node, a plan or a move: a share such as 50%, or off.
+    /// A NodePool's annotation mortise.dev/max-premium goes before it
+    #[arg(long, env = "MORTISE_POLICY_MAX_PREMIUM", default_value_t = PremiumMax::default())]
+    pub(crate) policy_max_premium: PremiumMax,
+}
 
+/// What the process is in the cluster.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct ProcessOptions {
     /// Port of /metrics; 0 turns it off
     #[arg(long, env = "METRICS_PORT", default_value_t = 8080)]
     pub(crate) metrics_port: u16,
@@ -113,13 +163,9 @@ pub(crate) struct Options {
         hide_default_value = true
     )]
     pub(crate) leader_election_namespace: String,
-    /// Millicores the controller may use; scales its concurrency
-    #[arg(long, env = "CPU_REQUESTS", default_value_t = 1000)]
-    pub(crate) cpu_requests: i64,
     /// debug, info or error
     #[arg(long, env = "LOG_LEVEL", default_value = "info")]
     pub(crate) log_level: String,
-
     /// Namespace of the controller
     #[arg(long, env = "SYSTEM_NAMESPACE", default_value = "mortise")]
     pub(crate) system_namespace: String,
@@ -131,25 +177,15 @@ pub(crate) struct Options {
         hide_default_value = true
     )]
     pub(crate) policy_namespace: String,
+}
+
+/// What becomes of policies.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct PolicyOptions {
     /// Let policies of budgets allow more than NodePools declare, where their binding says
     /// `mortise.dev/authority: replace`
     #[arg(long, env = "MORTISE_ALLOW_POLICY_AUTHORITY_REPLACE", default_value_t = false, num_args = 0..=1, default_missing_value = "true", action = clap::ArgAction::Set)]
     pub(crate) allow_policy_authority_replace: bool,
-    /// How pods are packed: by cost, or in Karpenter's order
-    #[arg(long, env = "MORTISE_PACKING", value_enum, default_value_t = Packing::Cost)]
-    pub(crate) packing: Packing,
-    /// Whether the scheduler is told where pods are planned to go, by status.nominatedNodeName just before a node takes
-    /// pods; auto: from Kubernetes 1.24 on, whose scheduler tries that node first. Not with --packing karpenter
-    #[arg(long, env = "MORTISE_NOMINATE_PLANNED_PODS", value_enum, default_value_t = NominatePlannedPods::Auto)]
-    pub(crate) nominate_planned_pods: NominatePlannedPods,
-    /// Whether pods that ReplicaSets, Jobs and the like are about to create are planned with those that are there, so that
-    /// the first nodes suit them all: worth it where pods come faster than nodes boot. Not with --packing karpenter
-    #[arg(long, env = "MORTISE_PLAN_COMING_PODS", default_value_t = false, num_args = 0..=1, default_missing_value = "true", action = clap::ArgAction::Set)]
-    pub(crate) plan_coming_pods: bool,
-    /// How much dearer than it need be a ranking policy may make a node, a plan or a move: a share such as 50%, or off.
-    /// A NodePool's annotation mortise.dev/max-premium goes before it
-    #[arg(long, env = "MORTISE_POLICY_MAX_PREMIUM", default_value_t = PremiumMax::default())]
-    pub(crate) policy_max_premium: PremiumMax,
     /// Write every call of a policy to this file, for `mortise policy run`, `cases`, `replay` and `diff --records`; the
     /// metrics port serves it under /debug/policy-records
     #[arg(long, env = "MORTISE_POLICY_RECORDS", value_name = "FILE")]
@@ -157,13 +193,9 @@ pub(crate) struct Options {
     /// Room for that: what was written first goes, half of it at a time, to FILE.old and away
     #[arg(long, env = "MORTISE_POLICY_RECORDS_SIZE", value_name = "QUANTITY", default_value = "256Mi", value_parser = policy_recorder::parse_bytes)]
     pub(crate) policy_records_size: u64,
-
-    /// Karpenter settings that are accepted, so that its Deployment starts, and that change nothing here
-    #[command(flatten)]
-    pub(crate) accepted: AcceptedOptions,
 }
 
-impl Options {
+impl ProcessOptions {
     /// Where policies are bound.
     pub(crate) fn policy_namespace(&self) -> &str {
         if self.policy_namespace.is_empty() {
@@ -185,15 +217,6 @@ pub(crate) struct AcceptedOptions {
     disable_dry_run: String,
     #[arg(long, env = "ENABLE_ZONAL_SHIFT", default_value = "", hide = true, num_args = 0..=1)]
     enable_zonal_shift: String,
-    #[arg(long, env = "AMI_REFRESH_INTERVAL", default_value = "1m", hide = true)]
-    ami_refresh_interval: String,
-    #[arg(
-        long,
-        env = "SUBNET_REFRESH_INTERVAL",
-        default_value = "1m",
-        hide = true
-    )]
-    subnet_refresh_interval: String,
     #[arg(long, env = "AWS_FEATURE_GATES", default_value = "", hide = true)]
     aws_feature_gates: String,
     #[arg(long, env = "KUBE_CLIENT_QPS", default_value = "200", hide = true)]
@@ -225,30 +248,6 @@ pub(crate) struct AcceptedOptions {
     log_error_output_paths: String,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum PreferencePolicy {
-    #[value(name = "Respect")]
-    Respect,
-    #[value(name = "Ignore")]
-    Ignore,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum MinValuesPolicy {
-    #[value(name = "Strict")]
-    Strict,
-    #[value(name = "BestEffort")]
-    BestEffort,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Packing {
-    /// Choose among feasible packings by effective cost
-    Cost,
-    /// Karpenter's first-fit order
-    Karpenter,
-}
-
 /// When pods are nominated to the nodes planned for them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum NominatePlannedPods {
@@ -273,35 +272,6 @@ impl NominatePlannedPods {
 }
 
 /// Karpenter's feature gates with its defaults; unknown names are ignored, as it does.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct FeatureGates {
-    pub(crate) node_repair: bool,
-    pub(crate) reserved_capacity: bool,
-    pub(crate) spot_to_spot_consolidation: bool,
-    pub(crate) node_overlay: bool,
-    pub(crate) static_capacity: bool,
-    pub(crate) capacity_buffer: bool,
-    pub(crate) terminate_first_drift: bool,
-    pub(crate) terminate_first_repair: bool,
-    pub(crate) pod_deletion_cost_management: bool,
-}
-
-impl Default for FeatureGates {
-    fn default() -> Self {
-        Self {
-            node_repair: false,
-            reserved_capacity: true,
-            spot_to_spot_consolidation: false,
-            node_overlay: false,
-            static_capacity: false,
-            capacity_buffer: false,
-            terminate_first_drift: false,
-            terminate_first_repair: false,
-            pod_deletion_cost_management: false,
-        }
-    }
-}
-
 pub(crate) fn parse_gates(text: &str) -> Result<FeatureGates, String> {
     let mut given = BTreeMap::new();
     for entry in text
@@ -358,6 +328,15 @@ fn parse_duration(text: &str) -> Result<Duration, String> {
     text.parse::<GoDuration>()
         .map(GoDuration::to_std)
         .map_err(|_| format!("`{text}` is not a duration such as `500ms`, `10s` or `1m30s`"))
+}
+
+/// Karpenter's bound: each look-up is a call of EC2.
+fn parse_refresh_interval(text: &str) -> Result<SignedDuration, String> {
+    let interval = SignedDuration::try_from(parse_duration(text)?).map_err(|it| it.to_string())?;
+    if interval < SignedDuration::from_mins(1) {
+        return Err(format!("`{text}` is less than a minute"));
+    }
+    Ok(interval)
 }
 
 fn parse_share(text: &str) -> Result<f64, String> {

@@ -34,7 +34,6 @@ use state::{Snapshot, capacity_buffer};
 use crate::cli::{Output, SimulateArguments};
 use crate::clock::wall_now;
 use crate::demo::peak_rss_bytes;
-use crate::options::{MinValuesPolicy, Packing, PreferencePolicy};
 use authoring::manifests::Document;
 
 use expand::Expanded;
@@ -303,20 +302,10 @@ fn unpacked_len(packed: &[u8]) -> usize {
 }
 
 fn options(arguments: &SimulateArguments, now: Timestamp) -> Options {
-    use scheduling::problem as solver;
     Options {
-        preference_policy: match arguments.preference_policy {
-            PreferencePolicy::Respect => solver::PreferencePolicy::Respect,
-            PreferencePolicy::Ignore => solver::PreferencePolicy::Ignore,
-        },
-        min_values_policy: match arguments.min_values_policy {
-            MinValuesPolicy::Strict => solver::MinValuesPolicy::Strict,
-            MinValuesPolicy::BestEffort => solver::MinValuesPolicy::BestEffort,
-        },
-        packing: match arguments.packing {
-            Packing::Cost => solver::Packing::Cost,
-            Packing::Karpenter => solver::Packing::Karpenter,
-        },
+        preference_policy: arguments.preference_policy,
+        min_values_policy: arguments.min_values_policy,
+        packing: arguments.packing,
         now,
         cluster: CLUSTER_NAME.to_owned(),
         decision_id: "simulate".to_owned(),

@@ -127,21 +127,31 @@ pub struct PodVolumes {
 
 /// Whether preferences count as requirements until they cannot be met.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[cfg_attr(
+    feature = "clap",
+    derive(clap::ValueEnum),
+    value(rename_all = "PascalCase")
+)]
 pub enum PreferencePolicy {
-    /// They do.
+    /// They do
     #[default]
     Respect,
-    /// They are not looked at.
+    /// They are not looked at
     Ignore,
 }
 
 /// What happens when `minValues` cannot be kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[cfg_attr(
+    feature = "clap",
+    derive(clap::ValueEnum),
+    value(rename_all = "PascalCase")
+)]
 pub enum MinValuesPolicy {
-    /// The claim is not made.
+    /// The claim is not made
     #[default]
     Strict,
-    /// The number is lowered.
+    /// The number is lowered
     BestEffort,
 }
 
@@ -159,10 +169,11 @@ pub enum ReservedMode {
 
 /// How claims are filled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 pub enum Packing {
-    /// First fit, few large nodes, as Karpenter does.
+    /// First fit, few large nodes, as Karpenter does
     Karpenter,
-    /// The cheapest bill.
+    /// The cheapest bill
     #[default]
     Cost,
 }

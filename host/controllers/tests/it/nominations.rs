@@ -1,5 +1,7 @@
 //! Pods are told to the scheduler with the node that is planned for them, just before it opens.
 
+use std::sync::Arc;
+
 use serde_json::{Value, json};
 use sim::api_server::Resource;
 
@@ -101,4 +103,48 @@ async fn a_nomination_of_the_scheduler_is_left_alone() {
     assert_eq!(writes(&world, &[("small-1", "")]), 0);
     let pod = world.api.get(&pods, "default", pod).unwrap();
     assert_eq!(pod["status"]["nominatedNodeName"], "elsewhere");
+}
+
+#[tokio::test(start_paused = true)]
+async fn pods_are_told_of_a_node_once_it_is_ready_and_before_it_opens() {
+    let world = with(&MIXED, true).await;
+    let nodes = || world.list(&Resource::NODES);
+    for _ in 0..60 {
+        world.pass(1).await;
+        let told = world.metrics.pods_nominated.get();
+        let is_ready = |node: &Arc<Value>| node["status"]["conditions"][0]["status"] == "True";
+        assert!(
+            told == 0 || nodes().iter().any(is_ready),
+            "told of what is not ready"
+        );
+        let is_open =
+            |node: &Arc<Value>| node["spec"]["taints"].as_array().is_none_or(Vec::is_empty);
+        assert!(
+            told > 0 || !nodes().iter().any(is_open),
+            "open before its pods are told"
+        );
+    }
+    assert_eq!(world.bound_pods(), MIXED.len());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pod_that_the_scheduler_forgot_is_told_again_once_its_node_is_open() {
+    let pods = [("large", "6500m"), ("overlooked", "900m")];
+    let world = with(&pods, true).await;
+    bound(&world, 1).await;
+    let kind = Resource::PODS;
+    let nominated = || {
+        let pod = world.api.get(&kind, "default", "overlooked").unwrap();
+        pod["status"]["nominatedNodeName"].clone()
+    };
+    let place = nominated();
+    assert!(place.is_string());
+    let forgotten = json!({"status": {"nominatedNodeName": null}});
+    world
+        .api
+        .patch_merge_status(&kind, "default", "overlooked", forgotten)
+        .unwrap();
+    assert!(nominated().is_null());
+    world.pass(5).await;
+    assert_eq!(nominated(), place);
 }

@@ -30,7 +30,7 @@ fn policy(kind: &str, reason: &str, bound: Option<u64>) -> RepairPolicy {
 async fn with_repair(nodes: usize, legacy: bool) -> World {
     let mut world = World::with_settings(|settings| {
         settings.feature_gates.node_repair = true;
-        settings.feature_gates.legacy_node_repair = legacy;
+        settings.legacy_node_repair = legacy;
     });
     world.cloud.with(|state| {
         state.repair = vec![

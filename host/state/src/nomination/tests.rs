@@ -7,7 +7,7 @@ use k8s_openapi::api::core::v1;
 use scheduling::pod::PodKey;
 use serde_json::{Value, json};
 
-use super::{awaits_its_pods, nominations};
+use super::{awaits_its_pods, awaits_others, is_crowded, nominations};
 use crate::cluster::{Cluster, Event};
 use crate::snapshot::Snapshot;
 
@@ -23,18 +23,24 @@ fn typed<T: serde::de::DeserializeOwned>(value: Value) -> T {
 
 /// A claim with a node of four CPUs that opened at [`OPENED`].
 fn opened() -> [Event; 2] {
-    let provider_id = "aws:///zone/i-1";
+    opened_as("1", true)
+}
+
+fn opened_as(number: &str, is_ready: bool) -> [Event; 2] {
+    let provider_id = format!("aws:///zone/i-{number}");
+    let (claim, node) = (format!("c{number}"), format!("n{number}"));
+    let ready = if is_ready { "True" } else { "False" };
     let amounts = json!({"cpu": "4", "pods": "10"});
     let condition = |kind: &str| json!({"type": kind, "status": "True", "reason": "", "message": "", "lastTransitionTime": at(OPENED).to_string()});
     let claim = json!({
-        "metadata": {"name": "c1", "uid": "c1", "labels": {"karpenter.sh/nodepool": "default"}},
+        "metadata": {"name": claim, "uid": claim, "creationTimestamp": at(0).to_string(), "labels": {"karpenter.sh/nodepool": "default"}},
         "spec": {"nodeClassRef": {"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": "default"}, "requirements": []},
         "status": {"providerID": provider_id, "allocatable": amounts, "conditions": [condition("Launched"), condition("Registered")]},
     });
     let node = json!({
-        "metadata": {"name": "n1", "uid": "n1", "labels": {"karpenter.sh/registered": "true", "karpenter.sh/initialized": "true"}},
+        "metadata": {"name": node, "uid": node, "labels": {"karpenter.sh/registered": "true", "karpenter.sh/initialized": "true"}},
         "spec": {"providerID": provider_id},
-        "status": {"allocatable": amounts, "conditions": [{"type": "Ready", "status": "True"}]},
+        "status": {"allocatable": amounts, "conditions": [{"type": "Ready", "status": ready}]},
     });
     [
         Event::NodeClaimApplied(Arc::new(typed(claim))),
@@ -152,4 +158,21 @@ fn pods_are_awaited_for_a_minute_after_their_node_opened() {
     }
     let arrived = snapshot(&[bound(pod("a", "1", false))]);
     assert!(!awaits_its_pods(&arrived, "c1", at(OPENED)));
+}
+
+#[test]
+fn a_crowd_does_not_wait_for_the_last_of_the_nodes_of_a_plan() {
+    for (coming, waits_in_crowd) in [(0, false), (1, false), (2, true)] {
+        let mut cluster = Cluster::new();
+        let nodes = (0..10).flat_map(|number| opened_as(&number.to_string(), number >= coming));
+        let pods = [pod("a", "1", false), pod("b", "2", false)].into_iter();
+        let pods = pods.map(|pod| Event::PodApplied(Arc::new(typed(pod))));
+        for event in nodes.chain(pods).collect::<Vec<_>>() {
+            cluster.apply(at(OPENED), event).unwrap();
+        }
+        let snapshot = cluster.snapshot();
+        assert!(!is_crowded(&snapshot));
+        let waits = [false, true].map(|it| awaits_others(&snapshot, "c9", it));
+        assert_eq!(waits, [coming > 0, waits_in_crowd], "{coming} are coming");
+    }
 }
