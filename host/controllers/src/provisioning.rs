@@ -34,7 +34,7 @@ use tracing::{debug, error};
 
 use crate::provisioning::batcher::{Batch, Batcher};
 use crate::provisioning::early::full_claims;
-use crate::settings::{Decision, Settings};
+use crate::settings::{Settings, SolverRun};
 use crate::shell::Shell;
 
 /// How often an unsynced model is looked at again.
@@ -265,7 +265,7 @@ fn decide(
 }
 
 fn options(settings: &Settings, observed: &Observed, seed: u64) -> Options {
-    settings.solver(Decision {
+    settings.solver(SolverRun {
         id: observed.decision_id.clone(),
         now: observed.now,
         seed,

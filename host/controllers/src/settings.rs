@@ -139,7 +139,7 @@ impl Default for Settings {
 }
 
 /// What one decision is about, for the solver.
-pub(crate) struct Decision {
+pub(crate) struct SolverRun {
     pub(crate) id: String,
     pub(crate) now: Timestamp,
     pub(crate) seed: u64,
@@ -149,7 +149,7 @@ pub(crate) struct Decision {
 
 impl Settings {
     /// How the solver is to go about a decision; what has no setting keeps the solver's default.
-    pub(crate) fn solver(&self, decision: Decision) -> Options {
+    pub(crate) fn solver(&self, decision: SolverRun) -> Options {
         let Options {
             instance_types_max,
             plans_max,
@@ -157,7 +157,7 @@ impl Settings {
             exchange_share,
             ..
         } = Options::default();
-        let Decision {
+        let SolverRun {
             id,
             now,
             seed,

@@ -34,7 +34,7 @@ use state::provisioning::{PoolTypes, provisionable_pools};
 use tokio::time::Instant;
 use tracing::{debug, error};
 
-use crate::settings::{Decision, Settings};
+use crate::settings::{Settings, SolverRun};
 use crate::shell::Shell;
 use crate::voluntary_disruption::orchestration::Orchestration;
 
@@ -289,7 +289,7 @@ impl VoluntaryDisruption {
             }
         }
         let decision_id = format!("disruption-{}-{number}", now.as_second());
-        let options = settings.solver(Decision {
+        let options = settings.solver(SolverRun {
             seed: self.shell.seed_for(&decision_id),
             id: decision_id,
             now,

@@ -129,12 +129,16 @@ async fn pods_are_told_of_a_node_once_it_is_ready_and_before_it_opens() {
 
 #[tokio::test(start_paused = true)]
 async fn a_pod_that_the_scheduler_forgot_is_told_again_once_its_node_is_open() {
-    let pods = [("large", "6500m"), ("overlooked", "900m")];
+    let pods = [
+        ("large", "6500m"),
+        ("overlooked-1", "900m"),
+        ("overlooked-2", "200m"),
+    ];
     let world = with(&pods, true).await;
     bound(&world, 1).await;
     let kind = Resource::PODS;
     let nominated = || {
-        let pod = world.api.get(&kind, "default", "overlooked").unwrap();
+        let pod = world.api.get(&kind, "default", "overlooked-1").unwrap();
         pod["status"]["nominatedNodeName"].clone()
     };
     let place = nominated();
@@ -142,7 +146,7 @@ async fn a_pod_that_the_scheduler_forgot_is_told_again_once_its_node_is_open() {
     let forgotten = json!({"status": {"nominatedNodeName": null}});
     world
         .api
-        .patch_merge_status(&kind, "default", "overlooked", forgotten)
+        .patch_merge_status(&kind, "default", "overlooked-1", forgotten)
         .unwrap();
     assert!(nominated().is_null());
     world.pass(5).await;
