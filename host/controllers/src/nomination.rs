@@ -48,7 +48,7 @@ pub(crate) struct Nominations {
     is_on: AtomicBool,
     /// When nodes were opened last: all that were ready by then go with them.
     wave: Mutex<Timestamp>,
-    /// When the pods of closed nodes were told last, by claim.
+    /// When the pods of nodes were told last, by claim.
     told: Mutex<BTreeMap<String, Timestamp>>,
 }
 
@@ -144,7 +144,7 @@ impl Shell {
         node: &Node,
     ) -> Option<&'static str> {
         let name = claim.name_any();
-        let hold = self.awaits_its_pods(&name, node);
+        let hold = self.is_too_early(&name, node);
         if hold.is_some() {
             return hold;
         }
@@ -164,7 +164,7 @@ impl Shell {
     }
 
     /// Whether it is too early to tell pods of a node.
-    fn awaits_its_pods(&self, claim: &str, node: &Node) -> Option<&'static str> {
+    fn is_too_early(&self, claim: &str, node: &Node) -> Option<&'static str> {
         let now = self.now();
         let may_hold = self.settings.holds_nodes_closed && self.nominations.is_on();
         if !may_hold || now >= latest_opening(node, HELD_READY)? {

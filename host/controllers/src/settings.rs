@@ -149,7 +149,7 @@ pub(crate) struct SolverRun {
 
 impl Settings {
     /// How the solver is to go about a decision; what has no setting keeps the solver's default.
-    pub(crate) fn solver(&self, decision: SolverRun) -> Options {
+    pub(crate) fn solver(&self, run: SolverRun) -> Options {
         let Options {
             instance_types_max,
             plans_max,
@@ -162,7 +162,7 @@ impl Settings {
             now,
             seed,
             reserved,
-        } = decision;
+        } = run;
         Options {
             preference_policy: self.preference_policy,
             min_values_policy: self.min_values_policy,
