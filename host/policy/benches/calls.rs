@@ -41,8 +41,8 @@ fn main() {
     println!("start, defaults compiled: {:?}", started.elapsed());
     // Bound by name, the default is a policy like others: its last answer is not kept.
     let bound = bound("default-rank");
-    let shelf = bound_of_the_shelf();
-    table(&host, &bound, &shelf);
+    let everything = bound_to_be_told_everything();
+    table(&host, &bound, &everything);
     let mut criterion = Criterion::default()
         .sample_size(20)
         .warm_up_time(Duration::from_millis(300))
@@ -66,12 +66,16 @@ fn main() {
         group.bench_function(BenchmarkId::new("unchanged", name), |it| {
             it.iter(|| black_box(host.rank(&round)));
         });
+        group.bench_function(BenchmarkId::new("everything", name), |it| {
+            it.iter(|| black_box(everything.rank(&round)));
+        });
     }
     group.finish();
     criterion.final_summary();
 }
 
-fn table(host: &PolicyHost, bound: &PolicyHost, shelf: &[(&str, PolicyHost)]) {
+fn table(host: &PolicyHost, bound: &PolicyHost, everything: &PolicyHost) {
+    let shelf = bound_of_the_shelf();
     println!(
         "{:<44}{:>12}{:>18}{:>10}",
         "", "now", "measured before", "goal"
@@ -106,7 +110,8 @@ fn table(host: &PolicyHost, bound: &PolicyHost, shelf: &[(&str, PolicyHost)]) {
         };
         added("unchanged", host);
         added("default-rank", bound);
-        for (name, host) in shelf {
+        added("everything", everything);
+        for (name, host) in &shelf {
             added(name, host);
         }
     }
@@ -125,16 +130,38 @@ fn median<T>(mut work: impl FnMut() -> T) -> Duration {
 }
 
 fn bound(builtin: &str) -> PolicyHost {
-    let host = PolicyHost::on_demand(Limits::default()).expect("the engine starts");
-    let started = Instant::now();
-    let status = host.apply(&BindingSource {
+    let mut source = binding();
+    source.data.insert("builtin".to_owned(), builtin.to_owned());
+    applied(builtin, &source)
+}
+
+/// The tests' guest that needs all that a policy may ask for, with all that a binding may tell it.
+fn bound_to_be_told_everything() -> PolicyHost {
+    let mut source = binding();
+    let component = include_bytes!("../tests/guests/everything.wasm").to_vec();
+    let binary = &mut source.binary_data;
+    binary.insert("policy.wasm".to_owned(), component);
+    let labels = ("mortise.dev/workload-labels".to_owned(), "team".to_owned());
+    source.annotations.extend([labels]);
+    let zones = ("time-zones".to_owned(), "Europe/Berlin".to_owned());
+    source.data.extend([zones]);
+    applied("everything", &source)
+}
+
+fn binding() -> BindingSource {
+    BindingSource {
         namespace: "mortise".to_owned(),
         name: "measured".to_owned(),
         labels: BTreeMap::from([("mortise.dev/policy".to_owned(), "rank".to_owned())]),
-        data: BTreeMap::from([("builtin".to_owned(), builtin.to_owned())]),
         ..BindingSource::default()
-    });
-    println!("binding {builtin}: {:?}", started.elapsed());
+    }
+}
+
+fn applied(name: &str, source: &BindingSource) -> PolicyHost {
+    let host = PolicyHost::on_demand(Limits::default()).expect("the engine starts");
+    let started = Instant::now();
+    let status = host.apply(source);
+    println!("binding {name}: {:?}", started.elapsed());
     assert_eq!(status.state, BindingState::Ready, "{status:?}");
     assert!(host.status(&key()).is_some());
     host
@@ -173,6 +200,7 @@ fn round(rows: u32, claims: u32, candidates: All) -> RankRound {
     let mut symbols: Vec<String> = ["default", "amd64", "arm64"].map(str::to_owned).to_vec();
     symbols.extend(["a", "b", "c", "d", "e", "f"].map(|zone| format!("us-east-1{zone}")));
     symbols.extend((0..rows.div_ceil(10)).map(|it| format!("m{}g.{it}xlarge", it % 9)));
+    let workloads = workloads(claims, &mut symbols);
     let column = |value: fn(u32) -> u32| (0..rows).map(value).collect::<Vec<u32>>();
     let price: Vec<f64> = (0..rows)
         .map(|it| f64::from(it.wrapping_mul(2_654_435_761).rotate_left(13) % 100_000) / 1e4)
@@ -207,6 +235,9 @@ fn round(rows: u32, claims: u32, candidates: All) -> RankRound {
                 .filter(|row| (row + index).is_multiple_of(10))
                 .collect(),
         },
+        labels: vec![(0, 0); 4],
+        nodepool_labels: vec![(0, 0); 4],
+        free_addresses: (3..9).map(|zone| (zone, 200)).collect(),
         ..ClaimView::default()
     };
     RankRound {
@@ -216,7 +247,7 @@ fn round(rows: u32, claims: u32, candidates: All) -> RankRound {
         seed: 1,
         claims: (0..claims).map(claim).collect(),
         usage: usage(&table),
-        workloads: WorkloadTable::default(),
+        workloads,
         table,
     }
 }
@@ -235,5 +266,43 @@ fn usage(table: &OfferingTable) -> UsageTable {
         launching: vec![1; rows],
         price: vec![0.1; rows],
         instance_type,
+    }
+}
+
+/// Ten Deployments for each claim, with the two labels that charts give them.
+fn workloads(claims: u32, symbols: &mut Vec<String>) -> WorkloadTable {
+    let first = u32::try_from(symbols.len()).expect("there are few words");
+    let words = [
+        "team",
+        "payments",
+        "app",
+        "web",
+        "Deployment",
+        "shop",
+        "normal",
+    ];
+    symbols.extend(words.map(str::to_owned));
+    let deployments = claims * 10;
+    symbols.extend((0..deployments).map(|it| format!("deployment-{it}")));
+    let rows = || 0..deployments;
+    let each = |value: u32| rows().map(|_| value).collect::<Vec<u32>>();
+    WorkloadTable {
+        of: rows().map(|it| it / 10).collect(),
+        namespace: each(first + 5),
+        owner_kind: each(first + 4),
+        owner_name: rows().map(|it| first + 7 + it).collect(),
+        priority_class: each(first + 6),
+        priority: rows().map(|_| 0).collect(),
+        labels: rows()
+            .map(|_| vec![(first, first + 1), (first + 2, first + 3)])
+            .collect(),
+        pods: each(12),
+        do_not_disrupt: each(1),
+        cpu_milli: each(6_000),
+        memory_mib: each(24_576),
+        gpus: each(0),
+        replicas: each(24),
+        disruptions_allowed: each(2),
+        oldest_wait: each(30),
     }
 }

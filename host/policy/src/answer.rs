@@ -74,16 +74,14 @@ fn checked_ranking(ranking: GivenRanking, candidates: usize) -> Result<Ranking, 
         excluded_reason.len(),
         excluded.len(),
     )?;
-    let is_cost = |score: f64| (0.0..f64::INFINITY).contains(&score);
-    // Without a way out of the loop, so that it goes over several scores at once.
-    let mut are_costs = true;
-    for score in &mut scores {
-        are_costs &= is_cost(*score);
-        // A negative zero is a zero, and must not order before one.
-        *score += 0.0;
-    }
-    if !are_costs && let Some(score) = scores.iter().find(|score| !is_cost(**score)) {
-        return Err(invalid(format!("the score {score} is not a finite cost")));
+    if !are_plain_costs(&scores) {
+        for score in &mut scores {
+            if !(0.0..f64::INFINITY).contains(score) {
+                return Err(invalid(format!("the score {score} is not a finite cost")));
+            }
+            // A negative zero is a zero, and must not order before one.
+            *score += 0.0;
+        }
     }
     // Cut once: thousands of rows may share one that is long.
     let reasons: Vec<String> = reasons.into_iter().map(short).collect();
@@ -180,6 +178,17 @@ pub(crate) fn allow(
             valid_for_seconds,
         })
     })
+}
+
+/// Whether all are finite and none has a sign: by the bits, since an adder goes over several at once where comparing does not.
+fn are_plain_costs(scores: &[f64]) -> bool {
+    // What is infinite or no number has all bits of the exponent, and one more carries into the sign.
+    const LAST_OF_EXPONENT: u64 = 1 << 52;
+    let signs = scores.iter().fold(0, |signs, score| {
+        let bits = score.to_bits();
+        signs | bits | bits.wrapping_add(LAST_OF_EXPONENT)
+    });
+    signs >> 63 == 0
 }
 
 fn same_length(what: &str, found: usize, expected: usize) -> Result<(), CallFailure> {

@@ -27,19 +27,17 @@ impl RankHook for PolicyHost {
         let mut chains = Chains {
             host: &self.inner,
             round,
-            rankings: round
-                .claims
-                .iter()
-                .map(|claim| by_prior(round, claim))
-                .collect(),
+            answers: round.claims.iter().map(|_| None).collect(),
             uses: Vec::new(),
         };
         let all: Vec<Arc<Bound>> = active.chain(Kind::Rank).cloned().collect();
         for (chain, claims) in grouped(round, &all) {
             chains.run(&chain.0, &claims);
         }
+        let answers = round.claims.iter().zip(chains.answers);
+        let rankings = answers.map(|(claim, it)| it.unwrap_or_else(|| by_prior(round, claim)));
         RankAnswer {
-            rankings: chains.rankings,
+            rankings: rankings.collect(),
             uses: chains.uses,
         }
     }
@@ -82,24 +80,29 @@ fn pool_name<'a>(round: &'a RankRound, claim: &ClaimView) -> &'a str {
 
 /// Where every chain starts, and what the native default answers.
 fn by_prior(round: &RankRound, claim: &ClaimView) -> Ranking {
-    let prior = &round.table.prior;
-    let scores = if claim.candidates.is_empty() {
-        prior.clone()
-    } else {
-        claim.candidates.iter().map(|&row| at(prior, row)).collect()
-    };
     Ranking {
-        scores,
+        scores: priors(round, claim).into_owned(),
         excluded: Vec::new(),
         note: None,
         premium_max: None,
     }
 }
 
+/// The column of priors as a claim sees it.
+fn priors<'a>(round: &'a RankRound, claim: &ClaimView) -> Cow<'a, [f64]> {
+    let prior = &round.table.prior;
+    if claim.candidates.is_empty() {
+        Cow::Borrowed(prior)
+    } else {
+        claim.candidates.iter().map(|&row| at(prior, row)).collect()
+    }
+}
+
 struct Chains<'a> {
     host: &'a Inner,
     round: &'a RankRound,
-    rankings: Vec<Ranking>,
+    /// What was answered for each claim so far.
+    answers: Vec<Option<Ranking>>,
     uses: Vec<PolicyUse>,
 }
 
@@ -161,8 +164,10 @@ impl<'a> Chains<'a> {
                     premium_max: bound.facts.premium_max(),
                     ..answer
                 };
-                if let Some(ranking) = self.rankings.get_mut(claim) {
-                    passed_on(ranking, answer);
+                match self.answers.get_mut(claim) {
+                    Some(Some(ranking)) => passed_on(ranking, answer),
+                    Some(first) => *first = Some(answer),
+                    None => {}
                 }
             }
         }
@@ -173,14 +178,15 @@ impl<'a> Chains<'a> {
         let round = self.round;
         let compared = claims.iter().zip(answers).take(COMPARED_MAX);
         let mut changed = compared.filter_map(|(&claim, answer)| {
-            let (claim, before) = (round.claims.get(claim)?, self.rankings.get(claim)?);
-            let ours = choice(round, claim, &before.scores, [&before.excluded, &[]]);
-            let theirs = choice(
-                round,
-                claim,
-                &answer.scores,
-                [&before.excluded, &answer.excluded],
-            );
+            let before = self.answers.get(claim)?.as_ref();
+            let claim = round.claims.get(claim)?;
+            let scores = before.map_or_else(|| priors(round, claim), |it| (&it.scores).into());
+            let excluded = before.map_or(&[][..], |it| &it.excluded);
+            if answer.excluded.is_empty() && *scores == *answer.scores {
+                return None;
+            }
+            let ours = choice(round, claim, &scores, [excluded, &[]]);
+            let theirs = choice(round, claim, &answer.scores, [excluded, &answer.excluded]);
             (ours != theirs).then_some((claim, ours, theirs))
         });
         let Some((claim, before, after)) = changed.next() else {
@@ -199,16 +205,16 @@ impl<'a> Chains<'a> {
     /// Asks a policy that only watches, and notes what it would change at its place in the chain.
     fn watch(&self, shadow: &Bound, claims: &[usize], prior: &[f64]) {
         let round = self.round;
-        let watched: Vec<(&ClaimView, &Ranking)> = claims
+        let watched: Vec<(&ClaimView, Cow<'_, Ranking>)> = claims
             .iter()
-            .filter_map(|&claim| Some((round.claims.get(claim)?, self.rankings.get(claim)?)))
+            .filter_map(|&claim| Some((round.claims.get(claim)?, self.so_far(claim)?)))
             .collect();
         let views: Vec<&ClaimView> = watched.iter().map(|(claim, _)| *claim).collect();
         let called = self.host.ask_rank(shadow, round, &views, prior);
         let difference = called.result.as_ref().ok().map(|answers| {
             let mut difference = ShadowDifference::default();
             for ((claim, before), answer) in watched.iter().zip(answers) {
-                let mut after = (*before).clone();
+                let mut after = before.clone().into_owned();
                 passed_on(&mut after, answer.clone());
                 let (ours, theirs) = (
                     first_choice(round, claim, before),
@@ -230,7 +236,7 @@ impl<'a> Chains<'a> {
         let mut prior = self.round.table.prior.clone();
         let mut set = vec![false; prior.len()];
         for &index in claims {
-            let (claim, ranking) = (self.round.claims.get(index)?, self.rankings.get(index)?);
+            let (claim, ranking) = (self.round.claims.get(index)?, self.so_far(index)?);
             for (row, &score) in rows(claim, prior.len()).zip(&ranking.scores) {
                 let row = usize::try_from(row).ok()?;
                 if let (Some(value), Some(set)) = (prior.get_mut(row), set.get_mut(row)) {
@@ -243,6 +249,15 @@ impl<'a> Chains<'a> {
             }
         }
         Some(prior)
+    }
+
+    /// What counts for a claim after the policies that answered.
+    fn so_far(&self, claim: usize) -> Option<Cow<'_, Ranking>> {
+        let view = self.round.claims.get(claim)?;
+        Some(match self.answers.get(claim)? {
+            Some(answer) => Cow::Borrowed(answer),
+            None => Cow::Owned(by_prior(self.round, view)),
+        })
     }
 
     fn at_round(&self) -> Round<'_> {
@@ -305,9 +320,14 @@ fn choice(
             *is_out = true;
         }
     }
-    let left = scores.iter().enumerate();
-    let left = left.filter(|(position, _)| !is_out.get(*position).copied().unwrap_or(false));
-    let (best, _) = left.min_by(|(_, left), (_, right)| left.total_cmp(right))?;
+    // Costs are finite, so that they order as numbers.
+    let mut best = None;
+    for (position, &score) in scores.iter().enumerate() {
+        if best.is_none_or(|(_, least)| score < least) && is_out.get(position) != Some(&true) {
+            best = Some((position, score));
+        }
+    }
+    let (best, _) = best?;
     rows(claim, round.table.price.len()).nth(best)
 }
 

@@ -190,17 +190,21 @@ pub(super) fn with_workloads<R>(
         disruptions_allowed,
         oldest_wait,
     } = table;
-    let symbols = told.symbols;
-    let is_asked_for = |(key, _): &&(u32, u32)| {
-        let index = usize::try_from(*key).unwrap_or(usize::MAX);
-        let key = symbols.get(index);
-        key.is_some_and(|it| told.workload_labels.contains(it))
-    };
-    let labels: Vec<Vec<(u32, u32)>> = labels
-        .iter()
-        .map(|own| own.iter().filter(is_asked_for).copied().collect())
-        .collect();
-    let labels: Vec<&[(u32, u32)]> = labels.iter().map(Vec::as_slice).collect();
+    // Thousands of rows share a few keys, and none needs a list of its own.
+    let asked = (0_u32..).zip(told.symbols);
+    let asked = asked.filter(|(_, key)| told.workload_labels.contains(*key));
+    let asked: Vec<u32> = asked.map(|(sym, _)| sym).collect();
+    let mut pairs = Vec::new();
+    let mut ends = vec![0];
+    for own in labels {
+        pairs.extend(own.iter().filter(|(key, _)| asked.contains(key)));
+        ends.push(pairs.len());
+    }
+    let rows = ends.windows(2).map(|ends| match ends {
+        [start, end] => pairs.get(*start..*end).unwrap_or_default(),
+        _ => &[],
+    });
+    let labels: Vec<&[(u32, u32)]> = rows.collect();
     ask(Workloads {
         of,
         namespace,

@@ -343,7 +343,7 @@ fn no_nesting_hides_a_function_that_would_keep_a_compiler_busy() {
         let started = std::time::Instant::now();
         let status = host.apply(&module("bomb", "rank", bomb));
         assert_eq!(status.reason, reason, "{depth}: {status:?}");
-        assert!(started.elapsed() < std::time::Duration::from_secs(1));
+        assert!(started.elapsed() < std::time::Duration::from_secs(5));
         check_default_decides(&host, "nested bomb");
     }
 }
