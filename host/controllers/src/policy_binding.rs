@@ -2,7 +2,7 @@
 //! and what became of them goes back to their status annotation and into events.
 //!
 //! It knows nothing of WebAssembly: the registry is a port that the operator implements. Karpenter has no such
-//! thing; the design is in `design/policies.md`.
+//! thing; what a binding may say is in `policies/README.md`.
 
 mod objects;
 mod pace;

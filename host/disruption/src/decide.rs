@@ -1,4 +1,5 @@
-//! One disruption loop: from a snapshot to at most one command, with one outcome for every node.
+//! One disruption loop: from a snapshot to the commands of at most one method, with one outcome for every
+//! node. One command is the rule; static drift has one for each node that it exchanges.
 //!
 //! The methods are tried in order and the first that finds something ends the loop. Policies order and
 //! judge; the native rules come before and after. Answers to Karpenter's `disruption/controller.go`.

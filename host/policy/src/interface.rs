@@ -2,7 +2,7 @@
 //!
 //! A host takes components of the current minor version and of the one before it. What is asked and answered is the
 //! same for both: each version's file writes the question in its own types and reads the answer back. WIT types do not
-//! leave this folder.
+//! leave this folder, save for those of the log and of what a guest imports (`host`, `types`).
 
 mod bindings;
 mod bindings_0_1;

@@ -2,8 +2,8 @@
 //! disruption.
 //!
 //! Synchronous and without a Kubernetes client: bindings come in as plain maps, states go out as values.
-//! WIT types must not leave `interface/` (and the log of `linker.rs`). Time is read
-//! only to measure calls; whatever reaches a decision or a record comes with the round.
+//! WIT types must not leave `interface/`, save for the log and what a guest imports, which `linker.rs` and `call.rs`
+//! name. Time is read only to measure calls; whatever reaches a decision or a record comes with the round.
 
 mod answer;
 mod ask;

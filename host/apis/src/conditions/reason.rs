@@ -1,6 +1,6 @@
-//! Condition reasons and fixed messages that more than one place writes or reads.
+//! Condition reasons of Karpenter's that conditions here carry, and fixed messages.
 //!
-//! Names are wire format. Answers to the constants of Karpenter's `pkg/apis/v1/*_status.go` and to the reasons its
+//! What one place alone writes may stand there as a literal, too. Names are wire format. Answers to the constants of Karpenter's `pkg/apis/v1/*_status.go` and to the reasons its
 //! controllers write.
 
 /// A condition that nothing has set yet.

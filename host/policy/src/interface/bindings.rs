@@ -1,4 +1,5 @@
-//! The generated host side of `wit/`. Only the files beside it and `linker.rs` may name its types.
+//! The generated host side of `wit/`. Only the files beside it may name its types, and what `interface.rs`
+//! hands on of them for the log: `linker.rs` and `call.rs`.
 //!
 //! One world that has all interfaces serves every component: exports are looked up by interface, so a
 //! component of a smaller world is taken for what it exports.
