@@ -1,7 +1,7 @@
 //! Condition reasons of Karpenter's that conditions here carry, and fixed messages.
 //!
-//! What one place alone writes may stand there as a literal, too. Names are wire format. Answers to the constants of Karpenter's `pkg/apis/v1/*_status.go` and to the reasons its
-//! controllers write.
+//! What one place alone writes may stand there as a literal, too. Names are wire format. Answers to the constants of
+//! Karpenter's `pkg/apis/v1/*_status.go` and to the reasons its controllers write.
 
 /// A condition that nothing has set yet.
 pub const AWAITING_RECONCILIATION: &str = "AwaitingReconciliation";
