@@ -23,6 +23,7 @@ pub mod nodeclaim;
 pub mod nodeoverlay;
 #[cfg(feature = "objects")]
 pub mod nodepool;
+mod object_key;
 pub mod quantity;
 #[cfg(feature = "objects")]
 pub mod requirement;
@@ -48,6 +49,7 @@ pub use nodepool::{
     Budget, BudgetNodes, ConsolidationPolicy, Disruption, DisruptionReason, NodeClaimTemplate,
     NodeClaimTemplateMetadata, NodeClaimTemplateSpec, NodePool, NodePoolSpec, NodePoolStatus,
 };
+pub use object_key::ObjectKey;
 #[cfg(feature = "objects")]
 pub use requirement::{
     NodeClassReference, NodeSelectorRequirement, NodeSelectorRequirementWithMinValues, Operator,

@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use apis::ObjectKey;
 use apis::conditions::{self, ConditionSet, reason};
 use apis::{CapacityBuffer, CapacityBufferStatus};
 use jiff::Timestamp;
@@ -17,7 +18,7 @@ use state::capacity_buffer::{self, Resolved, Room, Unresolved};
 use crate::error::ReconcileError;
 use crate::patching::{Part, patch};
 use crate::provisioning::batcher::Batcher;
-use crate::runtime::{Action, ObjectKey, Reconciler};
+use crate::runtime::{Action, Reconciler};
 use crate::shell::Shell;
 
 /// Workloads grow and shrink without the buffer's doing.

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use apis::NodeClaim;
+use apis::ObjectKey;
 use cloudprovider::{CloudProvider, Interruption, InterruptionKind, InterruptionQueue};
 use futures::stream::{self, StreamExt};
 use jiff::SignedDuration;
@@ -20,7 +21,6 @@ use crate::error::{ReconcileError, ignore_not_found};
 use crate::node_claim::{NodeClaimExt, disrupted};
 use crate::recorder::{EventType, Notice};
 use crate::references;
-use crate::runtime::ObjectKey;
 use crate::shell::Shell;
 use crate::watches::Keys;
 

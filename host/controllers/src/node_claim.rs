@@ -16,7 +16,6 @@ pub(crate) mod launch;
 pub(crate) mod lifecycle;
 pub(crate) mod pod_events;
 pub(crate) mod reboot;
-pub(crate) mod recent;
 pub(crate) mod registration;
 pub(crate) mod tagging;
 

@@ -5,6 +5,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use apis::ObjectKey;
 use apis::conditions::{self, Conditioned};
 use apis::{Ec2NodeClass, labels};
 use cloudprovider::{CloudProvider, NodeClassStatus};
@@ -13,7 +14,7 @@ use kube::ResourceExt;
 use crate::error::ReconcileError;
 use crate::patching::{Part, patch};
 use crate::recorder::{EventType, Notice};
-use crate::runtime::{Action, ObjectKey, Reconciler};
+use crate::runtime::{Action, Reconciler};
 use crate::shell::Shell;
 
 const RELEASE_POLL: Duration = Duration::from_mins(10);

@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
+use apis::ObjectKey;
 use apis::conditions::{self, Conditioned, reason};
 use apis::{Ec2NodeClass, NodeClaim, NodeOverlay, NodePool};
 use cloudprovider::{
@@ -23,7 +24,7 @@ use tracing::debug;
 
 use crate::error::ReconcileError;
 use crate::patching::{Part, patch};
-use crate::runtime::{Action, ObjectKey, Reconciler};
+use crate::runtime::{Action, Reconciler};
 use crate::shell::Shell;
 
 /// Types and prices change without an event, so overlays are judged again now and then.

@@ -239,10 +239,10 @@ impl Shell {
     }
 
     /// Notes that a pod was bound to another node than the one planned for it, if so.
-    pub(crate) fn pod_bound(&self, pod: &PodKey, node: &str) {
+    pub(crate) fn pod_bound(&self, pod: &PodKey, node: &str, planned: &str) {
         let snapshot = self.snapshot();
         let Some(place) = snapshot
-            .place(pod)
+            .node(planned)
             .filter(|it| it.node_name() != Some(node))
         else {
             return;

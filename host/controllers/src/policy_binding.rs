@@ -13,6 +13,7 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use apis::ObjectKey;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::ConfigMap;
@@ -27,7 +28,7 @@ pub(crate) use crate::policy_binding::objects::PolicyObjects;
 use crate::policy_binding::pace::SwapPace;
 use crate::policy_binding::status::{Decided, StatusAnnotation, decide};
 use crate::recorder::{EventType, Notice};
-use crate::runtime::{Action, ObjectKey, Reconciler};
+use crate::runtime::{Action, Reconciler};
 use crate::shell::Shell;
 
 /// Label of a binding; its value is the kind of policy.

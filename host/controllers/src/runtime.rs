@@ -18,33 +18,6 @@ use crate::error::{ErrorClass, ReconcileError};
 use crate::metrics::Metrics;
 use crate::work_queue::WorkQueue;
 
-/// Namespace and name of an object; the namespace of cluster-scoped objects is empty.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct ObjectKey {
-    /// Empty for cluster-scoped objects.
-    pub(crate) namespace: String,
-    /// Name of the object.
-    pub(crate) name: String,
-}
-
-impl ObjectKey {
-    /// Key of a cluster-scoped object.
-    pub(crate) fn cluster(name: impl Into<String>) -> Self {
-        Self {
-            namespace: String::new(),
-            name: name.into(),
-        }
-    }
-
-    /// Key of a namespaced object.
-    pub(crate) fn namespaced(namespace: impl Into<String>, name: impl Into<String>) -> Self {
-        Self {
-            namespace: namespace.into(),
-            name: name.into(),
-        }
-    }
-}
-
 /// What a reconcile that succeeded wants next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Action {

@@ -4,7 +4,7 @@
 //! before the watch does.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockWriteGuard};
 
 use apis::conditions::{self, Conditioned, Status};
 use apis::{Ec2NodeClass, NodeClaim, NodePool, labels};
@@ -18,7 +18,7 @@ use scheduling::ranking::{LaunchRanking, PolicyUse, RankHook, RankedLaunch, rank
 use state::ledger::{LaunchRecord, Ledger, OutcomeId, PolicyUseRecord, Record};
 use state::pod::PodLife;
 use state::provisioning::PoolTypes;
-use state::{Cluster, Event, Snapshot, StateError};
+use state::{Changes, Cluster, Event, Refused, Snapshot};
 use tokio::sync::{Notify, watch};
 use tracing::info;
 
@@ -30,7 +30,6 @@ use crate::managed::Managed as _;
 use crate::metrics::Metrics;
 use crate::node_claim::NodeClaimExt;
 use crate::node_claim::events::insufficient_capacity_for_pod;
-use crate::node_claim::recent::RecentClaims;
 use crate::node_overlay::Overlays;
 use crate::node_pool::registration_health::RegistrationHealth;
 use crate::nomination::Nominations;
@@ -47,15 +46,9 @@ use crate::watches::Progress;
 /// The ledger, shared with whoever wants to read it.
 pub type SharedLedger = Arc<Mutex<Ledger>>;
 
-/// Objects that the model does not keep whole, and an index it does not have. Small.
+/// What watches tell and the model knows nothing of. Small.
 #[derive(Debug, Default)]
 pub(crate) struct Objects {
-    pub(crate) node_classes: BTreeMap<String, Arc<Ec2NodeClass>>,
-    /// Names of nodes by provider id: more than one is an error worth telling.
-    pub(crate) nodes_by_provider_id: BTreeMap<String, BTreeSet<String>>,
-    pub(crate) recent_claims: RecentClaims,
-    /// Node and volume of each VolumeAttachment.
-    pub(crate) volume_attachments: BTreeMap<String, (String, String)>,
     pub(crate) policies: PolicyObjects,
     /// What pods say that it costs to lose them, where that is ours to say; the model does not hear of it.
     pub(crate) deletion_costs: BTreeMap<PodKey, String>,
@@ -96,12 +89,13 @@ impl Shell {
     }
 
     /// Tells the model of something that happened.
-    pub(crate) fn tell(&self, event: Event) -> Result<(), StateError> {
+    pub(crate) fn tell(&self, event: Event) -> Result<Changes, Refused> {
         let now = self.now();
-        self.cluster
-            .write()
-            .unwrap_or_else(PoisonError::into_inner)
-            .apply(now, event)
+        self.cluster().apply(now, event)
+    }
+
+    pub(crate) fn cluster(&self) -> RwLockWriteGuard<'_, Cluster> {
+        self.cluster.write().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn objects(&self) -> MutexGuard<'_, Objects> {
@@ -185,7 +179,7 @@ impl Shell {
     }
 
     pub(crate) fn node_class(&self, name: &str) -> Option<Arc<Ec2NodeClass>> {
-        self.objects().node_classes.get(name).cloned()
+        self.snapshot().node_class_object(name).cloned()
     }
 
     pub(crate) fn node_pool(&self, name: &str) -> Option<Arc<NodePool>> {
@@ -221,14 +215,10 @@ impl Shell {
             .filter(|pod| !pod.is_drainable(now))
             .flat_map(|pod| snapshot.volumes().names_of(pod))
             .collect();
-        self.objects()
-            .volume_attachments
-            .iter()
-            .filter(|(_, (node, volume))| {
-                node == node_name && !volume.is_empty() && !staying.contains(volume.as_str())
-            })
-            .map(|(name, _)| name.clone())
-            .collect()
+        let attached = snapshot.volumes().attached_to(node_name);
+        let awaited =
+            attached.filter(|(_, volume)| !volume.is_empty() && !staying.contains(volume));
+        awaited.map(|(name, _)| name.to_owned()).collect()
     }
 
     /// Asks the ranking policy in which order the offerings of a claim are to be tried.
@@ -342,7 +332,10 @@ impl Shell {
 
     /// The claim, if it changed lately.
     pub(crate) fn recent_node_claim(&self, name: &str) -> Option<Arc<NodeClaim>> {
-        self.objects().recent_claims.get(name)
+        self.cluster
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .recent_claim(name)
     }
 
     /// The node as it is now.
@@ -359,13 +352,13 @@ impl Shell {
         &self,
         provider_id: &str,
     ) -> Result<Vec<Arc<Node>>, ReconcileError> {
-        let names = self
-            .objects()
-            .nodes_by_provider_id
-            .get(provider_id)
-            .cloned();
+        let names: Vec<String> = {
+            let snapshot = self.snapshot();
+            let names = snapshot.node_names_of(provider_id);
+            names.map(str::to_owned).collect()
+        };
         let mut nodes = Vec::new();
-        for name in names.unwrap_or_default() {
+        for name in names {
             nodes.extend(self.node(&name).await?);
         }
         Ok(nodes)
@@ -407,16 +400,16 @@ impl Shell {
             Ok(Some(written)) => written,
             Ok(None) => return Ok(before.clone()),
             Err(error) => {
-                self.objects().recent_claims.forget(&before.name_any());
+                self.cluster().forget_recent_claim(&before.name_any());
                 return Err(error);
             }
         };
         let is_gone =
             written.metadata.deletion_timestamp.is_some() && written.finalizers().is_empty();
         if is_gone {
-            self.objects().recent_claims.forget(&written.name_any());
+            self.cluster().forget_recent_claim(&written.name_any());
         } else {
-            self.claim_seen(written.clone()).ok();
+            self.claim_written(&written);
         }
         Ok(written)
     }
@@ -429,7 +422,7 @@ impl Shell {
     ) -> Result<NodeClaim, kube::Error> {
         let params = PostParams::default();
         let created: NodeClaim = self.cluster_api().create(&params, claim).await?;
-        self.claim_seen(created.clone()).ok();
+        self.claim_written(&created);
         let pool = created.labels().get(labels::NODEPOOL);
         let pool = pool.cloned().unwrap_or_default();
         info!(NodePool = %pool, NodeClaim = %created.name_any(), reason, "created nodeclaim");
@@ -451,25 +444,10 @@ impl Shell {
         Ok(created)
     }
 
-    /// Takes a version of a claim in; false where a newer one is known or the claim is gone.
-    pub(crate) fn claim_seen(&self, mut claim: NodeClaim) -> Result<bool, StateError> {
+    fn claim_written(&self, claim: &NodeClaim) {
+        let mut claim = claim.clone();
         claim.metadata.managed_fields = None;
-        let claim = Arc::new(claim);
-        let is_newest = self.objects().recent_claims.keep(&claim);
-        if is_newest {
-            self.tell(Event::NodeClaimApplied(claim))?;
-        }
-        Ok(is_newest)
-    }
-
-    /// A claim is gone.
-    pub(crate) fn claim_gone(&self, name: String) -> Result<(), StateError> {
-        let snapshot = self.snapshot();
-        let node = snapshot.node_of_claim(&name);
-        let uid = node.and_then(|it| Some(it.claim.as_ref()?.uid.clone()));
-        drop(snapshot);
-        self.objects().recent_claims.gone(&name, uid);
-        self.tell(Event::NodeClaimDeleted(name))
+        self.tell(Event::written(Arc::new(claim))).ok();
     }
 
     /// Writes metadata and spec of a node.
@@ -484,8 +462,7 @@ impl Shell {
         let is_gone =
             written.metadata.deletion_timestamp.is_some() && written.finalizers().is_empty();
         if !is_gone {
-            self.tell(Event::NodeApplied(Arc::new(written.clone())))
-                .ok();
+            self.tell(Event::written(Arc::new(written.clone()))).ok();
         }
         Ok(written)
     }
@@ -510,7 +487,7 @@ impl Shell {
         };
         let result = self.delete_if(claim, preconditions).await;
         if result.is_err() {
-            self.objects().recent_claims.forget(&claim.name_any());
+            self.cluster().forget_recent_claim(&claim.name_any());
         }
         result
     }
@@ -598,7 +575,7 @@ impl Shell {
         part: Part,
     ) -> Result<(), ReconcileError> {
         if let Some(written) = patch(&self.cluster_api(), before, after, part).await? {
-            self.tell(Event::NodePoolApplied(Arc::new(written))).ok();
+            self.tell(Event::written(Arc::new(written))).ok();
         }
         Ok(())
     }

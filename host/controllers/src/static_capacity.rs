@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use apis::ObjectKey;
 use apis::conditions::Conditioned;
 use apis::{NodePool, conditions, labels};
 use disruption::{static_drift, surplus};
@@ -18,7 +19,7 @@ use tokio::sync::{Mutex, MutexGuard};
 use tracing::info;
 
 use crate::error::{ReconcileError, ignore_not_found};
-use crate::runtime::{Action, ObjectKey, Reconciler};
+use crate::runtime::{Action, Reconciler};
 use crate::shell::Shell;
 
 const PERIOD: Action = Action::RequeueAfter(Duration::from_mins(1));

@@ -7,12 +7,14 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use apis::resources::Resources;
+use apis::{NodeClaim, NodePool};
 use disruption::candidate::TypesByPool;
 use disruption::consolidation::Gates;
 use disruption::history::History;
 use disruption::hooks::{DeclaredBudgets, DefaultConsolidation};
 use disruption::{Hooks, Input, Memory, decide};
 use jiff::Timestamp;
+use k8s_openapi::api::core::v1;
 use scheduling::instance_type::{InstanceType, Offering, Overhead};
 use scheduling::problem::Options;
 use scheduling::ranking::PriceRank;
@@ -46,7 +48,7 @@ fn main() -> Result<(), Failure> {
         .collect();
     let mut cluster = Cluster::new();
     let pool = Arc::new(serde_json::from_value(pool())?);
-    cluster.apply(now, Event::NodePoolApplied(Arc::clone(&pool)))?;
+    cluster.apply(now, Event::applied::<NodePool>(Arc::clone(&pool)))?;
     for number in 0..nodes {
         for event in node(number, is_spread)? {
             cluster.apply(now, event)?;
@@ -185,8 +187,8 @@ fn node(number: u32, is_spread: bool) -> Result<Vec<Event>, Failure> {
         "metadata": {"name": name, "uid": name, "labels": labels}, "spec": {"providerID": provider_id},
         "status": {"capacity": list, "allocatable": list, "conditions": [{"type": "Ready", "status": "True"}]}});
     let mut events = vec![
-        Event::NodeClaimApplied(Arc::new(serde_json::from_value(claim)?)),
-        Event::NodeApplied(Arc::new(serde_json::from_value(object)?)),
+        Event::applied::<NodeClaim>(Arc::new(serde_json::from_value(claim)?)),
+        Event::applied::<v1::Node>(Arc::new(serde_json::from_value(object)?)),
     ];
     for (position, cpu) in PODS.iter().enumerate() {
         let app = format!("app-{position}");
@@ -200,7 +202,9 @@ fn node(number: u32, is_spread: bool) -> Result<Vec<Event>, Failure> {
             pod["spec"]["topologySpreadConstraints"] = json!([{"maxSkew": 1, "topologyKey": "topology.kubernetes.io/zone",
                 "whenUnsatisfiable": "DoNotSchedule", "labelSelector": {"matchLabels": {"app": app}}}]);
         }
-        events.push(Event::PodApplied(Arc::new(serde_json::from_value(pod)?)));
+        events.push(Event::applied::<v1::Pod>(Arc::new(serde_json::from_value(
+            pod,
+        )?)));
     }
     Ok(events)
 }

@@ -10,9 +10,9 @@ pub use report::{Report, ReportedCommand, ReportedNode, ReportedOutcome};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use apis::{NodeClaim, NodeClaimStatus, labels};
+use apis::{NodeClaim, NodeClaimStatus, ObjectKey, labels};
 use jiff::{SignedDuration, Timestamp};
-use k8s_openapi::api::core::v1::{Node, NodeCondition, NodeSpec, NodeStatus};
+use k8s_openapi::api::core::v1::{Node, NodeCondition, NodeSpec, NodeStatus, Pod};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta, Time};
 use scheduling::instance_type::InstanceType;
 use scheduling::pod::PodKey;
@@ -196,11 +196,11 @@ fn carry_out(
                     node: None,
                 }
             } else {
-                Event::PodDeleted(pod.key.clone())
+                Event::deleted::<Pod>(pod.key.clone())
             });
         }
-        events.push(Event::NodeDeleted(it.name().to_owned()));
-        events.push(Event::NodeClaimDeleted(it.claim().to_owned()));
+        events.push(Event::deleted::<Node>(ObjectKey::cluster(it.name())));
+        events.push(Event::deleted::<NodeClaim>(ObjectKey::cluster(it.claim())));
     }
     events.extend(moves.into_iter().map(|(pod, node)| Event::PodMoved {
         pod,
@@ -282,8 +282,8 @@ fn node(
     claim.status = Some(status(instance_type, &provider_id, name, now));
     let object = ready_node(&claim, metadata, provider_id);
     Some([
-        Event::NodeClaimApplied(Arc::new(claim)),
-        Event::NodeApplied(Arc::new(object)),
+        Event::applied(Arc::new(claim)),
+        Event::applied(Arc::new(object)),
     ])
 }
 

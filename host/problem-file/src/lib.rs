@@ -18,7 +18,7 @@ mod typed;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use apis::{Ec2NodeClass, NodeOverlay, NodePool};
+use apis::{CapacityBuffer, Ec2NodeClass, NodeOverlay, NodePool};
 use jiff::Timestamp;
 use scheduling::instance_type::InstanceType;
 use scheduling::node_overlay::{self, Verdict};
@@ -124,7 +124,7 @@ impl World {
         for buffer in snapshot.capacity_buffers() {
             let key = key_of(&buffer.metadata);
             self.cluster
-                .apply(now, Event::CapacityBufferDeleted(key))
+                .apply(now, Event::deleted::<CapacityBuffer>(key))
                 .ok();
         }
     }

@@ -14,7 +14,7 @@ use k8s_openapi::api::storage::v1::{CSINode, StorageClass};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta, Time};
 use scheduling::pod::PodKey;
 use serde_json::Value;
-use state::cluster::{Cluster, Event};
+use state::cluster::{Cluster, Event, Refused};
 use state::devices::{DeviceKind, DeviceObject, DeviceWorld};
 use state::workloads::Workload;
 
@@ -202,7 +202,7 @@ impl Loader {
                 if self.is_new(place, List::NodeClasses, &class.metadata) {
                     let class = Arc::new(*class);
                     self.world.node_classes.push(Arc::clone(&class));
-                    self.apply(place, Event::NodeClassApplied(class));
+                    self.apply(place, Event::applied(class));
                 }
             }
             Object::NodeClaim(claim) => {
@@ -219,23 +219,23 @@ impl Loader {
     fn supporting(&mut self, place: &dyn Fn() -> String, object: Object) {
         let event = match object {
             Object::NodeOverlay(it) if self.is_new(place, List::NodeOverlays, &it.metadata) => {
-                Event::NodeOverlayApplied(Arc::new(*it))
+                Event::applied(Arc::new(*it))
             }
             Object::Volume(it) if self.is_new(place, List::PersistentVolumes, &it.metadata) => {
-                Event::VolumeApplied(Arc::new(*it))
+                Event::applied(Arc::new(*it))
             }
             Object::VolumeClaim(mut it) => {
                 default_namespace(&mut it.metadata);
                 if !self.is_new(place, List::PersistentVolumeClaims, &it.metadata) {
                     return;
                 }
-                Event::VolumeClaimApplied(Arc::new(*it))
+                Event::applied(Arc::new(*it))
             }
             Object::StorageClass(it) if self.is_new(place, List::StorageClasses, &it.metadata) => {
-                Event::StorageClassApplied(Arc::new(*it))
+                Event::applied(Arc::new(*it))
             }
             Object::CsiNode(it) if self.is_new(place, List::CsiNodes, &it.metadata) => {
-                Event::CsiNodeApplied(Arc::new(*it))
+                Event::applied(Arc::new(*it))
             }
             Object::Namespace(it) => {
                 if self.is_new(place, List::Namespaces, &it.metadata) {
@@ -249,7 +249,7 @@ impl Loader {
                 if !self.is_new(place, List::Services, &it.metadata) {
                     return;
                 }
-                Event::ServiceApplied(Arc::new(*it))
+                Event::applied(Arc::new(*it))
             }
             Object::Workload(list, mut it) => {
                 if it.key.namespace.is_empty() {
@@ -258,7 +258,7 @@ impl Loader {
                 if !self.is_new_key(place, list, &it.key) {
                     return;
                 }
-                Event::WorkloadApplied(it)
+                Event::applied::<Workload>(Arc::from(it))
             }
             Object::Device(it) => return self.device(place, *it),
             Object::CapacityBuffer(mut it) => {
@@ -267,7 +267,7 @@ impl Loader {
                     return;
                 }
                 self.namespace(&key_of(&it.metadata).namespace);
-                Event::CapacityBufferApplied(Arc::new(*it))
+                Event::applied(Arc::new(*it))
             }
             Object::Pdb(mut it) => {
                 default_namespace(&mut it.metadata);
@@ -287,7 +287,7 @@ impl Loader {
             "default".clone_into(&mut object.key.namespace);
         }
         if self.is_new_key(place, List::of_devices(object.kind), &object.key) {
-            self.apply(place, Event::DeviceObjectApplied(Box::new(object)));
+            self.apply(place, Event::applied(Arc::new(object)));
         }
     }
 
@@ -309,7 +309,7 @@ impl Loader {
             if claims.is_some_and(|it| !it.is_empty()) {
                 self.claimants.push((place(), pod));
             } else {
-                self.apply(place, Event::PodApplied(Arc::new(pod)));
+                self.apply_pod(place, pod);
             }
             return;
         }
@@ -345,7 +345,7 @@ impl Loader {
             conditions.push(ready("False", &messages.collect::<Vec<_>>().join("; ")));
             self.faults(place, &key_of(&pool.metadata), faults);
         }
-        self.apply(place, Event::NodePoolApplied(Arc::new(pool)));
+        self.apply(place, Event::applied(Arc::new(pool)));
     }
 
     fn node(&mut self, place: &dyn Fn() -> String, mut node: v1::Node) {
@@ -381,7 +381,7 @@ impl Loader {
         let uid = &mut daemon_set.metadata.uid;
         uid.get_or_insert_with(|| format!("daemonset/{key}"));
         self.namespace(&key.namespace);
-        self.apply(place, Event::DaemonSetApplied(Arc::new(daemon_set)));
+        self.apply(place, Event::applied(Arc::new(daemon_set)));
     }
 
     /// Whether the object has a name that no other of its list has.
@@ -437,22 +437,29 @@ impl Loader {
 
     fn apply(&mut self, place: &dyn Fn() -> String, event: Event) {
         let now = self.world.now.unwrap_or_default();
-        let pod = match &event {
-            Event::PodApplied(pod) => Some(key_of(&pod.metadata)),
-            _ => None,
-        };
-        if let Err(error) = self.world.cluster.apply(now, event) {
-            let object = pod.as_ref().map(display).unwrap_or_default();
-            if let Some(key) = pod {
-                self.world.invalid_pods.insert(key, error.to_string());
-            }
-            self.fault(Fault {
-                place: place(),
-                object,
-                field: String::new(),
-                message: error.to_string(),
-            });
+        if let Err(refused) = self.world.cluster.apply(now, event) {
+            self.refused(place, String::new(), &refused);
         }
+    }
+
+    fn apply_pod(&mut self, place: &dyn Fn() -> String, pod: v1::Pod) {
+        let now = self.world.now.unwrap_or_default();
+        let key = key_of(&pod.metadata);
+        let applied = self.world.cluster.apply(now, Event::applied(Arc::new(pod)));
+        if let Err(refused) = applied {
+            let object = display(&key);
+            self.world.invalid_pods.insert(key, refused.to_string());
+            self.refused(place, object, &refused);
+        }
+    }
+
+    fn refused(&mut self, place: &dyn Fn() -> String, object: String, refused: &Refused) {
+        self.fault(Fault {
+            place: place(),
+            object,
+            field: String::new(),
+            message: refused.to_string(),
+        });
     }
 
     /// Everything is there.
@@ -462,29 +469,29 @@ impl Loader {
         for (place, mut pod) in std::mem::take(&mut self.claimants) {
             let place = || place.clone();
             for claim in make_claims(&mut pod, self.world.snapshot().devices()) {
-                self.apply(&place, Event::DeviceObjectApplied(Box::new(claim)));
+                self.apply(&place, Event::applied(Arc::new(claim)));
             }
-            self.apply(&place, Event::PodApplied(Arc::new(pod)));
+            self.apply_pod(&place, pod);
         }
         for mut namespace in std::mem::take(&mut self.namespaces).into_values() {
             let name = namespace.metadata.name.clone().unwrap_or_default();
             let labels = namespace.metadata.labels.get_or_insert_default();
             labels.insert(NAMESPACE_NAME_LABEL.to_owned(), name);
-            self.apply(&nowhere, Event::NamespaceApplied(Arc::new(namespace)));
+            self.apply(&nowhere, Event::applied(Arc::new(namespace)));
         }
         for claim in std::mem::take(&mut self.claims) {
-            self.apply(&nowhere, Event::NodeClaimApplied(Arc::new(claim)));
+            self.apply(&nowhere, Event::applied(Arc::new(claim)));
         }
         let nodes = std::mem::take(&mut self.nodes);
         let name = |node: &v1::Node| node.metadata.name.clone().unwrap_or_default();
         let names: Vec<String> = nodes.iter().map(name).collect();
         for node in nodes {
-            self.apply(&nowhere, Event::NodeApplied(Arc::new(node)));
+            self.apply(&nowhere, Event::applied(Arc::new(node)));
         }
         let snapshot = self.world.snapshot();
         for mut budget in std::mem::take(&mut self.budgets) {
             disruption_budget::judge(&mut budget, &snapshot);
-            self.apply(&nowhere, Event::PdbApplied(Arc::new(budget)));
+            self.apply(&nowhere, Event::applied(Arc::new(budget)));
         }
         for name in names.iter().filter(|name| snapshot.node(name).is_none()) {
             let warning = format!(

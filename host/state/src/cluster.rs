@@ -3,13 +3,19 @@
 //! Collections are shared with snapshots and copied only when written while a snapshot lives. Answers to
 //! Karpenter's `pkg/controllers/state/cluster.go`.
 
-mod apply;
+mod daemon_sets;
 mod event;
+mod namespaces;
+mod nodes;
+mod pods;
+pub(crate) mod pools;
+mod recent_claims;
+mod watched;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use apis::{CapacityBuffer, NodeOverlay, NodePool};
+use apis::{CapacityBuffer, Ec2NodeClass, NodeClaim, NodeOverlay, NodePool};
 use jiff::Timestamp;
 use scheduling::pod::{Pod, PodKey, PodShape, ShapeTable};
 
@@ -22,7 +28,11 @@ use crate::state_node::{BoundPods, StateNode};
 use crate::volumes::Volumes;
 use crate::workloads::Workloads;
 
-pub use event::{Event, StateError};
+pub use event::{Change, Changes, Event, NodeSight, ObjectEvent, Refused, StateError, Versions};
+pub use watched::Watched;
+
+use nodes::SeenNode;
+use recent_claims::RecentClaims;
 
 /// A consolidation that found nothing looks again after this long, even if nothing changed.
 pub(crate) const CONSOLIDATION_STATE_MAX_AGE_SECONDS: i64 = 300;
@@ -34,6 +44,10 @@ pub(crate) struct Data {
     pub(crate) nodes: Arc<BTreeMap<String, Arc<StateNode>>>,
     /// Key in `nodes` of a Node's name.
     pub(crate) node_keys: Arc<BTreeMap<String, String>>,
+    /// By name, also those that are not in `nodes` because nothing tells yet which claim they belong to.
+    seen_nodes: Arc<BTreeMap<String, SeenNode>>,
+    /// Names of Nodes: more than one of a providerID is an error worth telling.
+    pub(crate) nodes_by_provider_id: Arc<BTreeMap<String, BTreeSet<String>>>,
     /// Key in `nodes` of a claim's name; empty until it is launched.
     pub(crate) claim_keys: Arc<BTreeMap<String, String>>,
     pub(crate) pods: Arc<BTreeMap<PodKey, Arc<Pod>>>,
@@ -46,7 +60,7 @@ pub(crate) struct Data {
     /// When a pod with an owner was last seen for the first time.
     pub(crate) last_birth_at: Option<Timestamp>,
     pub(crate) node_pools: Arc<BTreeMap<String, Arc<NodePool>>>,
-    pub(crate) node_classes: Arc<BTreeMap<String, Arc<NodeClassFacts>>>,
+    pub(crate) node_classes: Arc<BTreeMap<String, NodeClass>>,
     pub(crate) node_overlays: Arc<BTreeMap<String, Arc<NodeOverlay>>>,
     pub(crate) daemon_sets: Arc<BTreeMap<PodKey, DaemonSet>>,
     pub(crate) pdbs: Arc<Pdbs>,
@@ -56,6 +70,13 @@ pub(crate) struct Data {
     pub(crate) capacity_buffers: Arc<BTreeMap<PodKey, Arc<CapacityBuffer>>>,
     pub(crate) namespaces: Arc<BTreeMap<String, BTreeMap<String, String>>>,
     pub(crate) consolidation_state: ConsolidationState,
+}
+
+/// An EC2NodeClass.
+#[derive(Debug, Clone)]
+pub(crate) struct NodeClass {
+    pub(crate) facts: Arc<NodeClassFacts>,
+    pub(crate) object: Arc<Ec2NodeClass>,
 }
 
 /// A DaemonSet: the pod its template would start.
@@ -79,10 +100,11 @@ pub struct ConsolidationState {
 /// The model of one cluster.
 #[derive(Debug, Default)]
 pub struct Cluster {
-    data: Data,
-    shapes: ShapeTable,
+    pub(crate) data: Data,
+    pub(crate) shapes: ShapeTable,
     /// Live pods of each DaemonSet's UID, newest last.
     daemon_pods: BTreeMap<String, BTreeSet<(Option<Timestamp>, PodKey)>>,
+    recent_claims: RecentClaims,
     applied: u64,
 }
 
@@ -103,14 +125,46 @@ impl Cluster {
         Self::default()
     }
 
-    /// Takes in one fact. `now` is when it was learned.
-    pub fn apply(&mut self, now: Timestamp, event: Event) -> Result<(), StateError> {
+    /// Takes in one fact, and tells what it changed. `now` is when it was learned.
+    pub fn apply(&mut self, now: Timestamp, event: Event) -> Result<Changes, Refused> {
         self.applied += 1;
         // Shapes of long gone pods go now and then, not with each pod.
         if self.applied.is_multiple_of(65_536) {
             self.shapes.shrink();
         }
-        self.dispatch(now, event)
+        match event {
+            Event::Object(ObjectEvent(said)) => return said.apply(self, now),
+            Event::Nominated { name, until } => self.nominated(&name, until),
+            Event::Placed { name, pods } => self.placed(&name, pods),
+            Event::PodMoved { pod, node } => self.pod_moved(now, &pod, node),
+            Event::MarkedForDeletion(names) => self.marked(now, &names, true),
+            Event::UnmarkedForDeletion(names) => self.marked(now, &names, false),
+            Event::OfferingsChanged => self.bump(now),
+        }
+        // Whoever sets a mark knows whom to wake.
+        Ok(Changes::new())
+    }
+
+    /// Notes a change of what consolidation depends on; nothing else does.
+    pub(crate) fn bump(&mut self, now: Timestamp) {
+        let state = &mut self.data.consolidation_state;
+        state.sequence += 1;
+        state.changed_at = now;
+    }
+
+    /// A claim, whole, if it changed lately.
+    pub fn recent_claim(&self, name: &str) -> Option<Arc<NodeClaim>> {
+        self.recent_claims.get(name)
+    }
+
+    /// Forgets the copy of a claim: a write showed that it is old.
+    pub fn forget_recent_claim(&mut self, name: &str) {
+        self.recent_claims.forget(name);
+    }
+
+    /// Forgets the copies of claims that were there at the last call already: their claims are at rest.
+    pub fn forget_claims_at_rest(&mut self) {
+        self.recent_claims.rest();
     }
 
     /// The model as it is now; later changes do not show in it.

@@ -9,6 +9,8 @@ mod wire;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use apis::ObjectKey;
+use jiff::Timestamp;
 use scheduling::device::{
     Access, Alternative, Attribute, Candidate, Count, Device, DeviceClaim, DeviceRequest, Devices,
     MatchAttribute, PodDevices,
@@ -17,6 +19,7 @@ use scheduling::pod::{ClaimRef, Pod, PodKey};
 use scheduling::requirements::Requirements;
 use serde_json::Value;
 
+use crate::cluster::{Changes, Cluster, Refused, Watched};
 use crate::snapshot::Snapshot;
 use crate::volumes::node_term;
 use selector::Selectors;
@@ -121,22 +124,58 @@ impl DeviceObject {
     }
 }
 
+impl Watched for DeviceObject {
+    type Kind = DeviceKind;
+
+    fn applied(
+        cluster: &mut Cluster,
+        _now: Timestamp,
+        object: Arc<Self>,
+    ) -> Result<Changes, Refused> {
+        Arc::make_mut(&mut cluster.data.devices).apply(&object);
+        Ok(Changes::new())
+    }
+
+    fn deleted(
+        cluster: &mut Cluster,
+        _now: Timestamp,
+        kind: DeviceKind,
+        key: &ObjectKey,
+    ) -> Changes {
+        Arc::make_mut(&mut cluster.data.devices).remove(kind, key);
+        Changes::new()
+    }
+
+    fn known(cluster: &Cluster, kind: DeviceKind) -> Vec<ObjectKey> {
+        cluster.data.devices.keys(kind)
+    }
+}
+
 impl DeviceWorld {
-    pub(crate) fn apply(&mut self, object: DeviceObject) {
+    fn apply(&mut self, object: &DeviceObject) {
         let DeviceObject {
             kind: _,
             key,
             parsed,
         } = object;
         match parsed {
-            Parsed::Slice(it) => drop(self.slices.insert(key.name, it)),
-            Parsed::Class(it) => drop(self.classes.insert(key.name, it)),
-            Parsed::Claim(it) => drop(self.claims.insert(key, it)),
-            Parsed::Template(it) => drop(self.templates.insert(key, it)),
+            Parsed::Slice(it) => drop(self.slices.insert(key.name.clone(), Arc::clone(it))),
+            Parsed::Class(it) => drop(self.classes.insert(key.name.clone(), Arc::clone(it))),
+            Parsed::Claim(it) => drop(self.claims.insert(key.clone(), Arc::clone(it))),
+            Parsed::Template(it) => drop(self.templates.insert(key.clone(), Arc::clone(it))),
         }
     }
 
-    pub(crate) fn remove(&mut self, kind: DeviceKind, key: &PodKey) {
+    fn keys(&self, kind: DeviceKind) -> Vec<ObjectKey> {
+        match kind {
+            DeviceKind::Slice => self.slices.keys().map(ObjectKey::cluster).collect(),
+            DeviceKind::Class => self.classes.keys().map(ObjectKey::cluster).collect(),
+            DeviceKind::Claim => self.claims.keys().cloned().collect(),
+            DeviceKind::Template => self.templates.keys().cloned().collect(),
+        }
+    }
+
+    fn remove(&mut self, kind: DeviceKind, key: &ObjectKey) {
         match kind {
             DeviceKind::Slice => drop(self.slices.remove(&key.name)),
             DeviceKind::Class => drop(self.classes.remove(&key.name)),

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use apis::labels;
 use apis::resources::Resources;
-use apis::{CapacityBuffer, ConsolidationPolicy, NodeOverlay, NodePool};
+use apis::{CapacityBuffer, ConsolidationPolicy, Ec2NodeClass, NodeOverlay, NodePool};
 use jiff::{SignedDuration, Timestamp};
 use scheduling::pod::{Pod, PodKey};
 use scheduling::problem::{DaemonPod, ExistingNode, OfferingKey};
@@ -137,7 +137,18 @@ impl Snapshot {
 
     /// An EC2NodeClass.
     pub fn node_class(&self, name: &str) -> Option<&Arc<NodeClassFacts>> {
-        self.data.node_classes.get(name)
+        self.data.node_classes.get(name).map(|it| &it.facts)
+    }
+
+    /// An EC2NodeClass as the API has it.
+    pub fn node_class_object(&self, name: &str) -> Option<&Arc<Ec2NodeClass>> {
+        self.data.node_classes.get(name).map(|it| &it.object)
+    }
+
+    /// Names of the Nodes with this providerID, also of those whose claim is not known yet.
+    pub fn node_names_of(&self, provider_id: &str) -> impl Iterator<Item = &str> {
+        let names = self.data.nodes_by_provider_id.get(provider_id);
+        names.into_iter().flatten().map(String::as_str)
     }
 
     /// Every NodeOverlay, by name.

@@ -6,12 +6,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use apis::labels;
+use apis::{ObjectKey, labels};
+use jiff::Timestamp;
 use k8s_openapi::api::core::v1;
 use k8s_openapi::api::storage::v1 as storage;
 use scheduling::pod::Pod;
 use scheduling::problem::PodVolumes;
 use scheduling::requirements::{Operator, Requirement, Requirements};
+
+use crate::cluster::{Changes, Cluster, Refused, Watched};
 
 const BIND_COMPLETED_ANNOTATION: &str = "pv.kubernetes.io/bind-completed";
 const EBS_DRIVER: &str = "ebs.csi.aws.com";
@@ -51,6 +54,159 @@ pub struct Volumes {
     pub(crate) classes: BTreeMap<String, Arc<StorageClass>>,
     /// Limits by node and published driver; a driver without a count is unbounded.
     pub(crate) limits: BTreeMap<String, BTreeMap<String, Option<u32>>>,
+    /// By name of the VolumeAttachment.
+    attachments: BTreeMap<String, Attachment>,
+}
+
+/// A volume that is attached to a node, or is about to be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Attachment {
+    node: String,
+    /// Name of the PersistentVolume; empty for one that is written into the pod.
+    volume: String,
+}
+
+impl Watched for v1::PersistentVolumeClaim {
+    type Kind = ();
+
+    fn applied(
+        cluster: &mut Cluster,
+        _now: Timestamp,
+        object: Arc<Self>,
+    ) -> Result<Changes, Refused> {
+        Arc::make_mut(&mut cluster.data.volumes).apply_claim(&object);
+        Ok(Changes::new())
+    }
+
+    fn deleted(cluster: &mut Cluster, _now: Timestamp, (): (), key: &ObjectKey) -> Changes {
+        let claims = &mut Arc::make_mut(&mut cluster.data.volumes).claims;
+        if let Some(named) = claims.get_mut(&key.namespace) {
+            named.remove(&key.name);
+        }
+        Changes::new()
+    }
+
+    fn known(cluster: &Cluster, (): ()) -> Vec<ObjectKey> {
+        let claims = cluster.data.volumes.claims.iter();
+        let keys = claims.flat_map(|(namespace, named)| {
+            named
+                .keys()
+                .map(move |name| ObjectKey::namespaced(namespace, name))
+        });
+        keys.collect()
+    }
+}
+
+impl Watched for v1::PersistentVolume {
+    type Kind = ();
+
+    fn applied(
+        cluster: &mut Cluster,
+        _now: Timestamp,
+        object: Arc<Self>,
+    ) -> Result<Changes, Refused> {
+        Arc::make_mut(&mut cluster.data.volumes).apply_volume(&object);
+        Ok(Changes::new())
+    }
+
+    fn deleted(cluster: &mut Cluster, _now: Timestamp, (): (), key: &ObjectKey) -> Changes {
+        Arc::make_mut(&mut cluster.data.volumes)
+            .volumes
+            .remove(&key.name);
+        Changes::new()
+    }
+
+    fn known(cluster: &Cluster, (): ()) -> Vec<ObjectKey> {
+        let names = cluster.data.volumes.volumes.keys();
+        names.map(ObjectKey::cluster).collect()
+    }
+}
+
+impl Watched for storage::StorageClass {
+    type Kind = ();
+
+    fn applied(
+        cluster: &mut Cluster,
+        _now: Timestamp,
+        object: Arc<Self>,
+    ) -> Result<Changes, Refused> {
+        Arc::make_mut(&mut cluster.data.volumes).apply_class(&object);
+        Ok(Changes::new())
+    }
+
+    fn deleted(cluster: &mut Cluster, _now: Timestamp, (): (), key: &ObjectKey) -> Changes {
+        Arc::make_mut(&mut cluster.data.volumes)
+            .classes
+            .remove(&key.name);
+        Changes::new()
+    }
+
+    fn known(cluster: &Cluster, (): ()) -> Vec<ObjectKey> {
+        let names = cluster.data.volumes.classes.keys();
+        names.map(ObjectKey::cluster).collect()
+    }
+}
+
+impl Watched for storage::CSINode {
+    type Kind = ();
+
+    fn applied(
+        cluster: &mut Cluster,
+        _now: Timestamp,
+        object: Arc<Self>,
+    ) -> Result<Changes, Refused> {
+        Arc::make_mut(&mut cluster.data.volumes).apply_csi_node(&object);
+        Ok(Changes::new())
+    }
+
+    fn deleted(cluster: &mut Cluster, _now: Timestamp, (): (), key: &ObjectKey) -> Changes {
+        Arc::make_mut(&mut cluster.data.volumes)
+            .limits
+            .remove(&key.name);
+        Changes::new()
+    }
+
+    fn known(cluster: &Cluster, (): ()) -> Vec<ObjectKey> {
+        let names = cluster.data.volumes.limits.keys();
+        names.map(ObjectKey::cluster).collect()
+    }
+}
+
+impl Watched for storage::VolumeAttachment {
+    type Kind = ();
+
+    fn applied(
+        cluster: &mut Cluster,
+        _now: Timestamp,
+        object: Arc<Self>,
+    ) -> Result<Changes, Refused> {
+        let name = object.metadata.name.clone().unwrap_or_default();
+        let attachment = Attachment {
+            node: object.spec.node_name.clone(),
+            volume: object
+                .spec
+                .source
+                .persistent_volume_name
+                .clone()
+                .unwrap_or_default(),
+        };
+        Arc::make_mut(&mut cluster.data.volumes)
+            .attachments
+            .insert(name, attachment);
+        Ok(Changes::new())
+    }
+
+    fn deleted(cluster: &mut Cluster, _now: Timestamp, (): (), key: &ObjectKey) -> Changes {
+        Arc::make_mut(&mut cluster.data.volumes)
+            .attachments
+            .remove(&key.name);
+        Changes::new()
+    }
+
+    fn known(cluster: &Cluster, (): ()) -> Vec<ObjectKey> {
+        let names = cluster.data.volumes.attachments.keys();
+        names.map(ObjectKey::cluster).collect()
+    }
 }
 
 /// Why a pod's volume cannot be used.
@@ -196,6 +352,15 @@ impl Volumes {
             .collect();
         self.limits
             .insert(object.metadata.name.clone().unwrap_or_default(), limits);
+    }
+
+    /// VolumeAttachments of a node with their volumes.
+    pub fn attached_to<'a>(&'a self, node: &'a str) -> impl Iterator<Item = (&'a str, &'a str)> {
+        let here = self
+            .attachments
+            .iter()
+            .filter(move |(_, it)| it.node == node);
+        here.map(|(name, it)| (name.as_str(), it.volume.as_str()))
     }
 
     fn claim(&self, namespace: &str, name: &str) -> Option<&Arc<ClaimedVolume>> {

@@ -6,12 +6,15 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use apis::ObjectKey;
 use jiff::Timestamp;
 use k8s_openapi::api::apps::v1 as apps;
 use k8s_openapi::api::batch::v1 as batch;
 use k8s_openapi::api::core::v1;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use scheduling::pod::{LabelSelector, PodKey, PodShape, SelectorOperator, ShapeTable};
+
+use crate::cluster::{Change, Changes, Cluster, Refused, Watched};
 
 /// Of pods that name none.
 const DEFAULT_SCHEDULER: &str = "default-scheduler";
@@ -97,7 +100,7 @@ impl WorkloadKind {
     }
 
     /// As owner references name it.
-    pub(crate) fn name(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
             Self::Deployment => "Deployment",
             Self::ReplicaSet => "ReplicaSet",
@@ -267,6 +270,63 @@ impl From<v1::PodTemplate> for Workload {
             template: object.template.unwrap_or_default(),
             ..workload
         }
+    }
+}
+
+impl Watched for Workload {
+    type Kind = WorkloadKind;
+
+    fn applied(
+        cluster: &mut Cluster,
+        now: Timestamp,
+        object: Arc<Self>,
+    ) -> Result<Changes, Refused> {
+        let workloads = Arc::make_mut(&mut cluster.data.workloads);
+        workloads.apply(now, &object, &mut cluster.shapes);
+        cluster.data.forget_surplus(object.kind, &object.key);
+        Ok(vec![Change::Workload(object.key.clone())])
+    }
+
+    fn deleted(
+        cluster: &mut Cluster,
+        _now: Timestamp,
+        kind: WorkloadKind,
+        key: &ObjectKey,
+    ) -> Changes {
+        let workloads = Arc::make_mut(&mut cluster.data.workloads);
+        workloads.all.remove(&(kind, key.clone()));
+        cluster.data.forget_surplus(kind, key);
+        vec![Change::Workload(key.clone())]
+    }
+
+    fn known(cluster: &Cluster, kind: WorkloadKind) -> Vec<ObjectKey> {
+        let all = cluster.data.workloads.all.keys();
+        let own = all.filter(|(it, _)| *it == kind);
+        own.map(|(_, key)| key.clone()).collect()
+    }
+}
+
+impl Watched for v1::Service {
+    type Kind = ();
+
+    fn applied(
+        cluster: &mut Cluster,
+        _now: Timestamp,
+        object: Arc<Self>,
+    ) -> Result<Changes, Refused> {
+        Arc::make_mut(&mut cluster.data.workloads).apply_service(&object);
+        Ok(Changes::new())
+    }
+
+    fn deleted(cluster: &mut Cluster, _now: Timestamp, (): (), key: &ObjectKey) -> Changes {
+        Arc::make_mut(&mut cluster.data.workloads)
+            .services
+            .remove(key);
+        Changes::new()
+    }
+
+    fn known(cluster: &Cluster, (): ()) -> Vec<ObjectKey> {
+        cluster.data.workloads.services.keys().cloned().collect()
     }
 }
 

@@ -4,10 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use anyhow::{Context as _, Result};
-use apis::NodeOverlay;
 use apis::labels;
 use apis::resources::Resources;
+use apis::{CapacityBuffer, NodeClaim, NodeOverlay, NodePool};
 use jiff::Timestamp;
+use k8s_openapi::api::apps::v1::DaemonSet;
+use k8s_openapi::api::core::v1;
+use k8s_openapi::api::policy::v1::PodDisruptionBudget;
+use k8s_openapi::api::storage::v1::{CSINode, StorageClass};
 use scheduling::instance_type::InstanceType;
 use scheduling::node_overlay::{self, Overlaid, Verdict};
 use scheduling::pod::PodKey;
@@ -17,6 +21,7 @@ use scheduling::problem::{
 use serde_json::{Map, Value, json};
 use state::devices::{DeviceKind, DeviceObject};
 use state::provisioning::{self, PoolTypes};
+use state::workloads::Workload;
 use state::{Cluster, Event, Snapshot, capacity_buffer, default_spread};
 
 use crate::case::{Case, Given, NodeGiven, NodeStage, PodGiven, PoolGiven, When};
@@ -66,7 +71,7 @@ pub fn build(case: &Case, packing: Packing) -> Result<World> {
     };
     let mut pool_types = BTreeMap::new();
     for (name, pool) in pools_of(given) {
-        maker.apply(Event::NodePoolApplied(Arc::new(objects::node_pool(
+        maker.apply(Event::applied::<NodePool>(Arc::new(objects::node_pool(
             &name, &pool,
         )?)))?;
         pool_types.insert(name, types_of(&pool, &all)?);
@@ -200,7 +205,8 @@ struct Maker {
 
 impl Maker {
     fn apply(&mut self, event: Event) -> Result<()> {
-        Ok(self.cluster.apply(self.now, event)?)
+        self.cluster.apply(self.now, event)?;
+        Ok(())
     }
 
     fn pods(&mut self, group: &str, given: &PodGiven, node: Option<&str>) -> Result<()> {
@@ -215,7 +221,7 @@ impl Maker {
                 Some(node) => known.bound.push((key, node.to_owned())),
                 None => known.pending.push(key),
             }
-            self.apply(Event::PodApplied(Arc::new(pod)))?;
+            self.apply(Event::applied::<v1::Pod>(Arc::new(pod)))?;
         }
         Ok(())
     }
@@ -233,7 +239,7 @@ impl Maker {
         }
         for (name, labels) in all {
             let namespace = json!({"metadata": {"name": name, "labels": labels}});
-            self.apply(Event::NamespaceApplied(Arc::new(read(namespace)?)))?;
+            self.apply(Event::applied::<v1::Namespace>(Arc::new(read(namespace)?)))?;
         }
         Ok(())
     }
@@ -246,26 +252,28 @@ impl Maker {
         for (name, budget) in &given.disruption_budgets {
             let object =
                 json!({"metadata": {"name": name, "namespace": "default"}, "spec": budget});
-            self.apply(Event::PdbApplied(Arc::new(read(object)?)))?;
+            self.apply(Event::applied::<PodDisruptionBudget>(Arc::new(read(
+                object,
+            )?)))?;
         }
         for (name, overlay) in &given.overlays {
             let object = objects::node_overlay(name, overlay)?;
-            self.apply(Event::NodeOverlayApplied(Arc::new(object)))?;
+            self.apply(Event::applied::<NodeOverlay>(Arc::new(object)))?;
         }
         for (name, select) in &given.services {
             let metadata = json!({"name": name, "namespace": "default"});
             let object = json!({"metadata": metadata, "spec": {"selector": select}});
-            self.apply(Event::ServiceApplied(Arc::new(read(object)?)))?;
+            self.apply(Event::applied::<v1::Service>(Arc::new(read(object)?)))?;
         }
         for (name, workload) in &given.workloads {
             let (kind, name) = name.split_once('/').context("kind/name of a workload")?;
             let workload = objects::workload(kind, name, workload)?;
-            self.apply(Event::WorkloadApplied(Box::new(workload)))?;
+            self.apply(Event::applied::<Workload>(Arc::new(workload)))?;
         }
         self.devices(given)?;
         for (name, buffer) in &given.buffers {
             let buffer = objects::buffer(name, buffer)?;
-            self.apply(Event::CapacityBufferApplied(Arc::new(buffer)))?;
+            self.apply(Event::applied::<CapacityBuffer>(Arc::new(buffer)))?;
         }
         for (name, class) in &given.storage_classes {
             let topologies: Vec<Value> = class
@@ -284,7 +292,7 @@ impl Maker {
                 "volumeBindingMode": mode,
                 "allowedTopologies": topologies,
             });
-            self.apply(Event::StorageClassApplied(Arc::new(read(object)?)))?;
+            self.apply(Event::applied::<StorageClass>(Arc::new(read(object)?)))?;
         }
         for (name, volume) in &given.volumes {
             self.volume(name, volume)?;
@@ -330,7 +338,7 @@ impl Maker {
 
     fn device(&mut self, kind: DeviceKind, object: &Value) -> Result<()> {
         let object = DeviceObject::read(kind, object)?;
-        self.apply(Event::DeviceObjectApplied(Box::new(object)))
+        self.apply(Event::applied::<DeviceObject>(Arc::new(object)))
     }
 
     fn volume(&mut self, name: &str, given: &crate::case::VolumeGiven) -> Result<()> {
@@ -352,7 +360,9 @@ impl Maker {
             metadata["deletionTimestamp"] = json!(CREATED);
         }
         let object = json!({"metadata": metadata, "spec": spec});
-        self.apply(Event::VolumeApplied(Arc::new(read(object)?)))
+        self.apply(Event::applied::<v1::PersistentVolume>(Arc::new(read(
+            object,
+        )?)))
     }
 
     fn volume_claim(&mut self, name: &str, given: &crate::case::VolumeClaimGiven) -> Result<()> {
@@ -376,7 +386,9 @@ impl Maker {
             "spec": {"storageClassName": given.class, "volumeName": given.volume},
             "status": {"phase": phase},
         });
-        self.apply(Event::VolumeClaimApplied(Arc::new(read(object)?)))
+        self.apply(Event::applied::<v1::PersistentVolumeClaim>(Arc::new(read(
+            object,
+        )?)))
     }
 
     fn daemon_set(&mut self, name: &str, given: &PodGiven) -> Result<()> {
@@ -388,14 +400,14 @@ impl Maker {
             "metadata": {"name": name, "namespace": "default", "uid": format!("DaemonSet-{name}")},
             "spec": {"selector": {"matchLabels": {"app": name}}, "template": template},
         });
-        self.apply(Event::DaemonSetApplied(Arc::new(read(object)?)))?;
+        self.apply(Event::applied::<DaemonSet>(Arc::new(read(object)?)))?;
         if let Some(live) = &given.live {
             let live = PodGiven {
                 owner: Some(format!("DaemonSet/{name}")),
                 ..(**live).clone()
             };
             let pod = objects::pod(name, &format!("{name}-live"), &live, Some("elsewhere"))?;
-            self.apply(Event::PodApplied(Arc::new(pod)))?;
+            self.apply(Event::applied::<v1::Pod>(Arc::new(pod)))?;
         }
         Ok(())
     }
@@ -424,7 +436,7 @@ impl Maker {
                 (&node_labels, &provider_id),
                 (&capacity, &expected),
             )?;
-            self.apply(Event::NodeClaimApplied(Arc::new(read(claim)?)))?;
+            self.apply(Event::applied::<NodeClaim>(Arc::new(read(claim)?)))?;
         }
         if given.stage != NodeStage::InFlight {
             let node = node(
@@ -433,7 +445,7 @@ impl Maker {
                 (&node_labels, &provider_id),
                 (&capacity, &allocatable),
             )?;
-            self.apply(Event::NodeApplied(Arc::new(read(node)?)))?;
+            self.apply(Event::applied::<v1::Node>(Arc::new(read(node)?)))?;
         }
         if !given.csi.is_empty() {
             let drivers: Vec<Value> = given
@@ -444,7 +456,7 @@ impl Maker {
                 })
                 .collect();
             let object = json!({"metadata": {"name": name}, "spec": {"drivers": drivers}});
-            self.apply(Event::CsiNodeApplied(Arc::new(read(object)?)))?;
+            self.apply(Event::applied::<CSINode>(Arc::new(read(object)?)))?;
         }
         for (group, pods) in &given.pods {
             self.pods(group, pods, Some(name))?;

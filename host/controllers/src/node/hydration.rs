@@ -4,11 +4,12 @@
 
 use std::sync::Arc;
 
+use apis::ObjectKey;
 use apis::labels;
 use kube::ResourceExt;
 
 use crate::error::ReconcileError;
-use crate::runtime::{Action, ObjectKey, Reconciler};
+use crate::runtime::{Action, Reconciler};
 use crate::shell::Shell;
 
 /// The controller.

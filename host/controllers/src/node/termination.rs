@@ -6,6 +6,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use apis::ObjectKey;
 use apis::conditions::{self, Conditioned, Status, is_node_ready, reason};
 use apis::{NodeClaim, labels};
 use cloudprovider::{CloudProvider, CloudProviderError};
@@ -22,7 +23,7 @@ use crate::node::events;
 use crate::node::eviction::EvictionKey;
 use crate::node_claim::NodeClaimExt;
 use crate::node_claim::initialization::taints;
-use crate::runtime::{Action, ObjectKey, Reconciler};
+use crate::runtime::{Action, Reconciler};
 use crate::shell::Shell;
 use crate::work_queue::WorkQueue;
 

@@ -5,13 +5,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use apis::ObjectKey;
 use apis::conditions::{self, Conditioned, Status, reason};
 use state::StateNode;
 use tracing::error;
 
 use crate::error::ReconcileError;
 use crate::node_claim::{NodeClaimExt, events};
-use crate::runtime::{Action, ObjectKey, Reconciler};
+use crate::runtime::{Action, Reconciler};
 use crate::shell::Shell;
 
 const PERIOD: Action = Action::RequeueAfter(Duration::from_mins(10));

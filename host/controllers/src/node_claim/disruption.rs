@@ -7,6 +7,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use apis::ObjectKey;
 use apis::conditions::{self, Conditioned, Status};
 use apis::{Ec2NodeClass, NodeClaim, NodePool, labels};
 use cloudprovider::CloudProvider;
@@ -17,7 +18,7 @@ use state::facts::ClaimFacts;
 use crate::error::ReconcileError;
 use crate::node_claim::drift::{drift, is_instance_type_gone};
 use crate::node_claim::{NodeClaimExt, remaining};
-use crate::runtime::{Action, ObjectKey, Reconciler};
+use crate::runtime::{Action, Reconciler};
 use crate::shell::Shell;
 
 const DRIFT_PERIOD: Duration = Duration::from_mins(5);

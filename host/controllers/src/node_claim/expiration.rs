@@ -5,6 +5,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use apis::ObjectKey;
 use jiff::Timestamp;
 use kube::ResourceExt;
 use state::facts::ClaimFacts;
@@ -13,7 +14,7 @@ use tracing::info;
 
 use crate::error::{ReconcileError, ignore_not_found};
 use crate::node_claim::{disrupted, remaining};
-use crate::runtime::{Action, ObjectKey, Reconciler};
+use crate::runtime::{Action, Reconciler};
 use crate::shell::Shell;
 
 /// The controller.

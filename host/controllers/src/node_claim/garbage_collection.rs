@@ -52,7 +52,7 @@ impl GarbageCollection {
     pub(crate) async fn run(&self) {
         loop {
             tokio::time::sleep(PERIOD).await;
-            self.shell.objects().recent_claims.rest();
+            self.shell.cluster().forget_claims_at_rest();
             match self.observe().await {
                 Ok(observed) => self.apply(decide(observed, self.shell.now())).await,
                 Err(error) => error!(%error, "listing for garbage collection"),

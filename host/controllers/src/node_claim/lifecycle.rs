@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use apis::ObjectKey;
 use apis::conditions::{self, Conditioned, Status};
 use apis::{NodeClaim, labels};
 use cloudprovider::{CloudProvider, Registrable};
@@ -22,7 +23,7 @@ use crate::node_claim::initialization::{self, Lack};
 use crate::node_claim::launch::Launcher;
 use crate::node_claim::{NodeClaimExt, disrupted, remaining};
 use crate::node_claim::{events, registration};
-use crate::runtime::{Action, ObjectKey, Reconciler};
+use crate::runtime::{Action, Reconciler};
 use crate::shell::{Registration, Shell};
 
 /// A claim that did not launch within this time is deleted.

@@ -6,12 +6,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use apis::NodeClaim;
+use apis::ObjectKey;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use crate::error::ReconcileError;
 use crate::node_claim::remaining;
-use crate::runtime::{Action, ObjectKey, Reconciler};
+use crate::runtime::{Action, Reconciler};
 use crate::shell::Shell;
 
 /// A time noted this lately is good enough.

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use apis::ObjectKey;
 use apis::conditions::{self, Conditioned, Status, is_node_ready};
 use apis::duration::GoDuration;
 use apis::{NodeClaim, labels};
@@ -24,7 +25,7 @@ use crate::error::{ReconcileError, ignore_not_found};
 use crate::node::eviction::EvictionKey;
 use crate::node_claim::initialization::taints;
 use crate::node_claim::{NodeClaimExt, events, uid, with_deadline};
-use crate::runtime::{Action, ObjectKey, Reconciler};
+use crate::runtime::{Action, Reconciler};
 use crate::shell::Shell;
 use crate::work_queue::WorkQueue;
 

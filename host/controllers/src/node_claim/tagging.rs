@@ -4,13 +4,14 @@
 
 use std::sync::Arc;
 
+use apis::ObjectKey;
 use apis::labels;
 use cloudprovider::{CloudProvider, CloudProviderError};
 use kube::ResourceExt;
 
 use crate::error::ReconcileError;
 use crate::node_claim::NodeClaimExt;
-use crate::runtime::{Action, ObjectKey, Reconciler};
+use crate::runtime::{Action, Reconciler};
 use crate::shell::Shell;
 
 /// The controller.

@@ -5,13 +5,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use apis::ObjectKey;
 use apis::resources::Resources;
 use apis::{NodePool, labels};
 use kube::ResourceExt;
 
 use crate::error::ReconcileError;
 use crate::metrics::resource_type;
-use crate::runtime::{Action, ObjectKey, Reconciler};
+use crate::runtime::{Action, Reconciler};
 use crate::shell::Shell;
 
 const PERIOD: Action = Action::RequeueAfter(Duration::from_secs(5));

@@ -4,13 +4,14 @@
 
 use std::sync::Arc;
 
+use apis::ObjectKey;
 use apis::conditions::{self, Conditioned};
 use apis::{NodeClaim, NodePool, hash, labels};
 use kube::ResourceExt;
 
 use crate::error::ReconcileError;
 use crate::patching::Part;
-use crate::runtime::{Action, ObjectKey, Reconciler};
+use crate::runtime::{Action, Reconciler};
 use crate::shell::Shell;
 
 /// The controller.

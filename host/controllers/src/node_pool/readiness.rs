@@ -4,13 +4,14 @@
 
 use std::sync::Arc;
 
+use apis::ObjectKey;
 use apis::conditions::{self, Conditioned, Status, reason};
 use apis::{Ec2NodeClass, NodePool};
 use jiff::Timestamp;
 use kube::ResourceExt;
 
 use crate::error::ReconcileError;
-use crate::runtime::{Action, ObjectKey, Reconciler};
+use crate::runtime::{Action, Reconciler};
 use crate::shell::Shell;
 
 /// The controller.

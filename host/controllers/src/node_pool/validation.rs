@@ -5,11 +5,12 @@
 use std::sync::Arc;
 
 use apis::NodePool;
+use apis::ObjectKey;
 use apis::conditions::{self, Conditioned, reason};
 use jiff::Timestamp;
 
 use crate::error::ReconcileError;
-use crate::runtime::{Action, ObjectKey, Reconciler};
+use crate::runtime::{Action, Reconciler};
 use crate::shell::Shell;
 
 /// The controller.

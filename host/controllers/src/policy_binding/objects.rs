@@ -6,9 +6,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use apis::ObjectKey;
 use k8s_openapi::api::core::v1::ConfigMap;
-
-use crate::runtime::ObjectKey;
 
 #[derive(Debug, Default)]
 pub(crate) struct PolicyObjects {
@@ -47,6 +46,23 @@ impl PolicyObjects {
     /// A ConfigMap was added, changed or deleted; gives the bindings that name it.
     pub(crate) fn touched(&mut self, name: &str) -> Vec<ObjectKey> {
         let naming = self.named.iter().filter(|(_, names)| names.contains(name));
+        let keys: Vec<ObjectKey> = naming.map(|(key, _)| key.clone()).collect();
+        self.stale.extend(keys.iter().cloned());
+        keys
+    }
+
+    /// The bindings that are known beside these.
+    pub(crate) fn beside(&self, keys: &BTreeSet<ObjectKey>) -> Vec<ObjectKey> {
+        let known = self.bindings.keys();
+        known.filter(|key| !keys.contains(key)).cloned().collect()
+    }
+
+    /// These are all other ConfigMaps that there are; gives the bindings that name one that is not among them.
+    pub(crate) fn listed(&mut self, keys: &BTreeSet<ObjectKey>) -> Vec<ObjectKey> {
+        let listed: BTreeSet<&str> = keys.iter().map(|key| key.name.as_str()).collect();
+        let misses =
+            |names: &BTreeSet<String>| names.iter().any(|it| !listed.contains(it.as_str()));
+        let naming = self.named.iter().filter(|(_, names)| misses(names));
         let keys: Vec<ObjectKey> = naming.map(|(key, _)| key.clone()).collect();
         self.stale.extend(keys.iter().cloned());
         keys

@@ -5,12 +5,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use apis::ObjectKey;
 use apis::labels;
 use scheduling::pod::PodKey;
 
 use crate::error::ReconcileError;
 use crate::provisioning::batcher::Batcher;
-use crate::runtime::{Action, ObjectKey, Reconciler};
+use crate::runtime::{Action, Reconciler};
 use crate::shell::Shell;
 
 /// As long as it waits, a pod triggers again after this time.

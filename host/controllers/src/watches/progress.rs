@@ -4,50 +4,66 @@
 //! Answers to controller-runtime, which starts no worker before its caches are synced.
 
 use std::collections::{BTreeMap, BTreeSet};
-
-use super::Kind;
+use std::fmt;
 
 /// A kind that nothing essential hangs on is waited for until its list failed so often.
 const PATIENCE: usize = 5;
 
 /// How much hangs on a kind.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Weight {
     /// There is no cluster to manage without it.
     Core,
     /// Whoever does not see it does harm; a cluster that does not serve it has none of it.
     Guarding,
+    /// Without it decisions are poorer; who wrote it believes that it decides.
+    Policy,
     /// Without it decisions are poorer.
     Helpful,
 }
 
-fn weight(kind: Kind) -> Weight {
-    match kind {
-        Kind::Pod
-        | Kind::Node
-        | Kind::NodeClaim
-        | Kind::NodePool
-        | Kind::NodeClass
-        | Kind::DaemonSet
-        | Kind::Namespace => Weight::Core,
-        Kind::Pdb | Kind::VolumeAttachment => Weight::Guarding,
-        Kind::NodeOverlay
-        | Kind::VolumeClaim
-        | Kind::Volume
-        | Kind::StorageClass
-        | Kind::CsiNode
-        | Kind::Service
-        | Kind::Workload(_)
-        | Kind::CapacityBuffer
-        | Kind::Device(_)
-        | Kind::Policy
-        | Kind::PolicyData => Weight::Helpful,
+/// A kind that is watched.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Kind {
+    name: &'static str,
+    weight: Weight,
+}
+
+impl fmt::Debug for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name)
     }
 }
 
-/// Whether people must hear of a watch that fails. Who wrote a policy believes that it decides.
-pub(super) fn is_essential(kind: Kind) -> bool {
-    weight(kind) != Weight::Helpful || kind == Kind::Policy
+impl Kind {
+    /// There is no cluster to manage without it.
+    pub(super) const fn core(name: &'static str) -> Self {
+        let weight = Weight::Core;
+        Self { name, weight }
+    }
+
+    /// Whoever does not see it does harm; a cluster that does not serve it has none of it.
+    pub(super) const fn guarding(name: &'static str) -> Self {
+        let weight = Weight::Guarding;
+        Self { name, weight }
+    }
+
+    /// Who wrote one believes that it decides.
+    pub(super) const fn policy(name: &'static str) -> Self {
+        let weight = Weight::Policy;
+        Self { name, weight }
+    }
+
+    /// Without it decisions are poorer.
+    pub(super) const fn helpful(name: &'static str) -> Self {
+        let weight = Weight::Helpful;
+        Self { name, weight }
+    }
+
+    /// Whether people must hear of a watch that fails.
+    pub(super) fn is_essential(self) -> bool {
+        self.weight != Weight::Helpful
+    }
 }
 
 /// Why a list failed, as far as waiting for it goes.
@@ -84,10 +100,12 @@ impl Progress {
     pub(crate) fn failed(&mut self, kind: Kind, failure: Failure) {
         let failures = self.failures.entry(kind).or_default();
         *failures += 1;
-        let is_over = match weight(kind) {
+        let is_over = match kind.weight {
             Weight::Core => false,
             Weight::Guarding => failure == Failure::NotServed,
-            Weight::Helpful => failure == Failure::NotServed || *failures >= PATIENCE,
+            Weight::Policy | Weight::Helpful => {
+                failure == Failure::NotServed || *failures >= PATIENCE
+            }
         };
         if is_over {
             self.listed(kind);
@@ -109,15 +127,18 @@ impl Progress {
 mod tests {
     use super::*;
 
+    const POD: Kind = Kind::core("Pod");
+    const NODE: Kind = Kind::core("Node");
+
     #[test]
     fn nothing_is_complete_before_it_begins() {
         let mut progress = Progress::default();
         assert!(!progress.is_complete());
-        progress.begin([Kind::Pod, Kind::Node]);
-        progress.listed(Kind::Pod);
+        progress.begin([POD, NODE]);
+        progress.listed(POD);
         assert!(!progress.is_complete());
-        assert_eq!(progress.awaited(), [Kind::Node]);
-        progress.listed(Kind::Node);
+        assert_eq!(progress.awaited(), [NODE]);
+        progress.listed(NODE);
         assert!(progress.is_complete());
     }
 
@@ -125,13 +146,25 @@ mod tests {
     fn what_fails_is_waited_for_by_what_hangs_on_it() {
         // Kind, how it fails, and after how many failures nobody waits any more.
         let cases = [
-            (Kind::Pod, Failure::Passing, None),
-            (Kind::NodeClaim, Failure::NotServed, None),
-            (Kind::VolumeAttachment, Failure::Passing, None),
-            (Kind::VolumeAttachment, Failure::NotServed, Some(1)),
-            (Kind::Pdb, Failure::NotServed, Some(1)),
-            (Kind::NodeOverlay, Failure::NotServed, Some(1)),
-            (Kind::StorageClass, Failure::Passing, Some(PATIENCE)),
+            (POD, Failure::Passing, None),
+            (Kind::core("NodeClaim"), Failure::NotServed, None),
+            (Kind::guarding("VolumeAttachment"), Failure::Passing, None),
+            (
+                Kind::guarding("VolumeAttachment"),
+                Failure::NotServed,
+                Some(1),
+            ),
+            (
+                Kind::guarding("PodDisruptionBudget"),
+                Failure::NotServed,
+                Some(1),
+            ),
+            (Kind::helpful("NodeOverlay"), Failure::NotServed, Some(1)),
+            (
+                Kind::helpful("StorageClass"),
+                Failure::Passing,
+                Some(PATIENCE),
+            ),
         ];
         for (kind, failure, expected) in cases {
             let mut progress = Progress::default();

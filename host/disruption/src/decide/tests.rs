@@ -7,6 +7,7 @@ mod scenarios;
 mod settling;
 mod world;
 
+use k8s_openapi::api::core::v1;
 use scheduling::ranking::PriceRank;
 use state::Event;
 
@@ -336,7 +337,7 @@ fn what_found_nothing_does_not_look_again_until_something_changes() {
         "what opened since is looked at"
     );
     world.pod("q", "n1", "10", &[]);
-    world.apply(Event::PodDeleted(scheduling::pod::PodKey::new(
+    world.apply(Event::deleted::<v1::Pod>(scheduling::pod::PodKey::new(
         "default", "p",
     )));
     assert_eq!(told(&world.decide()), "single: n1 -> nano");

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use apis::NodeClaim;
+use k8s_openapi::api::core::v1;
 use serde_json::json;
 use state::{Cluster, Event};
 
@@ -33,7 +35,7 @@ fn cluster(claims: &[(&str, &str)]) -> Cluster {
         }
         let claim = Arc::new(serde_json::from_value(object).unwrap());
         cluster
-            .apply(at(0), Event::NodeClaimApplied(claim))
+            .apply(at(0), Event::applied::<NodeClaim>(claim))
             .unwrap();
         if has("initialized") || has("down") {
             let ready = if has("down") { "False" } else { "True" };
@@ -41,7 +43,9 @@ fn cluster(claims: &[(&str, &str)]) -> Cluster {
                 "spec": {"providerID": format!("aws:///a/{name}")},
                 "status": {"conditions": [{"type": "Ready", "status": ready}]}});
             let node = Arc::new(serde_json::from_value(node).unwrap());
-            cluster.apply(at(0), Event::NodeApplied(node)).unwrap();
+            cluster
+                .apply(at(0), Event::applied::<v1::Node>(node))
+                .unwrap();
         }
     }
     cluster
@@ -123,7 +127,7 @@ fn marks_without_a_command_are_stale() {
         cluster
             .apply(
                 at(0),
-                Event::NodeApplied(Arc::new(serde_json::from_value(node).unwrap())),
+                Event::applied::<v1::Node>(Arc::new(serde_json::from_value(node).unwrap())),
             )
             .unwrap();
         if marked {

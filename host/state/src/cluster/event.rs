@@ -1,89 +1,20 @@
-//! What may happen to the model, and what may be wrong with it.
+//! What may happen to the model, what it changes, and what may be wrong with it.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use apis::{CapacityBuffer, Ec2NodeClass, NodeClaim, NodeOverlay, NodePool};
+use apis::{CapacityBuffer, Ec2NodeClass, NodeClaim, NodeOverlay, NodePool, ObjectKey};
 use jiff::Timestamp;
-use k8s_openapi::api::apps::v1::DaemonSet;
-use k8s_openapi::api::core::v1;
-use k8s_openapi::api::policy::v1::PodDisruptionBudget;
-use k8s_openapi::api::storage::v1::{CSINode, StorageClass};
-use scheduling::pod::{InvalidPod, PodKey};
+use scheduling::pod::{InvalidPod, Pod, PodKey};
 
-use crate::devices::{DeviceKind, DeviceObject};
-use crate::workloads::{Workload, WorkloadKind};
+use super::watched::{Applied, Deleted, Listed, Said, Watched, Written};
 
-/// One fact for [`Cluster::apply`](super::Cluster::apply): an object as the API has it now, its absence, or a mark of our own.
-#[derive(Debug, Clone)]
+/// One fact for [`Cluster::apply`](super::Cluster::apply): what the API has, or a mark of our own.
+#[derive(Debug)]
 pub enum Event {
-    /// A Pod was added or changed.
-    PodApplied(Arc<v1::Pod>),
-    /// A Pod is gone.
-    PodDeleted(PodKey),
-    /// A Node was added or changed.
-    NodeApplied(Arc<v1::Node>),
-    /// A Node is gone.
-    NodeDeleted(String),
-    /// A NodeClaim was added or changed. Its creator applies it too, before any watch tells.
-    NodeClaimApplied(Arc<NodeClaim>),
-    /// A NodeClaim is gone.
-    NodeClaimDeleted(String),
-    /// A NodePool was added or changed.
-    NodePoolApplied(Arc<NodePool>),
-    /// A NodePool is gone.
-    NodePoolDeleted(String),
-    /// An EC2NodeClass was added or changed.
-    NodeClassApplied(Arc<Ec2NodeClass>),
-    /// An EC2NodeClass is gone.
-    NodeClassDeleted(String),
-    /// A NodeOverlay was added or changed.
-    NodeOverlayApplied(Arc<NodeOverlay>),
-    /// A NodeOverlay is gone.
-    NodeOverlayDeleted(String),
-    /// A DaemonSet was added or changed.
-    DaemonSetApplied(Arc<DaemonSet>),
-    /// A DaemonSet is gone.
-    DaemonSetDeleted(PodKey),
-    /// A PodDisruptionBudget was added or changed.
-    PdbApplied(Arc<PodDisruptionBudget>),
-    /// A PodDisruptionBudget is gone; namespace and name.
-    PdbDeleted(String, String),
-    /// A PersistentVolumeClaim was added or changed.
-    VolumeClaimApplied(Arc<v1::PersistentVolumeClaim>),
-    /// A PersistentVolumeClaim is gone; namespace and name.
-    VolumeClaimDeleted(String, String),
-    /// A PersistentVolume was added or changed.
-    VolumeApplied(Arc<v1::PersistentVolume>),
-    /// A PersistentVolume is gone.
-    VolumeDeleted(String),
-    /// A StorageClass was added or changed.
-    StorageClassApplied(Arc<StorageClass>),
-    /// A StorageClass is gone.
-    StorageClassDeleted(String),
-    /// A CSINode was added or changed.
-    CsiNodeApplied(Arc<CSINode>),
-    /// A CSINode is gone.
-    CsiNodeDeleted(String),
-    /// A Service was added or changed.
-    ServiceApplied(Arc<v1::Service>),
-    /// A Service is gone.
-    ServiceDeleted(PodKey),
-    /// A workload or a PodTemplate was added or changed.
-    WorkloadApplied(Box<Workload>),
-    /// A workload or a PodTemplate is gone.
-    WorkloadDeleted(WorkloadKind, PodKey),
-    /// A CapacityBuffer was added or changed.
-    CapacityBufferApplied(Arc<CapacityBuffer>),
-    /// A CapacityBuffer is gone.
-    CapacityBufferDeleted(PodKey),
-    /// An object that tells of devices was added or changed.
-    DeviceObjectApplied(Box<DeviceObject>),
-    /// An object that tells of devices is gone.
-    DeviceObjectDeleted(DeviceKind, PodKey),
-    /// A Namespace was added or changed.
-    NamespaceApplied(Arc<v1::Namespace>),
-    /// A Namespace is gone.
-    NamespaceDeleted(String),
+    /// An object as the API has it now, its absence, or all there are of a kind; see [`applied`](Self::applied),
+    /// [`deleted`](Self::deleted) and [`listed`](Self::listed).
+    Object(ObjectEvent),
     /// Pods are expected on a node (or on a claim's node, by the claim's name) until then.
     Nominated {
         /// Name of the Node or NodeClaim.
@@ -114,7 +45,125 @@ pub enum Event {
     OfferingsChanged,
 }
 
-/// An object that the model cannot take in; the model keeps nothing of it.
+/// What is said of objects of one kind.
+#[derive(Debug)]
+pub struct ObjectEvent(pub(super) Box<dyn Said>);
+
+impl Event {
+    /// An object was added or changed.
+    pub fn applied<K: Watched>(object: Arc<K>) -> Self {
+        Self::Object(ObjectEvent(Box::new(Applied(object))))
+    }
+
+    /// We wrote an object ourselves: the model learns of it at once, as the watch may tell only after the next decision.
+    pub fn written<K: Watched>(object: Arc<K>) -> Self {
+        Self::Object(ObjectEvent(Box::new(Written(object))))
+    }
+
+    /// An object is gone.
+    pub fn deleted<K: Watched<Kind = ()>>(key: ObjectKey) -> Self {
+        Self::deleted_of::<K>((), key)
+    }
+
+    /// An object is gone, of one of the kinds that share a type.
+    pub fn deleted_of<K: Watched>(kind: K::Kind, key: ObjectKey) -> Self {
+        Self::Object(ObjectEvent(Box::new(Deleted::<K>(kind, key))))
+    }
+
+    /// These are all the objects that there are of a kind: what the model has beside them is gone.
+    pub fn listed<K: Watched>(kind: K::Kind, keys: BTreeSet<ObjectKey>) -> Self {
+        Self::Object(ObjectEvent(Box::new(Listed::<K>(kind, keys))))
+    }
+}
+
+/// What an event changed. Of an event that changed nothing that anybody looks at there is none.
+pub type Changes = Vec<Change>;
+
+/// Something to look at again. `before` and `after` are the object as the model had it and has it; none of a kind that
+/// is looked at only together with others (volumes, DaemonSets, ...).
+#[derive(Debug, Clone)]
+pub enum Change {
+    /// A Pod. One that ended is kept no longer.
+    Pod {
+        /// As it was.
+        before: Option<Arc<Pod>>,
+        /// As it is.
+        after: Option<Arc<Pod>>,
+        /// The Node or NodeClaim that it was planned for until it was bound now.
+        planned: Option<Arc<str>>,
+        /// Whether the API has it no longer.
+        is_deleted: bool,
+    },
+    /// A Node; heartbeats are no change.
+    Node {
+        /// Its name.
+        name: String,
+        /// `spec.providerID`, empty without one.
+        provider_id: String,
+        /// What is to be seen of it; none when it is gone.
+        after: Option<NodeSight>,
+    },
+    /// A NodeClaim was told of, whether or not the model keeps anything that changed.
+    NodeClaim {
+        /// Its name.
+        name: String,
+        /// Name of its Node, where it has one.
+        node: Option<String>,
+        /// Name of its NodePool.
+        pool: Option<String>,
+        /// As it is.
+        after: Option<Arc<NodeClaim>>,
+    },
+    /// A NodePool.
+    NodePool(Versions<NodePool>),
+    /// An EC2NodeClass.
+    NodeClass(Versions<Ec2NodeClass>),
+    /// A NodeOverlay.
+    NodeOverlay(Versions<NodeOverlay>),
+    /// A CapacityBuffer.
+    CapacityBuffer(Versions<CapacityBuffer>),
+    /// A workload or PodTemplate.
+    Workload(ObjectKey),
+}
+
+/// An object before and after.
+#[derive(Debug, Clone)]
+pub struct Versions<K> {
+    /// Its key.
+    pub key: ObjectKey,
+    /// As it was; none when it is new.
+    pub before: Option<Arc<K>>,
+    /// As it is; none when it is gone.
+    pub after: Option<Arc<K>>,
+}
+
+impl<K> Versions<K> {
+    /// Whether a property is another than before; of an object that is new or gone each is.
+    pub fn differ<T: PartialEq>(&self, property: impl Fn(&K) -> T) -> bool {
+        self.before.as_deref().map(&property) != self.after.as_deref().map(&property)
+    }
+}
+
+/// What is to be seen of a Node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NodeSight {
+    /// It has a deletion timestamp.
+    pub is_deleting: bool,
+    /// It carries the taint of disruption.
+    pub is_disrupted: bool,
+}
+
+/// An object that the model did not take in.
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("{error}")]
+pub struct Refused {
+    /// Why not.
+    pub error: StateError,
+    /// What changed nevertheless: of a pod nothing is kept that is no longer so.
+    pub changes: Changes,
+}
+
+/// What may be wrong with an object.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum StateError {
     /// A pod that does not parse.
@@ -124,7 +173,7 @@ pub enum StateError {
     #[error("daemonset {key}: template: {source}")]
     DaemonSet {
         /// The DaemonSet.
-        key: PodKey,
+        key: ObjectKey,
         /// What is wrong.
         source: Box<InvalidPod>,
     },

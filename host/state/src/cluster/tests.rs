@@ -7,8 +7,12 @@
 
 use std::sync::Arc;
 
-use apis::labels;
+use apis::{NodeClaim, ObjectKey, labels};
 use jiff::Timestamp;
+use k8s_openapi::api::apps::v1::DaemonSet as ApiDaemonSet;
+use k8s_openapi::api::core::v1;
+use k8s_openapi::api::policy::v1::PodDisruptionBudget;
+use k8s_openapi::api::storage::v1::StorageClass;
 use scheduling::problem::Options;
 use serde_json::{Value, json};
 
@@ -47,7 +51,7 @@ fn pod(name: &str, over: Value) -> Event {
         "status": {"phase": "Pending"}
     });
     merge(&mut value, &over);
-    Event::PodApplied(object(value))
+    Event::applied::<v1::Pod>(object(value))
 }
 
 fn bound(name: &str, node: &str) -> Event {
@@ -75,7 +79,7 @@ fn node(name: &str, over: Value) -> Event {
             "conditions": [{"type": "Ready", "status": "True"}]}
     });
     merge(&mut value, &over);
-    Event::NodeApplied(object(value))
+    Event::applied::<v1::Node>(object(value))
 }
 
 fn claim(name: &str, provider_id: &str, over: Value) -> Event {
@@ -88,7 +92,7 @@ fn claim(name: &str, provider_id: &str, over: Value) -> Event {
             "capacity": {"cpu": "2", "nvidia.com/gpu": "1"}, "allocatable": {"cpu": "1900m", "nvidia.com/gpu": "1"}}
     });
     merge(&mut value, &over);
-    Event::NodeClaimApplied(object(value))
+    Event::applied::<NodeClaim>(object(value))
 }
 
 fn cluster(events: impl IntoIterator<Item = Event>) -> Cluster {
@@ -162,7 +166,10 @@ fn an_unlaunched_claim_closes_the_sync_gate() {
         .unwrap();
     assert_eq!(model.sync_gate(), SyncGate::Synced);
     model
-        .apply(at(3), Event::NodeClaimDeleted("web-1".into()))
+        .apply(
+            at(3),
+            Event::deleted::<NodeClaim>(ObjectKey::cluster("web-1")),
+        )
         .unwrap();
     assert_eq!(model.snapshot().nodes().len(), 0);
 }
@@ -217,7 +224,10 @@ fn sums_follow_pods_as_they_come_move_and_end() {
         .unwrap();
     assert_eq!(cpu(&model), 1430);
     model
-        .apply(at(2), Event::PodDeleted(PodKey::new("default", "b")))
+        .apply(
+            at(2),
+            Event::deleted::<v1::Pod>(PodKey::new("default", "b")),
+        )
         .unwrap();
     assert_eq!(cpu(&model), 1930);
     assert_eq!(before.bound_to("n1").len(), 2, "a snapshot does not change");
@@ -328,7 +338,7 @@ fn only_what_matters_bumps_the_consolidation_state() {
         ),
         (bound("b", "n1"), true),
         (pending("c", json!({})), false),
-        (Event::PodDeleted(PodKey::new("default", "b")), true),
+        (Event::deleted::<v1::Pod>(PodKey::new("default", "b")), true),
         (Event::MarkedForDeletion(vec!["n1".into()]), true),
         (Event::OfferingsChanged, true),
     ] {
@@ -357,7 +367,7 @@ fn pdbs_tell_free_blocked_and_many() {
             "spec": {"selector": {"matchLabels": {"app": "web"}}},
             "status": {"disruptionsAllowed": allowed, "currentHealthy": 1, "desiredHealthy": 1, "expectedPods": 1}});
         merge(&mut value["spec"], &spec);
-        Event::PdbApplied(object(value))
+        Event::applied::<PodDisruptionBudget>(object(value))
     };
     let blocked = || PdbVerdict::Blocked("default/one".into());
     for (pdbs, verdict, never) in [
@@ -490,7 +500,7 @@ fn the_problem_holds_pending_pods_and_pods_of_leaving_nodes() {
 fn volumes_become_alternatives_of_the_node() {
     let zone = |values: Value| json!({"matchExpressions": [{"key": "topology.kubernetes.io/zone", "operator": "In", "values": values}]});
     let claim_of = |name: &str, spec: Value| {
-        Event::VolumeClaimApplied(object(json!({
+        Event::applied::<v1::PersistentVolumeClaim>(object(json!({
             "metadata": {"namespace": "default", "name": name, "annotations": {"pv.kubernetes.io/bind-completed": "yes"}},
             "spec": spec})))
     };
@@ -498,15 +508,17 @@ fn volumes_become_alternatives_of_the_node() {
         claim_of("bound", json!({"volumeName": "pv"})),
         claim_of("free", json!({"storageClassName": "gp3"})),
         claim_of("now", json!({"storageClassName": "immediate"})),
-        Event::VolumeApplied(object(json!({"metadata": {"name": "pv"}, "spec": {
+        Event::applied::<v1::PersistentVolume>(object(
+            json!({"metadata": {"name": "pv"}, "spec": {
             "csi": {"driver": "ebs.csi.aws.com", "volumeHandle": "vol-1"},
-            "nodeAffinity": {"required": {"nodeSelectorTerms": [zone(json!(["a"]))]}}}}))),
-        Event::StorageClassApplied(object(
+            "nodeAffinity": {"required": {"nodeSelectorTerms": [zone(json!(["a"]))]}}}}),
+        )),
+        Event::applied::<StorageClass>(object(
             json!({"metadata": {"name": "gp3"}, "provisioner": "ebs.csi.aws.com",
             "volumeBindingMode": "WaitForFirstConsumer",
             "allowedTopologies": [{"matchLabelExpressions": [{"key": "topology.kubernetes.io/zone", "values": ["a", "b"]}]}]}),
         )),
-        Event::StorageClassApplied(object(
+        Event::applied::<StorageClass>(object(
             json!({"metadata": {"name": "immediate"}, "provisioner": "ebs.csi.aws.com"}),
         )),
     ]);
@@ -546,7 +558,7 @@ fn volumes_become_alternatives_of_the_node() {
 
 #[test]
 fn a_daemon_set_is_known_by_its_newest_pod() {
-    let daemon_set = Event::DaemonSetApplied(object(json!({
+    let daemon_set = Event::applied::<ApiDaemonSet>(object(json!({
         "metadata": {"namespace": "kube-system", "name": "agent", "uid": "ds"},
         "spec": {"selector": {}, "template": {"spec": {"containers": [{"name": "c", "resources": {"requests": {"cpu": "100m"}}}]}}}})));
     let live = |name: &str, created: &str, cpu: &str| {
@@ -574,7 +586,10 @@ fn a_daemon_set_is_known_by_its_newest_pod() {
         .unwrap();
     assert_eq!(cpu(&model), 300);
     model
-        .apply(at(2), Event::PodDeleted(PodKey::new("default", "agent-2")))
+        .apply(
+            at(2),
+            Event::deleted::<v1::Pod>(PodKey::new("default", "agent-2")),
+        )
         .unwrap();
     assert_eq!(cpu(&model), 200);
 }

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
+use apis::{NodeClaim, ObjectKey};
 use jiff::Timestamp;
+use k8s_openapi::api::core::v1;
 use scheduling::Solution;
 use scheduling::pod::PodKey;
 use scheduling::problem::Options;
@@ -36,18 +38,18 @@ fn replica_set(replicas: i32) -> Value {
 
 fn applied(set: Value) -> Event {
     let workload = Workload::from(typed::<k8s_openapi::api::apps::v1::ReplicaSet>(set));
-    Event::WorkloadApplied(Box::new(workload))
+    Event::applied::<Workload>(Arc::new(workload))
 }
 
 fn pod(name: &str, cpu: &str) -> Event {
-    Event::PodApplied(Arc::new(typed(pod_object(name, cpu))))
+    Event::applied::<v1::Pod>(Arc::new(typed(pod_object(name, cpu))))
 }
 
 fn bound_pod(name: &str, node: &str) -> Event {
     let mut pod = pod_object(name, "500m");
     pod["spec"]["nodeName"] = node.into();
     pod["status"] = json!({"phase": "Running"});
-    Event::PodApplied(Arc::new(typed(pod)))
+    Event::applied::<v1::Pod>(Arc::new(typed(pod)))
 }
 
 fn pod_object(name: &str, cpu: &str) -> Value {
@@ -68,7 +70,7 @@ fn claim(name: &str) -> Event {
         "status": {"providerID": format!("aws:///zone/{name}"), "allocatable": {"cpu": "4", "pods": "10"},
             "conditions": [{"type": "Launched", "status": "True", "lastTransitionTime": "2023-11-14T22:13:20Z", "reason": "", "message": ""}]},
     });
-    Event::NodeClaimApplied(Arc::new(typed(claim)))
+    Event::applied::<NodeClaim>(Arc::new(typed(claim)))
 }
 
 fn cluster(events: impl IntoIterator<Item = Event>) -> Cluster {
@@ -184,7 +186,7 @@ fn stateful_sets_and_jobs_are_foreseen_where_they_create_their_pods_at_once() {
         (job(json!({"parallelism": 5}), json!({"failed": 1})), 0),
     ] {
         let told = format!("{workload:?}");
-        let cluster = cluster([Event::WorkloadApplied(Box::new(workload))]);
+        let cluster = cluster([Event::applied::<Workload>(Arc::new(workload))]);
         assert_eq!(coming(&cluster, 0).len(), expected, "{told}");
     }
 }
@@ -245,7 +247,7 @@ fn a_pod_that_went_where_one_of_its_kind_was_planned_leaves_it_its_own_place() {
     tell(
         &mut cluster,
         2,
-        [Event::NodeApplied(Arc::new(typed(node))), bound],
+        [Event::applied::<v1::Node>(Arc::new(typed(node))), bound],
     );
     let left = coming(&cluster, 2);
     let places: Vec<Option<&str>> = left.iter().map(|it| it.place.as_deref()).collect();
@@ -280,14 +282,21 @@ fn places_of_pods_that_come_otherwise_or_no_more_are_given_up() {
     tell(
         &mut fewer,
         2,
-        [Event::WorkloadDeleted(WorkloadKind::ReplicaSet, gone)],
+        [Event::deleted_of::<Workload>(
+            WorkloadKind::ReplicaSet,
+            gone,
+        )],
     );
     assert_eq!(places(&fewer), 0);
 
     // A node that does not come leaves its pods to the next pass.
     let mut lost = cluster([applied(replica_set(3))]);
     place(&mut lost, "n1");
-    tell(&mut lost, 1, [Event::NodeClaimDeleted("n1".to_owned())]);
+    tell(
+        &mut lost,
+        1,
+        [Event::deleted::<NodeClaim>(ObjectKey::cluster("n1"))],
+    );
     assert!(coming(&lost, 1).iter().all(|it| it.place.is_none()));
     tell(&mut lost, 2, [pod("a", "500m")]);
     let key = PodKey::new("default", "a");

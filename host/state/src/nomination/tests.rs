@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use apis::NodeClaim;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1;
 use scheduling::pod::PodKey;
@@ -43,8 +44,8 @@ fn opened_as(number: &str, is_ready: bool) -> [Event; 2] {
         "status": {"allocatable": amounts, "conditions": [{"type": "Ready", "status": ready}]},
     });
     [
-        Event::NodeClaimApplied(Arc::new(typed(claim))),
-        Event::NodeApplied(Arc::new(typed::<v1::Node>(node))),
+        Event::applied::<NodeClaim>(Arc::new(typed(claim))),
+        Event::applied::<v1::Node>(Arc::new(typed::<v1::Node>(node))),
     ]
 }
 
@@ -91,7 +92,7 @@ fn snapshot(pods: &[Value]) -> Snapshot {
     let applied = pods.iter().zip(versions).map(|(pod, version)| {
         let mut pod = pod.clone();
         pod["metadata"]["resourceVersion"] = version.to_string().into();
-        Event::PodApplied(Arc::new(typed(pod)))
+        Event::applied::<v1::Pod>(Arc::new(typed(pod)))
     });
     let events = opened().into_iter().chain(applied).chain([placed]);
     for event in events.collect::<Vec<_>>() {
@@ -166,7 +167,7 @@ fn a_crowd_does_not_wait_for_the_last_of_the_nodes_of_a_plan() {
         let mut cluster = Cluster::new();
         let nodes = (0..10).flat_map(|number| opened_as(&number.to_string(), number >= coming));
         let pods = [pod("a", "1", false), pod("b", "2", false)].into_iter();
-        let pods = pods.map(|pod| Event::PodApplied(Arc::new(typed(pod))));
+        let pods = pods.map(|pod| Event::applied::<v1::Pod>(Arc::new(typed(pod))));
         for event in nodes.chain(pods).collect::<Vec<_>>() {
             cluster.apply(at(OPENED), event).unwrap();
         }

@@ -3,10 +3,12 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use apis::NodePool;
 use apis::duration::GoDuration;
 use apis::resources::Resources;
+use apis::{NodeClaim, NodePool, ObjectKey};
 use jiff::Timestamp;
+use k8s_openapi::api::core::v1;
+use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use scheduling::Interrupt;
 use scheduling::TableCache;
 use scheduling::instance_type::{InstanceType, Offering, Overhead};
@@ -159,14 +161,20 @@ impl World {
             ["pdb", name, allowed] => self.pdb(name, allowed, "web"),
             ["pdb", name, allowed, app] => self.pdb(name, allowed, app),
             ["gone", "pod", name] => {
-                self.apply(Event::PodDeleted(scheduling::pod::PodKey::new(
+                self.apply(Event::deleted::<v1::Pod>(scheduling::pod::PodKey::new(
                     "default", name,
                 )));
             }
-            ["gone", "node", name] => self.apply(Event::NodeDeleted((*name).to_owned())),
-            ["gone", "pool", name] => self.apply(Event::NodePoolDeleted((*name).to_owned())),
+            ["gone", "node", name] => {
+                self.apply(Event::deleted::<v1::Node>(ObjectKey::cluster(*name)))
+            }
+            ["gone", "pool", name] => {
+                self.apply(Event::deleted::<NodePool>(ObjectKey::cluster(*name)))
+            }
             ["gone", "pdb", name] => {
-                self.apply(Event::PdbDeleted("default".to_owned(), (*name).to_owned()));
+                self.apply(Event::deleted::<PodDisruptionBudget>(ObjectKey::new(
+                    "default", name,
+                )));
             }
             other => panic!("{other:?}"),
         }
@@ -199,9 +207,9 @@ impl World {
             "nodeAffinity": {"required": {"nodeSelectorTerms": [term]}},
             "csi": {"driver": "ebs.csi.aws.com", "volumeHandle": pod}}});
         let claim = Arc::new(serde_json::from_value(claim).unwrap());
-        self.apply(Event::VolumeClaimApplied(claim));
+        self.apply(Event::applied::<v1::PersistentVolumeClaim>(claim));
         let volume = Arc::new(serde_json::from_value(volume).unwrap());
-        self.apply(Event::VolumeApplied(volume));
+        self.apply(Event::applied::<v1::PersistentVolume>(volume));
     }
 
     pub(super) fn apply(&mut self, event: Event) {
@@ -251,7 +259,7 @@ impl World {
             instance_types: Arc::clone(types),
             free_addresses: std::collections::BTreeMap::new(),
         });
-        self.apply(Event::NodePoolApplied(object));
+        self.apply(Event::applied::<NodePool>(object));
     }
 
     pub(super) fn node(&mut self, name: &str, words: &[&str]) {
@@ -295,7 +303,7 @@ impl World {
                 "nodeClassRef": {"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": "default"}},
             "status": {"providerID": provider_id, "nodeName": name, "capacity": list, "allocatable": list, "conditions": conditions}});
         limit_life(&mut object, flags);
-        self.apply(Event::NodeClaimApplied(Arc::new(
+        self.apply(Event::applied::<NodeClaim>(Arc::new(
             serde_json::from_value(object).unwrap(),
         )));
         if has("claim-only") {
@@ -309,7 +317,7 @@ impl World {
         for sick in flags.iter().filter_map(|it| it.strip_prefix("sick=")) {
             be_sick(&mut object, sick);
         }
-        self.apply(Event::NodeApplied(Arc::new(
+        self.apply(Event::applied::<v1::Node>(Arc::new(
             serde_json::from_value(object).unwrap(),
         )));
         if has("marked") {
@@ -375,7 +383,7 @@ impl World {
             object["status"] = json!({"phase": "Pending", "conditions": [
                 {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}]});
         }
-        self.apply(Event::PodApplied(Arc::new(
+        self.apply(Event::applied::<v1::Pod>(Arc::new(
             serde_json::from_value(object).unwrap(),
         )));
     }
@@ -384,7 +392,7 @@ impl World {
         let object = json!({"metadata": {"namespace": "default", "name": name},
             "spec": {"selector": {"matchLabels": {"app": app}}, "maxUnavailable": 1},
             "status": {"disruptionsAllowed": allowed.parse::<i32>().unwrap(), "currentHealthy": 1, "desiredHealthy": 1, "expectedPods": 1}});
-        self.apply(Event::PdbApplied(Arc::new(
+        self.apply(Event::applied::<PodDisruptionBudget>(Arc::new(
             serde_json::from_value(object).unwrap(),
         )));
     }

@@ -7,7 +7,6 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use apis::NodeClaim;
-use kube::ResourceExt;
 
 /// How many claims are kept.
 const KEPT_MAX: usize = 256;
@@ -16,7 +15,7 @@ const GONE_MAX: usize = 4096;
 
 /// Copies of claims that changed lately, and the newest version known of every claim.
 #[derive(Debug, Default)]
-pub(crate) struct RecentClaims {
+pub(super) struct RecentClaims {
     kept: BTreeMap<String, Kept>,
     /// Names by when they were kept last.
     ages: BTreeMap<u64, String>,
@@ -37,13 +36,13 @@ struct Kept {
 }
 
 impl RecentClaims {
-    pub(crate) fn get(&self, name: &str) -> Option<Arc<NodeClaim>> {
+    pub(super) fn get(&self, name: &str) -> Option<Arc<NodeClaim>> {
         self.kept.get(name).map(|it| Arc::clone(&it.claim))
     }
 
     /// Takes a copy in; false, and nothing done, where a newer one is known or the claim is gone.
-    pub(crate) fn keep(&mut self, claim: &Arc<NodeClaim>) -> bool {
-        let name = claim.name_any();
+    pub(super) fn keep(&mut self, claim: &Arc<NodeClaim>) -> bool {
+        let name = claim.metadata.name.clone().unwrap_or_default();
         let uid = claim.metadata.uid.as_deref().unwrap_or_default();
         if self.gone.iter().any(|gone| gone == uid) {
             return false;
@@ -71,7 +70,7 @@ impl RecentClaims {
     }
 
     /// The claim with this name and UID is gone for good.
-    pub(crate) fn gone(&mut self, name: &str, uid: Option<String>) {
+    pub(super) fn gone(&mut self, name: &str, uid: Option<String>) {
         self.forget(name);
         self.versions.remove(name);
         self.gone.extend(uid.filter(|it| !it.is_empty()));
@@ -81,7 +80,7 @@ impl RecentClaims {
     }
 
     /// Lets go of the copies that were there at the last call already: their claims are at rest.
-    pub(crate) fn rest(&mut self) {
+    pub(super) fn rest(&mut self) {
         let young = self.ages.split_off(&self.looked);
         for name in std::mem::replace(&mut self.ages, young).values() {
             self.kept.remove(name);
@@ -90,7 +89,7 @@ impl RecentClaims {
     }
 
     /// A write showed that the copy is old.
-    pub(crate) fn forget(&mut self, name: &str) {
+    pub(super) fn forget(&mut self, name: &str) {
         if let Some(known) = self.kept.remove(name) {
             self.ages.remove(&known.at);
         }
@@ -114,7 +113,7 @@ mod tests {
     }
 
     fn known(recent: &RecentClaims, name: &str) -> Option<String> {
-        recent.get(name)?.resource_version()
+        recent.get(name)?.metadata.resource_version.clone()
     }
 
     #[test]

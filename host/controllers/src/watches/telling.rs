@@ -1,0 +1,192 @@
+//! How objects of a watch are told: most to the model as they are.
+
+use std::collections::BTreeSet;
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use apis::{ObjectKey, labels};
+use k8s_openapi::api::core::v1::{ConfigMap, Pod};
+use kube::ResourceExt;
+use kube::core::{DynamicObject, PartialObjectMeta};
+use state::Event;
+use state::cluster::Watched;
+use state::devices::{DeviceKind, DeviceObject};
+use state::workloads::{Workload, WorkloadKind};
+use tracing::warn;
+
+use super::{Fact, PolicyFact, key_of};
+use crate::managed::Managed;
+use crate::shell::Shell;
+
+/// What is said when a watch hands over an object.
+pub(super) trait Telling<K>: Send + 'static {
+    /// An object was added or changed.
+    fn applied(&self, object: K) -> Fact;
+    /// An object is gone.
+    fn deleted(&self, key: ObjectKey) -> Fact;
+    /// These are all there are.
+    fn listed(&self, keys: BTreeSet<ObjectKey>) -> Fact;
+}
+
+/// As it is.
+#[derive(Debug)]
+pub(super) struct Plain<K>(PhantomData<fn(K)>);
+
+impl<K> Default for Plain<K> {
+    fn default() -> Self {
+        Self(PhantomData)
+    }
+}
+
+impl<K: Watched<Kind = ()>> Telling<K> for Plain<K> {
+    fn applied(&self, object: K) -> Fact {
+        Fact::Model(Event::applied(Arc::new(object)))
+    }
+
+    fn deleted(&self, key: ObjectKey) -> Fact {
+        Fact::Model(Event::deleted::<K>(key))
+    }
+
+    fn listed(&self, keys: BTreeSet<ObjectKey>) -> Fact {
+        Fact::Model(Event::listed::<K>((), keys))
+    }
+}
+
+/// What another provider manages is not there; one of ours may have borne the name before.
+#[derive(Debug)]
+pub(super) struct Ours<K>(Plain<K>);
+
+impl<K> Default for Ours<K> {
+    fn default() -> Self {
+        Self(Plain::default())
+    }
+}
+
+impl<K: Watched<Kind = ()> + Managed + ResourceExt> Telling<K> for Ours<K> {
+    fn applied(&self, object: K) -> Fact {
+        if object.is_managed() {
+            self.0.applied(object)
+        } else {
+            self.0.deleted(key_of(&object))
+        }
+    }
+
+    fn deleted(&self, key: ObjectKey) -> Fact {
+        self.0.deleted(key)
+    }
+
+    fn listed(&self, keys: BTreeSet<ObjectKey>) -> Fact {
+        self.0.listed(keys)
+    }
+}
+
+/// Pods without what we write on them ourselves: that must not decide anything, nor make equal pods differ.
+pub(super) struct Pods(pub(super) Arc<Shell>);
+
+impl Telling<Pod> for Pods {
+    fn applied(&self, mut object: Pod) -> Fact {
+        let gates = &self.0.settings.feature_gates;
+        if gates.pod_deletion_cost_management {
+            let annotations = object.metadata.annotations.as_mut();
+            let cost = annotations.and_then(|it| it.remove(labels::POD_DELETION_COST_ANNOTATION));
+            self.0.told_cost(&key_of(&object), cost);
+        }
+        Fact::Model(Event::applied(Arc::new(object)))
+    }
+
+    fn deleted(&self, key: ObjectKey) -> Fact {
+        self.0.told_cost(&key, None);
+        Fact::Model(Event::deleted::<Pod>(key))
+    }
+
+    fn listed(&self, keys: BTreeSet<ObjectKey>) -> Fact {
+        self.0
+            .objects()
+            .deletion_costs
+            .retain(|pod, _| keys.contains(pod));
+        Fact::Model(Event::listed::<Pod>((), keys))
+    }
+}
+
+/// What the model keeps of workloads, whatever kind they are.
+#[derive(Debug)]
+pub(super) struct Workloads(pub(super) WorkloadKind);
+
+impl<K> Telling<K> for Workloads
+where
+    Workload: From<K>,
+{
+    fn applied(&self, object: K) -> Fact {
+        Fact::Model(Event::applied(Arc::new(Workload::from(object))))
+    }
+
+    fn deleted(&self, key: ObjectKey) -> Fact {
+        Fact::Model(Event::deleted_of::<Workload>(self.0, key))
+    }
+
+    fn listed(&self, keys: BTreeSet<ObjectKey>) -> Fact {
+        Fact::Model(Event::listed::<Workload>(self.0, keys))
+    }
+}
+
+/// What tells of devices. An object that cannot be read counts as absent.
+#[derive(Debug)]
+pub(super) struct Devices(pub(super) DeviceKind);
+
+impl Telling<DynamicObject> for Devices {
+    fn applied(&self, object: DynamicObject) -> Fact {
+        let key = key_of(&object);
+        let value = serde_json::to_value(object).unwrap_or_default();
+        match DeviceObject::read(self.0, &value) {
+            Ok(device) => Fact::Model(Event::applied(Arc::new(device))),
+            Err(error) => {
+                warn!(name = key.name, %error, "object left out of cluster state");
+                self.deleted(key)
+            }
+        }
+    }
+
+    fn deleted(&self, key: ObjectKey) -> Fact {
+        Fact::Model(Event::deleted_of::<DeviceObject>(self.0, key))
+    }
+
+    fn listed(&self, keys: BTreeSet<ObjectKey>) -> Fact {
+        Fact::Model(Event::listed::<DeviceObject>(self.0, keys))
+    }
+}
+
+/// Policies.
+#[derive(Debug)]
+pub(super) struct Policies;
+
+impl Telling<ConfigMap> for Policies {
+    fn applied(&self, object: ConfigMap) -> Fact {
+        Fact::Policy(PolicyFact::Applied(key_of(&object), Arc::new(object)))
+    }
+
+    fn deleted(&self, key: ObjectKey) -> Fact {
+        Fact::Policy(PolicyFact::Deleted(key))
+    }
+
+    fn listed(&self, keys: BTreeSet<ObjectKey>) -> Fact {
+        Fact::Policy(PolicyFact::Listed(keys))
+    }
+}
+
+/// ConfigMaps beside them.
+#[derive(Debug)]
+pub(super) struct PolicyData;
+
+impl Telling<PartialObjectMeta<ConfigMap>> for PolicyData {
+    fn applied(&self, object: PartialObjectMeta<ConfigMap>) -> Fact {
+        self.deleted(key_of(&object))
+    }
+
+    fn deleted(&self, key: ObjectKey) -> Fact {
+        Fact::Policy(PolicyFact::DataTouched(key))
+    }
+
+    fn listed(&self, keys: BTreeSet<ObjectKey>) -> Fact {
+        Fact::Policy(PolicyFact::DataListed(keys))
+    }
+}

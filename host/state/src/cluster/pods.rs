@@ -1,0 +1,177 @@
+//! Pods in the model.
+
+use std::sync::Arc;
+
+use apis::ObjectKey;
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1;
+use scheduling::pod::{Pod, PodKey};
+
+use super::{Change, Changes, Cluster, Refused, Watched};
+
+impl Watched for v1::Pod {
+    type Kind = ();
+
+    fn applied(
+        cluster: &mut Cluster,
+        now: Timestamp,
+        object: Arc<Self>,
+    ) -> Result<Changes, Refused> {
+        let pod = match Pod::parse(&object, &mut cluster.shapes) {
+            Ok(pod) => pod,
+            Err(error) => {
+                let meta = &object.metadata;
+                let namespace = meta.namespace.as_deref().unwrap_or("default");
+                let key = PodKey::new(namespace, meta.name.as_deref().unwrap_or_default());
+                return Err(Refused {
+                    error: error.into(),
+                    changes: cluster.pod_gone(now, &key, false),
+                });
+            }
+        };
+        if pod.is_terminal() {
+            return Ok(cluster.pod_gone(now, &pod.key, false));
+        }
+        Ok(cluster.pod_seen(now, pod))
+    }
+
+    fn deleted(cluster: &mut Cluster, now: Timestamp, (): (), key: &ObjectKey) -> Changes {
+        cluster.pod_gone(now, key, true)
+    }
+
+    fn known(cluster: &Cluster, (): ()) -> Vec<ObjectKey> {
+        cluster.data.pods.keys().cloned().collect()
+    }
+}
+
+impl Cluster {
+    fn pod_seen(&mut self, now: Timestamp, mut pod: Pod) -> Changes {
+        let before = self.data.pods.get(&pod.key).cloned();
+        if let Some(before) = before.as_ref().filter(|it| it.uid == pod.uid) {
+            pod.first_version = before.first_version;
+        }
+        if before.as_ref().is_some_and(|it| **it == pod) {
+            return Changes::new();
+        }
+        let pod = Arc::new(pod);
+        if let Some(before) = &before {
+            self.forget(before);
+        }
+        let mut planned = None;
+        if before.as_ref().map(|it| &it.node_name) != Some(&pod.node_name)
+            && pod.node_name.is_some()
+        {
+            self.bump(now);
+            planned = self.data.places.get(&pod.key).cloned();
+            self.data.trade_places(&pod);
+            self.unplace(&pod.key);
+        }
+        self.remember(&pod);
+        if before.is_none() && !pod.is_owned_by_daemon_set() {
+            self.data.born(now, &pod);
+        }
+        Arc::make_mut(&mut self.data.pods).insert(pod.key.clone(), Arc::clone(&pod));
+        vec![Change::Pod {
+            before,
+            after: Some(pod),
+            planned,
+            is_deleted: false,
+        }]
+    }
+
+    fn pod_gone(&mut self, now: Timestamp, key: &PodKey, is_deleted: bool) -> Changes {
+        let Some(before) = self.data.pods.get(key).cloned() else {
+            return Changes::new();
+        };
+        self.forget(&before);
+        self.data.forget_owner(&before);
+        self.unplace(key);
+        Arc::make_mut(&mut self.data.pods).remove(key);
+        self.bump(now);
+        vec![Change::Pod {
+            before: Some(before),
+            after: None,
+            planned: None,
+            is_deleted,
+        }]
+    }
+
+    pub(super) fn pod_moved(&mut self, now: Timestamp, key: &PodKey, node: Option<String>) {
+        let Some(before) = self.data.pods.get(key).cloned() else {
+            return;
+        };
+        let after = Arc::new(Pod {
+            is_unschedulable: node.is_none(),
+            node_name: node,
+            ..(*before).clone()
+        });
+        self.forget(&before);
+        self.unplace(key);
+        self.remember(&after);
+        Arc::make_mut(&mut self.data.pods).insert(key.clone(), after);
+        self.bump(now);
+    }
+
+    fn remember(&mut self, pod: &Arc<Pod>) {
+        if let Some(node) = &pod.node_name {
+            let bound = Arc::make_mut(&mut self.data.bound)
+                .entry(node.clone())
+                .or_default();
+            Arc::make_mut(bound).insert(Arc::clone(pod));
+        }
+        let Some(owner) = &pod.shape.owner else {
+            return;
+        };
+        if pod.is_owned_by_daemon_set() {
+            self.daemon_pods
+                .entry(owner.uid.clone())
+                .or_default()
+                .insert((pod.created_at, pod.key.clone()));
+        } else {
+            let all = Arc::make_mut(&mut self.data.owned);
+            all.entry(owner.uid.clone()).or_default().pods += 1;
+        }
+        self.refresh_daemon(pod);
+    }
+
+    fn forget(&mut self, pod: &Arc<Pod>) {
+        if let Some(node) = &pod.node_name {
+            let all = Arc::make_mut(&mut self.data.bound);
+            if let Some(bound) = all.get_mut(node) {
+                Arc::make_mut(bound).remove(&pod.key);
+                if bound.is_empty() {
+                    all.remove(node);
+                }
+            }
+        }
+        let Some(owner) = &pod.shape.owner else {
+            return;
+        };
+        if pod.is_owned_by_daemon_set() {
+            if let Some(pods) = self.daemon_pods.get_mut(&owner.uid) {
+                pods.remove(&(pod.created_at, pod.key.clone()));
+                if pods.is_empty() {
+                    self.daemon_pods.remove(&owner.uid);
+                }
+            }
+        } else {
+            let all = Arc::make_mut(&mut self.data.owned);
+            if let Some(owned) = all.get_mut(&owner.uid) {
+                owned.pods = owned.pods.saturating_sub(1);
+            }
+        }
+        self.refresh_daemon(pod);
+    }
+
+    pub(super) fn placed(&mut self, name: &str, pods: Vec<PodKey>) {
+        let name: Arc<str> = name.into();
+        let places = pods.into_iter().map(|pod| (pod, Arc::clone(&name)));
+        Arc::make_mut(&mut self.data.places).extend(places);
+    }
+
+    fn unplace(&mut self, pod: &PodKey) {
+        if self.data.places.contains_key(pod) {
+            Arc::make_mut(&mut self.data.places).remove(pod);
+        }
+    }
+}

@@ -1,0 +1,119 @@
+//! NodePools, EC2NodeClasses and NodeOverlays in the model.
+
+use std::sync::Arc;
+
+use apis::{Ec2NodeClass, NodeOverlay, NodePool, ObjectKey};
+use jiff::Timestamp;
+
+use super::{Change, Changes, Cluster, NodeClass, Refused, Versions, Watched};
+use crate::facts::NodeClassFacts;
+
+impl Watched for NodePool {
+    type Kind = ();
+
+    fn applied(
+        cluster: &mut Cluster,
+        now: Timestamp,
+        object: Arc<Self>,
+    ) -> Result<Changes, Refused> {
+        let name = object.metadata.name.clone().unwrap_or_default();
+        let pools = Arc::make_mut(&mut cluster.data.node_pools);
+        let versions = Versions {
+            before: pools.insert(name.clone(), Arc::clone(&object)),
+            after: Some(object),
+            key: ObjectKey::cluster(name),
+        };
+        if versions.differ(|it| it.metadata.generation) {
+            cluster.bump(now);
+        }
+        Ok(vec![Change::NodePool(versions)])
+    }
+
+    fn deleted(cluster: &mut Cluster, now: Timestamp, (): (), key: &ObjectKey) -> Changes {
+        let before = Arc::make_mut(&mut cluster.data.node_pools).remove(&key.name);
+        if before.is_some() {
+            cluster.bump(now);
+        }
+        gone(key, before)
+            .map(Change::NodePool)
+            .into_iter()
+            .collect()
+    }
+
+    fn known(cluster: &Cluster, (): ()) -> Vec<ObjectKey> {
+        let names = cluster.data.node_pools.keys();
+        names.map(ObjectKey::cluster).collect()
+    }
+}
+
+impl Watched for Ec2NodeClass {
+    type Kind = ();
+
+    fn applied(
+        cluster: &mut Cluster,
+        _now: Timestamp,
+        object: Arc<Self>,
+    ) -> Result<Changes, Refused> {
+        let name = object.metadata.name.clone().unwrap_or_default();
+        let class = NodeClass {
+            facts: Arc::new(NodeClassFacts::parse(&object)),
+            object: Arc::clone(&object),
+        };
+        let classes = Arc::make_mut(&mut cluster.data.node_classes);
+        let before = classes.insert(name.clone(), class);
+        Ok(vec![Change::NodeClass(Versions {
+            key: ObjectKey::cluster(name),
+            before: before.map(|it| it.object),
+            after: Some(object),
+        })])
+    }
+
+    fn deleted(cluster: &mut Cluster, _now: Timestamp, (): (), key: &ObjectKey) -> Changes {
+        let before = Arc::make_mut(&mut cluster.data.node_classes).remove(&key.name);
+        let gone = gone(key, before.map(|it| it.object));
+        gone.map(Change::NodeClass).into_iter().collect()
+    }
+
+    fn known(cluster: &Cluster, (): ()) -> Vec<ObjectKey> {
+        let names = cluster.data.node_classes.keys();
+        names.map(ObjectKey::cluster).collect()
+    }
+}
+
+impl Watched for NodeOverlay {
+    type Kind = ();
+
+    fn applied(
+        cluster: &mut Cluster,
+        _now: Timestamp,
+        object: Arc<Self>,
+    ) -> Result<Changes, Refused> {
+        let name = object.metadata.name.clone().unwrap_or_default();
+        let overlays = Arc::make_mut(&mut cluster.data.node_overlays);
+        Ok(vec![Change::NodeOverlay(Versions {
+            before: overlays.insert(name.clone(), Arc::clone(&object)),
+            after: Some(object),
+            key: ObjectKey::cluster(name),
+        })])
+    }
+
+    fn deleted(cluster: &mut Cluster, _now: Timestamp, (): (), key: &ObjectKey) -> Changes {
+        let before = Arc::make_mut(&mut cluster.data.node_overlays).remove(&key.name);
+        let gone = gone(key, before);
+        gone.map(Change::NodeOverlay).into_iter().collect()
+    }
+
+    fn known(cluster: &Cluster, (): ()) -> Vec<ObjectKey> {
+        let names = cluster.data.node_overlays.keys();
+        names.map(ObjectKey::cluster).collect()
+    }
+}
+
+/// Nothing where there was nothing.
+pub(crate) fn gone<K>(key: &ObjectKey, before: Option<Arc<K>>) -> Option<Versions<K>> {
+    before.map(|before| Versions {
+        key: key.clone(),
+        before: Some(before),
+        after: None,
+    })
+}
