@@ -2,9 +2,10 @@
 
 use std::fs;
 use std::path::PathBuf;
+use std::process::{Command, Stdio};
 
 use serde_json::Value;
-use tests::{Finished, foreign_manifests, run, workspace_root};
+use tests::{Finished, foreign_manifests, mortise, run, workspace_root};
 
 fn demo(arguments: &[&str]) -> Finished {
     run(
@@ -245,4 +246,19 @@ fn arguments_that_make_no_sense_name_the_way_out() {
             finished.stderr()
         );
     }
+}
+
+#[test]
+fn a_reader_that_has_seen_enough_is_no_fault() {
+    // `crds` prints more than a pipe holds.
+    let mut child = Command::new(mortise())
+        .arg("crds")
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(child.stdout.take());
+    let output = child.wait_with_output().unwrap();
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && error.is_empty(), "{error}");
 }

@@ -1,11 +1,11 @@
 //! `mortise crds`: the CustomResourceDefinitions, printed from the Rust types.
 
-use std::io::Write as _;
 use std::process::ExitCode;
 
 use anyhow::bail;
 
 use crate::cli::CrdsArguments;
+use crate::output::print_text;
 
 pub(crate) fn run(arguments: &CrdsArguments) -> anyhow::Result<ExitCode> {
     let wanted = arguments.name.as_deref().map(str::to_lowercase);
@@ -25,6 +25,6 @@ pub(crate) fn run(arguments: &CrdsArguments) -> anyhow::Result<ExitCode> {
         let word = wanted.unwrap_or_default();
         bail!("no CRD is called `{word}`; `mortise crds` prints them all");
     }
-    std::io::stdout().write_all(text.as_bytes())?;
+    print_text(&text)?;
     Ok(ExitCode::SUCCESS)
 }

@@ -11,6 +11,7 @@ mod http;
 mod leader_election;
 mod logging;
 mod options;
+mod output;
 mod policy_metrics;
 mod policy_parts;
 mod policy_recorder;

@@ -12,7 +12,7 @@ mod text;
 mod timed_policies;
 
 use std::collections::BTreeMap;
-use std::io::{Read as _, Write as _};
+use std::io::Read as _;
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -31,9 +31,10 @@ use serde::Serialize;
 use state::provisioning::PoolTypes;
 use state::{Snapshot, capacity_buffer};
 
-use crate::cli::{Output, SimulateArguments};
+use crate::cli::SimulateArguments;
 use crate::clock::wall_now;
 use crate::demo::peak_rss_bytes;
+use crate::output::print;
 use authoring::manifests::Document;
 
 use expand::Expanded;
@@ -314,24 +315,5 @@ fn options(arguments: &SimulateArguments, now: Timestamp) -> Options {
         premium_max: arguments.policy_max_premium,
         threads: std::thread::available_parallelism().map_or(1, Into::into),
         ..Options::default()
-    }
-}
-
-/// Prints the answer; a reader that has seen enough is no fault.
-fn print(
-    output: Output,
-    answer: &impl Serialize,
-    text: impl FnOnce() -> String,
-) -> anyhow::Result<()> {
-    let mut out = std::io::BufWriter::new(std::io::stdout().lock());
-    let printed = match output {
-        Output::Json => serde_json::to_writer_pretty(&mut out, answer)
-            .map_err(std::io::Error::from)
-            .and_then(|()| writeln!(out)),
-        Output::Text => out.write_all(text().as_bytes()),
-    };
-    match printed.and_then(|()| out.flush()) {
-        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
-        other => Ok(other?),
     }
 }

@@ -5,8 +5,9 @@ use std::process::ExitCode;
 use anyhow::{Context as _, bail};
 use state::ledger::{Subject, Why};
 
-use crate::cli::{Output, WhyArguments};
+use crate::cli::WhyArguments;
 use crate::http::LEDGER_PATH;
+use crate::output::print;
 use crate::running_controller::ask;
 
 pub(crate) fn run(arguments: &WhyArguments) -> anyhow::Result<ExitCode> {
@@ -29,19 +30,10 @@ pub(crate) fn run(arguments: &WhyArguments) -> anyhow::Result<ExitCode> {
         let json = String::from_utf8_lossy(&json);
         format!("the controller answered something else: {json}")
     })?;
-    print(arguments.output, &why)?;
+    print(arguments.output, &why, || why.to_string())?;
     Ok(if why.steps.is_empty() {
         ExitCode::FAILURE
     } else {
         ExitCode::SUCCESS
     })
-}
-
-#[expect(clippy::print_stdout, reason = "the answer is the output")]
-fn print(output: Output, why: &Why) -> anyhow::Result<()> {
-    match output {
-        Output::Json => println!("{}", serde_json::to_string_pretty(why)?),
-        Output::Text => print!("{why}"),
-    }
-    Ok(())
 }
