@@ -23,6 +23,8 @@ use crate::workloads::Workloads;
 
 /// How long kube-scheduler may take to look at a pod again that it could not place: its longest back-off, and the look itself.
 const SCHEDULER_BACKOFF: SignedDuration = SignedDuration::from_secs(12);
+/// How long it may take to get to the pods of a node that opened, among a crowd of others.
+const SCHEDULER_LATE: SignedDuration = SignedDuration::from_secs(60);
 
 /// A view of the model as it was when taken.
 #[derive(Debug, Clone)]
@@ -57,11 +59,15 @@ impl Snapshot {
         (!node.is_initialized() && !node.is_marked_for_deletion()).then_some(node)
     }
 
-    /// The node that a pod was placed on and that opened so lately that the scheduler may still be about to bind it.
+    /// The node that a pod was placed on and that opened so lately, or was given a pod so lately, that the scheduler may still be
+    /// about to bind it.
     pub fn place_just_opened(&self, pod: &PodKey, now: Timestamp) -> Option<&Arc<StateNode>> {
         let node = self.place(pod)?;
-        let opened_at = node.claim.as_ref()?.conditions.initialized_at?;
-        let is_fresh = now.duration_since(opened_at) < SCHEDULER_BACKOFF;
+        let claim = node.claim.as_ref()?;
+        let opened_at = claim.conditions.initialized_at?;
+        let last_pod_at = claim.last_pod_event_at.unwrap_or(opened_at).max(opened_at);
+        let is_fresh = now.duration_since(opened_at) < SCHEDULER_LATE
+            && now.duration_since(last_pod_at) < SCHEDULER_BACKOFF;
         (is_fresh && !node.is_marked_for_deletion()).then_some(node)
     }
 

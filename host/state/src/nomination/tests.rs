@@ -177,3 +177,36 @@ fn a_crowd_does_not_wait_for_the_last_of_the_nodes_of_a_plan() {
         assert_eq!(waits, [coming > 0, waits_in_crowd], "{coming} are coming");
     }
 }
+
+#[test]
+fn a_place_is_kept_while_pods_still_come_to_its_node() {
+    let [claim, node] = ["c1", "n1"];
+    let condition = |kind: &str| json!({"type": kind, "status": "True", "reason": "", "message": "", "lastTransitionTime": at(OPENED).to_string()});
+    // When a pod came last after the node had opened, and from when on its pods are placed anew.
+    for (last_pod, given_up) in [(None, 12), (Some(20), 32), (Some(55), 60)] {
+        let last_pod = last_pod.map(|it: i64| at(OPENED + it).to_string());
+        let claim = json!({
+            "metadata": {"name": claim, "uid": claim},
+            "spec": {"nodeClassRef": {"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": "default"}, "requirements": []},
+            "status": {"providerID": "id", "nodeName": node, "conditions": [condition("Initialized")], "lastPodEventTime": last_pod},
+        });
+        let events = [
+            Event::applied::<NodeClaim>(Arc::new(typed(claim))),
+            Event::applied::<v1::Pod>(Arc::new(typed(pod("a", "1", false)))),
+            Event::Placed {
+                name: "c1".to_owned(),
+                pods: vec![PodKey::new("default", "a")],
+            },
+        ];
+        let mut cluster = Cluster::new();
+        for event in events {
+            cluster.apply(at(OPENED), event).unwrap();
+        }
+        let snapshot = cluster.snapshot();
+        for (seconds, expected) in [(given_up - 1, true), (given_up, false)] {
+            let place =
+                snapshot.place_just_opened(&PodKey::new("default", "a"), at(OPENED + seconds));
+            assert_eq!(place.is_some(), expected, "{seconds} s, {last_pod:?}");
+        }
+    }
+}
