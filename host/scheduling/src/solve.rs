@@ -14,52 +14,26 @@ use crate::problem::Problem;
 use crate::ranking::RankHook;
 use crate::solution::Solution;
 
-mod admission;
-mod bitset;
-mod board;
-mod bounded;
-mod claim;
-mod cost_packing;
-mod counts;
-mod daemons;
-mod devices;
-mod diagnosis;
-mod domains;
-mod existing;
-mod fill;
-mod finalize;
-mod first_fit;
-mod improve;
-mod items;
-mod join;
-mod mix;
-mod plan;
-mod pod_groups;
-mod pool_rows;
-mod pool_table;
-mod prepared;
-mod rank_round;
-mod reserved;
+mod answer;
+mod input;
+mod pack;
+mod place;
 mod settle;
-mod setup;
-mod topology;
-mod unit_price;
-mod views;
-mod vocabulary;
-mod volumes;
 
-pub(crate) use admission::requirements_of_template;
-pub use bounded::solve_within_premium;
-pub use prepared::{Prepared, Sale, TableCache};
+pub use answer::bounded::solve_within_premium;
+pub(crate) use input::admission::requirements_of_template;
+pub use input::prepared::{Prepared, Sale, TableCache};
 
-use claim::Claim;
-use counts::Counted;
-use existing::Nodes;
-use pod_groups::{GroupView, PodGroup, sort_pods};
-use pool_table::PoolTable;
-use reserved::Awaited;
-use topology::{DomainId, KeyId, Topology};
-use vocabulary::{Dimensions, SetId, Vocabulary};
+use answer::reserved::Awaited;
+use input::counts::Counted;
+use input::pod_groups::{GroupView, PodGroup, sort_pods};
+use input::pool_table::PoolTable;
+use input::topology::{DomainId, GroupId, KeyId, Topology};
+use input::unit_price::UnitPrice;
+use input::vocabulary::{Dimensions, SetId, Vocabulary};
+use place::claim::Claim;
+use place::domains::{Asked, Feasible};
+use place::existing::Nodes;
 
 /// Places the pods of the problem.
 pub fn solve(problem: &Problem, hook: &dyn RankHook, interrupt: &Interrupt) -> Solution {
@@ -142,13 +116,13 @@ struct Solver<'a> {
     claims: Vec<Claim>,
     placed: usize,
     /// For spreads that honour taints, the domains that their pods can reach.
-    reachable: BTreeMap<topology::GroupId, Vec<bool>>,
+    reachable: BTreeMap<GroupId, Vec<bool>>,
     /// Unit prices by pool and requirement set.
-    unit_prices: BTreeMap<(usize, SetId), unit_price::UnitPrice>,
+    unit_prices: BTreeMap<(usize, SetId), UnitPrice>,
     /// What domains may still be given in this round.
     budget: settle::Budget,
     /// Domains with rows, by what decides about them.
-    feasible: BTreeMap<domains::Asked, domains::Feasible>,
+    feasible: BTreeMap<Asked, Feasible>,
     refused: BTreeMap<usize, PodError>,
     awaited: Awaited,
     /// Domains in which no node could be had.

@@ -6,10 +6,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::claim::Claim;
-use super::pod_groups::shares_one_host;
-use super::pool_table::{Left, PoolTable};
-use super::topology::{DomainId, HOSTNAME_KEY, KeyId, Rule, Topology};
+use super::input::pod_groups::shares_one_host;
+use super::input::pool_table::{Left, PoolTable};
+use super::input::topology::{DomainId, HOSTNAME_KEY, KeyId, Owned, Rule, Topology};
+use super::place::claim::Claim;
 use super::{Batch, Pending, Solver};
 use crate::interrupt::Interrupt;
 use crate::problem::Packing;
@@ -128,7 +128,7 @@ impl Solver<'_> {
     fn leaning<'b>(
         &'b self,
         wave: &'b [Pending],
-    ) -> impl Iterator<Item = (&'b Pending, &'b super::topology::Owned)> {
+    ) -> impl Iterator<Item = (&'b Pending, &'b Owned)> {
         let owned = wave.iter().flat_map(|pending| {
             let membership = &self.view_of(pending.group, pending.view).membership;
             membership.owned.iter().map(move |owned| (pending, owned))

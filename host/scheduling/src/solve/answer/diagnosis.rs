@@ -1,0 +1,272 @@
+//! Why pods found no place: each pool is asked again, rule by rule, for its reason and the nearest miss.
+//!
+//! Runs only for pods that failed, once a group. Answers to the error building in Karpenter's
+//! `scheduling/nodeclaim.go`.
+
+use std::collections::BTreeSet;
+
+use apis::labels;
+use apis::resources::Resources;
+
+use crate::error::{NearestMiss, PodError, PoolCause, PoolFailure, TopologyKind, TypeCounts};
+use crate::pod::HostPort;
+use crate::problem::Pool;
+use crate::solve::input::bitset::BitSet;
+use crate::solve::input::topology::{GroupId, Rule};
+use crate::solve::input::vocabulary::{SetId, add_times};
+use crate::solve::input::volumes::Volumes;
+use crate::solve::{Pending, Solver};
+use crate::taints;
+
+impl Solver<'_> {
+    /// The reason for pods that went through every step of relaxation.
+    pub(crate) fn diagnose(&mut self, pending: &Pending) -> PodError {
+        // The last view asks least, so what it fails on is what stands in the way.
+        let last = Pending {
+            view: self.groups[pending.group].views.len() - 1,
+            ..pending.clone()
+        };
+        if self.pools.is_empty() {
+            return PodError::NoPools;
+        }
+        let failures: Vec<PoolFailure> = (0..self.pools.len())
+            .map(|pool| {
+                let (cause, nearest_miss) = self.cause(pool, &last);
+                PoolFailure {
+                    pool: self.pools[pool].name.clone(),
+                    cause,
+                    nearest_miss,
+                }
+            })
+            .collect();
+        PodError::Pools(failures)
+    }
+
+    fn cause(&mut self, pool: usize, pending: &Pending) -> (PoolCause, Option<NearestMiss>) {
+        let view = self.view_of(pending.group, pending.view).clone();
+        let table = &self.pools[pool];
+        if let Some(taint) = taints::untolerated(&table.taints, &view.tolerations) {
+            let (key, effect) = (taint.key.clone(), taint.effect.clone());
+            let value = taint.value.clone().unwrap_or_default();
+            let miss =
+                self.would_take(pool, pending.group, view.set)
+                    .then(|| NearestMiss::Tolerate {
+                        key: key.clone(),
+                        value: value.clone(),
+                        effect: effect.clone(),
+                    });
+            return (PoolCause::Taint { key, value, effect }, miss);
+        }
+        if let Err(incompatible) = table.admits(view.set, &self.vocabulary) {
+            let miss = NearestMiss::DropRequirement(incompatible_key(&incompatible));
+            return (PoolCause::Requirements(incompatible), Some(miss));
+        }
+        if table.is_out_of_nodes() {
+            let miss = NearestMiss::RaiseLimit {
+                resource: labels::RESOURCE_NODES.to_owned(),
+                short: "1".to_owned(),
+            };
+            return (PoolCause::NodeLimit, Some(miss));
+        }
+        let mut set = view.set;
+        if let Some(alternative) = self.groups[pending.group].alternatives.first().copied() {
+            let volume = self.vocabulary.get(alternative);
+            if let Err(incompatible) = self.vocabulary.get(set).intersects(volume) {
+                return (PoolCause::Volumes(incompatible), None);
+            }
+            set = self.vocabulary.merge(set, alternative).unwrap_or(set);
+        }
+        self.cause_among_types(pool, pending, set)
+    }
+
+    /// Whether the pool has a type for the group, were it not for its taints.
+    fn would_take(&mut self, pool: usize, group: usize, set: SetId) -> bool {
+        let table = &mut self.pools[pool];
+        if table.is_out_of_nodes() || table.admits(set, &self.vocabulary).is_err() {
+            return false;
+        }
+        let mut rows = table.rows_of(set, &self.vocabulary).as_ref().clone();
+        table.retain_fitting(&mut rows, &self.groups[group].requests);
+        table.retain_within_limits(&mut rows);
+        !rows.is_empty()
+    }
+
+    fn cause_among_types(
+        &mut self,
+        pool: usize,
+        pending: &Pending,
+        set: SetId,
+    ) -> (PoolCause, Option<NearestMiss>) {
+        let by_requirements = self.pools[pool].rows_of(set, &self.vocabulary);
+        let requests = self.groups[pending.group].requests.clone();
+        let mut fitting = by_requirements.as_ref().clone();
+        self.pools[pool].retain_fitting(&mut fitting, &requests);
+        let mut within = fitting.clone();
+        self.pools[pool].retain_within_limits(&mut within);
+        let mut buyable = within.clone();
+        self.retain_buyable(pool, &mut buyable);
+        let mut suiting = buyable.clone();
+        self.retain_for_extras(pool, &mut suiting, pending.group, &Volumes::new());
+        let steps = [by_requirements.as_ref(), &fitting, &within];
+        let counts = self.counts(pool, set, steps, &requests);
+        if buyable.is_empty() && !within.is_empty() {
+            let cause = PoolCause::NoInstanceType(counts);
+            return (cause, None);
+        }
+        if within.is_empty() {
+            let miss = self.nearest_miss(pool, &by_requirements, &fitting, &requests);
+            let exclusions = &self.pools[pool].exclusions;
+            if fitting.is_empty() && exclusions.total() > 0 && by_requirements.is_empty() {
+                return (PoolCause::Excluded(exclusions.as_ref().clone()), None);
+            }
+            return (PoolCause::NoInstanceType(counts), miss);
+        }
+        if suiting.is_empty() {
+            let port = self.groups[pending.group].host_ports.first();
+            let port = port.map_or(0, |p: &HostPort| p.port);
+            return (PoolCause::HostPort { port }, None);
+        }
+        if let Some((key, needed, have)) = self.missed_min_values(pool, &suiting) {
+            return (PoolCause::MinValues { key, needed, have }, None);
+        }
+        (self.topology_cause(pending), None)
+    }
+
+    fn topology_cause(&self, pending: &Pending) -> PoolCause {
+        let membership = &self.view_of(pending.group, pending.view).membership;
+        // Of the terms that only look at the pod, those that repel it are all that can stand in its way.
+        let keeps_out = |id: &GroupId| {
+            self.topology.group(*id).rule == Rule::AntiAffinity { is_required: true }
+        };
+        let blamed = membership
+            .owned
+            .iter()
+            .map(|o| o.group)
+            .chain(membership.selected.iter().copied().filter(keeps_out))
+            .next();
+        match blamed {
+            Some(group) => {
+                let (kind, key, counts) = self.topology.describe(group);
+                PoolCause::Topology { kind, key, counts }
+            }
+            None => PoolCause::Topology {
+                kind: TopologyKind::AntiAffinity,
+                key: labels::HOSTNAME.to_owned(),
+                counts: String::new(),
+            },
+        }
+    }
+
+    /// How many types each rule leaves out. The steps are the rows left by requirements, resources and limits.
+    fn counts(
+        &mut self,
+        pool: usize,
+        set: SetId,
+        steps: [&BitSet; 3],
+        requests: &[i64],
+    ) -> TypeCounts {
+        let template = self.pools[pool].template;
+        let merged = self.vocabulary.merge(template, set).unwrap_or(set);
+        let asked = self.vocabulary.get(merged);
+        let table = &self.pools[pool];
+        let names = |rows: &BitSet| -> BTreeSet<&str> {
+            rows.iter()
+                .map(|row| table.type_of(row).instance_type.name.as_str())
+                .collect()
+        };
+        let [offered, fitting, within] = steps.map(names);
+        let mut counts = TypeCounts {
+            considered: table.considered,
+            requests: self.dims.resources(requests),
+            ..TypeCounts::default()
+        };
+        let mut pools = self.problem.pools.iter();
+        let of_name = |it: &&Pool| it.node_pool.metadata.name.as_deref() == Some(&table.name);
+        let all = pools.find(of_name).map(|it| &it.instance_types);
+        for instance_type in all.into_iter().flat_map(|it| it.iter()) {
+            let name = instance_type.name.as_str();
+            let is_large_enough = || {
+                let room = self.dims.amounts(&instance_type.allocatable());
+                requests.iter().zip(&room).all(|(ask, has)| ask <= has)
+            };
+            let left_out_by = if within.contains(name) {
+                continue;
+            } else if fitting.contains(name) {
+                &mut counts.by_limits
+            } else if offered.contains(name) {
+                &mut counts.by_resources
+            } else if !asked.meets(&instance_type.requirements) {
+                &mut counts.by_requirements
+            } else if is_large_enough() {
+                &mut counts.by_offerings
+            } else {
+                &mut counts.by_resources
+            };
+            *left_out_by += 1;
+        }
+        counts
+    }
+
+    /// The type that lacks least, or the limit that is exceeded least.
+    fn nearest_miss(
+        &self,
+        pool: usize,
+        by_requirements: &BitSet,
+        fitting: &BitSet,
+        requests: &[i64],
+    ) -> Option<NearestMiss> {
+        let table = &self.pools[pool];
+        if let Some(row) = fitting.first() {
+            let remaining = table.remaining.as_ref()?;
+            let capacity = &table.type_of(row).instance_type.capacity;
+            let (resource, short) = remaining
+                .iter()
+                .map(|(name, left)| (name, capacity.get(name).saturating_sub(left)))
+                .find(|(_, short)| *short > 0)?;
+            let short = quantity(resource, short);
+            return Some(NearestMiss::RaiseLimit {
+                resource: resource.to_owned(),
+                short,
+            });
+        }
+        let lack = |row: usize| {
+            let has = &table.type_of(row).allocatable;
+            let mut missing = self.dims.zero();
+            add_times(&mut missing, requests, 1);
+            add_times(&mut missing, has, -1);
+            let shares = missing
+                .iter()
+                .zip(requests)
+                .enumerate()
+                .map(|(index, (lack, ask))| (*lack as f64 / (*ask).max(1) as f64, index, *lack));
+            shares
+                .filter(|(.., lack)| *lack > 0)
+                .max_by(|a, b| a.0.total_cmp(&b.0))
+        };
+        let (_, index, short, row) = by_requirements
+            .iter()
+            .filter_map(|row| lack(row).map(|(share, index, short)| (share, index, short, row)))
+            .min_by(|a, b| a.0.total_cmp(&b.0).then(a.3.cmp(&b.3)))?;
+        let resource = self.dims.name(index);
+        Some(NearestMiss::Resource {
+            instance_type: table.type_of(row).instance_type.name.clone(),
+            resource: resource.to_owned(),
+            short: quantity(resource, short),
+        })
+    }
+}
+
+fn quantity(resource: &str, amount: i64) -> String {
+    let list: Resources = [(resource, amount)].into_iter().collect();
+    list.to_list()
+        .remove(resource)
+        .map(|q| q.0)
+        .unwrap_or_default()
+}
+
+fn incompatible_key(incompatible: &crate::requirements::Incompatible) -> String {
+    match incompatible {
+        crate::requirements::Incompatible::Undefined { key, .. } => key.clone(),
+        crate::requirements::Incompatible::Disjoint { incoming, .. } => incoming.clone(),
+    }
+}

@@ -1,0 +1,213 @@
+//! From open claims to the answer: types in order of cost, capacity types, daemons' share, truncation.
+//!
+//! Answers to `FinalizeScheduling` and `TruncateInstanceTypes` of Karpenter's `scheduling/nodeclaim.go`.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use apis::labels;
+
+use crate::error::{PodError, PoolCause, PoolFailure};
+use crate::market::CapacityType;
+use crate::problem::MinValuesPolicy;
+use crate::requirements::{Operator, Requirement, Requirements};
+use crate::solution::{BestOffering, NewClaim, Solution, TypeNames};
+use crate::solve::Solver;
+use crate::solve::input::bitset::BitSet;
+use crate::solve::input::vocabulary::{Amounts, add_times};
+use crate::solve::place::claim::Claim;
+
+/// What claims that may become the same rows have in common.
+struct Outcome {
+    /// The rows left when types are cut to the greatest number allowed.
+    rows: BitSet,
+    names: TypeNames,
+    capacity_types: BTreeSet<String>,
+    /// The part of the daemons' requests that every type left has in common.
+    overhead: Amounts,
+}
+
+impl Solver<'_> {
+    /// Fills in claims and existing nodes.
+    pub(crate) fn finalize(mut self, mut solution: Solution) -> Solution {
+        for node in self.nodes.touched() {
+            if !node.added.is_empty() {
+                let pods = node
+                    .added
+                    .iter()
+                    .map(|pod| self.problem.pods[*pod].key.clone());
+                solution
+                    .existing
+                    .push((node.node.name.clone(), pods.collect()));
+            }
+        }
+        let mut outcomes: BTreeMap<(usize, BitSet), Outcome> = BTreeMap::new();
+        for mut claim in std::mem::take(&mut self.claims) {
+            let outcome = outcomes
+                .entry((claim.pool, std::mem::take(&mut claim.rows)))
+                .or_insert_with_key(|(pool, rows)| self.outcome(*pool, rows));
+            match self.finalize_claim(&mut claim, outcome) {
+                Ok(claim) => solution.claims.push(claim),
+                Err(failure) => {
+                    for pod in &claim.members {
+                        let key = self.problem.pods[*pod].key.clone();
+                        solution
+                            .pod_errors
+                            .insert(key, PodError::Pools(vec![(*failure).clone()]));
+                    }
+                }
+            }
+        }
+        solution
+    }
+
+    fn finalize_claim(
+        &mut self,
+        claim: &mut Claim,
+        outcome: &Outcome,
+    ) -> Result<NewClaim, Box<PoolFailure>> {
+        claim.rows = outcome.rows.clone();
+        let missed = self.missed_min_values(claim.pool, &claim.rows);
+        let mut requirements = self.requirements(claim);
+        if let Some((key, needed, have)) = missed.clone() {
+            if self.problem.options.min_values_policy == MinValuesPolicy::Strict {
+                return Err(Box::new(PoolFailure {
+                    pool: self.pools[claim.pool].name.clone(),
+                    cause: PoolCause::MinValues { key, needed, have },
+                    nearest_miss: None,
+                }));
+            }
+            self.relax_min_values(claim, &mut requirements);
+        }
+        let mut requests = claim.requests.clone();
+        add_times(&mut requests, &outcome.overhead, 1);
+        Ok(NewClaim {
+            pool: self.pools[claim.pool].name.clone(),
+            requirements,
+            instance_types: outcome.names.clone(),
+            capacity_types: outcome.capacity_types.clone(),
+            requests: self.dims.resources(&requests),
+            pods: claim
+                .members
+                .iter()
+                .map(|pod| self.problem.pods[*pod].key.clone())
+                .collect(),
+            best: self.best(claim),
+            are_min_values_relaxed: claim.are_min_values_relaxed || missed.is_some(),
+        })
+    }
+
+    /// The types left, cheapest first, cut to the greatest number allowed; rows of the others go.
+    fn outcome(&self, pool: usize, rows: &BitSet) -> Outcome {
+        let table = &self.pools[pool];
+        let mut is_known = vec![false; table.types.len()];
+        let mut types = Vec::new();
+        for row in rows.iter() {
+            let of_type = table.rows[row].type_index;
+            if !is_known[of_type] {
+                is_known[of_type] = true;
+                types.push(of_type);
+            }
+        }
+        let mut rows = rows.clone();
+        let most = self.problem.options.instance_types_max;
+        if types.len() > most {
+            for cut in types.drain(most..) {
+                is_known[cut] = false;
+            }
+            for row in 0..table.rows.len() {
+                if !is_known[table.rows[row].type_index] {
+                    rows.remove(row);
+                }
+            }
+        }
+        let mut sold: [Option<CapacityType>; 3] = [None; 3];
+        for row in rows.iter() {
+            let capacity_type = table.rows[row].capacity_type;
+            sold[capacity_type as usize] = Some(capacity_type);
+        }
+        let picks = types.iter().filter_map(|at| u32::try_from(*at).ok());
+        let sold = sold.into_iter().flatten();
+        Outcome {
+            names: TypeNames::new(&table.names, picks.collect()),
+            capacity_types: sold.map(|c| c.as_str().to_owned()).collect(),
+            overhead: self.least_overhead(pool, &types),
+            rows,
+        }
+    }
+
+    fn requirements(&self, claim: &Claim) -> Requirements {
+        let mut requirements = self.vocabulary.get(claim.set).clone();
+        requirements.remove(labels::HOSTNAME);
+        if let Some(id) = &claim.reservation {
+            let reserved = [labels::CAPACITY_TYPE_RESERVED];
+            requirements.add(Requirement::new(
+                labels::CAPACITY_TYPE,
+                Operator::In,
+                reserved,
+            ));
+            let id = [id.as_str()];
+            requirements.add(Requirement::new(
+                labels::CAPACITY_RESERVATION_ID,
+                Operator::In,
+                id,
+            ));
+        }
+        requirements
+    }
+
+    /// Lowers each `minValues` to what is left.
+    fn relax_min_values(&mut self, claim: &Claim, requirements: &mut Requirements) {
+        let pool = claim.pool;
+        let all = std::mem::take(&mut self.pools[pool].min_values);
+        for wanted in &all {
+            self.pools[pool].min_values = vec![wanted.clone()];
+            let Some((key, _, have)) = self.missed_min_values(pool, &claim.rows) else {
+                continue;
+            };
+            let mut requirement = requirements.get(&key);
+            requirement.min_values = Some(have.max(1));
+            requirements.replace(requirement);
+        }
+        self.pools[pool].min_values = all;
+    }
+
+    fn least_overhead(&self, pool: usize, kept: &[usize]) -> Amounts {
+        let types = &self.pools[pool].types;
+        let mut overheads = kept.iter().map(|of_type| &types[*of_type].daemon_overhead);
+        let Some(first) = overheads.next() else {
+            return self.dims.zero();
+        };
+        overheads.fold(first.clone(), |mut least, next| {
+            for (least, next) in least.iter_mut().zip(next) {
+                *least = (*least).min(*next);
+            }
+            least
+        })
+    }
+
+    fn best(&self, claim: &Claim) -> BestOffering {
+        let table = &self.pools[claim.pool];
+        let Some(first) = claim.rows.first() else {
+            return BestOffering::default();
+        };
+        let row = &table.rows[first];
+        let other = claim
+            .rows
+            .iter()
+            .find(|other| table.rows[*other].type_index != row.type_index);
+        let offering = table.offering(row);
+        BestOffering {
+            instance_type: table.type_of(first).instance_type.name.clone(),
+            zone: offering.zone().to_owned(),
+            capacity_type: offering.capacity_type().to_owned(),
+            price_per_hour: row.price,
+            effective_cost_per_hour: row.cost,
+            runner_up: other.map(|row| {
+                (
+                    table.type_of(row).instance_type.name.clone(),
+                    table.rows[row].cost,
+                )
+            }),
+        }
+    }
+}

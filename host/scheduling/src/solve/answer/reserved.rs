@@ -1,0 +1,193 @@
+//! Strict reservations: a pod that misses a slot only because others of this pass hold it waits for the next pass,
+//! when those slots are launched and the provider knows again what is free.
+//!
+//! Falling back (what-ifs of disruption) never comes here. Answers to `offeringsToReserve` of Karpenter's
+//! `scheduling/nodeclaim.go`.
+
+use std::collections::BTreeMap;
+
+use crate::error::PodError;
+use crate::instance_type::Offering;
+use crate::problem::{Pool, ReservedMode};
+use crate::requirements::AllowUndefined;
+use crate::solution::Solution;
+use crate::solve::Solver;
+use crate::solve::input::admission::template_requirements;
+use crate::solve::input::bitset::BitSet;
+use crate::solve::input::topology::{DomainId, KeyId, Place};
+use crate::solve::input::vocabulary::SetId;
+use crate::taints;
+
+/// A topology key and the domain settled for it.
+type Pin = (KeyId, DomainId);
+
+/// Domains that pods of a group keep out of until a slot there is free or known to be gone, and whose slot that is: the
+/// pool's.
+pub(crate) type Awaited = BTreeMap<(usize, KeyId, DomainId), String>;
+
+/// What a pool means to a pod that looks for a slot.
+enum Prospect {
+    /// It cannot serve the pod.
+    None,
+    /// It serves the pod, with a slot or without asking for one.
+    Serves,
+    /// It would serve the pod but for a slot that is spoken for.
+    Waits,
+}
+
+impl Solver<'_> {
+    /// Gives up claims without a slot all of whose pods have to wait for one; returns the domains they were sent to.
+    pub(crate) fn defer_for_reservations(&mut self, solution: &mut Solution) -> Awaited {
+        let mut domains = Awaited::new();
+        if !self.may_wait() {
+            return domains;
+        }
+        let mut group_of = BTreeMap::new();
+        for (group, it) in self.groups.iter().enumerate() {
+            group_of.extend(it.members.iter().map(|pod| (*pod, group)));
+        }
+        let mut awaited: BTreeMap<(usize, Vec<Pin>), Option<String>> = BTreeMap::new();
+        for claim in std::mem::take(&mut self.claims) {
+            let mut waiting = Vec::new();
+            if claim.reservation.is_none() {
+                for pod in &claim.members {
+                    let Some(group) = group_of.get(pod).copied() else {
+                        continue;
+                    };
+                    let pins = self.own_pins(group, &claim.place);
+                    let pool = awaited
+                        .entry((group, pins.clone()))
+                        .or_insert_with(|| self.awaited_reservation(group, &pins));
+                    waiting.extend(pool.clone().map(|pool| (*pod, (group, pins), pool)));
+                }
+            }
+            // Others may ride along on a claim that somebody opened who may not use reservations.
+            if waiting.is_empty() || waiting.len() < claim.members.len() {
+                self.claims.push(claim);
+                continue;
+            }
+            for (pod, (group, pins), pool) in waiting {
+                for (key, domain) in pins {
+                    domains.insert((group, key, domain), pool.clone());
+                }
+                let key = self.problem.pods[pod].key.clone();
+                let error = PodError::ReservedCapacityPending { pool };
+                solution.pod_errors.insert(key, error);
+            }
+        }
+        domains
+    }
+
+    fn may_wait(&self) -> bool {
+        let is_full = |it: &Offering| it.is_reserved() && it.available && !it.is_launchable();
+        let has_full = |it: &Pool| {
+            let mut offerings = it.instance_types.iter().flat_map(|t| &t.offerings);
+            offerings.any(is_full)
+        };
+        self.problem.options.reserved == ReservedMode::Strict
+            && (self.pools.iter().any(|it| !it.slots.is_empty())
+                || self.problem.pools.iter().any(has_full))
+    }
+
+    /// The domains of a place that pods of a group were sent to for the sake of their topology.
+    fn own_pins(&self, group: usize, place: &Place) -> Vec<Pin> {
+        let keys = self.topology.keys_of(&self.view_of(group, 0).membership);
+        let settled = keys.into_iter().filter_map(|key| {
+            let domain = place.domains.get(key).copied().flatten()?;
+            Some((key, domain))
+        });
+        settled.collect()
+    }
+
+    /// The pool for whose reservation pods of a group have to wait in these domains: the first that would serve them.
+    pub(crate) fn awaited_reservation(&mut self, group: usize, pins: &[Pin]) -> Option<String> {
+        if !self.may_wait() {
+            return None;
+        }
+        let mut of_group = self.awaited.range((group, 0, 0)..(group + 1, 0, 0));
+        if let Some((_, pool)) = of_group.next().filter(|_| pins.is_empty()) {
+            return Some(pool.clone());
+        }
+        let mut order: Vec<&Pool> = self.problem.pools.iter().collect();
+        order.sort_by_key(|it| {
+            let pool = &it.node_pool;
+            std::cmp::Reverse((pool.weight(), pool.metadata.name.clone()))
+        });
+        for view in 0..self.groups[group].views.len() {
+            for pool in &order {
+                match self.prospect(pool, (group, view), pins) {
+                    Prospect::None => {}
+                    Prospect::Serves => return None,
+                    Prospect::Waits => return pool.node_pool.metadata.name.clone(),
+                }
+            }
+        }
+        None
+    }
+
+    fn prospect(&mut self, pool: &Pool, (group, view): (usize, usize), pins: &[Pin]) -> Prospect {
+        let name = pool.node_pool.metadata.name.as_deref().unwrap_or_default();
+        let Some(set) = self.pinned(self.view_of(group, view).set, pins) else {
+            return Prospect::None;
+        };
+        let index = self.pools.iter().position(|it| it.name == name);
+        let rows = index.and_then(|it| Some((it, self.rows_for(it, (group, view), set)?)));
+        match rows {
+            Some((index, rows)) => self.prospect_of_rows(index, &rows),
+            None if self.has_full_reservation(pool, group, view, set) => Prospect::Waits,
+            None => Prospect::None,
+        }
+    }
+
+    fn prospect_of_rows(&self, pool: usize, rows: &BitSet) -> Prospect {
+        let table = &self.pools[pool];
+        if table.is_out_of_nodes() {
+            return Prospect::None;
+        }
+        let mut within = rows.clone();
+        table.retain_within_limits(&mut within);
+        if within.is_empty() {
+            return Prospect::None;
+        }
+        let reserved = || within.iter().filter(|row| table.rows[*row].is_reserved());
+        let is_spent = |row: usize| {
+            let id = table.offering(&table.rows[row]).reservation_id();
+            table.slots.get(id) == Some(&0)
+        };
+        if reserved().next().is_some() && reserved().all(is_spent) {
+            Prospect::Waits
+        } else {
+            Prospect::Serves
+        }
+    }
+
+    /// Whether all that the pool could ever offer is a reservation that is full but sound.
+    fn has_full_reservation(&self, pool: &Pool, group: usize, view: usize, set: SetId) -> bool {
+        let template = template_requirements(pool);
+        let asked = self.vocabulary.get(set);
+        let tolerations = &self.view_of(group, view).tolerations;
+        let pool_taints = &pool.node_pool.spec.template.spec.taints;
+        if taints::untolerated(pool_taints, tolerations).is_some()
+            || template
+                .compatible(asked, AllowUndefined::WellKnown)
+                .is_err()
+        {
+            return false;
+        }
+        let mut merged = template;
+        merged.extend_with(asked);
+        let requests = &self.groups[group].requests;
+        pool.instance_types.iter().any(|instance_type| {
+            let is_full = |it: &Offering| {
+                it.is_reserved()
+                    && it.available
+                    && !it.is_launchable()
+                    && merged.meets(&it.requirements)
+            };
+            let room = self.dims.amounts(&instance_type.allocatable());
+            merged.meets(&instance_type.requirements)
+                && requests.iter().zip(&room).all(|(ask, has)| ask <= has)
+                && instance_type.offerings.iter().any(is_full)
+        })
+    }
+}

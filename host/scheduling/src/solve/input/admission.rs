@@ -1,0 +1,160 @@
+//! What a pool may buy by its own requirements, before any policy is asked.
+//!
+//! Depends on the pool's template and its instance types only, so that it outlives a round. Answers to Karpenter's
+//! `scheduling/nodeclaimtemplate.go`.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use apis::NodePool;
+use apis::labels;
+
+use crate::instance_type::InstanceType;
+use crate::market::{CapacityType, Markets};
+use crate::problem::{Pool, ReservedMode};
+use crate::requirements::{Operator, Requirement, Requirements};
+
+/// A pool's types and offerings that its own requirements admit.
+#[derive(Debug)]
+pub(crate) struct Admission {
+    pub(crate) template: Requirements,
+    pub(crate) instance_types: Arc<[Arc<InstanceType>]>,
+    has_reserved: bool,
+    /// By type, then offering.
+    pub(crate) rows: Vec<AdmittedRow>,
+    pub(crate) markets: Markets,
+    /// What could ever be bought of a label, by key.
+    domains: Mutex<BTreeMap<String, Arc<BTreeSet<String>>>>,
+}
+
+/// An offering that the pool may buy.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct AdmittedRow {
+    /// Position of the type in the pool.
+    pub(crate) type_index: usize,
+    /// Position in the type's offerings.
+    pub(crate) offering: usize,
+    /// Number of the market.
+    pub(crate) market: usize,
+}
+
+impl Admission {
+    pub(crate) fn new(pool: &Pool, template: Requirements, reserved: ReservedMode) -> Self {
+        let instance_types = Arc::clone(&pool.instance_types);
+        let (rows, markets) = admitted(&instance_types, &template, reserved);
+        Self {
+            template,
+            instance_types,
+            has_reserved: reserved != ReservedMode::Off,
+            rows,
+            markets,
+            domains: Mutex::default(),
+        }
+    }
+
+    /// Whether it is what `new` would make of these.
+    pub(crate) fn is_of(
+        &self,
+        pool: &Pool,
+        template: &Requirements,
+        reserved: ReservedMode,
+    ) -> bool {
+        Arc::ptr_eq(&self.instance_types, &pool.instance_types)
+            && self.has_reserved == (reserved != ReservedMode::Off)
+            && self.template == *template
+    }
+
+    /// The values that nodes of the pool could have for a label, available now or not.
+    pub(crate) fn domains(&self, key: &str) -> Arc<BTreeSet<String>> {
+        let mut known = self.domains.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(domains) = known.get(key) {
+            return Arc::clone(domains);
+        }
+        let domains = Arc::new(domains(&self.instance_types, &self.template, key));
+        known.insert(key.to_owned(), Arc::clone(&domains));
+        domains
+    }
+}
+
+/// The requirements of nodes of a pool: its own, its labels, and those every node gets.
+pub(crate) fn template_requirements(pool: &Pool) -> Requirements {
+    requirements_of_template(&pool.node_pool)
+}
+
+/// The same of a pool that takes no part in a problem.
+pub(crate) fn requirements_of_template(node_pool: &NodePool) -> Requirements {
+    let template = &node_pool.spec.template;
+    let class = &template.spec.node_class_ref;
+    let mut requirements =
+        Requirements::from_node_selector_requirements(&template.spec.requirements);
+    requirements.extend_with(&Requirements::from_labels(&template.metadata.labels));
+    let name = node_pool.metadata.name.as_deref().unwrap_or("");
+    let class_key = labels::node_class_label(&class.group, &class.kind);
+    for (key, value) in [
+        (labels::NODEPOOL, name),
+        (class_key.as_str(), class.name.as_str()),
+        // Simulation only: DaemonSets that select registered or initialized nodes must count.
+        (labels::REGISTERED, "true"),
+        (labels::INITIALIZED, "true"),
+    ] {
+        requirements.add(Requirement::new(key, Operator::In, [value]));
+    }
+    requirements
+}
+
+fn admitted(
+    instance_types: &[Arc<InstanceType>],
+    template: &Requirements,
+    reserved: ReservedMode,
+) -> (Vec<AdmittedRow>, Markets) {
+    let mut rows = Vec::new();
+    let mut markets = Markets::default();
+    // By market; how many slots a reservation has left is the offering's own matter.
+    let mut verdicts: Vec<bool> = Vec::new();
+    for (type_index, instance_type) in instance_types.iter().enumerate() {
+        if !template.meets(&instance_type.requirements) {
+            continue;
+        }
+        for (offering, sold) in instance_type.offerings.iter().enumerate() {
+            let number = markets.number(sold);
+            let market = markets.get(number);
+            let is_reserved = market.capacity_type == CapacityType::Reserved;
+            if number == verdicts.len() {
+                let is_off = reserved == ReservedMode::Off && is_reserved;
+                verdicts.push(!is_off && template.meets(&sold.requirements));
+            }
+            let has_slots = !is_reserved || sold.reservation_capacity > 0;
+            if sold.available && has_slots && verdicts[number] {
+                rows.push(AdmittedRow {
+                    type_index,
+                    offering,
+                    market: number,
+                });
+            }
+        }
+    }
+    (rows, markets)
+}
+
+fn domains(
+    instance_types: &[Arc<InstanceType>],
+    template: &Requirements,
+    key: &str,
+) -> BTreeSet<String> {
+    let of_template = template.get(key);
+    let mut values: BTreeSet<&str> = BTreeSet::new();
+    for instance_type in instance_types {
+        let own = std::iter::once(&instance_type.requirements);
+        let offered = instance_type.offerings.iter().map(|o| &o.requirements);
+        for requirement in own.chain(offered).filter_map(|r| r.find(key)) {
+            if !requirement.is_complement() {
+                values.extend(requirement.values());
+            }
+        }
+    }
+    values.retain(|value| of_template.has(value));
+    if values.is_empty() && !of_template.is_complement() {
+        values.extend(of_template.values());
+    }
+    values.into_iter().map(str::to_owned).collect()
+}

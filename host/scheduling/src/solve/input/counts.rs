@@ -1,0 +1,239 @@
+//! Where running pods count: the pods of each topology term on every node, worked out once for all solves.
+//!
+//! A solve that leaves nodes out takes their share off again, so its cost does not grow with the cluster.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::topology::{GroupId, HOSTNAME_KEY, Namespaces, Rule, Topology, namespaces};
+use super::vocabulary::Vocabulary;
+use crate::pod::{LabelSelector, PodShape, Toleration};
+use crate::problem::ExistingNode;
+use crate::requirements::Requirements;
+use crate::solve::place::existing::{Shapes, Standing, meets};
+use crate::taints::untolerated;
+
+/// What two groups of different solves must share to count the same pods.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct Term {
+    /// Only required anti-affinity counts those that declare it.
+    counts_owners: bool,
+    key: String,
+    namespaces: Namespaces,
+    selector: Option<LabelSelector>,
+    requirements: Vec<Requirements>,
+    tolerations: Option<Vec<Toleration>>,
+}
+
+/// Selected pods, and pods that declare the term.
+type Count = (i64, i64);
+
+/// The running pods of one term.
+#[derive(Debug, Default)]
+pub(crate) struct Counted {
+    /// By position of the node; nodes without any are absent.
+    pub(crate) by_node: BTreeMap<usize, Count>,
+    /// By value of the key; nodes without the label count nowhere.
+    pub(crate) by_value: BTreeMap<String, Count>,
+    /// Selected pods on all nodes.
+    pub(crate) selected: i64,
+    /// Nodes that the term's filter leaves out.
+    pub(crate) uncounted: BTreeSet<usize>,
+    /// Nodes whose taints the term tolerates, by value of the key.
+    pub(crate) open: BTreeMap<String, u32>,
+}
+
+/// Counts that are known already.
+#[derive(Debug, Default)]
+pub(crate) struct CountCache {
+    terms: Mutex<BTreeMap<Term, Arc<Counted>>>,
+    values: Mutex<BTreeMap<String, Arc<BTreeMap<String, u32>>>>,
+}
+
+/// What counts are worked out from.
+#[derive(Clone, Copy)]
+pub(crate) struct Running<'a> {
+    pub(crate) nodes: &'a [Standing],
+    pub(crate) shapes: &'a Shapes,
+    pub(crate) namespaces: &'a BTreeMap<String, BTreeMap<String, String>>,
+}
+
+impl CountCache {
+    /// The counts of a group.
+    pub(crate) fn of_group(
+        &self,
+        id: GroupId,
+        topology: &Topology,
+        vocabulary: &Vocabulary,
+        running: Running<'_>,
+    ) -> Arc<Counted> {
+        let term = Term::of(id, topology, vocabulary);
+        let mut terms = self.terms.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = terms.get(&term) {
+            return Arc::clone(known);
+        }
+        let counted = Arc::new(Counted::new(&term, running));
+        terms.insert(term, Arc::clone(&counted));
+        counted
+    }
+
+    /// Nodes by their value of a label.
+    pub(crate) fn values(&self, key: &str, nodes: &[Standing]) -> Arc<BTreeMap<String, u32>> {
+        let mut values = self.values.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = values.get(key) {
+            return Arc::clone(known);
+        }
+        let mut counts: BTreeMap<String, u32> = BTreeMap::new();
+        for value in nodes.iter().filter_map(|it| it.node.labels.get(key)) {
+            *counts.entry(value.clone()).or_default() += 1;
+        }
+        let counts = Arc::new(counts);
+        values.insert(key.to_owned(), Arc::clone(&counts));
+        counts
+    }
+}
+
+/// The values that are left when some nodes are gone.
+pub(crate) fn values_left(
+    counts: &BTreeMap<String, u32>,
+    gone: impl Iterator<Item = String>,
+) -> BTreeSet<String> {
+    let mut lost: BTreeMap<String, u32> = BTreeMap::new();
+    for value in gone {
+        *lost.entry(value).or_default() += 1;
+    }
+    let is_left = |(value, count): &(&String, &u32)| lost.get(*value).is_none_or(|it| it < *count);
+    let left = counts.iter().filter(is_left);
+    left.map(|(value, _)| value.clone()).collect()
+}
+
+impl Term {
+    fn of(id: GroupId, topology: &Topology, vocabulary: &Vocabulary) -> Self {
+        let group = topology.group(id);
+        let sets = group.filter.requirements.iter();
+        Self {
+            counts_owners: group.rule == Rule::AntiAffinity { is_required: true },
+            key: topology.keys()[group.key].clone(),
+            namespaces: group.namespaces.clone(),
+            selector: group.selector.clone(),
+            requirements: sets.map(|set| vocabulary.get(*set).clone()).collect(),
+            tolerations: group.filter.tolerations.clone(),
+        }
+    }
+
+    fn selects(&self, shape: &PodShape) -> bool {
+        let is_in_namespace = match &self.namespaces {
+            Namespaces::All => true,
+            Namespaces::Named(names) => names.contains(&shape.namespace),
+        };
+        let selector = self.selector.as_ref();
+        is_in_namespace && selector.is_some_and(|it| it.matches(&shape.labels))
+    }
+
+    /// How often a running pod of this shape declares the term.
+    fn declared_by(
+        &self,
+        shape: &PodShape,
+        all_namespaces: &BTreeMap<String, BTreeMap<String, String>>,
+    ) -> i64 {
+        if !self.counts_owners {
+            return 0;
+        }
+        let terms = shape.pod_anti_affinity.iter().filter(|it| {
+            it.topology_key == self.key
+                && it.selector == self.selector
+                && namespaces(it, &shape.namespace, all_namespaces) == self.namespaces
+        });
+        i64::try_from(terms.count()).unwrap_or(i64::MAX)
+    }
+
+    fn tolerates(&self, node: &ExistingNode) -> bool {
+        let tolerations = self.tolerations.as_ref();
+        tolerations.is_none_or(|it| untolerated(&node.taints, it).is_none())
+    }
+
+    fn leaves_out(&self, node: &ExistingNode) -> bool {
+        let is_outside =
+            !self.requirements.is_empty() && !self.requirements.iter().any(|it| meets(node, it));
+        is_outside || !self.tolerates(node)
+    }
+}
+
+impl Counted {
+    fn new(term: &Term, running: Running<'_>) -> Self {
+        let Running {
+            nodes,
+            shapes,
+            namespaces,
+        } = running;
+        let stakes: Vec<(bool, i64)> = shapes
+            .all
+            .iter()
+            .map(|it| (term.selects(it), term.declared_by(it, namespaces)))
+            .collect();
+        let mut counted = Self::default();
+        for (position, standing) in nodes.iter().enumerate() {
+            let node = &standing.node;
+            let is_uncounted = term.leaves_out(node);
+            if is_uncounted {
+                counted.uncounted.insert(position);
+            }
+            let value = node.labels.get(&term.key);
+            if let (Some(value), Some(_)) = (value, &term.tolerations)
+                && term.tolerates(node)
+            {
+                *counted.open.entry(value.clone()).or_default() += 1;
+            }
+            let mut count: Count = (0, 0);
+            for &(shape, pods) in standing.pods.iter() {
+                let (is_selected, declared) = stakes[shape];
+                count.0 += if is_selected && !is_uncounted {
+                    pods
+                } else {
+                    0
+                };
+                count.1 += declared * pods;
+            }
+            if count == (0, 0) {
+                continue;
+            }
+            counted.selected += count.0;
+            counted.by_node.insert(position, count);
+            if let Some(value) = value {
+                let sum = counted.by_value.entry(value.clone()).or_default();
+                *sum = (sum.0 + count.0, sum.1 + count.1);
+            }
+        }
+        counted
+    }
+
+    /// Enters the counts into a group of a solve, less those of the nodes that are gone.
+    pub(crate) fn enter(
+        &self,
+        topology: &mut Topology,
+        id: GroupId,
+        (nodes, gone): (&[Standing], &BTreeSet<usize>),
+    ) {
+        let key = topology.group(id).key;
+        let lost = gone
+            .iter()
+            .filter_map(|position| Some((*position, *self.by_node.get(position)?)));
+        if key == HOSTNAME_KEY {
+            let lost: i64 = lost.map(|(_, count)| count.0).sum();
+            topology.count_hosts(id, self.selected - lost);
+            return;
+        }
+        for (value, count) in &self.by_value {
+            if let Some(domain) = topology.domain(key, value) {
+                topology.count_domain(id, domain, *count);
+            }
+        }
+        let name = topology.keys()[key].clone();
+        for (position, (selected, owners)) in lost {
+            let value = nodes[position].node.labels.get(&name);
+            if let Some(domain) = value.and_then(|it| topology.domain(key, it)) {
+                topology.count_domain(id, domain, (-selected, -owners));
+            }
+        }
+    }
+}

@@ -1,0 +1,505 @@
+//! The offerings that a pool may buy, in order of cost, with sets of rows for every question the packer asks.
+//!
+//! Made once for a pool, its types, the policy's scores and the daemons, and shared by all solves that see the same;
+//! what it works out later depends on nothing but the question. Answers to Karpenter's
+//! `scheduling/nodeclaimtemplate.go` and the filter in `scheduling/nodeclaim.go`.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use smallvec::SmallVec;
+
+use super::admission::Admission;
+use super::bitset::BitSet;
+use super::vocabulary::{Amounts, Dimensions, add_times};
+use crate::instance_type::{InstanceType, Offering};
+use crate::market::{CapacityType, Markets};
+use crate::pod::HostPort;
+use crate::requirements::{Requirement, is_negative};
+
+/// Answers about single requirements kept at most; hosts and other endless values must not fill the memory.
+const ANSWERS_MAX: usize = 4096;
+
+/// One way to buy a node.
+#[derive(Debug, Clone)]
+pub(crate) struct Row {
+    /// Position in [`PoolTable::types`].
+    pub(crate) type_index: usize,
+    /// Position in the type's offerings.
+    pub(crate) offering: usize,
+    pub(crate) cost: f64,
+    pub(crate) price: f64,
+    pub(crate) capacity_type: CapacityType,
+    market: usize,
+}
+
+impl Row {
+    pub(crate) fn is_reserved(&self) -> bool {
+        self.capacity_type == CapacityType::Reserved
+    }
+}
+
+/// A type with what is left after daemons.
+#[derive(Debug, Clone)]
+pub(crate) struct TypeRow {
+    pub(crate) instance_type: Arc<InstanceType>,
+    pub(crate) allocatable: Amounts,
+    pub(crate) daemon_overhead: Amounts,
+    pub(crate) daemon_ports: Arc<[HostPort]>,
+}
+
+/// What a row gives for its cost, as numbers to compare by.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct RowValue {
+    pub(crate) cpu: f64,
+    pub(crate) memory: f64,
+    pub(crate) cost: f64,
+    /// Power of two of the CPU.
+    pub(crate) size: usize,
+}
+
+/// Distinct allocatable amounts of one resource, with the rows that have at least as much.
+#[derive(Debug)]
+struct FitColumn {
+    amounts: Vec<i64>,
+    at_least: Vec<BitSet>,
+    /// The first row of each of these sets.
+    first: Vec<usize>,
+}
+
+/// Rows by what they offer for one label.
+#[derive(Debug)]
+struct KeyColumn {
+    /// `None` stands for rows without the label.
+    offered: Vec<(Option<Requirement>, BitSet)>,
+    /// Some row has the label.
+    is_known: bool,
+    /// Every row has at most one value for the label, so that choosing a row settles it.
+    settles: bool,
+}
+
+/// What was asked before.
+#[derive(Debug, Default)]
+struct Answers {
+    columns: BTreeMap<String, Arc<KeyColumn>>,
+    /// The rows that satisfy a requirement; `None` when no row knows the label, which the pool then decides.
+    satisfying: BTreeMap<Requirement, Option<Arc<BitSet>>>,
+}
+
+/// A pool's rows.
+#[derive(Debug)]
+pub(crate) struct PoolRows {
+    pub(crate) types: Vec<TypeRow>,
+    /// Their names.
+    pub(crate) names: Arc<[String]>,
+    pub(crate) rows: Vec<Row>,
+    /// Free slots of reservations, by id.
+    pub(crate) reservations: BTreeMap<String, u32>,
+    fit: Vec<FitColumn>,
+    values: Vec<RowValue>,
+    /// Rows that are not reserved, those with most CPU for their cost first.
+    by_cpu: Vec<u32>,
+    markets: Markets,
+    answers: Mutex<Answers>,
+}
+
+/// What rows are made of, once the policy has spoken.
+pub(crate) struct RowParts<'a> {
+    pub(crate) admission: &'a Admission,
+    /// Effective cost of each admitted row.
+    pub(crate) costs: &'a [f64],
+    /// Positions of admitted rows that are never to be bought.
+    pub(crate) excluded: &'a BTreeSet<usize>,
+    /// Overhead and host ports of the daemons, by position of the type in the pool.
+    pub(crate) daemons: &'a [(Amounts, Arc<[HostPort]>)],
+}
+
+impl PoolRows {
+    pub(crate) fn new(parts: &RowParts<'_>, dims: &Dimensions) -> Self {
+        let mut types: Vec<TypeRow> = Vec::new();
+        let mut rows = Vec::with_capacity(parts.admission.rows.len());
+        let mut last = usize::MAX;
+        let priced = parts.admission.rows.iter().zip(parts.costs).enumerate();
+        for (at, (admitted, &cost)) in priced {
+            if !parts.excluded.is_empty() && parts.excluded.contains(&at) {
+                continue;
+            }
+            let instance_type = &parts.admission.instance_types[admitted.type_index];
+            if admitted.type_index != last {
+                last = admitted.type_index;
+                types.push(type_row(instance_type, parts.daemons.get(last), dims));
+            }
+            rows.push(Row {
+                type_index: types.len() - 1,
+                offering: admitted.offering,
+                cost,
+                price: instance_type.offerings[admitted.offering].price_per_hour,
+                capacity_type: parts.admission.markets.get(admitted.market).capacity_type,
+                market: admitted.market,
+            });
+        }
+        sort_rows(&mut rows, &types);
+        let mut made = Self {
+            names: types.iter().map(|t| t.instance_type.name.clone()).collect(),
+            types,
+            rows,
+            reservations: BTreeMap::new(),
+            fit: Vec::new(),
+            values: Vec::new(),
+            by_cpu: Vec::new(),
+            markets: parts.admission.markets.clone(),
+            answers: Mutex::default(),
+        };
+        made.value_rows();
+        made.reservations = made.reservation_slots();
+        made.fit = (0..dims.len())
+            .map(|dimension| made.fit_column(dimension))
+            .collect();
+        made
+    }
+
+    fn value_rows(&mut self) {
+        let value = |row: &Row| {
+            let has = &self.types[row.type_index].allocatable;
+            let cpu = has[0].max(0);
+            RowValue {
+                cpu: cpu as f64,
+                memory: has[1].max(0) as f64,
+                cost: row.cost.max(1e-9),
+                size: cpu.max(1).ilog2() as usize,
+            }
+        };
+        self.values = self.rows.iter().map(value).collect();
+        let mut order: Vec<(f64, u32)> = (0_u32..)
+            .zip(self.rows.iter().zip(&self.values))
+            .filter(|(_, (row, _))| !row.is_reserved())
+            .map(|(index, (_, value))| (value.cpu / value.cost, index))
+            .collect();
+        order.sort_unstable_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
+        self.by_cpu = order.into_iter().map(|(_, row)| row).collect();
+    }
+
+    /// Whether some row costs otherwise than its price.
+    pub(crate) fn is_reckoned(&self) -> bool {
+        self.rows
+            .iter()
+            .any(|row| (row.cost - row.price).abs() > 1e-9)
+    }
+
+    pub(crate) fn value_of_row(&self, row: usize) -> &RowValue {
+        &self.values[row]
+    }
+
+    /// The rows among these that none of the others beats both in CPU and in memory for the money; reserved ones
+    /// aside, whose price is already paid.
+    pub(crate) fn best_values<'a>(
+        &'a self,
+        rows: &'a BitSet,
+    ) -> impl Iterator<Item = &'a RowValue> {
+        let mut most_memory = f64::MIN;
+        self.by_cpu.iter().filter_map(move |row| {
+            let row = *row as usize;
+            if !rows.contains(row) {
+                return None;
+            }
+            let value = &self.values[row];
+            let memory = value.memory / value.cost;
+            if memory <= most_memory {
+                return None;
+            }
+            most_memory = memory;
+            Some(value)
+        })
+    }
+
+    fn reservation_slots(&self) -> BTreeMap<String, u32> {
+        let mut slots = BTreeMap::new();
+        for row in &self.rows {
+            if row.is_reserved() {
+                let offering = self.offering(row);
+                let id = offering.reservation_id().to_owned();
+                let left = slots.entry(id).or_insert(offering.reservation_capacity);
+                *left = (*left).min(offering.reservation_capacity);
+            }
+        }
+        slots
+    }
+
+    fn fit_column(&self, dimension: usize) -> FitColumn {
+        let amount = |of_type: &TypeRow| of_type.allocatable[dimension];
+        let mut amounts: Vec<i64> = self.types.iter().map(amount).collect();
+        amounts.sort_unstable();
+        amounts.dedup();
+        let rank = |of_type: &TypeRow| amounts.binary_search(&amount(of_type)).unwrap_or(0);
+        let ranks: Vec<usize> = self.types.iter().map(rank).collect();
+        let mut at_least = vec![BitSet::empty(self.rows.len()); amounts.len()];
+        for (index, row) in self.rows.iter().enumerate() {
+            at_least[ranks[row.type_index]].insert(index);
+        }
+        for rank in (0..at_least.len().saturating_sub(1)).rev() {
+            let (low, high) = at_least.split_at_mut(rank + 1);
+            low[rank].unite(&high[0]);
+        }
+        FitColumn {
+            first: at_least
+                .iter()
+                .map(|set| set.first().unwrap_or(0))
+                .collect(),
+            amounts,
+            at_least,
+        }
+    }
+
+    /// The cheapest row of all these sets on which the requests fit, looked for from one row on and up to a cost.
+    pub(crate) fn first_fitting<'a>(
+        &'a self,
+        sets: impl Iterator<Item = &'a BitSet>,
+        requests: &[i64],
+        (mut from, cost_max): (usize, f64),
+    ) -> Option<usize> {
+        let mut all: SmallVec<[&BitSet; 8]> = sets.collect();
+        for (column, request) in self.fit.iter().zip(requests) {
+            let rank = column.amounts.partition_point(|amount| amount < request);
+            from = from.max(*column.first.get(rank)?);
+            if self.rows[from].cost > cost_max {
+                return None;
+            }
+            if rank > 0 {
+                all.push(&column.at_least[rank]);
+            }
+        }
+        BitSet::first_of_all(&all, from, |row| self.rows[row].cost <= cost_max)
+    }
+
+    /// The greatest capacity of a resource among the types.
+    pub(crate) fn greatest(&self, name: &str) -> i64 {
+        let capacities = self
+            .types
+            .iter()
+            .map(|t| t.instance_type.capacity.get(name));
+        capacities.max().unwrap_or(0)
+    }
+
+    pub(crate) fn offering(&self, row: &Row) -> &Offering {
+        &self.types[row.type_index].instance_type.offerings[row.offering]
+    }
+
+    pub(crate) fn type_of(&self, row: usize) -> &TypeRow {
+        &self.types[self.rows[row].type_index]
+    }
+
+    /// Keeps the rows on which the requests fit, daemons aside.
+    pub(crate) fn retain_fitting(&self, rows: &mut BitSet, requests: &[i64]) {
+        for (column, request) in self.fit.iter().zip(requests) {
+            // A type whose daemons alone overfill a resource has a negative amount there and fits nothing.
+            let rank = column.amounts.partition_point(|amount| amount < request);
+            if rank == 0 {
+                continue;
+            }
+            match column.at_least.get(rank) {
+                Some(set) => rows.intersect(set),
+                None => *rows = BitSet::empty(self.rows.len()),
+            }
+        }
+    }
+
+    /// The rows that satisfy one requirement; `None` when no row knows the label, which the pool then decides.
+    pub(crate) fn rows_satisfying(&self, requirement: &Requirement) -> Option<Arc<BitSet>> {
+        let mut answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = answers.satisfying.get(requirement) {
+            return known.clone();
+        }
+        let column = self.column(&mut answers, requirement.key());
+        let satisfying = column.is_known.then(|| {
+            let mut satisfying = BitSet::empty(self.rows.len());
+            for (offered, rows) in &column.offered {
+                let is_met = match offered {
+                    Some(offered) => {
+                        offered.has_intersection(requirement)
+                            || (is_negative(offered.operator())
+                                && is_negative(requirement.operator()))
+                    }
+                    None => is_negative(requirement.operator()),
+                };
+                if is_met {
+                    satisfying.unite(rows);
+                }
+            }
+            Arc::new(satisfying)
+        });
+        if answers.satisfying.len() >= ANSWERS_MAX {
+            answers.satisfying.clear();
+        }
+        answers
+            .satisfying
+            .insert(requirement.clone(), satisfying.clone());
+        satisfying
+    }
+
+    fn column(&self, answers: &mut Answers, key: &str) -> Arc<KeyColumn> {
+        if let Some(known) = answers.columns.get(key) {
+            return Arc::clone(known);
+        }
+        let offered = self.offered_by_rows(key);
+        let is_known = offered.keys().any(Option::is_some);
+        let is_single = |r: &Requirement| !r.is_complement() && r.values().len() <= 1;
+        let column = Arc::new(KeyColumn {
+            is_known,
+            settles: is_known && offered.keys().all(|o| o.is_none_or(is_single)),
+            offered: offered
+                .into_iter()
+                .map(|(offered, rows)| (offered.cloned(), rows))
+                .collect(),
+        });
+        if answers.columns.len() >= ANSWERS_MAX {
+            answers.columns.clear();
+        }
+        answers.columns.insert(key.to_owned(), Arc::clone(&column));
+        column
+    }
+
+    /// What rows offer for a label: what their market says, else what their type says.
+    fn offered_by_rows(&self, key: &str) -> BTreeMap<Option<&Requirement>, BitSet> {
+        let mut known: BTreeMap<Option<&Requirement>, usize> = BTreeMap::new();
+        let mut number = |offered| {
+            let next = known.len();
+            *known.entry(offered).or_insert(next)
+        };
+        let of_market = self.markets.iter().map(|m| m.requirements.find(key));
+        let of_market: Vec<Option<usize>> = of_market.map(|r| Some(number(Some(r?)))).collect();
+        let of_type = self.types.iter();
+        let of_type = of_type.map(|t| number(t.instance_type.requirements.find(key)));
+        let of_type: Vec<usize> = of_type.collect();
+        let mut rows = vec![BitSet::default(); known.len()];
+        for (index, row) in self.rows.iter().enumerate() {
+            let at = of_market[row.market].unwrap_or(of_type[row.type_index]);
+            if rows[at] == BitSet::default() {
+                rows[at] = BitSet::empty(self.rows.len());
+            }
+            rows[at].insert(index);
+        }
+        let sets = known.into_iter();
+        sets.filter(|(_, at)| rows[*at] != BitSet::default())
+            .map(|(offered, at)| (offered, rows[at].clone()))
+            .collect()
+    }
+
+    fn offered(&self, row: usize, key: &str) -> Option<&Requirement> {
+        let row = &self.rows[row];
+        let of_type = &self.types[row.type_index].instance_type;
+        let own = self.markets.get(row.market).requirements.find(key);
+        own.or_else(|| of_type.requirements.find(key))
+    }
+
+    /// Whether every row has at most one value for the label, so that choosing a row settles it.
+    pub(crate) fn settles(&self, key: &str) -> bool {
+        let mut answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
+        self.column(&mut answers, key).settles
+    }
+
+    /// The value a row has for a label.
+    pub(crate) fn value_of(&self, row: usize, key: &str) -> Option<String> {
+        let offered = self.offered(row, key)?;
+        if offered.is_complement() || offered.values().len() != 1 {
+            return None;
+        }
+        offered.values().next().map(str::to_owned)
+    }
+
+    /// The values rows offer for a label, with their rows, as far as the template allows them.
+    pub(crate) fn domains(
+        &self,
+        key: &str,
+        of_template: Option<&Requirement>,
+    ) -> BTreeMap<String, BitSet> {
+        let column = {
+            let mut answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
+            self.column(&mut answers, key)
+        };
+        let mut domains: BTreeMap<String, BitSet> = BTreeMap::new();
+        for (offered, rows) in &column.offered {
+            for value in offered
+                .iter()
+                .filter(|o| !o.is_complement())
+                .flat_map(Requirement::values)
+            {
+                match domains.get_mut(value) {
+                    Some(known) => known.unite(rows),
+                    None => {
+                        domains.insert(value.to_owned(), rows.clone());
+                    }
+                }
+            }
+        }
+        if let Some(template) = of_template {
+            if domains.is_empty() && !template.is_complement() {
+                let all = BitSet::full(self.rows.len());
+                domains.extend(
+                    template
+                        .values()
+                        .map(|value| (value.to_owned(), all.clone())),
+                );
+            }
+            domains.retain(|value, _| template.has(value));
+        }
+        domains
+    }
+}
+
+fn type_row(
+    instance_type: &Arc<InstanceType>,
+    daemons: Option<&(Amounts, Arc<[HostPort]>)>,
+    dims: &Dimensions,
+) -> TypeRow {
+    let (daemon_overhead, daemon_ports) = daemons
+        .cloned()
+        .unwrap_or_else(|| (dims.zero(), Arc::from([])));
+    let mut allocatable: Amounts = (0..dims.len())
+        .map(|dimension| instance_type.allocatable_of(dims.name(dimension)))
+        .collect();
+    add_times(&mut allocatable, &daemon_overhead, -1);
+    TypeRow {
+        instance_type: Arc::clone(instance_type),
+        allocatable,
+        daemon_overhead,
+        daemon_ports,
+    }
+}
+
+/// Cheapest first; ties go to the newer generation, then to the names.
+fn sort_rows(rows: &mut [Row], types: &[TypeRow]) {
+    let generations: Vec<u32> = types.iter().map(|t| t.instance_type.generation()).collect();
+    let mut by_age: Vec<usize> = (0..types.len()).collect();
+    by_age.sort_unstable_by(|a, b| {
+        let name = |at: usize| &types[at].instance_type.name;
+        generations[*b]
+            .cmp(&generations[*a])
+            .then_with(|| name(*a).cmp(name(*b)))
+            .then(a.cmp(b))
+    });
+    let mut rank = vec![0_usize; types.len()];
+    for (at, of_type) in by_age.into_iter().enumerate() {
+        rank[of_type] = at;
+    }
+    let order = |a: &Row, b: &Row| {
+        a.cost
+            .total_cmp(&b.cost)
+            .then_with(|| rank[a.type_index].cmp(&rank[b.type_index]))
+    };
+    rows.sort_unstable_by(|a, b| order(a, b).then(a.offering.cmp(&b.offering)));
+    // Words are only compared where nothing else tells rows apart.
+    for same in rows.chunk_by_mut(|a, b| order(a, b).is_eq()) {
+        if same.len() > 1 {
+            same.sort_by_cached_key(|row| sold(types, row));
+        }
+    }
+}
+
+fn sold<'a>(types: &'a [TypeRow], row: &Row) -> [&'a str; 3] {
+    let offering = &types[row.type_index].instance_type.offerings[row.offering];
+    [
+        offering.zone(),
+        offering.capacity_type(),
+        offering.reservation_id(),
+    ]
+}

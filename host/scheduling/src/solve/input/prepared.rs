@@ -1,0 +1,389 @@
+//! What a solve needs and what does not change from one solve to the next: pools with their rows ranked, nodes with
+//! their room.
+//!
+//! The policy is asked here, once for all pools, and every solve over the same pools shares the answer. Results of
+//! earlier rounds are taken over where the types, the pool's requirements, the scores and the daemons are the same,
+//! so an answer never depends on what was kept.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use k8s_openapi::api::core::v1::Taint;
+
+use super::admission::{Admission, template_requirements};
+use super::counts::CountCache;
+use super::daemons;
+use super::pool_rows::{PoolRows, RowParts};
+use super::rank_round::{Catalogue, rank};
+use super::views::has_preference_taint;
+use super::vocabulary::{Amounts, Dimensions};
+use crate::instance_type::InstanceType;
+use crate::pod::{Pod, PodShape};
+use crate::problem::{DaemonPod, ExistingNode, Pool, Problem};
+use crate::ranking::{
+    Exclusions, ListPrices, PolicyUse, PremiumMax, RankHook, Ranking, premium_of_pool,
+};
+use crate::solve::place::existing::{Shapes, Standing, bounds, ordered};
+
+/// How many rounds an unused table is kept: provisioning and disruption take turns with one cache.
+const ROUNDS_KEPT: u64 = 8;
+
+/// Tables of earlier rounds. Owned by whoever runs the rounds; dropping it costs time, never answers.
+#[derive(Debug, Default)]
+pub struct TableCache(Mutex<Kept>);
+
+#[derive(Debug, Default)]
+struct Kept {
+    round: u64,
+    admissions: Vec<Aged<Arc<Admission>>>,
+    ranked: Vec<Aged<Arc<Ranked>>>,
+    catalogues: Vec<Aged<Arc<Catalogue>>>,
+}
+
+#[derive(Debug)]
+struct Aged<T> {
+    round: u64,
+    value: T,
+}
+
+/// Rows with all that made them what they are.
+#[derive(Debug)]
+struct Ranked {
+    admission: Arc<Admission>,
+    costs: Vec<f64>,
+    excluded: BTreeSet<usize>,
+    taints: Vec<Taint>,
+    daemons: Vec<Arc<PodShape>>,
+    dims: Dimensions,
+    rows: Arc<PoolRows>,
+}
+
+/// A pool of the round.
+#[derive(Debug, Clone)]
+pub(crate) struct PreparedPool {
+    pub(crate) name: String,
+    pub(crate) admission: Arc<Admission>,
+    pub(crate) rows: Arc<PoolRows>,
+    pub(crate) premium_max: PremiumMax,
+    /// Positions of admitted rows that the policy excludes.
+    pub(crate) excluded: Vec<u32>,
+    /// What the policy ruled out. Not part of the rows, which are kept from round to round: reasons may change.
+    pub(crate) exclusions: Arc<Exclusions>,
+}
+
+/// An offering that a pool may buy, with what the policy says it costs.
+#[derive(Debug, Clone, Copy)]
+pub struct Sale<'a> {
+    /// The type.
+    pub instance_type: &'a Arc<InstanceType>,
+    /// Position in the type's offerings.
+    pub offering: usize,
+    /// USD an hour as the policy reckons.
+    pub effective_cost_per_hour: f64,
+}
+
+/// The pools and nodes of a round, ready for any number of solves.
+#[derive(Debug)]
+pub struct Prepared {
+    pub(crate) dims: Dimensions,
+    /// In the order in which they are tried; pools that can buy nothing are absent.
+    pub(crate) pools: Vec<PreparedPool>,
+    /// Every pool's admission by name, for the domains of labels.
+    pub(crate) admissions: BTreeMap<String, Arc<Admission>>,
+    /// In the order in which they are tried.
+    pub(crate) nodes: Vec<Standing>,
+    /// The greatest room in each block of nodes.
+    pub(crate) bounds: Vec<Amounts>,
+    pub(crate) shapes: Shapes,
+    /// Where the running pods count.
+    pub(crate) counts: CountCache,
+    /// Nodes that would rather not take every pod.
+    pub(crate) with_preference_taints: BTreeSet<usize>,
+    positions: BTreeMap<String, usize>,
+    /// Shapes of running pods that keep others out.
+    pub(crate) repelling: Vec<Arc<PodShape>>,
+    pub(crate) pool_errors: BTreeMap<String, String>,
+    pub(crate) notes: BTreeMap<String, String>,
+    uses: Vec<PolicyUse>,
+}
+
+impl PreparedPool {
+    fn new(
+        pool: &Pool,
+        admission: Arc<Admission>,
+        rows: Arc<PoolRows>,
+        (ranking, premium_max): (&Ranking, PremiumMax),
+    ) -> Self {
+        let excluded = || ranking.excluded.iter();
+        let bound = ranking.premium_max.unwrap_or(PremiumMax::OFF);
+        Self {
+            name: name(pool),
+            admission,
+            rows,
+            premium_max: premium_of_pool(&pool.node_pool, premium_max).tighter(bound),
+            excluded: excluded().map(|it| it.0).collect(),
+            exclusions: Arc::new(Exclusions::of(excluded().map(|it| it.1.as_str()))),
+        }
+    }
+}
+
+impl Prepared {
+    /// Asks the policy and works out what all solves over these pools, daemons, namespaces and nodes share. A solve may
+    /// leave nodes out, add their pods and new ones that ask for no other resources than pods of the problem or of its
+    /// nodes, and differ in what is in use and in packing.
+    pub fn new(problem: &Problem, hook: &dyn RankHook, cache: &TableCache) -> Self {
+        let mut kept = cache.0.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.round += 1;
+        let dims = dimensions(problem);
+        let mut pool_errors = BTreeMap::new();
+        let mut admissions = BTreeMap::new();
+        let mut round: Vec<(&Pool, Arc<Admission>)> = Vec::new();
+        for pool in in_order(&problem.pools) {
+            let admission = kept.admission(pool, problem);
+            admissions.insert(name(pool), Arc::clone(&admission));
+            if admission.rows.is_empty() {
+                let message = "no instance type and available offering meets the requirements of the nodepool";
+                pool_errors.insert(name(pool), message.to_owned());
+            } else {
+                round.push((pool, admission));
+            }
+        }
+        let catalogue = kept.catalogue(&round);
+        let (costs, answer) = rank(problem, hook, &round, &catalogue);
+        let mut notes = BTreeMap::new();
+        let mut pools = Vec::new();
+        for (((pool, admission), ranking), costs) in
+            round.into_iter().zip(answer.rankings).zip(costs)
+        {
+            let excluded = ranking.excluded.iter().map(|it| it.0 as usize);
+            let judged = (costs, excluded.collect());
+            let rows = kept.rows(pool, &admission, judged, (&problem.daemons, &dims));
+            let own = problem.options.premium_max;
+            pools.push(PreparedPool::new(pool, admission, rows, (&ranking, own)));
+            notes.extend(ranking.note.map(|note| (name(pool), note)));
+        }
+        kept.forget();
+        drop(kept);
+        let mut shapes = Shapes::default();
+        let nodes = standing(problem, &dims, &mut shapes);
+        let names = (0..).zip(&nodes);
+        let would_rather_not = |it: &Standing| has_preference_taint(&it.node.taints);
+        Self {
+            repelling: repelling(problem),
+            bounds: bounds(&nodes, &dims),
+            positions: names.map(|(at, it)| (it.node.name.clone(), at)).collect(),
+            with_preference_taints: (0..nodes.len())
+                .filter(|at| would_rather_not(&nodes[*at]))
+                .collect(),
+            dims,
+            pools,
+            admissions,
+            nodes,
+            shapes,
+            counts: CountCache::default(),
+            pool_errors,
+            notes,
+            uses: answer.uses,
+        }
+    }
+
+    pub(crate) fn positions(&self, names: &[&str]) -> BTreeSet<usize> {
+        let known = names.iter().filter_map(|name| self.positions.get(*name));
+        known.copied().collect()
+    }
+
+    /// What a pool may buy, best first: nothing that the policy excludes. `None` for a pool that takes no part.
+    pub fn sales(&self, pool: &str) -> Option<impl Iterator<Item = Sale<'_>>> {
+        let pool = self.pools.iter().find(|it| it.name == pool)?;
+        let rows = pool.rows.rows.iter();
+        Some(rows.map(|row| Sale {
+            instance_type: &pool.rows.types[row.type_index].instance_type,
+            offering: row.offering,
+            effective_cost_per_hour: row.cost,
+        }))
+    }
+
+    /// How much dearer than it need be a node of the pool may be: off where nobody reckons otherwise than by list price.
+    pub fn premium_max(&self, pool: &str) -> PremiumMax {
+        let pool = self.pools.iter().find(|it| it.name == pool);
+        let bound = pool
+            .filter(|it| it.rows.is_reckoned())
+            .map(|it| it.premium_max);
+        bound.unwrap_or(PremiumMax::OFF)
+    }
+
+    /// What the default would do in place of the policy, where that reckons otherwise than by list price.
+    pub fn list_prices(&self) -> Option<ListPrices> {
+        let mut pools = self.pools.iter();
+        pools.any(|it| it.rows.is_reckoned()).then(|| ListPrices {
+            excluded: self
+                .pools
+                .iter()
+                .map(|it| (it.name.clone(), it.excluded.clone()))
+                .collect(),
+        })
+    }
+
+    /// Names of the pools that may buy something.
+    pub fn pool_names(&self) -> impl Iterator<Item = &str> {
+        self.pools.iter().map(|it| it.name.as_str())
+    }
+
+    /// The policies that were asked.
+    pub fn uses(&self) -> &[PolicyUse] {
+        &self.uses
+    }
+}
+
+impl Kept {
+    fn admission(&mut self, pool: &Pool, problem: &Problem) -> Arc<Admission> {
+        let template = template_requirements(pool);
+        let reserved = problem.options.reserved;
+        if let Some(known) = self
+            .admissions
+            .iter_mut()
+            .find(|it| it.value.is_of(pool, &template, reserved))
+        {
+            known.round = self.round;
+            return Arc::clone(&known.value);
+        }
+        let value = Arc::new(Admission::new(pool, template, reserved));
+        self.admissions.push(Aged {
+            round: self.round,
+            value: Arc::clone(&value),
+        });
+        value
+    }
+
+    fn catalogue(&mut self, round: &[(&Pool, Arc<Admission>)]) -> Arc<Catalogue> {
+        let admissions = || round.iter().map(|(_, admission)| admission);
+        if let Some(known) = self
+            .catalogues
+            .iter_mut()
+            .find(|it| it.value.is_of(admissions()))
+        {
+            known.round = self.round;
+            return Arc::clone(&known.value);
+        }
+        let value = Arc::new(Catalogue::new(admissions().cloned().collect()));
+        self.catalogues.push(Aged {
+            round: self.round,
+            value: Arc::clone(&value),
+        });
+        value
+    }
+
+    fn rows(
+        &mut self,
+        pool: &Pool,
+        admission: &Arc<Admission>,
+        (costs, excluded): (Vec<f64>, BTreeSet<usize>),
+        (daemons, dims): (&[DaemonPod], &Dimensions),
+    ) -> Arc<PoolRows> {
+        let taints = &pool.node_pool.spec.template.spec.taints;
+        if let Some(known) = self.ranked.iter_mut().find(|it| {
+            let ranked = &it.value;
+            Arc::ptr_eq(&ranked.admission, admission)
+                && ranked.excluded == excluded
+                && ranked.dims == *dims
+                && ranked.taints == *taints
+                && ranked.daemons.iter().eq(daemons.iter().map(|d| &d.shape))
+                && ranked.costs == costs
+        }) {
+            known.round = self.round;
+            return Arc::clone(&known.value.rows);
+        }
+        let overheads = daemons::overheads(pool, &admission.template, daemons, dims);
+        let parts = RowParts {
+            admission,
+            costs: &costs,
+            excluded: &excluded,
+            daemons: &overheads,
+        };
+        let rows = Arc::new(PoolRows::new(&parts, dims));
+        self.ranked.push(Aged {
+            round: self.round,
+            value: Arc::new(Ranked {
+                admission: Arc::clone(admission),
+                costs,
+                excluded,
+                taints: taints.clone(),
+                daemons: daemons.iter().map(|d| Arc::clone(&d.shape)).collect(),
+                dims: dims.clone(),
+                rows: Arc::clone(&rows),
+            }),
+        });
+        rows
+    }
+
+    fn forget(&mut self) {
+        let oldest = self.round.saturating_sub(ROUNDS_KEPT);
+        self.admissions.retain(|it| it.round >= oldest);
+        self.ranked.retain(|it| it.round >= oldest);
+        self.catalogues.retain(|it| it.round >= oldest);
+    }
+}
+
+/// The nodes in the order in which they are tried. Pods to place that still run on one do not count there.
+fn standing(problem: &Problem, dims: &Dimensions, shapes: &mut Shapes) -> Vec<Standing> {
+    let bound = problem.pods.iter().filter(|pod| pod.node_name.is_some());
+    let moving: BTreeSet<_> = bound.map(|pod| &pod.key).collect();
+    let homes = problem
+        .pods
+        .iter()
+        .filter_map(|pod| pod.node_name.as_deref());
+    let homes: BTreeSet<&str> = homes.collect();
+    let mut stand = |node: &Arc<ExistingNode>| {
+        let is_home = homes.contains(node.name.as_str());
+        let is_moving = |pod: &Pod| is_home && moving.contains(&pod.key);
+        Standing::new(node, &problem.daemons, dims, (&mut *shapes, is_moving))
+    };
+    ordered(problem).into_iter().map(&mut stand).collect()
+}
+
+fn name(pool: &Pool) -> String {
+    pool.node_pool.metadata.name.clone().unwrap_or_default()
+}
+
+/// Heaviest first; of equal weights the greater name goes first, as in Karpenter.
+fn in_order(pools: &[Pool]) -> Vec<&Pool> {
+    let mut pools: Vec<&Pool> = pools.iter().collect();
+    pools.sort_by_cached_key(|pool| std::cmp::Reverse((pool.node_pool.weight(), name(pool))));
+    pools
+}
+
+fn dimensions(problem: &Problem) -> Dimensions {
+    let mut seen = BTreeSet::new();
+    let bound = problem.nodes.iter().flat_map(|node| &node.pods);
+    let shapes: Vec<&PodShape> = problem
+        .pods
+        .iter()
+        .chain(bound)
+        .filter(|pod| seen.insert(Arc::as_ptr(&pod.shape)))
+        .map(|pod| &*pod.shape)
+        .collect();
+    let daemons = problem.daemons.iter().map(|d| &d.shape.requests);
+    Dimensions::collect(
+        shapes
+            .into_iter()
+            .map(|shape| &shape.requests)
+            .chain(daemons),
+    )
+}
+
+/// Required anti-affinity terms of running pods keep pending ones out.
+fn repelling(problem: &Problem) -> Vec<Arc<PodShape>> {
+    let mut seen = BTreeSet::new();
+    let mut shapes: Vec<Arc<PodShape>> = problem
+        .nodes
+        .iter()
+        .flat_map(|node| &node.pods)
+        .filter(|pod| {
+            !pod.shape.pod_anti_affinity.is_empty() && seen.insert(Arc::as_ptr(&pod.shape))
+        })
+        .map(|pod| Arc::clone(&pod.shape))
+        .collect();
+    // Groups are numbered in this order, which must not be that of the input.
+    shapes.sort_unstable();
+    shapes
+}

@@ -1,0 +1,220 @@
+//! From the problem to the solver's state: interned requirements, tables of rows, topology counts.
+//!
+//! What does not change from solve to solve comes prepared.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use super::counts::{Counted, Running, values_left};
+use super::pod_groups::Grouper;
+use super::pool_table::PoolTable;
+use super::prepared::Prepared;
+use super::topology::{GroupId, HOSTNAME_KEY, Place, Rule, Topology};
+use super::views::has_preference_taint;
+use super::vocabulary::Vocabulary;
+use crate::device::Allocator;
+use crate::error::PodError;
+use crate::problem::Problem;
+use crate::solve::Solver;
+use crate::solve::answer::reserved::Awaited;
+use crate::solve::place::existing::Nodes;
+use crate::taints::untolerated;
+use k8s_openapi::api::core::v1::Taint;
+
+impl<'a> Solver<'a> {
+    pub(crate) fn new(
+        problem: &'a Problem,
+        prepared: &'a Prepared,
+        gone: &'a BTreeSet<usize>,
+    ) -> Self {
+        let mut refused = BTreeMap::new();
+        let mut pods = Vec::with_capacity(problem.pods.len());
+        for (index, pod) in problem.pods.iter().enumerate() {
+            let volume_error = problem
+                .volumes
+                .get(&pod.key)
+                .and_then(|volumes| volumes.error.clone());
+            let claimed = problem.devices.as_ref().map(|it| it.pods.get(&pod.key));
+            if pod.shape.uses_resource_claims && claimed.is_none() {
+                refused.insert(index, PodError::ResourceClaims);
+            } else if let Some(error) = claimed.flatten().and_then(|it| it.error.clone()) {
+                refused.insert(index, PodError::Devices(error));
+            } else if let Some(error) = volume_error {
+                refused.insert(index, PodError::Volumes(error));
+            } else {
+                pods.push(index);
+            }
+        }
+        let dims = prepared.dims.clone();
+        let mut vocabulary = Vocabulary::new();
+        let mut topology = Topology::new();
+        let has_preference_taints = problem
+            .pools
+            .iter()
+            .any(|p| has_preference_taint(&p.node_pool.spec.template.spec.taints))
+            || !prepared.with_preference_taints.is_subset(gone);
+        for shape in &prepared.repelling {
+            register_terms(problem, shape, &mut topology);
+        }
+        let grouper = Grouper {
+            problem,
+            vocabulary: &mut vocabulary,
+            topology: &mut topology,
+            dims: &dims,
+            has_preference_taints,
+        };
+        let groups = grouper.group(&pods);
+        let pools = pool_tables(problem, prepared, &mut vocabulary);
+        set_domains((prepared, gone), &mut topology);
+        let counted = count(problem, (prepared, gone), &mut topology, &vocabulary);
+        Self {
+            reachable: reachable(problem, (prepared, gone), &topology, &counted),
+            problem,
+            vocabulary,
+            dims,
+            topology,
+            pools,
+            groups,
+            nodes: Nodes::new(&prepared.nodes, &prepared.bounds, gone),
+            counted,
+            devices: problem.devices.as_deref().map(Allocator::new),
+            claims: Vec::new(),
+            placed: 0,
+            unit_prices: BTreeMap::new(),
+            budget: BTreeMap::new(),
+            feasible: BTreeMap::new(),
+            refused,
+            awaited: Awaited::new(),
+            closed: BTreeSet::new(),
+            in_vain: BTreeSet::new(),
+        }
+    }
+
+    /// Where a node stands before any pod is added to it.
+    pub(crate) fn place_of_node(&self, index: usize) -> Place {
+        let node = self.nodes.node(index);
+        let domain = |(key, name): (usize, &String)| {
+            let value = (key != HOSTNAME_KEY).then(|| node.labels.get(name));
+            self.topology.domain(key, value.flatten()?)
+        };
+        let mut place = Place {
+            domains: self
+                .topology
+                .keys()
+                .iter()
+                .enumerate()
+                .map(domain)
+                .collect(),
+            ..Place::default()
+        };
+        for (id, counted) in self.counted.iter().enumerate() {
+            if counted.uncounted.contains(&index) {
+                place.uncounted.push(id);
+            }
+            if self.topology.group(id).key == HOSTNAME_KEY
+                && let Some(&(selected, owners)) = counted.by_node.get(&index)
+            {
+                place.host(id, selected, owners);
+            }
+        }
+        place
+    }
+}
+
+/// Counts the pods that already run.
+fn count(
+    problem: &Problem,
+    (prepared, gone): (&Prepared, &BTreeSet<usize>),
+    topology: &mut Topology,
+    vocabulary: &Vocabulary,
+) -> Vec<Arc<Counted>> {
+    let running = Running {
+        nodes: &prepared.nodes,
+        shapes: &prepared.shapes,
+        namespaces: &problem.namespaces,
+    };
+    let groups = 0..topology.len();
+    groups
+        .map(|id| {
+            let counted = prepared.counts.of_group(id, topology, vocabulary, running);
+            counted.enter(topology, id, (&prepared.nodes, gone));
+            counted
+        })
+        .collect()
+}
+
+/// Required anti-affinity terms of running pods keep pending ones out, so they need groups too.
+fn register_terms(problem: &Problem, shape: &crate::pod::PodShape, topology: &mut Topology) {
+    for term in &shape.pod_anti_affinity {
+        let rule = Rule::AntiAffinity { is_required: true };
+        topology.affinity(rule, term, &shape.namespace, &problem.namespaces);
+    }
+}
+
+/// The domains of every key: what pools could offer, available now or not, and what nodes have.
+fn set_domains((prepared, gone): (&Prepared, &BTreeSet<usize>), topology: &mut Topology) {
+    for key in 1..topology.keys().len() {
+        let name = topology.keys()[key].clone();
+        let counts = prepared.counts.values(&name, &prepared.nodes);
+        let lost = gone.iter().filter_map(|it| prepared.nodes.get(*it));
+        let lost = lost.filter_map(|it| it.node.labels.get(&name).cloned());
+        let mut values = values_left(&counts, lost);
+        for admission in prepared.admissions.values() {
+            values.extend(admission.domains(&name).iter().cloned());
+        }
+        topology.set_domains(key, values);
+    }
+}
+
+/// For each spread that honours taints, which domains a tolerated pool or node has.
+fn reachable(
+    problem: &Problem,
+    (prepared, gone): (&Prepared, &BTreeSet<usize>),
+    topology: &Topology,
+    counted: &[Arc<Counted>],
+) -> BTreeMap<GroupId, Vec<bool>> {
+    let mut reachable = BTreeMap::new();
+    for (id, counted) in counted.iter().enumerate() {
+        let group = topology.group(id);
+        let Some(tolerations) = &group.filter.tolerations else {
+            continue;
+        };
+        let key = &topology.keys()[group.key];
+        let is_open = |all: &[Taint]| untolerated(all, tolerations).is_none();
+        let lost = gone.iter().filter_map(|it| prepared.nodes.get(*it));
+        let lost = lost.filter(|it| is_open(&it.node.taints));
+        let lost = lost.filter_map(|it| it.node.labels.get(key).cloned());
+        let mut values = values_left(&counted.open, lost);
+        for pool in &problem.pools {
+            let name = pool.node_pool.metadata.name.as_deref().unwrap_or("");
+            if is_open(&pool.node_pool.spec.template.spec.taints)
+                && let Some(admission) = prepared.admissions.get(name)
+            {
+                values.extend(admission.domains(key).iter().cloned());
+            }
+        }
+        let domains = topology.domains(group.key).iter();
+        reachable.insert(id, domains.map(|d| values.contains(d)).collect());
+    }
+    reachable
+}
+
+/// The tables in the order in which pools are tried.
+fn pool_tables(
+    problem: &Problem,
+    prepared: &Prepared,
+    vocabulary: &mut Vocabulary,
+) -> Vec<PoolTable> {
+    prepared
+        .pools
+        .iter()
+        .filter_map(|of_pool| {
+            let pool = problem.pools.iter().find(|pool| {
+                pool.node_pool.metadata.name.as_deref().unwrap_or("") == of_pool.name
+            })?;
+            let mut table = PoolTable::new(pool, of_pool, vocabulary);
+            table.judge_limits(problem.pods.len());
+            Some(table)
+        })
+        .collect()
+}

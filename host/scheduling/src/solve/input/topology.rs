@@ -1,0 +1,521 @@
+//! Topology groups and their counts: spread, affinity, anti-affinity in both directions.
+//!
+//! A group is shared by all pods that declare the same term. Counts change only through [`Topology::record`]. Answers
+//! to Karpenter's `scheduling/topology.go`, `topologygroup.go` and `topologynodefilter.go`.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use apis::labels;
+use smallvec::SmallVec;
+
+use super::vocabulary::SetId;
+use crate::error::TopologyKind;
+use crate::pod::{AffinityTerm, LabelSelector, SelectorOperator, Toleration, TopologySpread};
+
+/// Number of a topology group.
+pub(crate) type GroupId = usize;
+/// Number of a topology key; [`HOSTNAME_KEY`] is the host name.
+pub(crate) type KeyId = usize;
+/// Number of a domain of a key.
+pub(crate) type DomainId = usize;
+
+pub(crate) const HOSTNAME_KEY: KeyId = 0;
+
+/// What a group does with its counts.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) enum Rule {
+    Spread {
+        max_skew: i64,
+    },
+    Affinity,
+    /// Only required terms keep others out of the owners' domains.
+    AntiAffinity {
+        is_required: bool,
+    },
+}
+
+/// In which namespaces a group counts.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) enum Namespaces {
+    All,
+    Named(BTreeSet<String>),
+}
+
+/// Which nodes a spread counts.
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct NodeFilter {
+    /// The node must satisfy one of these, if there are any.
+    pub(crate) requirements: Vec<SetId>,
+    /// The node's taints must be tolerated by these, if given.
+    pub(crate) tolerations: Option<Vec<Toleration>>,
+}
+
+/// What makes a group the same.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+struct Identity {
+    rule: Rule,
+    key: KeyId,
+    namespaces: Namespaces,
+    selector: Option<LabelSelector>,
+    filter: NodeFilter,
+}
+
+/// A term shared by the pods that declare it, with its counts.
+#[derive(Debug, Clone)]
+pub(crate) struct Group {
+    pub(crate) rule: Rule,
+    pub(crate) key: KeyId,
+    pub(crate) filter: NodeFilter,
+    pub(crate) namespaces: Namespaces,
+    pub(crate) selector: Option<LabelSelector>,
+    /// Selected pods by domain; unused for the host name.
+    pub(crate) selected: Vec<i64>,
+    /// Pods that declare the term, by domain; unused for the host name.
+    pub(crate) owners: Vec<i64>,
+    /// Selected pods over all domains.
+    pub(crate) total: i64,
+}
+
+/// A pod's stake in a group it declares.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct Owned {
+    pub(crate) group: GroupId,
+    pub(crate) is_self_selecting: bool,
+    pub(crate) min_domains: Option<i64>,
+}
+
+/// All stakes of a pod.
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct Membership {
+    pub(crate) owned: Vec<Owned>,
+    /// Groups that count the pod.
+    pub(crate) selected: Vec<GroupId>,
+}
+
+/// Where a node stands.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Place {
+    /// Domain of each key, where settled.
+    pub(crate) domains: Vec<Option<DomainId>>,
+    /// Keys that pods here have a stake in though no domain is known: none may be settled later, which would leave
+    /// those pods uncounted.
+    pub(crate) unknown: SmallVec<[KeyId; 2]>,
+    /// Per group with the host name as key: selected pods and owners on this node.
+    pub(crate) hosted: SmallVec<[(GroupId, i64, i64); 4]>,
+    /// Spreads whose filter leaves this node out.
+    pub(crate) uncounted: Vec<GroupId>,
+}
+
+impl Place {
+    pub(crate) fn hosted(&self, group: GroupId) -> (i64, i64) {
+        self.hosted
+            .iter()
+            .find(|(id, ..)| *id == group)
+            .map_or((0, 0), |(_, selected, owners)| (*selected, *owners))
+    }
+
+    pub(crate) fn host(&mut self, group: GroupId, selected: i64, owners: i64) {
+        if let Some(entry) = self.hosted.iter_mut().find(|(id, ..)| *id == group) {
+            entry.1 += selected;
+            entry.2 += owners;
+        } else {
+            self.hosted.push((group, selected, owners));
+        }
+    }
+}
+
+/// All groups of a solve.
+#[derive(Debug, Clone)]
+pub(crate) struct Topology {
+    keys: Vec<String>,
+    domains: Vec<Vec<String>>,
+    groups: Vec<Group>,
+    by_identity: BTreeMap<Identity, GroupId>,
+    /// Groups by a label value they insist on.
+    by_label: BTreeMap<(String, String), Vec<GroupId>>,
+    unindexed: Vec<GroupId>,
+}
+
+impl Topology {
+    pub(crate) fn new() -> Self {
+        Self {
+            keys: vec![labels::HOSTNAME.to_owned()],
+            domains: vec![Vec::new()],
+            groups: Vec::new(),
+            by_identity: BTreeMap::new(),
+            by_label: BTreeMap::new(),
+            unindexed: Vec::new(),
+        }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.groups.len()
+    }
+
+    pub(crate) fn group(&self, id: GroupId) -> &Group {
+        &self.groups[id]
+    }
+
+    pub(crate) fn keys(&self) -> &[String] {
+        &self.keys
+    }
+
+    pub(crate) fn domains(&self, key: KeyId) -> &[String] {
+        &self.domains[key]
+    }
+
+    pub(crate) fn domain(&self, key: KeyId, value: &str) -> Option<DomainId> {
+        self.domains[key]
+            .binary_search_by(|known| known.as_str().cmp(value))
+            .ok()
+    }
+
+    pub(crate) fn spread(
+        &mut self,
+        constraint: &TopologySpread,
+        namespace: &str,
+        filter: NodeFilter,
+    ) -> GroupId {
+        let identity = Identity {
+            rule: Rule::Spread {
+                max_skew: i64::from(constraint.max_skew),
+            },
+            key: self.key(&constraint.topology_key),
+            namespaces: Namespaces::Named(BTreeSet::from([namespace.to_owned()])),
+            selector: constraint.selector.clone(),
+            filter,
+        };
+        self.intern(identity)
+    }
+
+    /// The group of an affinity term; `all_namespaces` serves namespace selectors.
+    pub(crate) fn affinity(
+        &mut self,
+        rule: Rule,
+        term: &AffinityTerm,
+        namespace: &str,
+        all_namespaces: &BTreeMap<String, BTreeMap<String, String>>,
+    ) -> GroupId {
+        let identity = Identity {
+            rule,
+            key: self.key(&term.topology_key),
+            namespaces: namespaces(term, namespace, all_namespaces),
+            selector: term.selector.clone(),
+            filter: NodeFilter::default(),
+        };
+        self.intern(identity)
+    }
+
+    fn key(&mut self, key: &str) -> KeyId {
+        if let Some(known) = self.keys.iter().position(|k| k == key) {
+            return known;
+        }
+        self.keys.push(key.to_owned());
+        self.domains.push(Vec::new());
+        self.keys.len() - 1
+    }
+
+    fn intern(&mut self, identity: Identity) -> GroupId {
+        if let Some(known) = self.by_identity.get(&identity) {
+            return *known;
+        }
+        let id = self.groups.len();
+        let insisted = identity.selector.as_ref().and_then(|selector| {
+            selector
+                .requirements
+                .iter()
+                .find(|r| r.operator == SelectorOperator::In)
+        });
+        match (insisted, &identity.selector) {
+            (Some(requirement), _) => {
+                for value in &requirement.values {
+                    let label = (requirement.key.clone(), value.clone());
+                    self.by_label.entry(label).or_default().push(id);
+                }
+            }
+            (None, Some(_)) => self.unindexed.push(id),
+            // A term without selector matches nothing.
+            (None, None) => {}
+        }
+        let Identity {
+            rule,
+            key,
+            namespaces,
+            selector,
+            filter,
+        } = identity.clone();
+        self.groups.push(Group {
+            rule,
+            key,
+            filter,
+            namespaces,
+            selector,
+            selected: Vec::new(),
+            owners: Vec::new(),
+            total: 0,
+        });
+        self.by_identity.insert(identity, id);
+        id
+    }
+
+    /// The groups that count a pod with these labels, ascending.
+    pub(crate) fn selecting(
+        &self,
+        namespace: &str,
+        pod_labels: &BTreeMap<String, String>,
+    ) -> Vec<GroupId> {
+        if self.groups.is_empty() {
+            return Vec::new();
+        }
+        let mut found: Vec<GroupId> = self.unindexed.clone();
+        if !self.by_label.is_empty() {
+            for (key, value) in pod_labels {
+                if let Some(ids) = self.by_label.get(&(key.clone(), value.clone())) {
+                    found.extend(ids);
+                }
+            }
+        }
+        found.retain(|id| {
+            let group = &self.groups[*id];
+            let in_namespace = match &group.namespaces {
+                Namespaces::All => true,
+                Namespaces::Named(names) => names.contains(namespace),
+            };
+            in_namespace
+                && group
+                    .selector
+                    .as_ref()
+                    .is_some_and(|s| s.matches(pod_labels))
+        });
+        found.sort_unstable();
+        found
+    }
+
+    /// Fixes the domains of a key and makes room for counts.
+    pub(crate) fn set_domains(&mut self, key: KeyId, values: BTreeSet<String>) {
+        self.domains[key] = values.into_iter().collect();
+        let len = self.domains[key].len();
+        for group in self.groups.iter_mut().filter(|g| g.key == key) {
+            group.selected = vec![0; len];
+            group.owners = vec![0; len];
+        }
+    }
+
+    /// Counts running pods in a domain of a group, or takes them off with negative numbers.
+    pub(crate) fn count_domain(
+        &mut self,
+        id: GroupId,
+        domain: DomainId,
+        (selected, owners): (i64, i64),
+    ) {
+        let group = &mut self.groups[id];
+        group.selected[domain] += selected;
+        group.owners[domain] += owners;
+        group.total += selected;
+    }
+
+    /// Counts running pods of a group whose domains are hosts.
+    pub(crate) fn count_hosts(&mut self, id: GroupId, selected: i64) {
+        self.groups[id].total += selected;
+    }
+
+    /// The domains in which one more pod with this stake may go, as the group alone sees it. `allowed` are the
+    /// domains of the pod's strict requirements.
+    pub(crate) fn admits(&self, owned: &Owned, domain: DomainId, allowed: &[bool]) -> bool {
+        let group = &self.groups[owned.group];
+        let count = group.selected[domain];
+        match &group.rule {
+            Rule::Spread { max_skew } => {
+                let own = i64::from(owned.is_self_selecting);
+                count + own - self.least(owned, allowed) <= *max_skew
+            }
+            Rule::Affinity => count > 0 || self.may_bootstrap(owned, allowed),
+            Rule::AntiAffinity { .. } => count == 0,
+        }
+    }
+
+    /// Whether a self-selecting affinity may open its first domain.
+    fn may_bootstrap(&self, owned: &Owned, allowed: &[bool]) -> bool {
+        let group = &self.groups[owned.group];
+        owned.is_self_selecting
+            && !group
+                .selected
+                .iter()
+                .zip(allowed)
+                .any(|(count, ok)| *ok && *count > 0)
+    }
+
+    /// The emptiest allowed domain's count.
+    pub(crate) fn least(&self, owned: &Owned, allowed: &[bool]) -> i64 {
+        let group = &self.groups[owned.group];
+        let counts = || {
+            group
+                .selected
+                .iter()
+                .zip(allowed)
+                .filter(|(_, ok)| **ok)
+                .map(|(c, _)| *c)
+        };
+        let too_few = owned
+            .min_domains
+            .is_some_and(|min| (counts().count() as i64) < min);
+        if too_few {
+            0
+        } else {
+            counts().min().unwrap_or(0)
+        }
+    }
+
+    /// Whether owners of a required anti-affinity term keep the pod out of a domain.
+    pub(crate) fn is_kept_out(&self, selected: GroupId, domain: DomainId) -> bool {
+        let group = &self.groups[selected];
+        group.rule == Rule::AntiAffinity { is_required: true } && group.owners[domain] > 0
+    }
+
+    /// How many pods with this stake may join a node at once, as far as the host name goes.
+    pub(crate) fn host_room(&self, membership: &Membership, place: &Place) -> usize {
+        let mut room = i64::MAX;
+        for owned in &membership.owned {
+            let group = &self.groups[owned.group];
+            if group.key != HOSTNAME_KEY {
+                continue;
+            }
+            let (selected, owners) = place.hosted(owned.group);
+            room = room.min(owner_room(group, owned, selected));
+            if owned.is_self_selecting {
+                room = room.min(guest_room(group, selected, owners));
+            }
+        }
+        for id in &membership.selected {
+            let group = &self.groups[*id];
+            if group.key != HOSTNAME_KEY || membership.owned.iter().any(|o| o.group == *id) {
+                continue;
+            }
+            let (selected, owners) = place.hosted(*id);
+            room = room.min(guest_room(group, selected, owners));
+        }
+        usize::try_from(room.max(0)).unwrap_or(usize::MAX)
+    }
+
+    /// Counts pods on a node, or takes them off with a negative number.
+    pub(crate) fn record_host(&mut self, membership: &Membership, place: &mut Place, pods: i64) {
+        for id in &membership.selected {
+            if self.groups[*id].key == HOSTNAME_KEY && !place.uncounted.contains(id) {
+                place.host(*id, pods, 0);
+                self.groups[*id].total += pods;
+            }
+        }
+        for owned in &membership.owned {
+            if self.groups[owned.group].key == HOSTNAME_KEY {
+                place.host(owned.group, 0, pods);
+            }
+        }
+    }
+
+    /// Counts pods in a domain of a key, or takes them off with a negative number. `uncounted` are the spreads whose
+    /// filter leaves the node out.
+    pub(crate) fn record_domain(
+        &mut self,
+        membership: &Membership,
+        (key, domain): (KeyId, DomainId),
+        uncounted: &[GroupId],
+        pods: i64,
+    ) {
+        for id in &membership.selected {
+            let group = &mut self.groups[*id];
+            if group.key == key && !uncounted.contains(id) {
+                group.selected[domain] += pods;
+                group.total += pods;
+            }
+        }
+        for owned in &membership.owned {
+            let group = &mut self.groups[owned.group];
+            if group.key == key {
+                group.owners[domain] += pods;
+            }
+        }
+    }
+
+    /// The keys other than the host name in which a pod has a stake.
+    pub(crate) fn keys_of(&self, membership: &Membership) -> Vec<KeyId> {
+        let owned = membership.owned.iter().map(|o| o.group);
+        let keys: BTreeSet<KeyId> = owned
+            .chain(membership.selected.iter().copied())
+            .map(|id| self.groups[id].key)
+            .filter(|key| *key != HOSTNAME_KEY)
+            .collect();
+        keys.into_iter().collect()
+    }
+
+    /// Whether a pod declares a term over the key, rather than only being looked at.
+    pub(crate) fn owns(&self, membership: &Membership, key: KeyId) -> bool {
+        let mut owned = membership.owned.iter();
+        owned.any(|o| self.groups[o.group].key == key)
+    }
+
+    /// Counts by domain, in words.
+    pub(crate) fn describe(&self, id: GroupId) -> (TopologyKind, String, String) {
+        let group = &self.groups[id];
+        let kind = match group.rule {
+            Rule::Spread { .. } => TopologyKind::Spread,
+            Rule::Affinity => TopologyKind::Affinity,
+            Rule::AntiAffinity { .. } => TopologyKind::AntiAffinity,
+        };
+        let counts = if group.key == HOSTNAME_KEY {
+            format!("{} in total", group.total)
+        } else {
+            let names = self.domains[group.key].iter();
+            let pairs: Vec<String> = names
+                .zip(&group.selected)
+                .map(|(name, count)| format!("{name}:{count}"))
+                .collect();
+            pairs.join(", ")
+        };
+        (kind, self.keys[group.key].clone(), counts)
+    }
+}
+
+fn owner_room(group: &Group, owned: &Owned, selected: i64) -> i64 {
+    match &group.rule {
+        // A new node can always be made, so the emptiest host counts zero.
+        Rule::Spread { max_skew } if owned.is_self_selecting => max_skew - selected,
+        Rule::Spread { max_skew } if selected > *max_skew => 0,
+        Rule::AntiAffinity { .. } if selected > 0 => 0,
+        Rule::AntiAffinity { .. } if owned.is_self_selecting => 1,
+        Rule::Spread { .. } | Rule::AntiAffinity { .. } => i64::MAX,
+        Rule::Affinity if selected > 0 || (owned.is_self_selecting && group.total == 0) => i64::MAX,
+        Rule::Affinity => 0,
+    }
+}
+
+/// Room for a pod that others' terms select. Kubernetes does not guard a spread against later guests; we do, so that
+/// the end state satisfies the owners too.
+fn guest_room(group: &Group, selected: i64, owners: i64) -> i64 {
+    match &group.rule {
+        Rule::Spread { max_skew } if owners > 0 => max_skew - selected,
+        Rule::AntiAffinity { is_required: true } if owners > 0 => 0,
+        Rule::Spread { .. } | Rule::AntiAffinity { .. } | Rule::Affinity => i64::MAX,
+    }
+}
+
+pub(crate) fn namespaces(
+    term: &AffinityTerm,
+    own: &str,
+    all: &BTreeMap<String, BTreeMap<String, String>>,
+) -> Namespaces {
+    if let Some(selector) = &term.namespace_selector
+        && selector.requirements.is_empty()
+    {
+        return Namespaces::All;
+    }
+    let mut names: BTreeSet<String> = term.namespaces.iter().cloned().collect();
+    if let Some(selector) = &term.namespace_selector {
+        let matching = all
+            .iter()
+            .filter(|(_, namespace)| selector.matches(namespace));
+        names.extend(matching.map(|(name, _)| name.clone()));
+    } else if names.is_empty() {
+        names.insert(own.to_owned());
+    }
+    Namespaces::Named(names)
+}

@@ -1,0 +1,365 @@
+//! The packer that goes for the bill: plans all nodes first, by what their pods are worth, and then opens them.
+//!
+//! Replaces the first-fit of Karpenter's `scheduling/scheduler.go`.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
+
+use super::board::{Board, Left};
+use super::fill::{HostKind, HostStake};
+use super::items::{Item, Items};
+use super::plan::{Choice, Ground, Planner, seed_order};
+use crate::interrupt::Interrupt;
+use crate::problem::MinValuesPolicy;
+use crate::solve::input::bitset::BitSet;
+use crate::solve::input::topology::Place;
+use crate::solve::input::vocabulary::{SetId, add_times};
+use crate::solve::input::volumes::{Volumes, attach, attaches};
+use crate::solve::place::claim::{Claim, settle};
+use crate::solve::{Batch, Solver};
+use crate::taints;
+
+/// Items planned together. A plan costs items times nodes, so what is greater is dealt into parts of a like mix.
+const PART_MAX: usize = 768;
+
+/// Deals the items into parts that are planned each for itself.
+fn parts(items: &[Item]) -> Vec<Vec<usize>> {
+    let count = items.len().div_ceil(PART_MAX).max(1);
+    let mut parts = vec![Vec::new(); count];
+    for (at, item) in items.iter().enumerate() {
+        // Pods that look for each other on one host stay together.
+        let is_drawn = |stake: &HostStake| matches!(stake.kind, HostKind::Affinity { .. });
+        let part = if item.hosts.iter().any(is_drawn) {
+            0
+        } else {
+            at % count
+        };
+        parts[part].push(at);
+    }
+    parts
+}
+
+impl Solver<'_> {
+    /// Packs batches into new claims; returns what found no claim.
+    pub(crate) fn pack_by_cost(
+        &mut self,
+        mut batches: Vec<Batch>,
+        interrupt: &Interrupt,
+    ) -> Vec<Batch> {
+        let items = self.items(&batches);
+        let order = seed_order(&items.items);
+        let board = Board::new(&items, (0..items.items.len()).collect());
+        let mut left = board.left(&items);
+        for choice in &self.planned(&items, &order, interrupt) {
+            self.open(choice, &items, (&board, &mut left), &mut batches);
+        }
+        // What was not planned, node by node: limits and reservations may change with every one.
+        for item in order.iter().copied() {
+            // Pools whose best node could not be opened after all are left to others.
+            let mut closed: BTreeSet<usize> = BTreeSet::new();
+            while left.remaining[item] > 0 && !interrupt.is_tripped() {
+                let mut ground = self.ground(&items, &order);
+                for pool in &closed {
+                    ground.buyable[*pool] = Some(BitSet::empty(self.pools[*pool].rows.len()));
+                }
+                let next = Planner::new(&ground, &board).next(&mut left, item);
+                let Some(choice) = next else {
+                    break;
+                };
+                if !self.open(&choice, &items, (&board, &mut left), &mut batches)
+                    && !closed.insert(choice.pool)
+                {
+                    break;
+                }
+            }
+        }
+        batches.retain(|batch| !batch.members.is_empty());
+        batches
+    }
+
+    /// All nodes at once; none where reservations or limits are too scarce for that.
+    fn planned(
+        &mut self,
+        items: &Items,
+        order: &Arc<[usize]>,
+        interrupt: &Interrupt,
+    ) -> Vec<Choice> {
+        if self.pools.iter().any(|pool| !pool.slots.is_empty()) {
+            return Vec::new();
+        }
+        let ground = self.ground(items, order);
+        let options = &self.problem.options;
+        let plan_part = |part: &Vec<usize>| {
+            let board = Board::new(items, part.clone());
+            let mut left = board.left(items);
+            Planner::new(&ground, &board).best_plan(&mut left, options, interrupt)
+        };
+        let parts = parts(&items.items);
+        // Parts know nothing of each other and are joined in order, so threads only change the time it takes.
+        let pool = (options.threads > 1 && parts.len() > 1)
+            .then(|| rayon::ThreadPoolBuilder::new().num_threads(options.threads));
+        let plans: Vec<Vec<Choice>> = match pool.and_then(|pool| pool.build().ok()) {
+            Some(pool) => pool.install(|| parts.par_iter().map(plan_part).collect()),
+            None => parts.iter().map(plan_part).collect(),
+        };
+        let plan: Vec<Choice> = plans.into_iter().flatten().collect();
+        for index in 0..self.pools.len() {
+            let targets = plan.iter().filter(|choice| choice.pool == index);
+            let targets: Vec<usize> = targets.map(|choice| choice.row).collect();
+            if !self.pools[index].allows(&targets) {
+                return Vec::new();
+            }
+            self.pools[index].is_planned = true;
+        }
+        plan
+    }
+
+    fn ground<'a>(&'a self, items: &'a Items, order: &Arc<[usize]>) -> Ground<'a> {
+        let is_strict = self.problem.options.min_values_policy == MinValuesPolicy::Strict;
+        let known = (self.pools.as_slice(), &self.vocabulary);
+        Ground {
+            buyable: (0..self.pools.len())
+                .map(|pool| self.buyable(pool))
+                .collect(),
+            ..Ground::new(known, items, Arc::clone(order), is_strict)
+        }
+    }
+
+    /// The rows that limits and reservations still allow; `None` where they rule nothing out.
+    fn buyable(&self, pool: usize) -> Option<BitSet> {
+        let table = &self.pools[pool];
+        if !table.do_limits_bind && table.slots.is_empty() {
+            return None;
+        }
+        let mut rows = BitSet::full(table.rows.len());
+        self.retain_buyable(pool, &mut rows);
+        Some(rows)
+    }
+
+    /// The rows of a pool on which one pod of a view fits under these requirements; `None` when there is none.
+    pub(crate) fn rows_for(
+        &mut self,
+        pool: usize,
+        (group, view): (usize, usize),
+        set: SetId,
+    ) -> Option<BitSet> {
+        let view = self.view_of(group, view);
+        let table = &self.pools[pool];
+        if taints::untolerated(&table.taints, &view.tolerations).is_some()
+            || table.admits(set, &self.vocabulary).is_err()
+        {
+            return None;
+        }
+        let mut rows = self.pools[pool]
+            .rows_of(set, &self.vocabulary)
+            .as_ref()
+            .clone();
+        self.pools[pool].retain_fitting(&mut rows, &self.groups[group].requests);
+        self.retain_for_extras(pool, &mut rows, group, &Volumes::new());
+        (!rows.is_empty()).then_some(rows)
+    }
+
+    /// The same, as far as another node may be bought now.
+    pub(crate) fn rows_to_buy(
+        &mut self,
+        pool: usize,
+        of_view: (usize, usize),
+        set: SetId,
+    ) -> Option<BitSet> {
+        if self.pools[pool].is_out_of_nodes() {
+            return None;
+        }
+        let mut rows = self.rows_for(pool, of_view, set)?;
+        self.retain_buyable(pool, &mut rows);
+        (!rows.is_empty()).then_some(rows)
+    }
+
+    /// Drops rows that limits or used-up reservations rule out.
+    pub(crate) fn retain_buyable(&self, pool: usize, rows: &mut BitSet) {
+        let table = &self.pools[pool];
+        if table.do_limits_bind {
+            table.retain_within_limits(rows);
+        }
+        if !table.slots.is_empty() {
+            let spent: Vec<usize> = rows
+                .iter()
+                .filter(|row| {
+                    let offering = table.offering(&table.rows[*row]);
+                    table.rows[*row].is_reserved()
+                        && table.slots.get(offering.reservation_id()) == Some(&0)
+                })
+                .collect();
+            for row in spent {
+                rows.remove(row);
+            }
+        }
+    }
+
+    /// Opens the claim of a choice, if what remains still allows it.
+    fn open(
+        &mut self,
+        choice: &Choice,
+        items: &Items,
+        (board, left): (&Board, &mut Left),
+        batches: &mut [Batch],
+    ) -> bool {
+        let Choice {
+            pool, row, filling, ..
+        } = choice;
+        let pool = *pool;
+        if self.pools[pool].is_out_of_nodes() {
+            return false;
+        }
+        let mut set = self.pools[pool].template;
+        let mut rows = BitSet::full(self.pools[pool].rows.len());
+        let mut requests = self.dims.zero();
+        let mut taken: Vec<(usize, usize)> = Vec::new();
+        for (index, count) in &filling.picks {
+            let item = &items.items[*index];
+            if let Some(of_class) = &items.classes[item.class].rows[pool] {
+                rows.intersect(of_class);
+            }
+            let pods = i64::try_from(*count).unwrap_or(0);
+            add_times(&mut requests, &item.requests, pods);
+            let mut wanted = *count;
+            for batch in &item.batches {
+                let from = wanted.min(batches[*batch].members.len());
+                if from == 0 {
+                    continue;
+                }
+                let Some(merged) = self.vocabulary.merge(set, batches[*batch].set) else {
+                    return false;
+                };
+                set = merged;
+                taken.push((*batch, from));
+                wanted -= from;
+            }
+        }
+        self.pools[pool].retain_fitting(&mut rows, &requests);
+        self.retain_buyable(pool, &mut rows);
+        if !rows.contains(*row) || !self.keeps_min_values_in_limits(pool, *row, &rows) {
+            return false;
+        }
+        let reservation = self.take_slot(pool, *row, &mut rows);
+        let relaxed = self.missed_min_values(pool, &rows).is_some();
+        self.claims.push(Claim {
+            pool,
+            rows,
+            set,
+            requests,
+            members: Vec::new(),
+            place: Place::default(),
+            ports: Vec::new(),
+            volumes: Volumes::new(),
+            reservation,
+            are_min_values_relaxed: relaxed,
+        });
+        for (batch, count) in taken {
+            self.move_members(&mut batches[batch], count);
+        }
+        for (item, count) in &filling.picks {
+            board.take(left, *item, *count);
+        }
+        self.retain_attaching();
+        self.charge_limits(pool, *row);
+        true
+    }
+
+    /// Drops rows of the claim opened last that cannot attach all the volumes that came together.
+    fn retain_attaching(&mut self) {
+        let Some(claim) = self.claims.last_mut().filter(|it| !it.volumes.is_empty()) else {
+            return;
+        };
+        let table = &self.pools[claim.pool];
+        let exceeds = |row: &usize| {
+            let limits = &table.type_of(*row).instance_type.volume_attachment_limits;
+            !attaches(limits, &Volumes::new(), &claim.volumes)
+        };
+        let exceeding: Vec<usize> = claim.rows.iter().filter(exceeds).collect();
+        for row in exceeding {
+            claim.rows.remove(row);
+        }
+    }
+
+    /// Whether a claim still keeps `minValues` once it is held to what the limits leave.
+    fn keeps_min_values_in_limits(&mut self, pool: usize, row: usize, rows: &BitSet) -> bool {
+        let table = &mut self.pools[pool];
+        if !table.do_limits_bind || table.min_values.is_empty() {
+            return true;
+        }
+        let left = table.left();
+        let mut rows = rows.clone();
+        table.charge(&mut rows, row);
+        table.restore(left);
+        self.keeps_min_values(pool, &rows)
+    }
+
+    /// Moves pods of a batch to the claim opened last.
+    fn move_members(&mut self, batch: &mut Batch, count: usize) {
+        let members = batch.members.split_off(batch.members.len() - count);
+        let group = &self.groups[batch.group];
+        let membership = &group.views[batch.view].membership;
+        let Some(claim) = self.claims.last_mut() else {
+            return;
+        };
+        let pods = i64::try_from(count).unwrap_or(0);
+        self.topology
+            .record_host(membership, &mut claim.place, pods);
+        let keys = self.topology.keys_of(membership);
+        settle(&mut claim.place, &keys, &batch.pins);
+        claim.ports.extend(group.host_ports.iter().cloned());
+        if let Some(volumes) = &group.volumes {
+            attach(&mut claim.volumes, &volumes.attachments);
+        }
+        self.placed += count;
+        claim.members.extend(members);
+    }
+
+    /// Takes a reservation slot if the row is reserved; otherwise the claim is kept off reserved rows.
+    pub(crate) fn take_slot(
+        &mut self,
+        pool: usize,
+        row: usize,
+        rows: &mut BitSet,
+    ) -> Option<String> {
+        if self.pools[pool].slots.is_empty() {
+            return None;
+        }
+        let table = &self.pools[pool];
+        let target = table.offering(&table.rows[row]);
+        let reservation = target
+            .is_reserved()
+            .then(|| target.reservation_id().to_owned());
+        let others: Vec<usize> = rows
+            .iter()
+            .filter(|row| {
+                let offering = table.offering(&table.rows[*row]);
+                match &reservation {
+                    Some(id) => offering.reservation_id() != id,
+                    None => offering.is_reserved(),
+                }
+            })
+            .collect();
+        for other in others {
+            rows.remove(other);
+        }
+        if let Some(id) = &reservation {
+            for table in &mut self.pools {
+                if let Some(left) = table.slots.get_mut(id) {
+                    *left = left.saturating_sub(1);
+                }
+            }
+        }
+        reservation
+    }
+
+    /// Takes the claim opened last off its pool's limits, at the greatest capacity that it may still become.
+    pub(crate) fn charge_limits(&mut self, pool: usize, row: usize) {
+        let Some(claim) = self.claims.last_mut() else {
+            return;
+        };
+        self.pools[pool].charge(&mut claim.rows, row);
+    }
+}

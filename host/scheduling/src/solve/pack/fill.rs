@@ -1,0 +1,375 @@
+//! Filling one imagined node of a given offering with the pods that make the most of it.
+//!
+//! Nothing is recorded here: the packer compares many fillings and commits one. Pods count by what they are worth to
+//! their own class, so those that need this kind of node come first and others only fill what would be wasted.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use smallvec::SmallVec;
+
+use super::board::{Board, Left};
+use super::items::Item;
+use super::plan::{Ground, OpenSets};
+use crate::pod::HostPort;
+use crate::solve::input::pool_rows::TypeRow;
+use crate::solve::input::topology::{GroupId, HOSTNAME_KEY, Membership, Rule, Topology};
+use crate::solve::input::vocabulary::{Amounts, SetId, add_times, times_fitting};
+use crate::solve::input::volumes::{Volumes, attach, attaches};
+
+/// An item's stake in a group whose domains are hosts.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct HostStake {
+    group: GroupId,
+    pub(crate) kind: HostKind,
+    is_counted: bool,
+    is_owner: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum HostKind {
+    Spread(i64),
+    AntiAffinity {
+        keeps_out: bool,
+    },
+    /// Whether a pod that it looks for exists nowhere yet.
+    Affinity {
+        may_open: bool,
+    },
+}
+
+/// The stakes of a pod in groups whose domains are hosts.
+pub(crate) fn host_stakes(
+    topology: &Topology,
+    membership: &Membership,
+) -> SmallVec<[HostStake; 2]> {
+    let owned: BTreeMap<GroupId, bool> = membership
+        .owned
+        .iter()
+        .map(|o| (o.group, o.is_self_selecting))
+        .collect();
+    let all: BTreeSet<GroupId> = owned
+        .keys()
+        .copied()
+        .chain(membership.selected.iter().copied())
+        .collect();
+    all.into_iter()
+        .filter(|id| topology.group(*id).key == HOSTNAME_KEY)
+        .map(|id| {
+            let group = topology.group(id);
+            let is_self_selecting = owned.get(&id).copied().unwrap_or(false);
+            let kind = match group.rule {
+                Rule::Spread { max_skew } => HostKind::Spread(max_skew),
+                Rule::AntiAffinity { is_required } => HostKind::AntiAffinity {
+                    keeps_out: is_required,
+                },
+                Rule::Affinity => HostKind::Affinity {
+                    may_open: is_self_selecting && group.total == 0,
+                },
+            };
+            HostStake {
+                group: id,
+                kind,
+                is_counted: membership.selected.contains(&id),
+                is_owner: owned.contains_key(&id),
+            }
+        })
+        .collect()
+}
+
+/// A filling: how many pods of which items, and what they are worth.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Filling {
+    pub(crate) picks: Vec<(usize, usize)>,
+    pub(crate) worth: f64,
+}
+
+/// What to fill.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Target {
+    pub(crate) pool: usize,
+    pub(crate) row: usize,
+    /// The item that must be on the node.
+    pub(crate) seed: usize,
+    /// How much of the node may be used, for nodes that must stay flexible.
+    pub(crate) share: f64,
+    /// How much more a pod that takes up the whole rest of the node counts than a tiny one.
+    pub(crate) size_weight: f64,
+    /// Whether pods are exchanged at the end for others that are worth more.
+    pub(crate) is_careful: bool,
+}
+
+/// A node being filled.
+pub(crate) struct Filler<'a> {
+    ground: &'a Ground<'a>,
+    of_type: &'a TypeRow,
+    target: Target,
+    room: Amounts,
+    hosted: SmallVec<[(GroupId, i64, i64); 8]>,
+    ports: Vec<HostPort>,
+    open: SetId,
+    volumes: Volumes,
+    filling: Filling,
+}
+
+/// Fills a node of the target's row from what is left on a board.
+pub(crate) fn fill(
+    ground: &Ground<'_>,
+    board: &Board,
+    left: &mut Left,
+    target: Target,
+    sets: &mut OpenSets,
+) -> Option<Filling> {
+    let mut filler = Filler::new(ground, target);
+    if target.share < 1.0 {
+        for amount in &mut filler.room {
+            #[expect(
+                clippy::cast_possible_truncation,
+                reason = "a share of an i64 is in range"
+            )]
+            let part = (*amount as f64 * target.share) as i64;
+            *amount = part;
+        }
+    }
+    let seeds = if ground.items[target.seed].shares_one_host {
+        usize::MAX
+    } else {
+        1
+    };
+    let seeds = filler.times(target.seed, left).min(seeds);
+    if seeds == 0 {
+        return None;
+    }
+    filler.put(target.seed, seeds);
+    filler.run(board, left, sets);
+    let mut filling = filler.filling;
+    let picks = filling.picks.iter();
+    filling.worth = picks
+        .map(|(item, count)| left.worths[*item] * *count as f64)
+        .sum();
+    Some(filling)
+}
+
+/// Whether these pods may all share a node of the row.
+pub(crate) fn holds(
+    ground: &Ground<'_>,
+    (pool, row): (usize, usize),
+    picks: &[(usize, usize)],
+    sets: &mut OpenSets,
+) -> bool {
+    let Some((seed, _)) = picks.first() else {
+        return true;
+    };
+    let mut filler = Filler::new(
+        ground,
+        Target {
+            pool,
+            row,
+            seed: *seed,
+            share: 1.0,
+            size_weight: 0.0,
+            is_careful: false,
+        },
+    );
+    picks.iter().all(|(item, count)| {
+        let open = ground.classes[ground.items[*item].class].open[pool];
+        let Some(open) = sets.merge(ground.vocabulary, filler.open, open) else {
+            return false;
+        };
+        filler.open = open;
+        let has_room = filler.room_for(*item) >= *count;
+        filler.put(*item, *count);
+        has_room
+    })
+}
+
+impl<'a> Filler<'a> {
+    fn new(ground: &'a Ground<'a>, target: Target) -> Self {
+        let of_type = ground.pools[target.pool].type_of(target.row);
+        Self {
+            ground,
+            of_type,
+            target,
+            room: of_type.allocatable.clone(),
+            hosted: SmallVec::new(),
+            ports: Vec::new(),
+            open: ground.classes[ground.items[target.seed].class].open[target.pool],
+            volumes: Volumes::new(),
+            filling: Filling::default(),
+        }
+    }
+
+    fn run(&mut self, board: &Board, left: &mut Left, sets: &mut OpenSets) {
+        let (pool, row) = (self.target.pool, self.target.row);
+        board.start(self.ground, left, (pool, row));
+        self.add(board, left, sets);
+        if self.target.is_careful && self.exchange(board, left, sets) {
+            board.start(self.ground, left, (pool, row));
+            self.add(board, left, sets);
+        }
+    }
+
+    /// Adds pods as long as any fits.
+    fn add(&mut self, board: &Board, left: &mut Left, sets: &mut OpenSets) {
+        let pool = self.target.pool;
+        while let Some(kind) = board.best(left, &self.room, self.target.size_weight) {
+            let of_kind = &board.kinds[kind];
+            let open = self.ground.classes[of_kind.class].open[pool];
+            let merged = sets.merge(self.ground.vocabulary, self.open, open);
+            let put = merged.and_then(|merged| {
+                let item = of_kind.items.clone().map(|at| board.items[at]);
+                let (item, times) = item
+                    .map(|item| (item, self.times(item, left)))
+                    .find(|(_, times)| *times > 0)?;
+                Some((merged, item, times))
+            });
+            let Some((merged, item, times)) = put else {
+                board.drop_kind(left, kind);
+                continue;
+            };
+            self.open = merged;
+            // A quarter at a time keeps CPU and memory in balance without a step for every pod.
+            let fitting = times_fitting(&self.room, &of_kind.requests);
+            self.put(item, times.min(fitting.div_ceil(4)));
+        }
+    }
+
+    /// Gives single pods up for others that are worth more and fit in their stead.
+    fn exchange(&mut self, board: &Board, left: &mut Left, sets: &mut OpenSets) -> bool {
+        let (pool, row) = (self.target.pool, self.target.row);
+        board.start(self.ground, left, (pool, row));
+        let mut has_changed = false;
+        for at in 0..self.filling.picks.len() {
+            let (out, count) = self.filling.picks[at];
+            let item = &self.ground.items[out];
+            let is_free = item.hosts.is_empty() && item.ports.is_empty() && item.volumes.is_none();
+            let least = if out == self.target.seed { 2 } else { 1 };
+            if !is_free || count < least {
+                continue;
+            }
+            add_times(&mut self.room, &item.requests, 1);
+            let better = board
+                .greatest(left, &self.room, left.worths[out])
+                .and_then(|kind| {
+                    let of_kind = &board.kinds[kind];
+                    let open = self.ground.classes[of_kind.class].open[pool];
+                    let merged = sets.merge(self.ground.vocabulary, self.open, open)?;
+                    let item = of_kind.items.clone().map(|at| board.items[at]);
+                    let item = item.into_iter().find(|item| self.times(*item, left) > 0)?;
+                    Some((merged, item))
+                });
+            add_times(&mut self.room, &item.requests, -1);
+            if let Some((merged, into)) = better
+                && into != out
+            {
+                self.open = merged;
+                self.put_back(at);
+                self.put(into, 1);
+                has_changed = true;
+            }
+        }
+        self.filling.picks.retain(|(_, count)| *count > 0);
+        has_changed
+    }
+
+    /// Takes one pod of a pick off again; only for pods that leave no other trace than the room they take.
+    fn put_back(&mut self, at: usize) {
+        let (item, count) = &mut self.filling.picks[at];
+        let item = &self.ground.items[*item];
+        *count -= 1;
+        add_times(&mut self.room, &item.requests, 1);
+    }
+
+    /// How many of an item's remaining pods may still join.
+    fn times(&self, item: usize, left: &Left) -> usize {
+        let remaining = left.remaining[item];
+        if remaining == 0 {
+            return 0;
+        }
+        let picks = &self.filling.picks;
+        let picked = picks.iter().find(|(known, _)| *known == item);
+        let remaining = remaining - picked.map_or(0, |(_, count)| *count).min(remaining);
+        self.room_for(item).min(remaining)
+    }
+
+    /// How many pods of an item the node can still take.
+    fn room_for(&self, index: usize) -> usize {
+        let item: &Item = &self.ground.items[index];
+        let mut times = times_fitting(&self.room, &item.requests);
+        for stake in &item.hosts {
+            times = times.min(usize::try_from(self.host_room(stake).max(0)).unwrap_or(usize::MAX));
+        }
+        if times > 0 && !item.ports.is_empty() {
+            let held = || self.ports.iter().chain(self.of_type.daemon_ports.iter());
+            let conflicts = |port: &HostPort| held().any(|p| p.conflicts_with(port));
+            times = usize::from(!item.ports.iter().any(conflicts));
+        }
+        if times > 0
+            && let Some(volumes) = &item.volumes
+        {
+            let limits = &self.of_type.instance_type.volume_attachment_limits;
+            times = usize::from(attaches(limits, &self.volumes, &volumes.attachments));
+        }
+        times
+    }
+
+    fn hosted(&self, group: GroupId) -> (i64, i64) {
+        self.hosted
+            .iter()
+            .find(|(id, ..)| *id == group)
+            .map_or((0, 0), |(_, counted, owners)| (*counted, *owners))
+    }
+
+    fn host_room(&self, stake: &HostStake) -> i64 {
+        let (counted, owners) = self.hosted(stake.group);
+        match &stake.kind {
+            HostKind::Spread(max_skew) => match (stake.is_owner, stake.is_counted) {
+                (true, true) => max_skew - counted,
+                (true, false) if counted > *max_skew => 0,
+                (false, true) if owners > 0 => max_skew - counted,
+                _ => i64::MAX,
+            },
+            HostKind::AntiAffinity { keeps_out } => {
+                let is_blocked = (stake.is_owner && counted > 0)
+                    || (stake.is_counted && *keeps_out && owners > 0);
+                match (is_blocked, stake.is_owner && stake.is_counted) {
+                    (true, _) => 0,
+                    (false, true) => 1,
+                    (false, false) => i64::MAX,
+                }
+            }
+            HostKind::Affinity { may_open } => {
+                if !stake.is_owner || counted > 0 || *may_open {
+                    i64::MAX
+                } else {
+                    0
+                }
+            }
+        }
+    }
+
+    fn put(&mut self, index: usize, times: usize) {
+        let item = &self.ground.items[index];
+        let count = i64::try_from(times).unwrap_or(0);
+        add_times(&mut self.room, &item.requests, -count);
+        for stake in &item.hosts {
+            let counted = if stake.is_counted { count } else { 0 };
+            let owners = if stake.is_owner { count } else { 0 };
+            if let Some(entry) = self.hosted.iter_mut().find(|(id, ..)| *id == stake.group) {
+                entry.1 += counted;
+                entry.2 += owners;
+            } else {
+                self.hosted.push((stake.group, counted, owners));
+            }
+        }
+        self.ports.extend(item.ports.iter().cloned());
+        if let Some(volumes) = &item.volumes {
+            attach(&mut self.volumes, &volumes.attachments);
+        }
+        let picks = &mut self.filling.picks;
+        if let Some(pick) = picks.iter_mut().find(|(known, _)| *known == index) {
+            pick.1 += times;
+        } else {
+            picks.push((index, times));
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! Karpenter's own packing: largest pods first, onto the open claim with the fewest pods, else a new claim.
+//!
+//! Kept for those who want its few large nodes. Answers to `scheduling/scheduler.go`.
+
+use crate::interrupt::Interrupt;
+use crate::solve::input::bitset::BitSet;
+use crate::solve::input::pool_table::PoolTable;
+use crate::solve::input::topology::Place;
+use crate::solve::input::volumes::Volumes;
+use crate::solve::place::claim::{Claim, Settled};
+use crate::solve::{Batch, Pending, Solver};
+
+impl Solver<'_> {
+    /// Packs batches into claims; returns what found none.
+    pub(crate) fn pack_first_fit(
+        &mut self,
+        batches: Vec<Batch>,
+        interrupt: &Interrupt,
+    ) -> Vec<Batch> {
+        let mut order: Vec<Batch> = batches;
+        order.sort_by(|a, b| {
+            let requests = |batch: &Batch| self.groups[batch.group].requests[..2].to_vec();
+            requests(b)
+                .cmp(&requests(a))
+                .then(a.group.cmp(&b.group))
+                .then(a.pins.cmp(&b.pins))
+        });
+        let mut failed = Vec::new();
+        for batch in order {
+            // Claims count the pods as they take them, so the share settled before is given back first.
+            self.unassign(&batch, batch.members.len());
+            let Batch {
+                group,
+                view,
+                set,
+                pins,
+                members,
+            } = batch;
+            let mut pending = Pending {
+                group,
+                view,
+                members,
+            };
+            while !pending.members.is_empty() && !interrupt.is_tripped() {
+                let settled = Settled {
+                    set: Some(set),
+                    pins: &pins,
+                };
+                self.place_settled(&mut pending, settled, f64::INFINITY);
+                if pending.members.is_empty() {
+                    break;
+                }
+                let one = Batch {
+                    group,
+                    view,
+                    set,
+                    pins: pins.clone(),
+                    members: Vec::new(),
+                };
+                if !self.open_in_turn(&one, &mut pending, settled) {
+                    break;
+                }
+            }
+            if !pending.members.is_empty() {
+                let batch = Batch {
+                    group,
+                    view,
+                    set,
+                    pins,
+                    members: pending.members,
+                };
+                self.reassign(&batch);
+                failed.push(batch);
+            }
+        }
+        failed
+    }
+
+    /// Opens a claim in the first pool whose new claim takes a pod: what limits leave may be too little for `minValues`,
+    /// which shows only then.
+    fn open_in_turn(&mut self, batch: &Batch, pending: &mut Pending, settled: Settled<'_>) -> bool {
+        for pool in 0..self.pools.len() {
+            let unopened: Vec<_> = self.pools.iter().map(PoolTable::left).collect();
+            if !self.open_empty(pool, batch) {
+                continue;
+            }
+            self.place_settled(pending, settled, f64::INFINITY);
+            if self.claims.last().is_some_and(|it| !it.members.is_empty()) {
+                return true;
+            }
+            self.claims.pop();
+            for (pool, left) in self.pools.iter_mut().zip(unopened) {
+                pool.restore(left);
+            }
+        }
+        false
+    }
+
+    /// Opens a claim without pods for a batch, where the pool suits.
+    fn open_empty(&mut self, pool: usize, batch: &Batch) -> bool {
+        let of_view = (batch.group, batch.view);
+        let Some(rows) = self.rows_to_buy(pool, of_view, batch.set) else {
+            return false;
+        };
+        let template = self.pools[pool].template;
+        let set = self.vocabulary.merge(template, batch.set);
+        let (Some(row), Some(set)) = (rows.first(), set) else {
+            return false;
+        };
+        if !self.keeps_min_values(pool, &rows) {
+            return false;
+        }
+        self.open_claim(pool, row, set, rows);
+        true
+    }
+
+    fn open_claim(&mut self, pool: usize, row: usize, set: usize, mut rows: BitSet) {
+        let reservation = self.take_slot(pool, row, &mut rows);
+        let relaxed = self.missed_min_values(pool, &rows).is_some();
+        self.claims.push(Claim {
+            pool,
+            rows,
+            set,
+            requests: self.dims.zero(),
+            members: Vec::new(),
+            place: Place::default(),
+            ports: Vec::new(),
+            volumes: Volumes::new(),
+            reservation,
+            are_min_values_relaxed: relaxed,
+        });
+        self.charge_limits(pool, row);
+    }
+
+    /// Counts the rest of a batch again, as its caller expects of a failed one.
+    fn reassign(&mut self, batch: &Batch) {
+        let membership = self.view_of(batch.group, batch.view).membership.clone();
+        let uncounted = self.uncounted(batch.set, &membership);
+        let pods = i64::try_from(batch.members.len()).unwrap_or(0);
+        for pin in &batch.pins {
+            self.topology
+                .record_domain(&membership, *pin, &uncounted, pods);
+        }
+    }
+}

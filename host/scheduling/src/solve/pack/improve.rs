@@ -1,0 +1,188 @@
+//! Better plans for the same pods: other manners of filling, single pods exchanged.
+//!
+//! A change is kept only if it serves the goal: the least bill, and about that the fewest nodes. Effort is counted in
+//! plans, never by a clock, so everything is deterministic.
+
+use smallvec::SmallVec;
+
+use super::board::Left;
+use super::plan::{Choice, Manner, Planner};
+use crate::interrupt::Interrupt;
+use crate::problem::Options;
+
+/// The manner of a first plan: what a node costs beyond its price is told in cores.
+const FIRST: (f64, f64) = (0.1, 2.0);
+/// The manner of a further plan: what a node costs beyond its price, as a share of the first plan's average node, and
+/// the weight of size.
+const FURTHER: [(f64, f64); 7] = [
+    (0.03, 0.75),
+    (0.1, 8.0),
+    (0.03, 4.0),
+    (0.8, 8.0),
+    (0.1, 4.0),
+    (0.4, 8.0),
+    (0.1, 0.75),
+];
+/// Work for each pod, in looks at a kind for a node, after which no further plan is made. It stands for time, which must
+/// not decide.
+const EFFORT_PER_POD: usize = 150;
+/// What pods may come to be worth, as a share of what they are worth at first.
+pub(crate) const TIMES: (f64, f64) = (0.5, 2.0);
+
+impl Planner<'_> {
+    /// A plan for everything left on the board: of several plans, the one with the fewest nodes among those that cost
+    /// about as little as the cheapest.
+    pub(crate) fn best_plan(
+        &mut self,
+        left: &mut Left,
+        options: &Options,
+        interrupt: &Interrupt,
+    ) -> Vec<Choice> {
+        let all = left.clone();
+        let manner = self.first_manner();
+        let mut plans = vec![self.plan(left, manner, interrupt)];
+        let unplaced = left.remaining.clone();
+        let average = self.bill(&plans[0]) / plans[0].len().max(1) as f64;
+        let mut times = vec![1.0; self.board.kinds.len()];
+        let others = FURTHER.iter();
+        for (share, size_weight) in others.take(options.plans_max.saturating_sub(1)) {
+            let is_enough = plans.len() > 1 && self.has_tried_enough();
+            if interrupt.is_tripped() || plans[0].len() < 2 || is_enough {
+                break;
+            }
+            if let Some(last) = plans.last() {
+                self.learn(last, &mut times);
+            }
+            left.clone_from(&all);
+            self.board.reprice(self.ground, left, &times);
+            let manner = Manner {
+                size_weight: *size_weight,
+                charge: average * share,
+                is_careful: true,
+            };
+            let plan = self.plan(left, manner, interrupt);
+            if left.remaining == unplaced {
+                plans.push(plan);
+            }
+        }
+        if plans.len() > 1 && !interrupt.is_tripped() {
+            left.clone_from(&all);
+            let mixed = self.mixed(left, &plans, (average, &mut times), interrupt);
+            plans.extend(mixed.filter(|_| left.remaining == unplaced));
+        }
+        for plan in &mut plans {
+            self.settle_for_least(plan);
+        }
+        let bills: Vec<f64> = plans.iter().map(|plan| self.bill(plan)).collect();
+        let least = bills.iter().copied().fold(f64::INFINITY, f64::min);
+        let within = least * (1.0 + options.nodes_tolerance) + 1e-9;
+        let best = (0..plans.len())
+            .filter(|at| bills[*at] <= within)
+            .min_by(|a, b| {
+                let nodes = |at: usize| plans[at].len();
+                nodes(*a)
+                    .cmp(&nodes(*b))
+                    .then_with(|| bills[*a].total_cmp(&bills[*b]))
+            })
+            .unwrap_or(0);
+        let budget = share_of(self.effort, options.exchange_share);
+        self.join_nodes(plans.swap_remove(best), within - bills[best], budget)
+    }
+
+    /// Lets the pods of a kind be worth more where they ended on nodes that cost much for what their pods are worth, and
+    /// less on others: the next plan finds better company for them while there is a choice.
+    fn learn(&self, plan: &[Choice], times: &mut [f64]) {
+        let ground = self.ground;
+        let mut paid = vec![(0.0, 0.0); times.len()];
+        let mut all = (0.0, 0.0);
+        for choice in plan {
+            let picks = choice.filling.picks.iter();
+            let worths =
+                picks.map(|(item, count)| (*item, ground.items[*item].worth * *count as f64));
+            let worths: SmallVec<[(usize, f64); 8]> = worths.collect();
+            let worth: f64 = worths.iter().map(|(_, worth)| worth).sum();
+            let cost = ground.cost(choice);
+            all = (all.0 + cost, all.1 + worth);
+            for (item, part) in worths {
+                if let Some(kind) = self.board.kind_of(item) {
+                    let (cost_so_far, worth_so_far) = paid[kind];
+                    paid[kind] = (
+                        cost_so_far + cost * part / worth.max(1e-12),
+                        worth_so_far + part,
+                    );
+                }
+            }
+        }
+        let usual = all.0 / all.1.max(1e-12);
+        for (times, (cost, worth)) in times.iter_mut().zip(paid) {
+            if cost > 0.0 && worth > 0.0 && usual > 0.0 {
+                *times = (*times * (cost / worth / usual).sqrt()).clamp(TIMES.0, TIMES.1);
+            }
+        }
+    }
+
+    /// Whether the board has had its share of work.
+    fn has_tried_enough(&self) -> bool {
+        let items = self.board.items.iter();
+        let pods: usize = items.map(|at| self.ground.items[*at].count).sum();
+        self.effort > pods * EFFORT_PER_POD
+    }
+
+    /// Makes each node the cheapest that holds its pods and leaves enough choice.
+    fn settle_for_least(&self, plan: &mut [Choice]) {
+        let ground = self.ground;
+        let mut last: Option<(Choice, usize)> = None;
+        for choice in plan {
+            let is_same = |known: &Choice| {
+                (known.pool, known.row) == (choice.pool, choice.row)
+                    && known.filling.picks == choice.filling.picks
+            };
+            if let Some((_, row)) = last.as_ref().filter(|(known, _)| is_same(known)) {
+                choice.row = *row;
+                continue;
+            }
+            let planned = choice.clone();
+            let picks = &choice.filling.picks;
+            let (mut rows, _) = ground.rows_left(choice.pool, picks);
+            if let Some(buyable) = &ground.buyable[choice.pool] {
+                rows.intersect(buyable);
+            }
+            if let Some(first) = rows.first()
+                && first < choice.row
+                && ground.is_flexible((choice.pool, first), picks, &rows)
+            {
+                choice.row = first;
+            }
+            last = Some((planned, choice.row));
+        }
+    }
+
+    /// The manner of a first plan, and of nodes chosen one by one.
+    pub(crate) fn first_manner(&self) -> Manner {
+        let (mut worth, mut cores) = (0.0, 0.0);
+        for at in &self.board.items {
+            let item = &self.ground.items[*at];
+            worth += item.worth * item.count as f64;
+            cores += item.requests[0] as f64 / 1000.0 * item.count as f64;
+        }
+        let (charge, size_weight) = FIRST;
+        Manner {
+            size_weight,
+            charge: charge * worth / cores.max(0.001),
+            is_careful: false,
+        }
+    }
+
+    fn bill(&self, plan: &[Choice]) -> f64 {
+        plan.iter().map(|choice| self.ground.cost(choice)).sum()
+    }
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a share of a count is a count"
+)]
+fn share_of(effort: usize, share: f64) -> usize {
+    (effort as f64 * share) as usize
+}

@@ -1,0 +1,347 @@
+//! What the packer packs: pods that are the same to it, whatever group they come from, in classes that may use the
+//! same offerings.
+//!
+//! Pods of many services that differ only in name and settled domain become one item here, so that planning costs
+//! what differs and not what there is.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+
+use super::fill::{HostStake, host_stakes};
+use crate::market::CapacityType;
+use crate::pod::HostPort;
+use crate::problem::PodVolumes;
+use crate::requirements::Requirements;
+use crate::solve::input::bitset::BitSet;
+use crate::solve::input::pod_groups::{most_per_host, shares_one_host};
+use crate::solve::input::pool_table::PoolTable;
+use crate::solve::input::unit_price::{UnitPrice, unit_price};
+use crate::solve::input::vocabulary::{Amounts, EMPTY_SET, SetId, add_times};
+use crate::solve::input::volumes::Volumes;
+use crate::solve::{Batch, Solver};
+use crate::taints;
+
+/// CPU, memory and the number of pods come first; amounts past these make a class special.
+pub(crate) const COMMON_DIMENSIONS: usize = 3;
+/// Among so many Spot types a claim is kept open to several.
+const MANY_SPOT_TYPES: usize = 60;
+/// How many rows of each size (by powers of two of CPU) a class keeps in mind.
+const SHORTLIST_PER_SIZE: usize = 8;
+
+/// Pods that may use the same offerings.
+#[derive(Debug)]
+pub(crate) struct Class {
+    /// Rows by requirements, by pool, sizes aside; `None` where the pool is closed to it.
+    pub(crate) rows: Vec<Option<Arc<BitSet>>>,
+    /// The requirements that choosing a row does not settle, by pool.
+    pub(crate) open: Vec<SetId>,
+    pub(crate) price: UnitPrice,
+    /// Rows of each pool worth trying, best value first.
+    pub(crate) by_value: Vec<Arc<[usize]>>,
+    /// Whether each pool sells so many types as Spot that a claim can be left a choice at little cost.
+    pub(crate) has_many_types: Vec<bool>,
+    /// Whether its pods ask for more than CPU, memory and a place.
+    pub(crate) is_special: bool,
+}
+
+/// Pods that are the same to the packer.
+#[derive(Debug)]
+pub(crate) struct Item {
+    pub(crate) class: usize,
+    pub(crate) requests: Amounts,
+    /// Dollars an hour that one pod is worth.
+    pub(crate) worth: f64,
+    pub(crate) count: usize,
+    pub(crate) hosts: SmallVec<[HostStake; 2]>,
+    pub(crate) ports: Vec<HostPort>,
+    pub(crate) volumes: Option<Arc<PodVolumes>>,
+    pub(crate) shares_one_host: bool,
+    /// Most pods on a node because of host names.
+    pub(crate) most_per_host: Option<usize>,
+    /// How many rows take one pod.
+    pub(crate) choices: usize,
+    /// Where its pods come from.
+    pub(crate) batches: SmallVec<[usize; 1]>,
+}
+
+/// All items of a packing, those of a class side by side and the greatest requests first.
+#[derive(Debug, Default)]
+pub(crate) struct Items {
+    pub(crate) classes: Vec<Class>,
+    pub(crate) items: Vec<Item>,
+}
+
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct ClassKey {
+    set: SetId,
+    tolerated: SmallVec<[bool; 8]>,
+    /// Rows by pool, for pods whose host ports or volumes rule some out.
+    extras: Option<Vec<Option<BitSet>>>,
+    /// The first pool that has a row for the requests, and whether they are special.
+    priced_by: (usize, bool),
+}
+
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct ItemKey {
+    class: usize,
+    requests: std::cmp::Reverse<Amounts>,
+    hosts: SmallVec<[HostStake; 2]>,
+    shares_one_host: bool,
+    ports: Vec<HostPort>,
+    /// Pods with volumes stay apart.
+    batch: Option<usize>,
+}
+
+/// Gathers classes and items.
+struct Gathering {
+    classes: Vec<Class>,
+    sets: Vec<SetId>,
+    priced_by: Vec<usize>,
+    by_key: BTreeMap<ClassKey, usize>,
+    items: BTreeMap<ItemKey, SmallVec<[usize; 1]>>,
+}
+
+impl Solver<'_> {
+    /// The items of batches; batches that fit nowhere have none.
+    pub(crate) fn items(&mut self, batches: &[Batch]) -> Items {
+        let mut gathering = Gathering {
+            classes: Vec::new(),
+            sets: Vec::new(),
+            priced_by: Vec::new(),
+            by_key: BTreeMap::new(),
+            items: BTreeMap::new(),
+        };
+        for (at, batch) in batches.iter().enumerate() {
+            let Some(class) = self.class(batch, &mut gathering) else {
+                continue;
+            };
+            let view = &self.groups[batch.group].views[batch.view];
+            let group = &self.groups[batch.group];
+            let key = ItemKey {
+                class,
+                requests: std::cmp::Reverse(group.requests.clone()),
+                hosts: host_stakes(&self.topology, &view.membership),
+                shares_one_host: shares_one_host(&self.topology, &view.membership),
+                ports: group.host_ports.clone(),
+                batch: group.volumes.is_some().then_some(at),
+            };
+            gathering.items.entry(key).or_default().push(at);
+        }
+        self.finish(batches, gathering)
+    }
+
+    fn finish(&mut self, batches: &[Batch], gathering: Gathering) -> Items {
+        let Gathering {
+            mut classes,
+            sets,
+            priced_by,
+            items,
+            ..
+        } = gathering;
+        let mut items: Vec<Item> = items
+            .into_iter()
+            .map(|(key, of_item)| self.item(key, of_item, batches))
+            .collect();
+        // Numbers of topology groups depend on the order of input, so they must not decide.
+        items.sort_by(|a, b| {
+            let by_size = b.requests.cmp(&a.requests);
+            let by_class = a.class.cmp(&b.class);
+            by_class.then(by_size).then(a.batches.cmp(&b.batches))
+        });
+        let mut demand = vec![self.dims.zero(); classes.len()];
+        for item in &items {
+            let count = i64::try_from(item.count).unwrap_or(i64::MAX);
+            add_times(&mut demand[item.class], &item.requests, count);
+        }
+        for (index, class) in classes.iter_mut().enumerate() {
+            let pool = priced_by[index];
+            let rows = self.pools[pool].rows_of(sets[index], &self.vocabulary);
+            class.price = unit_price(&self.pools[pool], &rows, &demand[index]);
+            class.has_many_types = (0..self.pools.len())
+                .map(|pool| self.has_many_types(pool, class))
+                .collect();
+            class.by_value = (0..self.pools.len())
+                .map(|pool| self.by_value(pool, class))
+                .collect();
+        }
+        for item in &mut items {
+            let class = &classes[item.class];
+            item.choices = self.choices(class, &item.requests);
+            item.worth = class.price.of(&item.requests);
+            if class.is_special {
+                let least = self.dominant_worth(priced_by[item.class], class, &item.requests);
+                item.worth = item.worth.max(least);
+            }
+        }
+        Items { classes, items }
+    }
+
+    fn choices(&self, class: &Class, requests: &[i64]) -> usize {
+        let of_pool = |(table, rows): (&PoolTable, &Option<Arc<BitSet>>)| {
+            let mut rows = rows.as_ref()?.as_ref().clone();
+            table.retain_fitting(&mut rows, requests);
+            Some(rows.count())
+        };
+        self.pools.iter().zip(&class.rows).filter_map(of_pool).sum()
+    }
+
+    fn item(&self, key: ItemKey, of_item: SmallVec<[usize; 1]>, batches: &[Batch]) -> Item {
+        let first = &batches[of_item[0]];
+        let group = &self.groups[first.group];
+        let membership = &group.views[first.view].membership;
+        let most = most_per_host(&self.topology, membership);
+        Item {
+            class: key.class,
+            requests: key.requests.0,
+            worth: 0.0,
+            count: of_item.iter().map(|b| batches[*b].members.len()).sum(),
+            hosts: key.hosts,
+            ports: key.ports,
+            volumes: group.volumes.clone(),
+            shares_one_host: key.shares_one_host,
+            most_per_host: most.map(|most| usize::try_from(most.max(1)).unwrap_or(1)),
+            choices: 0,
+            batches: of_item,
+        }
+    }
+
+    fn class(&mut self, batch: &Batch, gathering: &mut Gathering) -> Option<usize> {
+        let pools = self.pools.len();
+        let view = &self.groups[batch.group].views[batch.view];
+        let tolerated: SmallVec<[bool; 8]> = self
+            .pools
+            .iter()
+            .map(|table| taints::untolerated(&table.taints, &view.tolerations).is_none())
+            .collect();
+        let group = &self.groups[batch.group];
+        let needs_extras = group.has_extras();
+        let rows: Vec<Option<Arc<BitSet>>> = (0..pools)
+            .map(|pool| {
+                if !tolerated[pool] {
+                    return None;
+                }
+                let rows = self.rows_by_requirements(pool, batch)?;
+                if !needs_extras {
+                    return Some(rows);
+                }
+                let mut rows = rows.as_ref().clone();
+                self.retain_for_extras(pool, &mut rows, batch.group, &Volumes::new());
+                (!rows.is_empty()).then(|| Arc::new(rows))
+            })
+            .collect();
+        let group = &self.groups[batch.group];
+        let fits = |pool: usize| {
+            let mut rows = rows[pool].as_ref()?.as_ref().clone();
+            self.pools[pool].retain_fitting(&mut rows, &group.requests);
+            (!rows.is_empty()).then_some(pool)
+        };
+        let pool = (0..pools).find_map(fits)?;
+        let is_special = group.requests[COMMON_DIMENSIONS..].iter().any(|a| *a > 0);
+        let key = ClassKey {
+            set: batch.set,
+            tolerated,
+            extras: needs_extras.then(|| {
+                let owned = |rows: &Option<Arc<BitSet>>| rows.as_deref().cloned();
+                rows.iter().map(owned).collect()
+            }),
+            priced_by: (pool, is_special),
+        };
+        if let Some(known) = gathering.by_key.get(&key) {
+            return Some(*known);
+        }
+        let open = (0..pools)
+            .map(|pool| match &rows[pool] {
+                Some(_) => self.open_set(pool, batch.set),
+                None => EMPTY_SET,
+            })
+            .collect();
+        gathering.by_key.insert(key, gathering.classes.len());
+        gathering.sets.push(batch.set);
+        gathering.priced_by.push(pool);
+        gathering.classes.push(Class {
+            rows,
+            open,
+            price: UnitPrice::default(),
+            by_value: Vec::new(),
+            has_many_types: Vec::new(),
+            is_special,
+        });
+        Some(gathering.classes.len() - 1)
+    }
+
+    /// The rows of a pool that a batch's requirements admit; `None` when there is none.
+    fn rows_by_requirements(&mut self, pool: usize, batch: &Batch) -> Option<Arc<BitSet>> {
+        let table = &mut self.pools[pool];
+        table.admits(batch.set, &self.vocabulary).ok()?;
+        let rows = table.rows_of(batch.set, &self.vocabulary);
+        (!rows.is_empty()).then_some(rows)
+    }
+
+    /// The part of a requirement set that the choice of a row leaves open, such as labels of the pool's own.
+    fn open_set(&mut self, pool: usize, set: SetId) -> SetId {
+        let table = &self.pools[pool];
+        let open: Requirements = self
+            .vocabulary
+            .get(set)
+            .iter()
+            .filter(|r| !table.settles(r.key()))
+            .cloned()
+            .collect();
+        self.vocabulary.set(open)
+    }
+
+    fn has_many_types(&self, pool: usize, class: &Class) -> bool {
+        let table = &self.pools[pool];
+        let mut is_known = vec![false; table.types.len()];
+        for row in class.rows[pool].iter().flat_map(|rows| rows.iter()) {
+            let row = &table.rows[row];
+            is_known[row.type_index] |= row.capacity_type == CapacityType::Spot;
+        }
+        is_known.iter().filter(|known| **known).count() >= MANY_SPOT_TYPES
+    }
+
+    /// The least price of the share that a pod takes of a node: what a GPU pod is worth.
+    fn dominant_worth(&self, pool: usize, class: &Class, requests: &[i64]) -> f64 {
+        let table = &self.pools[pool];
+        let Some(rows) = &class.rows[pool] else {
+            return 0.0;
+        };
+        let mut rows = rows.as_ref().clone();
+        table.retain_fitting(&mut rows, requests);
+        rows.iter()
+            .map(|row| {
+                let has = &table.type_of(row).allocatable;
+                let shares = requests.iter().zip(has).filter(|(ask, _)| **ask > 0);
+                let greatest = shares
+                    .map(|(ask, has)| *ask as f64 / (*has).max(1) as f64)
+                    .fold(0.0, f64::max);
+                greatest * table.rows[row].cost
+            })
+            .fold(f64::MAX, f64::min)
+    }
+
+    /// The rows of a class that give most for the money, some of every size, best value first.
+    fn by_value(&self, pool: usize, class: &Class) -> Arc<[usize]> {
+        let table = &self.pools[pool];
+        let Some(rows) = &class.rows[pool] else {
+            return Arc::from([]);
+        };
+        let mut of_size: [SmallVec<[(f64, usize); SHORTLIST_PER_SIZE]>; 64] =
+            std::array::from_fn(|_| SmallVec::new());
+        for row in rows.iter() {
+            let value = table.value_of_row(row);
+            let ratio = value.cost / class.price.of_value(value).max(1e-12);
+            let best = &mut of_size[value.size];
+            let at = best.partition_point(|(known, _)| *known <= ratio);
+            if at < SHORTLIST_PER_SIZE {
+                best.truncate(SHORTLIST_PER_SIZE - 1);
+                best.insert(at, (ratio, row));
+            }
+        }
+        let mut ranked: Vec<(f64, usize)> = of_size.into_iter().flatten().collect();
+        ranked.sort_unstable_by(|(a, row_a), (b, row_b)| a.total_cmp(b).then(row_a.cmp(row_b)));
+        ranked.into_iter().map(|(_, row)| row).collect()
+    }
+}

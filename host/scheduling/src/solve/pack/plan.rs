@@ -1,0 +1,527 @@
+//! Which nodes to open for a board of pods: one by one, the node whose pods are worth most for its price.
+//!
+//! Hard pods come first, each time as the seed of a node; the candidates for the node are the offerings that are cheap
+//! for that seed's class, in all sizes. A plan changes nothing, so that plans can be compared and made side by side.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+
+use super::board::{Board, Left};
+use super::fill::{Filling, Target, fill};
+use super::items::{Class, Item, Items};
+use crate::interrupt::Interrupt;
+use crate::market::CapacityType;
+use crate::requirements::Requirements;
+use crate::solve::input::bitset::BitSet;
+use crate::solve::input::pool_table::PoolTable;
+use crate::solve::input::vocabulary::{Amounts, EMPTY_SET, SetId, Vocabulary, add_times};
+
+/// Offerings tried for one node, at most.
+const CANDIDATES_MAX: usize = 40;
+/// Of these, how many of each size (by powers of two of CPU).
+const CANDIDATES_PER_SIZE: usize = 4;
+/// How many offerings are kept in mind for a seed's next node.
+const SHORTLIST_MAX: usize = 4;
+/// How much worse than the first the next node may be before all offerings are tried again.
+const SHORTLIST_TOLERANCE: f64 = 1.01;
+/// How much of a node is used where a full one would leave too little choice of types.
+const SHARES: [f64; 5] = [1.0, 0.75, 0.5, 0.25, 0.1];
+/// Other ways to fill a chosen node.
+const OTHER_SIZE_WEIGHTS: [f64; 4] = [0.0, 0.75, 2.0, 12.0];
+/// What trying a node costs at least, in looks at a kind.
+const LOOKS_MIN: usize = 64;
+/// Fewest types that a Spot claim is left with, where its pods allow as many.
+const SPOT_TYPES_MIN: usize = 15;
+
+/// A node worth opening.
+#[derive(Debug, Clone)]
+pub(crate) struct Choice {
+    pub(crate) pool: usize,
+    pub(crate) row: usize,
+    pub(crate) filling: Filling,
+    /// Cost for each dollar of worth.
+    pub(crate) ratio: f64,
+}
+
+/// How a plan is made.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Manner {
+    /// How much more a pod that takes up the whole rest of a node counts than a tiny one.
+    pub(crate) size_weight: f64,
+    /// What a node costs beyond its price, in dollars an hour: the greater, the fewer nodes.
+    pub(crate) charge: f64,
+    /// Whether the chosen node is filled in other ways too, to take the best.
+    pub(crate) is_careful: bool,
+}
+
+/// What planning looks at and never changes.
+#[derive(Debug)]
+pub(crate) struct Ground<'a> {
+    pub(crate) pools: &'a [PoolTable],
+    pub(crate) vocabulary: &'a Vocabulary,
+    pub(crate) classes: &'a [Class],
+    pub(crate) items: &'a [Item],
+    /// Hardest first.
+    pub(crate) order: Arc<[usize]>,
+    /// Rows that can be bought now, by pool; `None` is all of them.
+    pub(crate) buyable: Vec<Option<BitSet>>,
+    pub(crate) keeps_min_values: bool,
+    pub(crate) dimensions: usize,
+}
+
+/// Requirement sets that come up while planning: those of the vocabulary, and further ones that nobody keeps.
+#[derive(Debug, Default)]
+pub(crate) struct OpenSets {
+    added: Vec<Requirements>,
+    merged: BTreeMap<(SetId, SetId), Option<SetId>>,
+}
+
+impl OpenSets {
+    /// What satisfies both sets, if anything can.
+    pub(crate) fn merge(&mut self, known: &Vocabulary, a: SetId, b: SetId) -> Option<SetId> {
+        if a == b || b == EMPTY_SET {
+            return Some(a);
+        }
+        if a == EMPTY_SET {
+            return Some(b);
+        }
+        let key = (a.min(b), a.max(b));
+        if let Some(found) = self.merged.get(&key) {
+            return *found;
+        }
+        let get = |id: SetId| match id.checked_sub(known.len()) {
+            Some(at) => &self.added[at],
+            None => known.get(id),
+        };
+        let both = get(a).meets(get(b)).then(|| {
+            let mut both = get(a).clone();
+            both.extend_with(get(b));
+            both
+        });
+        let id = both.map(|both| {
+            let at = self.added.iter().position(|set| *set == both);
+            let at = at.unwrap_or_else(|| {
+                self.added.push(both);
+                self.added.len() - 1
+            });
+            known.len() + at
+        });
+        self.merged.insert(key, id);
+        id
+    }
+}
+
+/// The offerings that did well for a seed, so that its next node need not try all of them again.
+#[derive(Debug, Default)]
+struct Shortlist {
+    pool: usize,
+    rows: SmallVec<[usize; SHORTLIST_MAX]>,
+    ratio: f64,
+}
+
+impl<'a> Ground<'a> {
+    pub(crate) fn new(
+        (pools, vocabulary): (&'a [PoolTable], &'a Vocabulary),
+        items: &'a Items,
+        order: Arc<[usize]>,
+        keeps_min_values: bool,
+    ) -> Self {
+        Self {
+            pools,
+            vocabulary,
+            classes: &items.classes,
+            items: &items.items,
+            order,
+            buyable: vec![None; pools.len()],
+            keeps_min_values,
+            dimensions: items.items.first().map_or(0, |item| item.requests.len()),
+        }
+    }
+
+    pub(crate) fn cost(&self, choice: &Choice) -> f64 {
+        self.pools[choice.pool].rows[choice.row].cost
+    }
+
+    /// The rows on which a whole filling fits, and what it asks for.
+    pub(crate) fn rows_left(&self, pool: usize, picks: &[(usize, usize)]) -> (BitSet, Amounts) {
+        let mut rows = BitSet::full(self.pools[pool].rows.len());
+        let mut requests: Amounts = SmallVec::from_elem(0, self.dimensions);
+        let mut classes: SmallVec<[usize; 8]> = SmallVec::new();
+        for (index, count) in picks {
+            let item = &self.items[*index];
+            if !classes.contains(&item.class) {
+                classes.push(item.class);
+                if let Some(of_class) = &self.classes[item.class].rows[pool] {
+                    rows.intersect(of_class);
+                }
+            }
+            let count = i64::try_from(*count).unwrap_or(0);
+            add_times(&mut requests, &item.requests, count);
+        }
+        self.pools[pool].retain_fitting(&mut rows, &requests);
+        (rows, requests)
+    }
+
+    /// Whether the types left satisfy `minValues`, and for Spot are enough to choose from.
+    pub(crate) fn is_flexible(
+        &self,
+        (pool, row): (usize, usize),
+        picks: &[(usize, usize)],
+        rows: &BitSet,
+    ) -> bool {
+        let table = &self.pools[pool];
+        if self.keeps_min_values && table.missed_min_values(rows, self.vocabulary).is_some() {
+            return false;
+        }
+        let class = |item: usize| &self.classes[self.items[item].class];
+        table.rows[row].capacity_type != CapacityType::Spot
+            || picks
+                .iter()
+                .any(|(item, _)| !class(*item).has_many_types[pool])
+            || self.has_spot_types(pool, rows)
+    }
+
+    fn has_spot_types(&self, pool: usize, rows: &BitSet) -> bool {
+        let table = &self.pools[pool];
+        let mut types: SmallVec<[usize; SPOT_TYPES_MIN]> = SmallVec::new();
+        for row in rows.iter() {
+            let row = &table.rows[row];
+            if row.capacity_type == CapacityType::Spot && !types.contains(&row.type_index) {
+                types.push(row.type_index);
+                if types.len() == SPOT_TYPES_MIN {
+                    return true;
+                }
+            }
+        }
+        false
+    }
+}
+
+/// Hardest first: those that must share a host, then by how few rows there are, how many nodes are needed, and size.
+pub(crate) fn seed_order(items: &[Item]) -> Arc<[usize]> {
+    let key = |item: &Item| {
+        let nodes = item.most_per_host.map_or(0, |most| item.count / most);
+        (
+            !item.shares_one_host,
+            item.choices / 64,
+            std::cmp::Reverse(nodes),
+        )
+    };
+    let mut order: Vec<usize> = (0..items.len()).collect();
+    order.sort_by(|a, b| {
+        let (of_a, of_b) = (&items[*a], &items[*b]);
+        key(of_a)
+            .cmp(&key(of_b))
+            .then_with(|| of_b.worth.total_cmp(&of_a.worth))
+            .then(a.cmp(b))
+    });
+    order.into()
+}
+
+/// Makes plans for one board.
+pub(crate) struct Planner<'a> {
+    pub(crate) ground: &'a Ground<'a>,
+    pub(crate) board: &'a Board,
+    sets: OpenSets,
+    /// Work done so far, in looks at a kind for a node.
+    pub(crate) effort: usize,
+    /// Rows that full nodes of leave too little choice.
+    rigid: BTreeSet<(usize, usize)>,
+    /// The worth that a row's node can have at most, by pool and row; negative when not known yet.
+    most_worth: Vec<Vec<f64>>,
+}
+
+impl<'a> Planner<'a> {
+    pub(crate) fn new(ground: &'a Ground<'a>, board: &'a Board) -> Self {
+        Self {
+            ground,
+            board,
+            sets: OpenSets::default(),
+            effort: 0,
+            rigid: BTreeSet::new(),
+            most_worth: ground
+                .pools
+                .iter()
+                .map(|table| vec![-1.0; table.rows.len()])
+                .collect(),
+        }
+    }
+
+    pub(crate) fn sets(&mut self) -> &mut OpenSets {
+        &mut self.sets
+    }
+
+    /// Chooses nodes for everything left on the board, and takes the pods off it.
+    pub(crate) fn plan(
+        &mut self,
+        left: &mut Left,
+        manner: Manner,
+        interrupt: &Interrupt,
+    ) -> Vec<Choice> {
+        let mut plan = Vec::new();
+        let ground = self.ground;
+        let mine = ground.order.iter().copied();
+        for seed in mine.filter(|item| self.board.items.binary_search(item).is_ok()) {
+            let mut shortlist = Shortlist::default();
+            while left.remaining[seed] > 0 && !interrupt.is_tripped() {
+                let Some(choice) = self.choose(left, (seed, manner), &mut shortlist) else {
+                    break;
+                };
+                let picks = &choice.filling.picks;
+                let repeats = picks
+                    .iter()
+                    .map(|(item, count)| left.remaining[*item] / count);
+                let repeats = (repeats.min().unwrap_or(0) / 2).max(1);
+                for (item, count) in picks {
+                    self.board.take(left, *item, count * repeats);
+                }
+                plan.extend(std::iter::repeat_n(choice, repeats));
+            }
+        }
+        plan
+    }
+
+    /// The best node for one pod of an item, with what goes along.
+    pub(crate) fn next(&mut self, left: &mut Left, seed: usize) -> Option<Choice> {
+        let manner = self.first_manner();
+        self.choose(left, (seed, manner), &mut Shortlist::default())
+    }
+
+    /// The best node for a seed, in the first pool that has one.
+    fn choose(
+        &mut self,
+        left: &mut Left,
+        seed: (usize, Manner),
+        shortlist: &mut Shortlist,
+    ) -> Option<Choice> {
+        if !shortlist.rows.is_empty() {
+            let rows = shortlist.rows.clone();
+            let tried = self.best_of(left, seed, (shortlist.pool, &rows));
+            if let Some((choice, _)) = tried
+                && choice.ratio <= shortlist.ratio * SHORTLIST_TOLERANCE
+            {
+                return Some(choice);
+            }
+        }
+        for pool in 0..self.ground.pools.len() {
+            if self.ground.pools[pool].is_out_of_nodes() {
+                continue;
+            }
+            let candidates = self.candidates(pool, seed.0);
+            if let Some((choice, ratios)) = self.best_of(left, seed, (pool, &candidates)) {
+                let rows = ratios.into_iter().take(SHORTLIST_MAX);
+                *shortlist = Shortlist {
+                    pool,
+                    rows: rows.map(|(_, row)| row).collect(),
+                    ratio: choice.ratio,
+                };
+                return Some(choice);
+            }
+        }
+        None
+    }
+
+    /// The best filling among these rows, and the ratios of all that were tried, best first.
+    fn best_of(
+        &mut self,
+        left: &mut Left,
+        seed: (usize, Manner),
+        (pool, rows): (usize, &[usize]),
+    ) -> Option<(Choice, Vec<(f64, usize)>)> {
+        loop {
+            let mut best: Option<Choice> = None;
+            let mut ratios = Vec::new();
+            let is_free = |row: &&usize| !self.rigid.contains(&(pool, **row));
+            let free: Vec<usize> = rows.iter().filter(is_free).copied().collect();
+            for row in &free {
+                if let Some(known) = &best
+                    && self.least_ratio((pool, *row), seed.1) >= known.ratio
+                {
+                    continue;
+                }
+                let Some(choice) = self.evaluate(left, seed, (pool, *row), 1.0) else {
+                    continue;
+                };
+                ratios.push((choice.ratio, *row));
+                if best.as_ref().is_none_or(|known| choice.ratio < known.ratio) {
+                    best = Some(choice);
+                }
+            }
+            let Some(choice) = best else {
+                return rows
+                    .iter()
+                    .find_map(|row| self.rigid_choice(left, seed, (pool, *row)))
+                    .map(|choice| (choice, Vec::new()));
+            };
+            let choice = self.refilled(left, seed, choice);
+            let (rows_left, _) = self.ground.rows_left(pool, &choice.filling.picks);
+            if !self.is_flexible(&choice, &rows_left) {
+                self.rigid.insert((pool, choice.row));
+                continue;
+            }
+            ratios.sort_by(|(a, row_a), (b, row_b)| a.total_cmp(b).then(row_a.cmp(row_b)));
+            return Some((choice, ratios));
+        }
+    }
+
+    fn is_flexible(&self, choice: &Choice, rows: &BitSet) -> bool {
+        let at = (choice.pool, choice.row);
+        self.ground.is_flexible(at, &choice.filling.picks, rows)
+    }
+
+    /// The same node filled in the best of several ways.
+    fn refilled(&mut self, left: &mut Left, seed: (usize, Manner), choice: Choice) -> Choice {
+        let mut best = choice;
+        if seed.1.is_careful {
+            for size_weight in OTHER_SIZE_WEIGHTS {
+                let manner = Manner {
+                    size_weight,
+                    ..seed.1
+                };
+                let at = (best.pool, best.row);
+                if let Some(other) = self.evaluate(left, (seed.0, manner), at, 1.0)
+                    && other.ratio < best.ratio
+                {
+                    best = other;
+                }
+            }
+        }
+        best
+    }
+
+    /// A node of a row that may not be full; the greatest part of it that leaves enough choice.
+    fn rigid_choice(
+        &mut self,
+        left: &mut Left,
+        seed: (usize, Manner),
+        (pool, row): (usize, usize),
+    ) -> Option<Choice> {
+        let mut last = None;
+        for share in SHARES {
+            let Some(choice) = self.evaluate(left, seed, (pool, row), share) else {
+                break;
+            };
+            let (rows, _) = self.ground.rows_left(pool, &choice.filling.picks);
+            if self.is_flexible(&choice, &rows) {
+                return Some(choice);
+            }
+            last = Some((choice, rows));
+        }
+        let (choice, rows) = last?;
+        // Few Spot types are better than none; minValues of a strict pool are not.
+        let table = &self.ground.pools[pool];
+        let is_allowed = !self.ground.keeps_min_values
+            || table
+                .missed_min_values(&rows, self.ground.vocabulary)
+                .is_none();
+        is_allowed.then_some(choice)
+    }
+
+    /// No filling of the row can do better than this by what pods are worth at first; by what a plan has learned since,
+    /// hardly any does.
+    fn least_ratio(&mut self, (pool, row): (usize, usize), manner: Manner) -> f64 {
+        let value = self.ground.pools[pool].value_of_row(row);
+        if self.most_worth[pool][row] < 0.0 {
+            let mut last = usize::MAX;
+            let mut most = 0.0_f64;
+            let has = &self.ground.pools[pool].type_of(row).allocatable;
+            for kind in &self.board.kinds {
+                let class = &self.ground.classes[kind.class];
+                let rows = class.rows[pool].as_ref();
+                if !rows.is_some_and(|rows| rows.contains(row)) {
+                    continue;
+                }
+                if class.is_special {
+                    // What a GPU is worth is not told by the unit prices.
+                    let fits = kind.requests.iter().zip(has).all(|(ask, has)| ask <= has);
+                    most = if fits { f64::INFINITY } else { most };
+                } else if kind.class != last {
+                    last = kind.class;
+                    most = most.max(class.price.of_value(value));
+                }
+            }
+            self.most_worth[pool][row] = most;
+        }
+        let most = self.most_worth[pool][row];
+        if most > 0.0 {
+            (value.cost + manner.charge) / most
+        } else {
+            0.0
+        }
+    }
+
+    fn evaluate(
+        &mut self,
+        left: &mut Left,
+        (seed, manner): (usize, Manner),
+        (pool, row): (usize, usize),
+        share: f64,
+    ) -> Option<Choice> {
+        let target = Target {
+            pool,
+            row,
+            seed,
+            share,
+            size_weight: manner.size_weight,
+            is_careful: manner.is_careful,
+        };
+        self.effort += LOOKS_MIN + self.board.kinds.len();
+        let filling = fill(self.ground, self.board, left, target, &mut self.sets)?;
+        let cost = self.ground.pools[pool].rows[row].cost + manner.charge;
+        let ratio = cost.max(1e-9) / filling.worth.max(1e-12);
+        Some(Choice {
+            pool,
+            row,
+            filling,
+            ratio,
+        })
+    }
+
+    /// The rows worth trying: those that give the seed's class most for the money, some of every size.
+    fn candidates(&self, pool: usize, seed: usize) -> Vec<usize> {
+        let item = &self.ground.items[seed];
+        let class = &self.ground.classes[item.class];
+        let Some(rows) = &class.rows[pool] else {
+            return Vec::new();
+        };
+        let table = &self.ground.pools[pool];
+        let buyable = self.ground.buyable[pool].as_ref();
+        let suits = |row: usize| {
+            let has = &table.type_of(row).allocatable;
+            item.requests.iter().zip(has).all(|(ask, has)| ask <= has)
+                && buyable.is_none_or(|buyable| buyable.contains(row))
+        };
+        let shortlist = class.by_value[pool].iter().copied();
+        let candidates = some_of_every_size(table, shortlist.filter(|row| suits(*row)));
+        if !candidates.is_empty() {
+            return candidates;
+        }
+        let mut all: Vec<usize> = rows.iter().filter(|row| suits(*row)).collect();
+        all.sort_by(|a, b| {
+            let ratio = |row: usize| {
+                let value = table.value_of_row(row);
+                value.cost / class.price.of_value(value).max(1e-12)
+            };
+            ratio(*a).total_cmp(&ratio(*b)).then(a.cmp(b))
+        });
+        some_of_every_size(table, all.into_iter())
+    }
+}
+
+fn some_of_every_size(table: &PoolTable, rows: impl Iterator<Item = usize>) -> Vec<usize> {
+    let mut per_size = [0_usize; 64];
+    let mut candidates = Vec::new();
+    for row in rows {
+        let taken = &mut per_size[table.value_of_row(row).size];
+        if *taken < CANDIDATES_PER_SIZE {
+            *taken += 1;
+            candidates.push(row);
+        }
+        if candidates.len() >= CANDIDATES_MAX {
+            break;
+        }
+    }
+    candidates
+}

@@ -1,0 +1,431 @@
+//! Which zone (or other domain) each pod goes to, settled before any node is opened.
+//!
+//! Opening nodes one by one would let a spread take only `maxSkew` pods of a service on each; deciding the shares
+//! first lets every node be filled with all of them. Answers to `getNextDomain` of Karpenter's `topologygroup.go`.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::requirements::Operator;
+use crate::solve::input::bitset::BitSet;
+use crate::solve::input::pod_groups::shares_one_host;
+use crate::solve::input::topology::{
+    DomainId, GroupId, HOSTNAME_KEY, KeyId, Membership, Owned, Rule,
+};
+use crate::solve::input::views::exactly;
+use crate::solve::input::vocabulary::{Amounts, SetId};
+use crate::solve::{Batch, Pending, Solver};
+use crate::taints;
+
+/// What decides which domains have rows: requirements, key, requests, the pools whose taints are tolerated, and the
+/// group where its host ports or volumes matter.
+pub(crate) type Asked = (SetId, KeyId, Amounts, Vec<bool>, Option<usize>);
+
+/// Domains that have rows for a pod, with a price to break ties.
+pub(crate) type Feasible = Arc<[(DomainId, f64)]>;
+
+/// What settles the domain of one key for the pods of a group.
+struct Stakes {
+    group: usize,
+    key: KeyId,
+    /// Whether the pods declare a term over the key, rather than only being looked at.
+    is_owner: bool,
+    /// Terms of the pods themselves, with the domains that strict requirements allow.
+    owned: Vec<(Owned, Arc<[bool]>)>,
+    /// Groups that count the pods.
+    selecting: Vec<GroupId>,
+}
+
+impl Solver<'_> {
+    /// Splits pending pods into batches of settled domains; returns those for which no domain is left.
+    pub(crate) fn assign_domains(&mut self, pending: Vec<Pending>) -> (Vec<Batch>, Vec<Pending>) {
+        let mut batches = Vec::new();
+        let mut left = Vec::new();
+        let mut staked = Vec::new();
+        for pending in pending {
+            let membership = &self.view_of(pending.group, pending.view).membership;
+            if self.topology.keys_of(membership).is_empty() {
+                let Some(set) = self.bases(&pending).first().copied() else {
+                    left.push(pending);
+                    continue;
+                };
+                batches.push(Batch {
+                    group: pending.group,
+                    view: pending.view,
+                    set,
+                    pins: Vec::new(),
+                    members: pending.members,
+                });
+            } else {
+                staked.push(pending);
+            }
+        }
+        // Those whom others look at go first, then affinity, then spreads that must end up level.
+        staked.sort_by_key(|p| self.rank_of_stake(p));
+        let mut is_retry = false;
+        while !staked.is_empty() {
+            let mut failed = Vec::new();
+            let mut has_moved = false;
+            for pending in staked {
+                let (made, rest) = self.assign(&pending);
+                has_moved |= !made.is_empty();
+                batches.extend(made);
+                failed.extend(rest);
+            }
+            staked = Vec::new();
+            if has_moved && !is_retry {
+                is_retry = true;
+                staked = failed;
+            } else {
+                left.extend(failed);
+            }
+        }
+        (batches, left)
+    }
+
+    /// The view's requirements with each volume alternative that agrees with them, those first-hand that some pool can
+    /// serve. None when every alternative contradicts the pod.
+    fn bases(&mut self, pending: &Pending) -> Vec<SetId> {
+        let view = self.view_of(pending.group, pending.view).set;
+        let bases = self.with_alternatives(pending.group, view);
+        if bases.len() < 2 {
+            return bases;
+        }
+        let of_view = (pending.group, pending.view);
+        let is_served = |set: &SetId| {
+            (0..self.pools.len()).any(|pool| self.rows_to_buy(pool, of_view, *set).is_some())
+        };
+        let served: Vec<SetId> = bases.iter().copied().filter(is_served).collect();
+        if served.is_empty() { bases } else { served }
+    }
+
+    /// The requirements with each alternative of the group that agrees with them; as they are where there is none.
+    pub(crate) fn with_alternatives(&mut self, group: usize, set: SetId) -> Vec<SetId> {
+        let alternatives = self.groups[group].alternatives.clone();
+        if alternatives.is_empty() {
+            return vec![set];
+        }
+        let merged = alternatives.into_iter();
+        merged
+            .filter_map(|it| self.vocabulary.merge(set, it))
+            .collect()
+    }
+
+    fn rank_of_stake(&self, pending: &Pending) -> u8 {
+        let membership = &self.view_of(pending.group, pending.view).membership;
+        let owns = |wanted: fn(&Rule) -> bool| {
+            membership.owned.iter().any(|o| {
+                let group = self.topology.group(o.group);
+                group.key != HOSTNAME_KEY && wanted(&group.rule)
+            })
+        };
+        if self.follows_to_host(membership) {
+            3
+        } else if owns(|rule| matches!(rule, Rule::Affinity)) {
+            1
+        } else if shares_one_host(&self.topology, membership) {
+            // The first of them opens the host that all others must find, so they come before any friends.
+            0
+        } else if owns(|rule| matches!(rule, Rule::Spread { .. } | Rule::AntiAffinity { .. }))
+            || self.is_shunned(membership)
+        {
+            2
+        } else {
+            0
+        }
+    }
+
+    /// Whether pods must find a host of which friends of theirs are known, so that no domain is theirs to open.
+    fn follows_to_host(&self, membership: &Membership) -> bool {
+        membership.owned.iter().any(|owned| {
+            let group = self.topology.group(owned.group);
+            let is_of_host = group.key == HOSTNAME_KEY && group.rule == Rule::Affinity;
+            is_of_host && (group.total > 0 || !owned.is_self_selecting)
+        })
+    }
+
+    /// Whether pods of the batch or running ones may keep it out of a domain: it takes turns with them by size.
+    fn is_shunned(&self, membership: &Membership) -> bool {
+        membership.selected.iter().any(|id| {
+            let group = self.topology.group(*id);
+            group.key != HOSTNAME_KEY && group.rule == Rule::AntiAffinity { is_required: true }
+        })
+    }
+
+    fn assign(&mut self, pending: &Pending) -> (Vec<Batch>, Option<Pending>) {
+        let mut batches = Vec::new();
+        let mut left = Some(pending.clone());
+        for base in self.bases(pending) {
+            let Some(pending) = left else { break };
+            let (made, rest) = self.assign_within(base, &pending);
+            batches.extend(made);
+            left = rest;
+        }
+        (batches, left)
+    }
+
+    fn assign_within(&mut self, base: SetId, pending: &Pending) -> (Vec<Batch>, Option<Pending>) {
+        let membership = self.view_of(pending.group, pending.view).membership.clone();
+        let keys = self.topology.keys_of(&membership);
+        let stakes: Vec<Stakes> = keys
+            .iter()
+            .map(|key| self.stakes(pending, &membership, *key))
+            .collect();
+        let are_together = shares_one_host(&self.topology, &membership);
+        let uncounted = self.uncounted(base, &membership);
+        let mut shares: BTreeMap<Vec<(KeyId, DomainId)>, Vec<usize>> = BTreeMap::new();
+        let mut members = pending.members.iter();
+        let mut rest = Vec::new();
+        for member in members.by_ref() {
+            let of_first = shares.keys().next().filter(|_| are_together);
+            let pins = match of_first {
+                Some(pins) => self.are_open(&stakes, pins).then(|| pins.clone()),
+                None => self.pins(pending, &stakes, base),
+            };
+            let Some(pins) = pins else {
+                rest.push(*member);
+                break;
+            };
+            for pin in &pins {
+                self.topology
+                    .record_domain(&membership, *pin, &uncounted, 1);
+                if let Some(left) = self.budget.get_mut(&(pending.group, pin.0, pin.1)) {
+                    *left = left.saturating_sub(1);
+                }
+            }
+            shares.entry(pins).or_default().push(*member);
+        }
+        rest.extend(members);
+        let mut batches = Vec::new();
+        for (pins, members) in shares {
+            let pinned = self.pinned(base, &pins);
+            let batch = Batch {
+                group: pending.group,
+                view: pending.view,
+                set: pinned.unwrap_or(base),
+                pins,
+                members,
+            };
+            if pinned.is_some() {
+                batches.push(batch);
+            } else {
+                self.unassign(&batch, batch.members.len());
+                rest.extend(batch.members);
+            }
+        }
+        let rest = (!rest.is_empty()).then_some(Pending {
+            members: rest,
+            ..*pending
+        });
+        (batches, rest)
+    }
+
+    pub(crate) fn pinned(&mut self, base: SetId, pins: &[(KeyId, DomainId)]) -> Option<SetId> {
+        let mut set = base;
+        for (key, domain) in pins {
+            let name = &self.topology.keys()[*key];
+            let value = &self.topology.domains(*key)[*domain];
+            set = self.vocabulary.with(set, exactly(name, value))?;
+        }
+        Some(set)
+    }
+
+    /// Takes back the counts of pods that found no claim after all.
+    pub(crate) fn unassign(&mut self, batch: &Batch, pods: usize) {
+        let membership = self.view_of(batch.group, batch.view).membership.clone();
+        let uncounted = self.uncounted(batch.set, &membership);
+        let pods = i64::try_from(pods).unwrap_or(0);
+        for pin in &batch.pins {
+            self.topology
+                .record_domain(&membership, *pin, &uncounted, -pods);
+        }
+    }
+
+    /// Spreads that would not count a node with these requirements.
+    pub(crate) fn uncounted(&mut self, set: SetId, membership: &Membership) -> Vec<GroupId> {
+        let is_outside = |id: &GroupId| {
+            let filter = &self.topology.group(*id).filter.requirements;
+            !filter.is_empty()
+                && !filter
+                    .iter()
+                    .any(|f| self.vocabulary.merge(set, *f).is_some())
+        };
+        membership
+            .selected
+            .iter()
+            .copied()
+            .filter(is_outside)
+            .collect()
+    }
+
+    fn stakes(&self, pending: &Pending, membership: &Membership, key: KeyId) -> Stakes {
+        let strict = self.view_of(pending.group, pending.view).strict;
+        let of_key = |id: &GroupId| self.topology.group(*id).key == key;
+        let owned = membership.owned.iter().filter(|o| of_key(&o.group));
+        let selecting = membership.selected.iter().copied().filter(of_key);
+        Stakes {
+            group: pending.group,
+            key,
+            is_owner: self.topology.owns(membership, key),
+            owned: owned
+                .map(|o| (o.clone(), self.allowed_domains(strict, o.group)))
+                .collect(),
+            selecting: selecting.collect(),
+        }
+    }
+
+    /// A domain for each key, such that some node has them all.
+    fn pins(
+        &mut self,
+        pending: &Pending,
+        stakes: &[Stakes],
+        base: SetId,
+    ) -> Option<Vec<(KeyId, DomainId)>> {
+        let Some((first, others)) = stakes.split_first() else {
+            return Some(Vec::new());
+        };
+        let feasible = self.feasible(base, first.key, pending);
+        // Others' terms over a label that none of its nodes has say nothing about a pod.
+        if feasible.is_empty() && !first.is_owner {
+            return self.pins(pending, others, base);
+        }
+        self.open_domains(first, &feasible)
+            .into_iter()
+            .find_map(|domain| {
+                let pin = (first.key, domain);
+                let mut pins = vec![pin];
+                if !others.is_empty() {
+                    let set = self.pinned(base, &pins)?;
+                    pins.extend(self.pins(pending, others, set)?);
+                }
+                Some(pins)
+            })
+    }
+
+    /// The domains of a key in which a node for the pods can be bought.
+    fn feasible(&mut self, base: SetId, key: KeyId, pending: &Pending) -> Feasible {
+        let group = pending.group;
+        let tolerations = &self.view_of(group, pending.view).tolerations;
+        let tolerated: Vec<bool> = self
+            .pools
+            .iter()
+            .map(|table| taints::untolerated(&table.taints, tolerations).is_none())
+            .collect();
+        let of_group = &self.groups[group];
+        let requests = of_group.requests.clone();
+        let of_extras = of_group.has_extras().then_some(group);
+        let asked = (base, key, requests, tolerated, of_extras);
+        if let Some(known) = self.feasible.get(&asked) {
+            return Arc::clone(known);
+        }
+        let name = self.topology.keys()[key].clone();
+        let mut best: BTreeMap<DomainId, f64> = BTreeMap::new();
+        for pool in 0..self.pools.len() {
+            let Some(rows) = self.rows_to_buy(pool, (group, pending.view), base) else {
+                continue;
+            };
+            let required = self.vocabulary.get(base).get(&name);
+            for (value, mut of_domain) in self.domains_of(pool, key) {
+                of_domain.intersect(&rows);
+                if !required.has(&value)
+                    || of_domain.is_empty()
+                    || !self.keeps_min_values(pool, &of_domain)
+                {
+                    continue;
+                }
+                let Some(domain) = self.topology.domain(key, &value) else {
+                    continue;
+                };
+                // A lighter pool only matters where a heavier one has nothing.
+                if best.contains_key(&domain) {
+                    continue;
+                }
+                let pin = exactly(&name, &value);
+                let price = match self.vocabulary.with(base, pin) {
+                    Some(set) => self.unit_price(pool, set).of(&self.groups[group].requests),
+                    None => f64::MAX,
+                };
+                best.insert(domain, price);
+            }
+        }
+        let feasible: Feasible = best.into_iter().collect();
+        self.feasible.insert(asked, Arc::clone(&feasible));
+        feasible
+    }
+
+    /// The domains of a key that nodes of a pool could be in, with their rows: what they are sold with or labelled, or any
+    /// that is known where the pool asks for the label and leaves its value open.
+    fn domains_of(&self, pool: usize, key: KeyId) -> Vec<(String, BitSet)> {
+        let (table, name) = (&self.pools[pool], &self.topology.keys()[key]);
+        let offered = table.domains(name, &self.vocabulary);
+        let asked = self.vocabulary.get(table.template).find(name);
+        let Some(asked) = asked.filter(|it| offered.is_empty() && it.is_complement()) else {
+            return offered;
+        };
+        let known = self.topology.domains(key).iter();
+        known
+            .filter(|value| asked.has(value))
+            .map(|value| (value.clone(), BitSet::full(table.rows.len())))
+            .collect()
+    }
+
+    /// Whether the stakes admit one more pod where others of its group went.
+    fn are_open(&self, stakes: &[Stakes], pins: &[(KeyId, DomainId)]) -> bool {
+        pins.iter().all(|(key, domain)| {
+            let mut of_key = stakes.iter().filter(|it| it.key == *key);
+            of_key.all(|it| self.is_open(it, *domain))
+        })
+    }
+
+    fn is_open(&self, stakes: &Stakes, domain: DomainId) -> bool {
+        let mut owned = stakes.owned.iter();
+        let mut selecting = stakes.selecting.iter();
+        self.budget.get(&(stakes.group, stakes.key, domain)) != Some(&0)
+            && owned.all(|(it, allowed)| self.topology.admits(it, domain, allowed))
+            && !selecting.any(|id| self.topology.is_kept_out(*id, domain))
+    }
+
+    /// The domains that every stake admits, those with the fewest pods first; of equal ones the cheaper.
+    fn open_domains(&self, stakes: &Stakes, feasible: &Feasible) -> Vec<DomainId> {
+        let count = |id: GroupId, domain: DomainId| match self.topology.group(id).rule {
+            Rule::Spread { .. } => self.topology.group(id).selected[domain],
+            Rule::Affinity | Rule::AntiAffinity { .. } => 0,
+        };
+        let crowd = |domain: DomainId| -> (i64, i64) {
+            let owned = stakes.owned.iter().map(|(it, _)| count(it.group, domain));
+            let selecting = stakes.selecting.iter().map(|id| count(*id, domain));
+            (owned.sum(), selecting.sum())
+        };
+        let open = feasible.iter().filter(|(it, _)| self.is_open(stakes, *it));
+        let mut open: Vec<_> = open
+            .map(|(domain, price)| (crowd(*domain), *price, *domain))
+            .collect();
+        open.sort_by(|a, b| {
+            let by_price = || a.1.total_cmp(&b.1);
+            a.0.cmp(&b.0).then_with(by_price).then(a.2.cmp(&b.2))
+        });
+        open.into_iter().map(|(.., domain)| domain).collect()
+    }
+
+    /// The domains of a group's key that strict requirements (and taints, if the group honours them) allow.
+    pub(crate) fn allowed_domains(&self, strict: SetId, id: GroupId) -> Arc<[bool]> {
+        let group = self.topology.group(id);
+        let name = &self.topology.keys()[group.key];
+        let requirement = self.vocabulary.get(strict).find(name);
+        let is_allowed = |value: &String| {
+            requirement.is_none_or(|r| r.operator() != Operator::DoesNotExist && r.has(value))
+        };
+        let mut allowed: Vec<bool> = self
+            .topology
+            .domains(group.key)
+            .iter()
+            .map(is_allowed)
+            .collect();
+        if let Some(reachable) = self.reachable.get(&id) {
+            for (allowed, reachable) in allowed.iter_mut().zip(reachable) {
+                *allowed &= reachable;
+            }
+        }
+        Arc::from(allowed)
+    }
+}
