@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use smallvec::{SmallVec, smallvec};
 
+use crate::existing_node::ExistingNode;
 use crate::pod::PodKey;
-use crate::problem::ExistingNode;
 use crate::requirements::{Requirements, is_negative};
 
 /// Position of a device in [`Devices`].

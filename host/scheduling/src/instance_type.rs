@@ -37,6 +37,17 @@ pub struct Overhead {
     pub eviction_threshold: Resources,
 }
 
+/// Instance type, zone and capacity type.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct OfferingKey {
+    /// Name of the type.
+    pub instance_type: String,
+    /// Zone.
+    pub zone: String,
+    /// `spot`, `on-demand` or `reserved`.
+    pub capacity_type: String,
+}
+
 impl Overhead {
     /// The sum of the three.
     pub fn total(&self) -> Resources {

@@ -6,6 +6,7 @@
 
 pub mod device;
 pub mod error;
+mod existing_node;
 pub mod instance_type;
 pub mod interrupt;
 mod market;
@@ -17,6 +18,7 @@ pub mod requirements;
 pub mod solution;
 pub mod solve;
 pub mod taints;
+mod template;
 
 pub use interrupt::Interrupt;
 pub use problem::Problem;

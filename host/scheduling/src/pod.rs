@@ -3,6 +3,8 @@
 //! Must not be changed after parsing; relaxing a preference makes a view instead. Answers to the pod half of
 //! Karpenter's `pkg/utils/pod`.
 
+mod invalid;
+mod key;
 mod parse;
 mod requests;
 
@@ -16,10 +18,9 @@ use jiff::Timestamp;
 use crate::requirements::Requirement;
 
 pub use apis::selector::{LabelSelector, SelectorOperator, SelectorRequirement};
+pub use invalid::InvalidPod;
+pub use key::PodKey;
 pub use requests::effective_requests;
-
-/// Namespace and name of a pod.
-pub type PodKey = apis::ObjectKey;
 
 /// Phase of a pod.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
@@ -221,37 +222,6 @@ pub struct Owner {
     pub name: String,
     /// UID.
     pub uid: String,
-}
-
-/// Why a pod object cannot be used.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum InvalidPod {
-    /// It has no name.
-    #[error("pod has no name")]
-    Unnamed,
-    /// It has no spec.
-    #[error("pod {0} has no spec")]
-    NoSpec(PodKey),
-    /// A quantity does not parse.
-    #[error("pod {pod}: {field}: {reason}")]
-    Quantity {
-        /// The pod.
-        pod: PodKey,
-        /// The field.
-        field: String,
-        /// What is wrong.
-        reason: String,
-    },
-    /// An operator is unknown.
-    #[error("pod {pod}: unknown operator {operator:?} for key {key:?}")]
-    Operator {
-        /// The pod.
-        pod: PodKey,
-        /// The label key.
-        key: String,
-        /// The operator.
-        operator: String,
-    },
 }
 
 /// Keeps each distinct shape once, so that a hundred thousand pods cost little.

@@ -8,14 +8,17 @@ use std::sync::Arc;
 
 use apis::NodePool;
 use apis::resources::Resources;
+use hooks::ranking::PremiumMax;
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::Taint;
 
 use crate::device::Devices;
 use crate::instance_type::InstanceType;
 use crate::pod::{Pod, PodKey, PodShape, TopologySpread};
-use crate::ranking::{FactsByOwner, PremiumMax, Usage, UsageKey};
+use crate::ranking::{FactsByOwner, Usage, UsageKey};
 use crate::requirements::Requirements;
+
+pub use crate::existing_node::ExistingNode;
+pub use crate::instance_type::OfferingKey;
 
 /// Everything a solve looks at.
 #[derive(Debug, Clone)]
@@ -44,17 +47,6 @@ pub struct Problem {
     pub options: Options,
 }
 
-/// Instance type, zone and capacity type.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct OfferingKey {
-    /// Name of the type.
-    pub instance_type: String,
-    /// Zone.
-    pub zone: String,
-    /// `spot`, `on-demand` or `reserved`.
-    pub capacity_type: String,
-}
-
 /// A pool that may open nodes.
 #[derive(Debug, Clone)]
 pub struct Pool {
@@ -66,43 +58,6 @@ pub struct Pool {
     pub free_addresses: BTreeMap<String, u32>,
     /// Capacity of its nodes, deleting ones excluded, with the pseudo resource `nodes`; counts against the limits.
     pub in_use: Resources,
-}
-
-/// A node that exists, or a launched claim whose node is expected.
-#[derive(Debug, Clone)]
-pub struct ExistingNode {
-    /// Name of the node, or of the claim while there is no node.
-    pub name: String,
-    /// Host name; the label `kubernetes.io/hostname` or the name.
-    pub hostname: String,
-    /// Owning pool.
-    pub pool: Option<String>,
-    /// Name of the claim, for managed nodes.
-    pub node_claim: Option<String>,
-    /// Labels.
-    pub labels: BTreeMap<String, String>,
-    /// Taints that count now.
-    pub taints: Vec<Taint>,
-    /// Capacity.
-    pub capacity: Resources,
-    /// Allocatable.
-    pub allocatable: Resources,
-    /// Bound pods that are not terminal, DaemonSet pods included.
-    pub pods: Vec<Arc<Pod>>,
-    /// Requests of all bound pods.
-    pub requests: Resources,
-    /// The part of `requests` that belongs to DaemonSet pods.
-    pub daemon_requests: Resources,
-    /// Whether initialization is done.
-    pub is_initialized: bool,
-    /// Whether new pods may be placed; nodes that are going away only count for topology.
-    pub is_schedulable: bool,
-    /// Whether the node is within its pool's `consolidateAfter` window.
-    pub is_settling: bool,
-    /// Volume limits by CSI driver, from the CSINode.
-    pub volume_limits: BTreeMap<String, u32>,
-    /// Volumes attached, by CSI driver.
-    pub volumes: BTreeMap<String, BTreeSet<String>>,
 }
 
 /// A DaemonSet, represented by one pod.

@@ -22,5 +22,3 @@ pub use premium::premium_of_pool;
 pub use table::{TableRow, accelerators, claim_requirements, offering_table};
 pub use usage::{Usage, UsageKey, usage_table};
 pub use workloads::{FactsByOwner, WorkloadFacts, pods_summary, push_workloads};
-
-pub(crate) use table::offering_table_of;

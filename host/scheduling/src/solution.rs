@@ -2,20 +2,18 @@
 //!
 //! Values only. Answers to Karpenter's `scheduling.Results`.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
-
-use apis::resources::Resources;
+use std::collections::BTreeMap;
 
 use crate::error::PodError;
 use crate::pod::PodKey;
 use crate::ranking::{PolicyUse, PremiumMax};
-use crate::requirements::Requirements;
 
 mod bare;
+mod new_claim;
 mod node_claim_template;
 
 pub use bare::admitted_by_template;
+pub use new_claim::{BestOffering, NewClaim, TypeNames};
 
 /// The answer.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -58,131 +56,6 @@ impl std::fmt::Display for PlanPremium {
             "its plan costs {:.4} USD an hour by list price, {:.4} without it, and {} more is the bound",
             self.price_per_hour, self.list_plan_per_hour, self.bound
         )
-    }
-}
-
-/// A claim to make.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct NewClaim {
-    /// Name of the pool.
-    pub pool: String,
-    /// Final requirements, without instance types; zone, capacity type and others as far as they are narrowed.
-    pub requirements: Requirements,
-    /// Names of the types it may become, best first by effective cost.
-    pub instance_types: TypeNames,
-    /// Capacity types of the offerings of those types.
-    pub capacity_types: BTreeSet<String>,
-    /// Requests of pods and daemons.
-    pub requests: Resources,
-    /// The pods.
-    pub pods: Vec<PodKey>,
-    /// The best offering.
-    pub best: BestOffering,
-    /// Whether `minValues` was lowered.
-    pub are_min_values_relaxed: bool,
-}
-
-/// The offering that a claim is expected to become.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct BestOffering {
-    /// Type.
-    pub instance_type: String,
-    /// Zone.
-    pub zone: String,
-    /// Capacity type.
-    pub capacity_type: String,
-    /// Price.
-    pub price_per_hour: f64,
-    /// What the policy says it costs.
-    pub effective_cost_per_hour: f64,
-    /// The next best of another type, when there is one: how close the choice was.
-    pub runner_up: Option<(String, f64)>,
-}
-
-/// Names of instance types in an order, as positions in a list that all claims of a pool share.
-#[derive(Clone, Default)]
-pub struct TypeNames {
-    known: Arc<[String]>,
-    picks: Arc<Vec<u32>>,
-}
-
-impl TypeNames {
-    /// Some of the names, by position.
-    pub(crate) fn new(known: &Arc<[String]>, picks: Vec<u32>) -> Self {
-        Self {
-            known: Arc::clone(known),
-            picks: Arc::new(picks),
-        }
-    }
-
-    /// The names in order.
-    pub fn iter(&self) -> impl ExactSizeIterator<Item = &str> {
-        self.picks
-            .iter()
-            .map(|at| self.known[*at as usize].as_str())
-    }
-
-    /// The first one.
-    pub fn first(&self) -> Option<&str> {
-        self.iter().next()
-    }
-
-    /// How many there are.
-    pub fn len(&self) -> usize {
-        self.picks.len()
-    }
-
-    /// Whether there is none.
-    pub fn is_empty(&self) -> bool {
-        self.picks.is_empty()
-    }
-
-    /// Whether the name is among them.
-    pub fn contains(&self, name: &str) -> bool {
-        self.iter().any(|own| own == name)
-    }
-
-    /// Keeps the first so many.
-    pub fn truncate(&mut self, len: usize) {
-        if len < self.len() {
-            Arc::make_mut(&mut self.picks).truncate(len);
-        }
-    }
-
-    /// Keeps those that the judge likes.
-    pub fn retain(&mut self, mut is_kept: impl FnMut(&str) -> bool) {
-        let known = &self.known;
-        Arc::make_mut(&mut self.picks).retain(|at| is_kept(&known[*at as usize]));
-    }
-}
-
-impl PartialEq for TypeNames {
-    fn eq(&self, other: &Self) -> bool {
-        let is_same_list = Arc::ptr_eq(&self.known, &other.known);
-        (is_same_list && self.picks == other.picks)
-            || (!is_same_list && self.iter().eq(other.iter()))
-    }
-}
-
-impl Eq for TypeNames {}
-
-impl std::fmt::Debug for TypeNames {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_list().entries(self.iter()).finish()
-    }
-}
-
-impl FromIterator<String> for TypeNames {
-    fn from_iter<I: IntoIterator<Item = String>>(names: I) -> Self {
-        let known: Arc<[String]> = names.into_iter().collect();
-        let picks = (0_u32..).zip(known.iter()).map(|(at, _)| at).collect();
-        Self::new(&known, picks)
-    }
-}
-
-impl<const N: usize> PartialEq<[&str; N]> for TypeNames {
-    fn eq(&self, other: &[&str; N]) -> bool {
-        self.iter().eq(other.iter().copied())
     }
 }
 

@@ -5,9 +5,7 @@
 //! `scheduling/scheduler.go`.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
-use crate::device::Allocator;
 use crate::error::PodError;
 use crate::interrupt::Interrupt;
 use crate::problem::Problem;
@@ -19,21 +17,13 @@ mod input;
 mod pack;
 mod place;
 mod settle;
+mod solver;
 
-pub use answer::bounded::solve_within_premium;
-pub(crate) use input::admission::requirements_of_template;
 pub use input::prepared::{Prepared, Sale, TableCache};
 
-use answer::reserved::Awaited;
-use input::counts::Counted;
-use input::pod_groups::{GroupView, PodGroup, sort_pods};
-use input::pool_table::PoolTable;
-use input::topology::{DomainId, GroupId, KeyId, Topology};
-use input::unit_price::UnitPrice;
-use input::vocabulary::{Dimensions, SetId, Vocabulary};
-use place::claim::Claim;
-use place::domains::{Asked, Feasible};
-use place::existing::Nodes;
+use answer::bounded;
+use input::pod_groups::sort_pods;
+use solver::{Awaited, Pending, Solver};
 
 /// Places the pods of the problem.
 pub fn solve(problem: &Problem, hook: &dyn RankHook, interrupt: &Interrupt) -> Solution {
@@ -43,6 +33,23 @@ pub fn solve(problem: &Problem, hook: &dyn RankHook, interrupt: &Interrupt) -> S
         uses: prepared.uses().to_vec(),
         ..solve_within_premium(problem, &prepared, &cache, interrupt)
     }
+}
+
+/// Solves, and takes the plan of list prices where the policy's is too dear.
+pub fn solve_within_premium(
+    problem: &Problem,
+    prepared: &Prepared,
+    cache: &TableCache,
+    interrupt: &Interrupt,
+) -> Solution {
+    let solution = solve_prepared(problem, prepared, interrupt);
+    let bound = bounded::bound(&solution, prepared);
+    let Some(list_prices) = prepared.list_prices().filter(|_| bound.is_on()) else {
+        return solution;
+    };
+    let listed = Prepared::new(problem, &list_prices, cache);
+    let listed = solve_prepared(problem, &listed, interrupt);
+    bounded::within(bound, solution, listed)
 }
 
 /// Places the pods of a problem whose pools and nodes were prepared; the nodes and the policies asked are the
@@ -80,57 +87,6 @@ pub fn solve_without(
     }
 }
 
-/// Pods of a group that still need a place, at one step of relaxation.
-#[derive(Debug, Clone)]
-struct Pending {
-    group: usize,
-    view: usize,
-    members: Vec<usize>,
-}
-
-/// Pods of a group with their domains settled, ready for a claim.
-#[derive(Debug, Clone)]
-struct Batch {
-    group: usize,
-    view: usize,
-    /// Requirements, volume alternative and pins merged.
-    set: SetId,
-    pins: Vec<(KeyId, DomainId)>,
-    members: Vec<usize>,
-}
-
-/// The state of a solve.
-struct Solver<'a> {
-    problem: &'a Problem,
-    vocabulary: Vocabulary,
-    dims: Dimensions,
-    topology: Topology,
-    /// By weight, then name, both descending.
-    pools: Vec<PoolTable>,
-    groups: Vec<PodGroup>,
-    nodes: Nodes<'a>,
-    /// Running pods of each topology group.
-    counted: Vec<Arc<Counted>>,
-    /// Gives devices to pods that claim any.
-    devices: Option<Allocator<'a>>,
-    claims: Vec<Claim>,
-    placed: usize,
-    /// For spreads that honour taints, the domains that their pods can reach.
-    reachable: BTreeMap<GroupId, Vec<bool>>,
-    /// Unit prices by pool and requirement set.
-    unit_prices: BTreeMap<(usize, SetId), UnitPrice>,
-    /// What domains may still be given in this round.
-    budget: settle::Budget,
-    /// Domains with rows, by what decides about them.
-    feasible: BTreeMap<Asked, Feasible>,
-    refused: BTreeMap<usize, PodError>,
-    awaited: Awaited,
-    /// Domains in which no node could be had.
-    closed: settle::Closed,
-    /// The same of the present pass, in which others may still open a node there.
-    in_vain: settle::Closed,
-}
-
 impl Solver<'_> {
     /// Places what can be placed; returns the rest.
     fn place_all(&mut self, interrupt: &Interrupt) -> Vec<Pending> {
@@ -160,10 +116,6 @@ impl Solver<'_> {
             view: 0,
             members: self.groups[group].members.clone(),
         }
-    }
-
-    fn view_of(&self, group: usize, view: usize) -> &GroupView {
-        &self.groups[group].views[view]
     }
 
     /// Tries everything once, relaxing step by step; returns what found no place, unrelaxed.

@@ -9,7 +9,8 @@ use apis::resources::Resources;
 use k8s_openapi::api::core::v1 as core;
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 
-use super::{InvalidPod, PodKey};
+use super::invalid::InvalidPod;
+use super::key::PodKey;
 
 /// One slot of the resource `pods`, in thousandths.
 const ONE_POD_MILLIS: i64 = 1000;

@@ -7,14 +7,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use apis::NodePool;
+use hooks::ranking::{
+    ClaimView, OfferingTable, PodsSummary, PolicyUse, RankHook, RankRound, Stage, Symbols,
+    WorkloadTable,
+};
 use jiff::Timestamp;
 
-use super::{
-    ClaimView, OfferingTable, PodsSummary, PolicyUse, RankHook, RankRound, Stage, Symbols, Usage,
-    UsageKey, WorkloadTable, claim_requirements, offering_table_of, usage_table,
-};
-use crate::instance_type::InstanceType;
-use crate::problem::{OfferingKey, Options};
+use super::table::{claim_requirements, offering_table_of};
+use super::usage::{Usage, UsageKey, usage_table};
+use crate::instance_type::{InstanceType, OfferingKey};
+use crate::problem::Options;
 use crate::requirements::Requirements;
 
 /// The nodes of one pool that are to be appraised.

@@ -6,14 +6,19 @@ use std::sync::Arc;
 use apis::labels;
 use apis::resources::Resources;
 use apis::{NodeClaim, NodePool};
+use hooks::ranking::{
+    ClaimView, OfferingTable, PodsSummary, PolicyUse, PremiumMax, RankAnswer, RankHook, RankRound,
+    Stage, Symbols, WorkloadTable,
+};
 use jiff::Timestamp;
 
-use super::table::{accelerators, memory_mib, saturate};
-use super::{
-    ClaimView, Exclusions, FactsByOwner, OfferingTable, PodsSummary, PolicyUse, PremiumMax,
-    RankHook, RankRound, Stage, Symbols, TableRow, Usage, UsageKey, WorkloadTable,
-    claim_requirements, offering_table, pods_summary, premium_of_pool, push_workloads, usage_table,
+use super::exclusions::Exclusions;
+use super::premium::premium_of_pool;
+use super::table::{
+    TableRow, accelerators, claim_requirements, memory_mib, offering_table, saturate,
 };
+use super::usage::{Usage, UsageKey, usage_table};
+use super::workloads::{FactsByOwner, pods_summary, push_workloads};
 use crate::instance_type::InstanceType;
 use crate::pod::Pod;
 use crate::requirements::{AllowUndefined, Requirements};
@@ -220,7 +225,7 @@ fn order(
     types: &[Arc<InstanceType>],
     rows: &[TableRow],
     candidates: &[usize],
-    answer: super::RankAnswer,
+    answer: RankAnswer,
 ) -> RankedLaunch {
     let ranking = answer.rankings.into_iter().next().unwrap_or_default();
     let excluded: BTreeMap<usize, String> = ranking

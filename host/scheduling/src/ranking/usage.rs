@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use hooks::ranking::{Symbols, UsageTable};
 
 use super::table::capacity_type_code;
+use crate::instance_type::OfferingKey;
 use crate::market::CapacityType;
-use crate::problem::OfferingKey;
 
 /// Whose node it is, and what it is.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]

@@ -10,9 +10,9 @@ use apis::NodePool;
 use apis::labels;
 use apis::resources::Resources;
 
-use super::{BestOffering, NewClaim, TypeNames};
+use super::new_claim::{BestOffering, NewClaim, TypeNames};
 use crate::instance_type::{InstanceType, Offering};
-use crate::solve::requirements_of_template;
+use crate::template::requirements_of_template;
 
 impl NewClaim {
     /// A claim with the pool's own requirements and nothing else; the offering it is expected to become is the

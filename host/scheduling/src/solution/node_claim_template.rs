@@ -9,7 +9,7 @@ use apis::{NodeClaim, NodeClaimSpec, NodePool, ResourceRequirements, hash, label
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 use kube_core::Resource;
 
-use super::NewClaim;
+use super::new_claim::NewClaim;
 use crate::requirements::{Operator, Requirement, Requirements};
 
 impl NewClaim {

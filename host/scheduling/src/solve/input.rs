@@ -9,6 +9,7 @@ pub(super) mod admission;
 pub(super) mod bitset;
 pub(super) mod counts;
 pub(super) mod daemons;
+pub(super) mod nodes;
 pub(super) mod pod_groups;
 pub(super) mod pool_rows;
 pub(super) mod pool_table;

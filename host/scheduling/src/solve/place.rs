@@ -6,5 +6,7 @@
 
 pub(super) mod claim;
 mod devices;
-pub(super) mod domains;
-pub(super) mod existing;
+mod domains;
+mod existing;
+pub(super) mod open_claims;
+mod suitable_rows;

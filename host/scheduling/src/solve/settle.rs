@@ -4,13 +4,11 @@
 //! others may lean on counts that never came true: a spread would end up skewed, a friend alone. Such a round is taken
 //! back and settled again without what could not be had.
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use super::input::pod_groups::shares_one_host;
 use super::input::pool_table::{Left, PoolTable};
-use super::input::topology::{DomainId, HOSTNAME_KEY, KeyId, Owned, Rule, Topology};
+use super::input::topology::{HOSTNAME_KEY, Owned, Rule, Topology};
 use super::place::claim::Claim;
-use super::{Batch, Pending, Solver};
+use super::solver::{Batch, Budget, Pending, Solver};
 use crate::interrupt::Interrupt;
 use crate::problem::Packing;
 
@@ -18,12 +16,6 @@ use crate::problem::Packing;
 const TRIES_WITH_SHARE: usize = 4;
 /// Rounds after which pods that keep failing sit out.
 const TRIES_WITH_DOMAIN: usize = 8;
-
-/// How many more pods of a group a domain may be given; domains that are not listed take any number.
-pub(super) type Budget = BTreeMap<(usize, KeyId, DomainId), usize>;
-
-/// Domains that pods of a group keep out of.
-pub(super) type Closed = BTreeSet<(usize, KeyId, DomainId)>;
 
 /// What packing changes.
 struct Checkpoint {

@@ -4,28 +4,19 @@
 //! that. So the round is solved a second time by list prices, under the same exclusions, and a plan that is dearer than
 //! the bound allows is not used.
 
-use crate::problem::Problem;
 use crate::ranking::PremiumMax;
-use crate::solution::PlanPremium;
-use crate::solve::input::prepared::{Prepared, TableCache};
-use crate::solve::{Interrupt, Solution, solve_prepared};
+use crate::solution::{PlanPremium, Solution};
+use crate::solve::input::prepared::Prepared;
 
-/// Solves, and takes the plan of list prices where the policy's is too dear.
-pub fn solve_within_premium(
-    problem: &Problem,
-    prepared: &Prepared,
-    cache: &TableCache,
-    interrupt: &Interrupt,
-) -> Solution {
-    let solution = solve_prepared(problem, prepared, interrupt);
+/// The tightest bound among the pools that a plan buys from.
+pub(crate) fn bound(solution: &Solution, prepared: &Prepared) -> PremiumMax {
     let names = solution.claims.iter().map(|it| it.pool.as_str());
     let bounds = names.map(|pool| prepared.premium_max(pool));
-    let bound = bounds.fold(PremiumMax::OFF, PremiumMax::tighter);
-    let Some(list_prices) = prepared.list_prices().filter(|_| bound.is_on()) else {
-        return solution;
-    };
-    let listed = Prepared::new(problem, &list_prices, cache);
-    let listed = solve_prepared(problem, &listed, interrupt);
+    bounds.fold(PremiumMax::OFF, PremiumMax::tighter)
+}
+
+/// The policy's plan, or that of list prices where the policy's is too dear.
+pub(crate) fn within(bound: PremiumMax, solution: Solution, listed: Solution) -> Solution {
     if listed.is_interrupted || listed.placed() < solution.placed() {
         return solution;
     }

@@ -15,7 +15,7 @@ use crate::solve::input::bitset::BitSet;
 use crate::solve::input::topology::{GroupId, Rule};
 use crate::solve::input::vocabulary::{SetId, add_times};
 use crate::solve::input::volumes::Volumes;
-use crate::solve::{Pending, Solver};
+use crate::solve::solver::{Pending, Solver};
 use crate::taints;
 
 impl Solver<'_> {

@@ -11,10 +11,10 @@ use crate::market::CapacityType;
 use crate::problem::MinValuesPolicy;
 use crate::requirements::{Operator, Requirement, Requirements};
 use crate::solution::{BestOffering, NewClaim, Solution, TypeNames};
-use crate::solve::Solver;
 use crate::solve::input::bitset::BitSet;
 use crate::solve::input::vocabulary::{Amounts, add_times};
 use crate::solve::place::claim::Claim;
+use crate::solve::solver::Solver;
 
 /// What claims that may become the same rows have in common.
 struct Outcome {

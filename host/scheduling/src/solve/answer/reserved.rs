@@ -11,19 +11,15 @@ use crate::instance_type::Offering;
 use crate::problem::{Pool, ReservedMode};
 use crate::requirements::AllowUndefined;
 use crate::solution::Solution;
-use crate::solve::Solver;
-use crate::solve::input::admission::template_requirements;
 use crate::solve::input::bitset::BitSet;
 use crate::solve::input::topology::{DomainId, KeyId, Place};
 use crate::solve::input::vocabulary::SetId;
+use crate::solve::solver::{Awaited, Solver};
 use crate::taints;
+use crate::template::requirements_of_template;
 
 /// A topology key and the domain settled for it.
 type Pin = (KeyId, DomainId);
-
-/// Domains that pods of a group keep out of until a slot there is free or known to be gone, and whose slot that is: the
-/// pool's.
-pub(crate) type Awaited = BTreeMap<(usize, KeyId, DomainId), String>;
 
 /// What a pool means to a pod that looks for a slot.
 enum Prospect {
@@ -163,7 +159,7 @@ impl Solver<'_> {
 
     /// Whether all that the pool could ever offer is a reservation that is full but sound.
     fn has_full_reservation(&self, pool: &Pool, group: usize, view: usize, set: SetId) -> bool {
-        let template = template_requirements(pool);
+        let template = requirements_of_template(&pool.node_pool);
         let asked = self.vocabulary.get(set);
         let tolerations = &self.view_of(group, view).tolerations;
         let pool_taints = &pool.node_pool.spec.template.spec.taints;

@@ -6,13 +6,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use apis::NodePool;
-use apis::labels;
-
 use crate::instance_type::InstanceType;
 use crate::market::{CapacityType, Markets};
 use crate::problem::{Pool, ReservedMode};
-use crate::requirements::{Operator, Requirement, Requirements};
+use crate::requirements::Requirements;
 
 /// A pool's types and offerings that its own requirements admit.
 #[derive(Debug)]
@@ -74,32 +71,6 @@ impl Admission {
         known.insert(key.to_owned(), Arc::clone(&domains));
         domains
     }
-}
-
-/// The requirements of nodes of a pool: its own, its labels, and those every node gets.
-pub(crate) fn template_requirements(pool: &Pool) -> Requirements {
-    requirements_of_template(&pool.node_pool)
-}
-
-/// The same of a pool that takes no part in a problem.
-pub(crate) fn requirements_of_template(node_pool: &NodePool) -> Requirements {
-    let template = &node_pool.spec.template;
-    let class = &template.spec.node_class_ref;
-    let mut requirements =
-        Requirements::from_node_selector_requirements(&template.spec.requirements);
-    requirements.extend_with(&Requirements::from_labels(&template.metadata.labels));
-    let name = node_pool.metadata.name.as_deref().unwrap_or("");
-    let class_key = labels::node_class_label(&class.group, &class.kind);
-    for (key, value) in [
-        (labels::NODEPOOL, name),
-        (class_key.as_str(), class.name.as_str()),
-        // Simulation only: DaemonSets that select registered or initialized nodes must count.
-        (labels::REGISTERED, "true"),
-        (labels::INITIALIZED, "true"),
-    ] {
-        requirements.add(Requirement::new(key, Operator::In, [value]));
-    }
-    requirements
 }
 
 fn admitted(

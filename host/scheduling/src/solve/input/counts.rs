@@ -5,12 +5,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use super::nodes::{Shapes, Standing, meets};
 use super::topology::{GroupId, HOSTNAME_KEY, Namespaces, Rule, Topology, namespaces};
 use super::vocabulary::Vocabulary;
 use crate::pod::{LabelSelector, PodShape, Toleration};
 use crate::problem::ExistingNode;
 use crate::requirements::Requirements;
-use crate::solve::place::existing::{Shapes, Standing, meets};
 use crate::taints::untolerated;
 
 /// What two groups of different solves must share to count the same pods.

@@ -10,9 +10,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use k8s_openapi::api::core::v1::Taint;
 
-use super::admission::{Admission, template_requirements};
+use super::admission::Admission;
 use super::counts::CountCache;
 use super::daemons;
+use super::nodes::{Shapes, Standing, bounds, ordered};
 use super::pool_rows::{PoolRows, RowParts};
 use super::rank_round::{Catalogue, rank};
 use super::views::has_preference_taint;
@@ -23,7 +24,7 @@ use crate::problem::{DaemonPod, ExistingNode, Pool, Problem};
 use crate::ranking::{
     Exclusions, ListPrices, PolicyUse, PremiumMax, RankHook, Ranking, premium_of_pool,
 };
-use crate::solve::place::existing::{Shapes, Standing, bounds, ordered};
+use crate::template::requirements_of_template;
 
 /// How many rounds an unused table is kept: provisioning and disruption take turns with one cache.
 const ROUNDS_KEPT: u64 = 8;
@@ -237,7 +238,7 @@ impl Prepared {
 
 impl Kept {
     fn admission(&mut self, pool: &Pool, problem: &Problem) -> Arc<Admission> {
-        let template = template_requirements(pool);
+        let template = requirements_of_template(&pool.node_pool);
         let reserved = problem.options.reserved;
         if let Some(known) = self
             .admissions

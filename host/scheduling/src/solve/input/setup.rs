@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::counts::{Counted, Running, values_left};
+use super::nodes::Nodes;
 use super::pod_groups::Grouper;
 use super::pool_table::PoolTable;
 use super::prepared::Prepared;
@@ -15,9 +16,7 @@ use super::vocabulary::Vocabulary;
 use crate::device::Allocator;
 use crate::error::PodError;
 use crate::problem::Problem;
-use crate::solve::Solver;
-use crate::solve::answer::reserved::Awaited;
-use crate::solve::place::existing::Nodes;
+use crate::solve::solver::{Awaited, Solver};
 use crate::taints::untolerated;
 use k8s_openapi::api::core::v1::Taint;
 

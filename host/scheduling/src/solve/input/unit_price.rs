@@ -7,8 +7,6 @@
 use super::bitset::BitSet;
 use super::pool_rows::RowValue;
 use super::pool_table::PoolTable;
-use super::vocabulary::{SetId, add_times};
-use crate::solve::Solver;
 
 const CPU: usize = 0;
 const MEMORY: usize = 1;
@@ -71,23 +69,5 @@ pub(crate) fn unit_price(table: &PoolTable, rows: &BitSet, demand: &[i64]) -> Un
     UnitPrice {
         cpu: lambda * worth / cpu,
         memory: (1.0 - lambda) * worth / memory,
-    }
-}
-
-impl Solver<'_> {
-    /// The unit price of a requirement set in a pool, for the mix of all pods of the problem.
-    pub(crate) fn unit_price(&mut self, pool: usize, set: SetId) -> UnitPrice {
-        if let Some(known) = self.unit_prices.get(&(pool, set)) {
-            return *known;
-        }
-        let rows = self.pools[pool].rows_of(set, &self.vocabulary);
-        let mut demand = self.dims.zero();
-        for group in &self.groups {
-            let count = i64::try_from(group.members.len()).unwrap_or(i64::MAX);
-            add_times(&mut demand, &group.requests, count);
-        }
-        let price = unit_price(&self.pools[pool], &rows, &demand);
-        self.unit_prices.insert((pool, set), price);
-        price
     }
 }

@@ -5,8 +5,8 @@
 
 use std::ops::Range;
 
+use super::ground::Ground;
 use super::items::{COMMON_DIMENSIONS, Items};
-use super::plan::Ground;
 use crate::solve::input::vocabulary::Amounts;
 
 /// Kinds looked at together.

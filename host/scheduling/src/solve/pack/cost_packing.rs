@@ -8,18 +8,19 @@ use std::sync::Arc;
 use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
 
 use super::board::{Board, Left};
-use super::fill::{HostKind, HostStake};
+use super::ground::{Ground, seed_order};
+use super::host_stakes::{HostKind, HostStake};
 use super::items::{Item, Items};
-use super::plan::{Choice, Ground, Planner, seed_order};
+use super::plan::Planner;
+use super::planned_node::Choice;
 use crate::interrupt::Interrupt;
 use crate::problem::MinValuesPolicy;
 use crate::solve::input::bitset::BitSet;
 use crate::solve::input::topology::Place;
-use crate::solve::input::vocabulary::{SetId, add_times};
+use crate::solve::input::vocabulary::add_times;
 use crate::solve::input::volumes::{Volumes, attach, attaches};
 use crate::solve::place::claim::{Claim, settle};
-use crate::solve::{Batch, Solver};
-use crate::taints;
+use crate::solve::solver::{Batch, Solver};
 
 /// Items planned together. A plan costs items times nodes, so what is greater is dealt into parts of a like mix.
 const PART_MAX: usize = 768;
@@ -136,65 +137,6 @@ impl Solver<'_> {
         let mut rows = BitSet::full(table.rows.len());
         self.retain_buyable(pool, &mut rows);
         Some(rows)
-    }
-
-    /// The rows of a pool on which one pod of a view fits under these requirements; `None` when there is none.
-    pub(crate) fn rows_for(
-        &mut self,
-        pool: usize,
-        (group, view): (usize, usize),
-        set: SetId,
-    ) -> Option<BitSet> {
-        let view = self.view_of(group, view);
-        let table = &self.pools[pool];
-        if taints::untolerated(&table.taints, &view.tolerations).is_some()
-            || table.admits(set, &self.vocabulary).is_err()
-        {
-            return None;
-        }
-        let mut rows = self.pools[pool]
-            .rows_of(set, &self.vocabulary)
-            .as_ref()
-            .clone();
-        self.pools[pool].retain_fitting(&mut rows, &self.groups[group].requests);
-        self.retain_for_extras(pool, &mut rows, group, &Volumes::new());
-        (!rows.is_empty()).then_some(rows)
-    }
-
-    /// The same, as far as another node may be bought now.
-    pub(crate) fn rows_to_buy(
-        &mut self,
-        pool: usize,
-        of_view: (usize, usize),
-        set: SetId,
-    ) -> Option<BitSet> {
-        if self.pools[pool].is_out_of_nodes() {
-            return None;
-        }
-        let mut rows = self.rows_for(pool, of_view, set)?;
-        self.retain_buyable(pool, &mut rows);
-        (!rows.is_empty()).then_some(rows)
-    }
-
-    /// Drops rows that limits or used-up reservations rule out.
-    pub(crate) fn retain_buyable(&self, pool: usize, rows: &mut BitSet) {
-        let table = &self.pools[pool];
-        if table.do_limits_bind {
-            table.retain_within_limits(rows);
-        }
-        if !table.slots.is_empty() {
-            let spent: Vec<usize> = rows
-                .iter()
-                .filter(|row| {
-                    let offering = table.offering(&table.rows[*row]);
-                    table.rows[*row].is_reserved()
-                        && table.slots.get(offering.reservation_id()) == Some(&0)
-                })
-                .collect();
-            for row in spent {
-                rows.remove(row);
-            }
-        }
     }
 
     /// Opens the claim of a choice, if what remains still allows it.

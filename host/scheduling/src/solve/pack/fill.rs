@@ -3,85 +3,19 @@
 //! Nothing is recorded here: the packer compares many fillings and commits one. Pods count by what they are worth to
 //! their own class, so those that need this kind of node come first and others only fill what would be wasted.
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use smallvec::SmallVec;
 
 use super::board::{Board, Left};
+use super::ground::Ground;
+use super::host_stakes::{HostKind, HostStake};
 use super::items::Item;
-use super::plan::{Ground, OpenSets};
+use super::open_sets::OpenSets;
+use super::planned_node::Filling;
 use crate::pod::HostPort;
 use crate::solve::input::pool_rows::TypeRow;
-use crate::solve::input::topology::{GroupId, HOSTNAME_KEY, Membership, Rule, Topology};
+use crate::solve::input::topology::GroupId;
 use crate::solve::input::vocabulary::{Amounts, SetId, add_times, times_fitting};
 use crate::solve::input::volumes::{Volumes, attach, attaches};
-
-/// An item's stake in a group whose domains are hosts.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct HostStake {
-    group: GroupId,
-    pub(crate) kind: HostKind,
-    is_counted: bool,
-    is_owner: bool,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum HostKind {
-    Spread(i64),
-    AntiAffinity {
-        keeps_out: bool,
-    },
-    /// Whether a pod that it looks for exists nowhere yet.
-    Affinity {
-        may_open: bool,
-    },
-}
-
-/// The stakes of a pod in groups whose domains are hosts.
-pub(crate) fn host_stakes(
-    topology: &Topology,
-    membership: &Membership,
-) -> SmallVec<[HostStake; 2]> {
-    let owned: BTreeMap<GroupId, bool> = membership
-        .owned
-        .iter()
-        .map(|o| (o.group, o.is_self_selecting))
-        .collect();
-    let all: BTreeSet<GroupId> = owned
-        .keys()
-        .copied()
-        .chain(membership.selected.iter().copied())
-        .collect();
-    all.into_iter()
-        .filter(|id| topology.group(*id).key == HOSTNAME_KEY)
-        .map(|id| {
-            let group = topology.group(id);
-            let is_self_selecting = owned.get(&id).copied().unwrap_or(false);
-            let kind = match group.rule {
-                Rule::Spread { max_skew } => HostKind::Spread(max_skew),
-                Rule::AntiAffinity { is_required } => HostKind::AntiAffinity {
-                    keeps_out: is_required,
-                },
-                Rule::Affinity => HostKind::Affinity {
-                    may_open: is_self_selecting && group.total == 0,
-                },
-            };
-            HostStake {
-                group: id,
-                kind,
-                is_counted: membership.selected.contains(&id),
-                is_owner: owned.contains_key(&id),
-            }
-        })
-        .collect()
-}
-
-/// A filling: how many pods of which items, and what they are worth.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub(crate) struct Filling {
-    pub(crate) picks: Vec<(usize, usize)>,
-    pub(crate) worth: f64,
-}
 
 /// What to fill.
 #[derive(Debug, Clone, Copy)]

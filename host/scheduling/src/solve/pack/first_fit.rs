@@ -7,8 +7,9 @@ use crate::solve::input::bitset::BitSet;
 use crate::solve::input::pool_table::PoolTable;
 use crate::solve::input::topology::Place;
 use crate::solve::input::volumes::Volumes;
-use crate::solve::place::claim::{Claim, Settled};
-use crate::solve::{Batch, Pending, Solver};
+use crate::solve::place::claim::Claim;
+use crate::solve::place::open_claims::Settled;
+use crate::solve::solver::{Batch, Pending, Solver};
 
 impl Solver<'_> {
     /// Packs batches into claims; returns what found none.

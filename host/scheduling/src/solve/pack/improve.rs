@@ -6,7 +6,8 @@
 use smallvec::SmallVec;
 
 use super::board::Left;
-use super::plan::{Choice, Manner, Planner};
+use super::plan::{Manner, Planner};
+use super::planned_node::Choice;
 use crate::interrupt::Interrupt;
 use crate::problem::Options;
 

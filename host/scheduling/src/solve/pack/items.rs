@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use super::fill::{HostStake, host_stakes};
+use super::host_stakes::{HostStake, host_stakes};
 use crate::market::CapacityType;
 use crate::pod::HostPort;
 use crate::problem::PodVolumes;
@@ -20,7 +20,7 @@ use crate::solve::input::pool_table::PoolTable;
 use crate::solve::input::unit_price::{UnitPrice, unit_price};
 use crate::solve::input::vocabulary::{Amounts, EMPTY_SET, SetId, add_times};
 use crate::solve::input::volumes::Volumes;
-use crate::solve::{Batch, Solver};
+use crate::solve::solver::{Batch, Solver};
 use crate::taints;
 
 /// CPU, memory and the number of pods come first; amounts past these make a class special.

@@ -2,9 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use super::fill::{Filling, holds};
+use super::fill::holds;
+use super::ground::Ground;
 use super::mix::{Pattern, pattern, whole};
-use super::plan::{Choice, Ground, Planner};
+use super::plan::Planner;
+use super::planned_node::{Choice, Filling};
 use crate::solve::input::bitset::BitSet;
 use crate::solve::input::vocabulary::{Amounts, add_times};
 

@@ -7,8 +7,10 @@
 use std::collections::BTreeSet;
 
 use super::board::{Board, Left};
+use super::ground::Ground;
 use super::improve::TIMES;
-use super::plan::{Choice, Ground, Manner, Planner};
+use super::plan::{Manner, Planner};
+use super::planned_node::Choice;
 use crate::interrupt::Interrupt;
 
 /// Cells of a table at most: greater ones cost more time than they save money.

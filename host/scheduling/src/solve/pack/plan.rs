@@ -3,20 +3,18 @@
 //! Hard pods come first, each time as the seed of a node; the candidates for the node are the offerings that are cheap
 //! for that seed's class, in all sizes. A plan changes nothing, so that plans can be compared and made side by side.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use std::collections::BTreeSet;
 
 use smallvec::SmallVec;
 
 use super::board::{Board, Left};
-use super::fill::{Filling, Target, fill};
-use super::items::{Class, Item, Items};
+use super::fill::{Target, fill};
+use super::ground::Ground;
+use super::open_sets::OpenSets;
+use super::planned_node::Choice;
 use crate::interrupt::Interrupt;
-use crate::market::CapacityType;
-use crate::requirements::Requirements;
 use crate::solve::input::bitset::BitSet;
 use crate::solve::input::pool_table::PoolTable;
-use crate::solve::input::vocabulary::{Amounts, EMPTY_SET, SetId, Vocabulary, add_times};
 
 /// Offerings tried for one node, at most.
 const CANDIDATES_MAX: usize = 40;
@@ -32,18 +30,6 @@ const SHARES: [f64; 5] = [1.0, 0.75, 0.5, 0.25, 0.1];
 const OTHER_SIZE_WEIGHTS: [f64; 4] = [0.0, 0.75, 2.0, 12.0];
 /// What trying a node costs at least, in looks at a kind.
 const LOOKS_MIN: usize = 64;
-/// Fewest types that a Spot claim is left with, where its pods allow as many.
-const SPOT_TYPES_MIN: usize = 15;
-
-/// A node worth opening.
-#[derive(Debug, Clone)]
-pub(crate) struct Choice {
-    pub(crate) pool: usize,
-    pub(crate) row: usize,
-    pub(crate) filling: Filling,
-    /// Cost for each dollar of worth.
-    pub(crate) ratio: f64,
-}
 
 /// How a plan is made.
 #[derive(Debug, Clone, Copy)]
@@ -56,168 +42,12 @@ pub(crate) struct Manner {
     pub(crate) is_careful: bool,
 }
 
-/// What planning looks at and never changes.
-#[derive(Debug)]
-pub(crate) struct Ground<'a> {
-    pub(crate) pools: &'a [PoolTable],
-    pub(crate) vocabulary: &'a Vocabulary,
-    pub(crate) classes: &'a [Class],
-    pub(crate) items: &'a [Item],
-    /// Hardest first.
-    pub(crate) order: Arc<[usize]>,
-    /// Rows that can be bought now, by pool; `None` is all of them.
-    pub(crate) buyable: Vec<Option<BitSet>>,
-    pub(crate) keeps_min_values: bool,
-    pub(crate) dimensions: usize,
-}
-
-/// Requirement sets that come up while planning: those of the vocabulary, and further ones that nobody keeps.
-#[derive(Debug, Default)]
-pub(crate) struct OpenSets {
-    added: Vec<Requirements>,
-    merged: BTreeMap<(SetId, SetId), Option<SetId>>,
-}
-
-impl OpenSets {
-    /// What satisfies both sets, if anything can.
-    pub(crate) fn merge(&mut self, known: &Vocabulary, a: SetId, b: SetId) -> Option<SetId> {
-        if a == b || b == EMPTY_SET {
-            return Some(a);
-        }
-        if a == EMPTY_SET {
-            return Some(b);
-        }
-        let key = (a.min(b), a.max(b));
-        if let Some(found) = self.merged.get(&key) {
-            return *found;
-        }
-        let get = |id: SetId| match id.checked_sub(known.len()) {
-            Some(at) => &self.added[at],
-            None => known.get(id),
-        };
-        let both = get(a).meets(get(b)).then(|| {
-            let mut both = get(a).clone();
-            both.extend_with(get(b));
-            both
-        });
-        let id = both.map(|both| {
-            let at = self.added.iter().position(|set| *set == both);
-            let at = at.unwrap_or_else(|| {
-                self.added.push(both);
-                self.added.len() - 1
-            });
-            known.len() + at
-        });
-        self.merged.insert(key, id);
-        id
-    }
-}
-
 /// The offerings that did well for a seed, so that its next node need not try all of them again.
 #[derive(Debug, Default)]
 struct Shortlist {
     pool: usize,
     rows: SmallVec<[usize; SHORTLIST_MAX]>,
     ratio: f64,
-}
-
-impl<'a> Ground<'a> {
-    pub(crate) fn new(
-        (pools, vocabulary): (&'a [PoolTable], &'a Vocabulary),
-        items: &'a Items,
-        order: Arc<[usize]>,
-        keeps_min_values: bool,
-    ) -> Self {
-        Self {
-            pools,
-            vocabulary,
-            classes: &items.classes,
-            items: &items.items,
-            order,
-            buyable: vec![None; pools.len()],
-            keeps_min_values,
-            dimensions: items.items.first().map_or(0, |item| item.requests.len()),
-        }
-    }
-
-    pub(crate) fn cost(&self, choice: &Choice) -> f64 {
-        self.pools[choice.pool].rows[choice.row].cost
-    }
-
-    /// The rows on which a whole filling fits, and what it asks for.
-    pub(crate) fn rows_left(&self, pool: usize, picks: &[(usize, usize)]) -> (BitSet, Amounts) {
-        let mut rows = BitSet::full(self.pools[pool].rows.len());
-        let mut requests: Amounts = SmallVec::from_elem(0, self.dimensions);
-        let mut classes: SmallVec<[usize; 8]> = SmallVec::new();
-        for (index, count) in picks {
-            let item = &self.items[*index];
-            if !classes.contains(&item.class) {
-                classes.push(item.class);
-                if let Some(of_class) = &self.classes[item.class].rows[pool] {
-                    rows.intersect(of_class);
-                }
-            }
-            let count = i64::try_from(*count).unwrap_or(0);
-            add_times(&mut requests, &item.requests, count);
-        }
-        self.pools[pool].retain_fitting(&mut rows, &requests);
-        (rows, requests)
-    }
-
-    /// Whether the types left satisfy `minValues`, and for Spot are enough to choose from.
-    pub(crate) fn is_flexible(
-        &self,
-        (pool, row): (usize, usize),
-        picks: &[(usize, usize)],
-        rows: &BitSet,
-    ) -> bool {
-        let table = &self.pools[pool];
-        if self.keeps_min_values && table.missed_min_values(rows, self.vocabulary).is_some() {
-            return false;
-        }
-        let class = |item: usize| &self.classes[self.items[item].class];
-        table.rows[row].capacity_type != CapacityType::Spot
-            || picks
-                .iter()
-                .any(|(item, _)| !class(*item).has_many_types[pool])
-            || self.has_spot_types(pool, rows)
-    }
-
-    fn has_spot_types(&self, pool: usize, rows: &BitSet) -> bool {
-        let table = &self.pools[pool];
-        let mut types: SmallVec<[usize; SPOT_TYPES_MIN]> = SmallVec::new();
-        for row in rows.iter() {
-            let row = &table.rows[row];
-            if row.capacity_type == CapacityType::Spot && !types.contains(&row.type_index) {
-                types.push(row.type_index);
-                if types.len() == SPOT_TYPES_MIN {
-                    return true;
-                }
-            }
-        }
-        false
-    }
-}
-
-/// Hardest first: those that must share a host, then by how few rows there are, how many nodes are needed, and size.
-pub(crate) fn seed_order(items: &[Item]) -> Arc<[usize]> {
-    let key = |item: &Item| {
-        let nodes = item.most_per_host.map_or(0, |most| item.count / most);
-        (
-            !item.shares_one_host,
-            item.choices / 64,
-            std::cmp::Reverse(nodes),
-        )
-    };
-    let mut order: Vec<usize> = (0..items.len()).collect();
-    order.sort_by(|a, b| {
-        let (of_a, of_b) = (&items[*a], &items[*b]);
-        key(of_a)
-            .cmp(&key(of_b))
-            .then_with(|| of_b.worth.total_cmp(&of_a.worth))
-            .then(a.cmp(b))
-    });
-    order.into()
 }
 
 /// Makes plans for one board.

@@ -6,7 +6,7 @@ use std::cell::RefCell;
 
 use crate::device::{Found, Site};
 use crate::requirements::Requirements;
-use crate::solve::{Pending, Solver};
+use crate::solve::solver::{Pending, Solver};
 use crate::taints::untolerated;
 
 impl Solver<'_> {

@@ -13,16 +13,9 @@ use crate::solve::input::topology::{
     DomainId, GroupId, HOSTNAME_KEY, KeyId, Membership, Owned, Rule,
 };
 use crate::solve::input::views::exactly;
-use crate::solve::input::vocabulary::{Amounts, SetId};
-use crate::solve::{Batch, Pending, Solver};
+use crate::solve::input::vocabulary::SetId;
+use crate::solve::solver::{Batch, Feasible, Pending, Solver};
 use crate::taints;
-
-/// What decides which domains have rows: requirements, key, requests, the pools whose taints are tolerated, and the
-/// group where its host ports or volumes matter.
-pub(crate) type Asked = (SetId, KeyId, Amounts, Vec<bool>, Option<usize>);
-
-/// Domains that have rows for a pod, with a price to break ties.
-pub(crate) type Feasible = Arc<[(DomainId, f64)]>;
 
 /// What settles the domain of one key for the pods of a group.
 struct Stakes {

@@ -1,0 +1,48 @@
+//! A node that a solve finds.
+//!
+//! A value only, apart from [`crate::problem`] because devices look at nodes and a problem has devices.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use apis::resources::Resources;
+use k8s_openapi::api::core::v1::Taint;
+
+use crate::pod::Pod;
+
+/// A node that exists, or a launched claim whose node is expected.
+#[derive(Debug, Clone)]
+pub struct ExistingNode {
+    /// Name of the node, or of the claim while there is no node.
+    pub name: String,
+    /// Host name; the label `kubernetes.io/hostname` or the name.
+    pub hostname: String,
+    /// Owning pool.
+    pub pool: Option<String>,
+    /// Name of the claim, for managed nodes.
+    pub node_claim: Option<String>,
+    /// Labels.
+    pub labels: BTreeMap<String, String>,
+    /// Taints that count now.
+    pub taints: Vec<Taint>,
+    /// Capacity.
+    pub capacity: Resources,
+    /// Allocatable.
+    pub allocatable: Resources,
+    /// Bound pods that are not terminal, DaemonSet pods included.
+    pub pods: Vec<Arc<Pod>>,
+    /// Requests of all bound pods.
+    pub requests: Resources,
+    /// The part of `requests` that belongs to DaemonSet pods.
+    pub daemon_requests: Resources,
+    /// Whether initialization is done.
+    pub is_initialized: bool,
+    /// Whether new pods may be placed; nodes that are going away only count for topology.
+    pub is_schedulable: bool,
+    /// Whether the node is within its pool's `consolidateAfter` window.
+    pub is_settling: bool,
+    /// Volume limits by CSI driver, from the CSINode.
+    pub volume_limits: BTreeMap<String, u32>,
+    /// Volumes attached, by CSI driver.
+    pub volumes: BTreeMap<String, BTreeSet<String>>,
+}

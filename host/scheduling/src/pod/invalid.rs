@@ -1,0 +1,34 @@
+//! What is wrong with a pod object.
+
+use super::key::PodKey;
+
+/// Why a pod object cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum InvalidPod {
+    /// It has no name.
+    #[error("pod has no name")]
+    Unnamed,
+    /// It has no spec.
+    #[error("pod {0} has no spec")]
+    NoSpec(PodKey),
+    /// A quantity does not parse.
+    #[error("pod {pod}: {field}: {reason}")]
+    Quantity {
+        /// The pod.
+        pod: PodKey,
+        /// The field.
+        field: String,
+        /// What is wrong.
+        reason: String,
+    },
+    /// An operator is unknown.
+    #[error("pod {pod}: unknown operator {operator:?} for key {key:?}")]
+    Operator {
+        /// The pod.
+        pod: PodKey,
+        /// The label key.
+        key: String,
+        /// The operator.
+        operator: String,
+    },
+}

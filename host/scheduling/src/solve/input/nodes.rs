@@ -1,0 +1,238 @@
+//! Nodes that exist or are on their way, as a solve finds them and as it changes them.
+//!
+//! A solve copies only the nodes that it looks at closely. Which pods go there is decided elsewhere. Answers to
+//! Karpenter's `scheduling/existingnode.go`.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use super::daemons;
+use super::pod_groups::PodGroup;
+use super::topology::Place;
+use super::vocabulary::{Amounts, Dimensions, add_times};
+use super::volumes::Volumes;
+use crate::pod::{HostPort, Pod, PodShape};
+use crate::problem::{DaemonPod, ExistingNode, Problem};
+use crate::requirements::{Requirements, is_negative};
+
+/// A node as every solve finds it.
+#[derive(Debug, Clone)]
+pub(crate) struct Standing {
+    pub(crate) node: Arc<ExistingNode>,
+    room: Amounts,
+    ports: Vec<HostPort>,
+    /// Its running pods by their number in [`Shapes`].
+    pub(crate) pods: Arc<[(usize, i64)]>,
+}
+
+/// Nodes that are looked at together: where the greatest room of them is too small, none is opened.
+const BLOCK: usize = 64;
+
+/// The shapes of running pods, each with a number.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Shapes {
+    /// By address; `all` keeps it taken.
+    numbers: BTreeMap<usize, usize>,
+    pub(crate) all: Vec<Arc<PodShape>>,
+}
+
+impl Shapes {
+    fn number(&mut self, shape: &Arc<PodShape>) -> usize {
+        let all = &mut self.all;
+        *self
+            .numbers
+            .entry(Arc::as_ptr(shape).addr())
+            .or_insert_with(|| {
+                all.push(Arc::clone(shape));
+                all.len() - 1
+            })
+    }
+
+    /// Those of a node's pods that count where they run.
+    fn count(
+        &mut self,
+        node: &ExistingNode,
+        is_moving: impl Fn(&Pod) -> bool,
+    ) -> Arc<[(usize, i64)]> {
+        let mut counts: BTreeMap<usize, i64> = BTreeMap::new();
+        for pod in &node.pods {
+            if !pod.is_terminal() && !pod.is_terminating() && !is_moving(pod) {
+                *counts.entry(self.number(&pod.shape)).or_default() += 1;
+            }
+        }
+        counts.into_iter().collect()
+    }
+}
+
+/// A node while pods are being added to it.
+#[derive(Debug)]
+pub(crate) struct Node<'a> {
+    pub(crate) node: &'a ExistingNode,
+    pub(crate) room: Amounts,
+    pub(crate) place: Place,
+    pub(crate) ports: Vec<HostPort>,
+    pub(crate) volumes: Volumes,
+    pub(crate) added: Vec<usize>,
+}
+
+/// The nodes of a solve: all as they stand, and a copy of each that was looked at closely.
+#[derive(Debug)]
+pub(crate) struct Nodes<'a> {
+    standing: &'a [Standing],
+    /// The greatest room of each block.
+    bounds: &'a [Amounts],
+    gone: &'a BTreeSet<usize>,
+    copies: BTreeMap<usize, Node<'a>>,
+}
+
+/// Nodes in the order in which they are tried: initialized first, then by name.
+pub(crate) fn ordered(problem: &Problem) -> Vec<&Arc<ExistingNode>> {
+    let mut nodes: Vec<&Arc<ExistingNode>> = problem.nodes.iter().collect();
+    nodes.sort_by(|a, b| {
+        b.is_initialized
+            .cmp(&a.is_initialized)
+            .then_with(|| a.name.cmp(&b.name))
+    });
+    nodes
+}
+
+/// Whether a node's labels meet requirements; a label the node lacks meets only negative ones.
+pub(crate) fn meets(node: &ExistingNode, requirements: &Requirements) -> bool {
+    requirements.iter().all(|requirement| {
+        let value = match node.labels.get(requirement.key()) {
+            None if requirement.key() == apis::labels::HOSTNAME => Some(&node.hostname),
+            known => known,
+        };
+        match value {
+            Some(value) => requirement.has(value),
+            None => is_negative(requirement.operator()),
+        }
+    })
+}
+
+impl Standing {
+    pub(crate) fn new(
+        node: &Arc<ExistingNode>,
+        daemons: &[DaemonPod],
+        dims: &Dimensions,
+        (shapes, is_moving): (&mut Shapes, impl Fn(&Pod) -> bool),
+    ) -> Self {
+        let mut room = dims.amounts(&node.allocatable);
+        add_times(&mut room, &dims.amounts(&node.requests), -1);
+        add_times(&mut room, &daemons::outstanding(node, daemons, dims), -1);
+        let ports = node.pods.iter();
+        Self {
+            room,
+            ports: ports
+                .flat_map(|p| p.shape.host_ports.iter().cloned())
+                .collect(),
+            pods: shapes.count(node, is_moving),
+            node: Arc::clone(node),
+        }
+    }
+}
+
+/// The greatest room that any node of each block offers.
+pub(crate) fn bounds(standing: &[Standing], dims: &Dimensions) -> Vec<Amounts> {
+    let bound = |block: &[Standing]| {
+        // Less than nothing: a block without an open node takes no pod, not even one that asks for nothing.
+        let mut bound: Amounts = dims.zero().iter().map(|_| -1).collect();
+        for it in block.iter().filter(|it| it.node.is_schedulable) {
+            for (most, room) in bound.iter_mut().zip(&it.room) {
+                *most = (*most).max(*room);
+            }
+        }
+        bound
+    };
+    standing.chunks(BLOCK).map(bound).collect()
+}
+
+fn fits(room: &[i64], requests: &[i64]) -> bool {
+    let mut both = room.iter().zip(requests);
+    both.all(|(have, ask)| *have >= 0 && have >= ask)
+}
+
+impl<'a> Nodes<'a> {
+    pub(crate) fn new(
+        standing: &'a [Standing],
+        bounds: &'a [Amounts],
+        gone: &'a BTreeSet<usize>,
+    ) -> Self {
+        Self {
+            standing,
+            bounds,
+            gone,
+            copies: BTreeMap::new(),
+        }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.standing.len() <= self.gone.len()
+    }
+
+    /// What a node is, with nothing added to it.
+    pub(crate) fn node(&self, index: usize) -> &'a ExistingNode {
+        &self.standing[index].node
+    }
+
+    /// The nodes that were looked at closely, in the order in which they are tried.
+    pub(crate) fn touched(&self) -> impl Iterator<Item = &Node<'a>> {
+        self.copies.values()
+    }
+
+    /// Whether there is a copy of a node.
+    pub(crate) fn has_copy(&self, index: usize) -> bool {
+        self.copies.contains_key(&index)
+    }
+
+    /// Makes the copy of a node that stands at a place.
+    pub(crate) fn add_copy(&mut self, index: usize, place: Place) {
+        let copy = Node::new(&self.standing[index], place);
+        self.copies.insert(index, copy);
+    }
+
+    pub(crate) fn copy(&self, index: usize) -> Option<&Node<'a>> {
+        self.copies.get(&index)
+    }
+
+    pub(crate) fn copy_mut(&mut self, index: usize) -> Option<&mut Node<'a>> {
+        self.copies.get_mut(&index)
+    }
+
+    /// The next node, from a position on, that may have room for one pod of a group.
+    pub(crate) fn next_open(&self, from: usize, group: &PodGroup) -> Option<usize> {
+        let mut index = from;
+        while index < self.standing.len() {
+            let block = index / BLOCK;
+            if !fits(&self.bounds[block], &group.requests) {
+                index = (block + 1) * BLOCK;
+                continue;
+            }
+            let it = &self.standing[index];
+            let is_closed = !it.node.is_schedulable || (it.node.is_settling && group.is_candidate);
+            if !is_closed && fits(&it.room, &group.requests) && !self.gone.contains(&index) {
+                return Some(index);
+            }
+            index += 1;
+        }
+        None
+    }
+
+    pub(crate) fn room(&self, index: usize) -> &Amounts {
+        let copy = self.copies.get(&index);
+        copy.map_or(&self.standing[index].room, |it| &it.room)
+    }
+}
+
+impl<'a> Node<'a> {
+    fn new(standing: &'a Standing, place: Place) -> Self {
+        Self {
+            node: &standing.node,
+            room: standing.room.clone(),
+            place,
+            ports: standing.ports.clone(),
+            volumes: standing.node.volumes.clone(),
+            added: Vec::new(),
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! What a pod's terms over host names say of a node that is only imagined.
+//!
+//! Topology itself counts on nodes that are opened; here a node is filled without anything being recorded.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use smallvec::SmallVec;
+
+use crate::solve::input::topology::{GroupId, HOSTNAME_KEY, Membership, Rule, Topology};
+
+/// An item's stake in a group whose domains are hosts.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct HostStake {
+    pub(super) group: GroupId,
+    pub(crate) kind: HostKind,
+    pub(super) is_counted: bool,
+    pub(super) is_owner: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum HostKind {
+    Spread(i64),
+    AntiAffinity {
+        keeps_out: bool,
+    },
+    /// Whether a pod that it looks for exists nowhere yet.
+    Affinity {
+        may_open: bool,
+    },
+}
+
+/// The stakes of a pod in groups whose domains are hosts.
+pub(crate) fn host_stakes(
+    topology: &Topology,
+    membership: &Membership,
+) -> SmallVec<[HostStake; 2]> {
+    let owned: BTreeMap<GroupId, bool> = membership
+        .owned
+        .iter()
+        .map(|o| (o.group, o.is_self_selecting))
+        .collect();
+    let all: BTreeSet<GroupId> = owned
+        .keys()
+        .copied()
+        .chain(membership.selected.iter().copied())
+        .collect();
+    all.into_iter()
+        .filter(|id| topology.group(*id).key == HOSTNAME_KEY)
+        .map(|id| {
+            let group = topology.group(id);
+            let is_self_selecting = owned.get(&id).copied().unwrap_or(false);
+            let kind = match group.rule {
+                Rule::Spread { max_skew } => HostKind::Spread(max_skew),
+                Rule::AntiAffinity { is_required } => HostKind::AntiAffinity {
+                    keeps_out: is_required,
+                },
+                Rule::Affinity => HostKind::Affinity {
+                    may_open: is_self_selecting && group.total == 0,
+                },
+            };
+            HostStake {
+                group: id,
+                kind,
+                is_counted: membership.selected.contains(&id),
+                is_owner: owned.contains_key(&id),
+            }
+        })
+        .collect()
+}

@@ -1,0 +1,310 @@
+//! Pods on claims that were opened before in this solve.
+//!
+//! Opens none. Answers to `CanAdd` and `Add` of Karpenter's `scheduling/nodeclaim.go`.
+
+use super::claim::{Claim, settle};
+use crate::pod::HostPort;
+use crate::solve::input::bitset::BitSet;
+use crate::solve::input::topology::{DomainId, KeyId};
+use crate::solve::input::vocabulary::{EMPTY_SET, SetId, add_times, times_fitting};
+use crate::solve::input::volumes::attach;
+use crate::solve::solver::{Pending, Solver};
+use crate::taints;
+
+/// What adding pods would make of a claim.
+pub(crate) struct Addition {
+    rows: BitSet,
+    set: SetId,
+    /// Keys in which the pods have a stake.
+    keys: Vec<KeyId>,
+    pins: Vec<(KeyId, DomainId)>,
+}
+
+/// What was settled for pods before a claim is looked for; by default nothing is.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Settled<'a> {
+    /// Requirements, volume alternative and pins merged.
+    pub(crate) set: Option<SetId>,
+    pub(crate) pins: &'a [(KeyId, DomainId)],
+}
+
+impl Solver<'_> {
+    /// Puts pods on claims opened before, fewest pods first, as long as a claim's cost rises by no more than
+    /// `tolerance` times what the pods are worth.
+    pub(crate) fn place_on_claims(&mut self, pending: &mut Pending, tolerance: f64) {
+        self.place_settled(pending, Settled::default(), tolerance);
+    }
+
+    /// The same for pods whose domains are settled: they go to claims there only.
+    pub(crate) fn place_settled(
+        &mut self,
+        pending: &mut Pending,
+        settled: Settled<'_>,
+        tolerance: f64,
+    ) {
+        let mut order: Vec<usize> = (0..self.claims.len()).collect();
+        order.sort_by_key(|claim| (self.claims[*claim].members.len(), *claim));
+        for index in order {
+            while !pending.members.is_empty() {
+                let Some((count, addition)) = self.addition(index, pending, settled, tolerance)
+                else {
+                    break;
+                };
+                let members: Vec<usize> = pending.members.drain(..count).collect();
+                self.add_to_claim(index, pending, addition, members);
+            }
+            if pending.members.is_empty() {
+                return;
+            }
+        }
+    }
+
+    /// How many of the pods the claim can take at once, and what it becomes.
+    fn addition(
+        &mut self,
+        index: usize,
+        pending: &Pending,
+        settled: Settled<'_>,
+        tolerance: f64,
+    ) -> Option<(usize, Addition)> {
+        let view = self.view_of(pending.group, pending.view).clone();
+        let asked = settled.set.unwrap_or(view.set);
+        let group = &self.groups[pending.group];
+        let claim = &self.claims[index];
+        let table = &self.pools[claim.pool];
+        let mut room = self.topology.host_room(&view.membership, &claim.place);
+        let conflicts = |port: &HostPort| claim.ports.iter().any(|p| p.conflicts_with(port));
+        if room == 0
+            || taints::untolerated(&table.taints, &view.tolerations).is_some()
+            || table.admits(asked, &self.vocabulary).is_err()
+            || group.host_ports.iter().any(conflicts)
+        {
+            return None;
+        }
+        let keys = self.topology.keys_of(&view.membership);
+        if group.has_extras() || !keys.is_empty() {
+            room = 1;
+        }
+        let (mut set, before) = (claim.set, claim.rows.clone());
+        let pins = self.pins_on_claim(index, pending, &keys, settled.pins)?;
+        set = self.vocabulary.merge(set, asked)?;
+        if settled.set.is_none() {
+            let alternative = self.alternative_on_claim(index, pending)?;
+            set = self.vocabulary.merge(set, alternative)?;
+        }
+        set = self.pinned(set, &pins)?;
+        let claim = &self.claims[index];
+        let mut rows = before;
+        rows.intersect(&self.pools[claim.pool].rows_of(set, &self.vocabulary));
+        let mut requests = claim.requests.clone();
+        add_times(&mut requests, &self.groups[pending.group].requests, 1);
+        let pool = claim.pool;
+        self.pools[pool].retain_fitting(&mut rows, &requests);
+        self.retain_for_extras(pool, &mut rows, pending.group, &self.claims[index].volumes);
+        let cost_after = self.pools[pool].rows[rows.first()?].cost;
+        let rise = cost_after - self.cost_of_claim(index);
+        if tolerance.is_finite() {
+            let worth = self
+                .unit_price(pool, view.set)
+                .of(&self.groups[pending.group].requests);
+            if rise > worth * tolerance {
+                return None;
+            }
+        }
+        if !self.may_narrow(index, &rows) {
+            return None;
+        }
+        let room = room
+            .min(pending.members.len())
+            .min(self.free_room(pool, &rows, index, pending))
+            .max(1);
+        let count = self.count_within_min_values(index, pending.group, (&rows, room));
+        let addition = Addition {
+            rows,
+            set,
+            keys,
+            pins,
+        };
+        Some((count, addition))
+    }
+
+    /// The most of so many pods that leave as many distinct values as `minValues` ask; one of them is known to.
+    fn count_within_min_values(
+        &mut self,
+        index: usize,
+        group: usize,
+        (rows, room): (&BitSet, usize),
+    ) -> usize {
+        let pool = self.claims[index].pool;
+        if self.pools[pool].min_values.is_empty() {
+            return room;
+        }
+        let (mut known, mut beyond) = (1, room + 1);
+        while beyond - known > 1 {
+            let count = usize::midpoint(known, beyond);
+            let mut requests = self.claims[index].requests.clone();
+            let pods = i64::try_from(count).unwrap_or(i64::MAX);
+            add_times(&mut requests, &self.groups[group].requests, pods);
+            let mut left = rows.clone();
+            self.pools[pool].retain_fitting(&mut left, &requests);
+            if self.may_narrow(index, &left) {
+                known = count;
+            } else {
+                beyond = count;
+            }
+        }
+        known
+    }
+
+    /// How many of the pods fit without narrowing the rows further than one of them does.
+    fn free_room(&self, pool: usize, rows: &BitSet, index: usize, pending: &Pending) -> usize {
+        let Some(row) = rows.first() else { return 0 };
+        let mut room = self.pools[pool].type_of(row).allocatable.clone();
+        add_times(&mut room, &self.claims[index].requests, -1);
+        times_fitting(&room, &self.groups[pending.group].requests)
+    }
+
+    /// The first volume alternative that the claim can meet; the empty set where there are no volumes.
+    fn alternative_on_claim(&mut self, index: usize, pending: &Pending) -> Option<SetId> {
+        let alternatives = self.groups[pending.group].alternatives.clone();
+        if alternatives.is_empty() {
+            return Some(EMPTY_SET);
+        }
+        let set = self.claims[index].set;
+        let pool = self.claims[index].pool;
+        alternatives.into_iter().find(|alternative| {
+            self.vocabulary
+                .merge(set, *alternative)
+                .is_some_and(|merged| {
+                    let rows = self.pools[pool].rows_of(merged, &self.vocabulary);
+                    rows.intersects(&self.claims[index].rows)
+                })
+        })
+    }
+
+    /// The domain of each key in which the pods would land, if their stakes admit it.
+    fn pins_on_claim(
+        &self,
+        index: usize,
+        pending: &Pending,
+        keys: &[KeyId],
+        settled: &[(KeyId, DomainId)],
+    ) -> Option<Vec<(KeyId, DomainId)>> {
+        let claim = &self.claims[index];
+        let membership = &self.view_of(pending.group, pending.view).membership;
+        let strict = self.view_of(pending.group, pending.view).strict;
+        let mut pins = Vec::new();
+        for key in keys {
+            let of_key = |group: usize| self.topology.group(group).key == *key;
+            let wanted = settled.iter().find(|(k, _)| k == key).map(|(_, d)| *d);
+            let there = claim.place.domains.get(*key).copied().flatten();
+            if wanted.is_some() && there.is_some() && wanted != there {
+                return None;
+            }
+            let is_unknown = claim.place.unknown.contains(key);
+            let domain = there
+                .or(wanted)
+                .or_else(|| self.best_domain_of(claim, *key))
+                .filter(|_| !is_unknown);
+            let Some(domain) = domain else {
+                // What others' terms say of a label matters only to nodes that may have a value of it which is known:
+                // owners of such a term are nowhere else.
+                let name = &self.topology.keys()[*key];
+                let asked = self.vocabulary.get(claim.set).find(name);
+                let mut known = self.topology.domains(*key).iter();
+                let is_open =
+                    !is_unknown && asked.is_some_and(|asked| known.any(|it| asked.has(it)));
+                if is_open || self.topology.owns(membership, *key) {
+                    return None;
+                }
+                continue;
+            };
+            let is_admitted = membership
+                .owned
+                .iter()
+                .filter(|o| of_key(o.group))
+                .all(|o| {
+                    self.topology
+                        .admits(o, domain, &self.allowed_domains(strict, o.group))
+                });
+            let mut selecting = membership.selected.iter().filter(|g| of_key(**g));
+            let is_awaited = (self.awaited).contains_key(&(pending.group, *key, domain));
+            if !is_admitted
+                || is_awaited
+                || selecting.any(|g| self.topology.is_kept_out(*g, domain))
+            {
+                return None;
+            }
+            pins.push((*key, domain));
+        }
+        Some(pins)
+    }
+
+    /// The only value that a requirement set leaves for a label.
+    fn settled_value(&self, set: SetId, name: &str) -> Option<String> {
+        let requirement = self.vocabulary.get(set).find(name)?;
+        let mut values = requirement.values();
+        let value = values.next()?;
+        (!requirement.is_complement() && values.next().is_none()).then(|| value.to_owned())
+    }
+
+    /// The domain a claim would be in at its best offering.
+    fn best_domain_of(&self, claim: &Claim, key: KeyId) -> Option<DomainId> {
+        let name = &self.topology.keys()[key];
+        let of_row = self.pools[claim.pool].value_of(claim.rows.first()?, name);
+        // Labels of a pool's own are settled by requirements, not by what is bought.
+        let value = of_row.or_else(|| self.settled_value(claim.set, name))?;
+        self.topology.domain(key, &value)
+    }
+
+    fn add_to_claim(
+        &mut self,
+        index: usize,
+        pending: &Pending,
+        addition: Addition,
+        members: Vec<usize>,
+    ) {
+        let count = i64::try_from(members.len()).unwrap_or(0);
+        let membership = self.view_of(pending.group, pending.view).membership.clone();
+        let uncounted = self.uncounted(addition.set, &membership);
+        for pin in &addition.pins {
+            self.topology
+                .record_domain(&membership, *pin, &uncounted, count);
+        }
+        let group = &self.groups[pending.group];
+        let claim = &mut self.claims[index];
+        claim.rows = addition.rows;
+        claim.set = addition.set;
+        add_times(&mut claim.requests, &group.requests, count);
+        self.pools[claim.pool].retain_fitting(&mut claim.rows, &claim.requests);
+        claim.ports.extend(group.host_ports.iter().cloned());
+        if let Some(volumes) = &group.volumes {
+            attach(&mut claim.volumes, &volumes.attachments);
+        }
+        self.topology
+            .record_host(&membership, &mut claim.place, count);
+        settle(&mut claim.place, &addition.keys, &addition.pins);
+        self.placed += members.len();
+        claim.members.extend(members);
+    }
+
+    /// Whether a claim with pods on it may be left with these rows: `minValues` is lowered to open a claim, never to
+    /// put one more pod on it.
+    fn may_narrow(&mut self, index: usize, rows: &BitSet) -> bool {
+        let claim = &self.claims[index];
+        let (pool, before) = (claim.pool, claim.rows.clone());
+        if claim.members.is_empty() {
+            return self.keeps_min_values(pool, rows);
+        }
+        let missed = self.missed_min_values(pool, rows);
+        missed.is_none() || missed == self.missed_min_values(pool, &before)
+    }
+
+    /// The cost of the cheapest row that a claim may still become.
+    fn cost_of_claim(&self, index: usize) -> f64 {
+        let claim = &self.claims[index];
+        let rows = &self.pools[claim.pool].rows;
+        let first = claim.rows.first();
+        first.map_or(f64::INFINITY, |row| rows[row].cost)
+    }
+}

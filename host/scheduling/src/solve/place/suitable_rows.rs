@@ -1,0 +1,115 @@
+//! Which rows of a pool suit pods: by requirements, size, host ports, volumes, limits, reservations and `minValues`.
+//!
+//! Everyone who opens or narrows a claim asks here, so that a rule is told once. Changes nothing.
+
+use crate::pod::HostPort;
+use crate::problem::MinValuesPolicy;
+use crate::solve::input::bitset::BitSet;
+use crate::solve::input::vocabulary::SetId;
+use crate::solve::input::volumes::{Volumes, attaches};
+use crate::solve::solver::Solver;
+use crate::taints;
+
+impl Solver<'_> {
+    /// The rows of a pool on which one pod of a view fits under these requirements; `None` when there is none.
+    pub(crate) fn rows_for(
+        &mut self,
+        pool: usize,
+        (group, view): (usize, usize),
+        set: SetId,
+    ) -> Option<BitSet> {
+        let view = self.view_of(group, view);
+        let table = &self.pools[pool];
+        if taints::untolerated(&table.taints, &view.tolerations).is_some()
+            || table.admits(set, &self.vocabulary).is_err()
+        {
+            return None;
+        }
+        let mut rows = self.pools[pool]
+            .rows_of(set, &self.vocabulary)
+            .as_ref()
+            .clone();
+        self.pools[pool].retain_fitting(&mut rows, &self.groups[group].requests);
+        self.retain_for_extras(pool, &mut rows, group, &Volumes::new());
+        (!rows.is_empty()).then_some(rows)
+    }
+
+    /// The same, as far as another node may be bought now.
+    pub(crate) fn rows_to_buy(
+        &mut self,
+        pool: usize,
+        of_view: (usize, usize),
+        set: SetId,
+    ) -> Option<BitSet> {
+        if self.pools[pool].is_out_of_nodes() {
+            return None;
+        }
+        let mut rows = self.rows_for(pool, of_view, set)?;
+        self.retain_buyable(pool, &mut rows);
+        (!rows.is_empty()).then_some(rows)
+    }
+
+    /// Drops rows that limits or used-up reservations rule out.
+    pub(crate) fn retain_buyable(&self, pool: usize, rows: &mut BitSet) {
+        let table = &self.pools[pool];
+        if table.do_limits_bind {
+            table.retain_within_limits(rows);
+        }
+        if !table.slots.is_empty() {
+            let spent: Vec<usize> = rows
+                .iter()
+                .filter(|row| {
+                    let offering = table.offering(&table.rows[*row]);
+                    table.rows[*row].is_reserved()
+                        && table.slots.get(offering.reservation_id()) == Some(&0)
+                })
+                .collect();
+            for row in spent {
+                rows.remove(row);
+            }
+        }
+    }
+
+    /// Drops rows whose daemons hold a wanted host port, and rows that cannot attach the volumes.
+    pub(crate) fn retain_for_extras(
+        &self,
+        pool: usize,
+        rows: &mut BitSet,
+        group: usize,
+        attached: &Volumes,
+    ) {
+        let group = &self.groups[group];
+        let wanted = group.volumes.as_ref().map(|v| &v.attachments);
+        if group.host_ports.is_empty() && wanted.is_none_or(Volumes::is_empty) {
+            return;
+        }
+        let table = &self.pools[pool];
+        let suits = |row: usize| {
+            let of_type = table.type_of(row);
+            let is_taken =
+                |port: &HostPort| of_type.daemon_ports.iter().any(|p| p.conflicts_with(port));
+            let limits = &of_type.instance_type.volume_attachment_limits;
+            let attaches = wanted.is_none_or(|wanted| attaches(limits, attached, wanted));
+            attaches && !group.host_ports.iter().any(is_taken)
+        };
+        let unsuited: Vec<usize> = rows.iter().filter(|row| !suits(*row)).collect();
+        for row in unsuited {
+            rows.remove(row);
+        }
+    }
+
+    /// Whether the rows keep as many distinct values as the pool's `minValues` ask. `BestEffort` always does.
+    pub(crate) fn keeps_min_values(&mut self, pool: usize, rows: &BitSet) -> bool {
+        self.problem.options.min_values_policy == MinValuesPolicy::BestEffort
+            || self.missed_min_values(pool, rows).is_none()
+    }
+
+    /// The first label with too few distinct values: label, needed, have.
+    pub(crate) fn missed_min_values(
+        &mut self,
+        pool: usize,
+        rows: &BitSet,
+    ) -> Option<(String, u32, u32)> {
+        self.pools[pool].missed_min_values(rows, &self.vocabulary)
+    }
+}
