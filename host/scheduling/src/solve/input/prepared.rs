@@ -26,7 +26,7 @@ use crate::ranking::{
 };
 use crate::template::requirements_of_template;
 
-/// How many rounds an unused table is kept: provisioning and disruption take turns with one cache.
+/// How many rounds an unused table is kept: one decision asks in several (pools of other weights, what-ifs).
 const ROUNDS_KEPT: u64 = 8;
 
 /// Tables of earlier rounds. Owned by whoever runs the rounds; dropping it costs time, never answers.
