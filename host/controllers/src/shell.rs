@@ -1,7 +1,7 @@
 //! What every controller shares: the client, the clock, the cluster model, events, metrics, the ledger.
 //!
-//! Of what is decided here only the health of a pool's registrations is left (`note_registration`). All writes of NodeClaims and Nodes go through here, so that the model learns of them
-//! before the watch does.
+//! Of what is decided here only the health of a pool's registrations is left (`note_registration`). All writes of
+//! NodeClaims and Nodes go through here, so that the model learns of them before the watch does.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockWriteGuard};
