@@ -5,16 +5,16 @@
 //! it become items, a planner makes several plans of them, and the best is kept. [`first_fit`] is Karpenter's order.
 //! Neither chooses a domain or looks at nodes that exist.
 
-mod board;
+mod best_plan;
 mod cost_packing;
 mod fill;
 mod first_fit;
-mod ground;
-mod host_stakes;
-mod improve;
+mod host_terms;
+mod item_columns;
 mod items;
-mod join;
-mod mix;
+mod linear_program;
+mod merge_nodes;
 mod open_sets;
 mod plan;
+mod plan_context;
 mod planned_node;

@@ -5,7 +5,7 @@
 //! back and settled again without what could not be had.
 
 use super::input::pod_groups::shares_one_host;
-use super::input::pool_table::{Left, PoolTable};
+use super::input::pool_table::{PoolCheckpoint, PoolTable};
 use super::input::topology::{HOSTNAME_KEY, Owned, Rule, Topology};
 use super::place::claim::Claim;
 use super::solver::{Batch, Budget, Pending, Solver};
@@ -21,7 +21,7 @@ const TRIES_WITH_DOMAIN: usize = 8;
 struct Checkpoint {
     topology: Topology,
     claims: Vec<Claim>,
-    left: Vec<Left>,
+    pools: Vec<PoolCheckpoint>,
     placed: usize,
 }
 
@@ -173,7 +173,7 @@ impl Solver<'_> {
         Checkpoint {
             topology: self.topology.clone(),
             claims: self.claims.clone(),
-            left: self.pools.iter().map(PoolTable::left).collect(),
+            pools: self.pools.iter().map(PoolTable::checkpoint).collect(),
             placed: self.placed,
         }
     }
@@ -182,11 +182,11 @@ impl Solver<'_> {
         let Checkpoint {
             topology,
             claims,
-            left,
+            pools,
             placed,
         } = checkpoint;
-        for (pool, left) in self.pools.iter_mut().zip(left) {
-            pool.restore(left);
+        for (pool, before) in self.pools.iter_mut().zip(pools) {
+            pool.restore(before);
         }
         (self.topology, self.claims, self.placed) = (topology, claims, placed);
     }

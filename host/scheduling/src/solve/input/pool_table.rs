@@ -19,7 +19,7 @@ use crate::ranking::Exclusions;
 use crate::requirements::{AllowUndefined, Incompatible, Requirements};
 
 /// What the limits and the reservations of a pool still leave.
-pub(crate) type Left = (Option<Resources>, BTreeMap<String, u32>);
+pub(crate) type PoolCheckpoint = (Option<Resources>, BTreeMap<String, u32>);
 
 /// A pool ready for packing.
 #[derive(Debug)]
@@ -251,12 +251,12 @@ impl PoolTable {
     }
 
     /// What limits and reservations leave, to come back to when a claim is given up.
-    pub(crate) fn left(&self) -> Left {
+    pub(crate) fn checkpoint(&self) -> PoolCheckpoint {
         (self.remaining.clone(), self.slots.clone())
     }
 
     /// Takes back what was opened since.
-    pub(crate) fn restore(&mut self, (remaining, slots): Left) {
+    pub(crate) fn restore(&mut self, (remaining, slots): PoolCheckpoint) {
         (self.remaining, self.slots) = (remaining, slots);
     }
 

@@ -7,12 +7,12 @@ use std::sync::Arc;
 
 use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
 
-use super::board::{Board, Left};
-use super::ground::{Ground, seed_order};
-use super::host_stakes::{HostKind, HostStake};
+use super::host_terms::{HostTerm, HostTermKind};
+use super::item_columns::{ItemColumns, Unpacked};
 use super::items::{Item, Items};
 use super::plan::Planner;
-use super::planned_node::Choice;
+use super::plan_context::{PlanContext, seed_order};
+use super::planned_node::PlannedNode;
 use crate::interrupt::Interrupt;
 use crate::problem::MinValuesPolicy;
 use crate::solve::input::bitset::BitSet;
@@ -22,7 +22,7 @@ use crate::solve::input::volumes::{Volumes, attach, attaches};
 use crate::solve::place::claim::{Claim, settle};
 use crate::solve::solver::{Batch, Solver};
 
-/// Items planned together. A plan costs items times nodes, so what is greater is dealt into parts of a like mix.
+/// Items planned together. A plan costs items times nodes, so what is greater is dealt into parts that are alike.
 const PART_MAX: usize = 768;
 
 /// Deals the items into parts that are planned each for itself.
@@ -31,8 +31,8 @@ fn parts(items: &[Item]) -> Vec<Vec<usize>> {
     let mut parts = vec![Vec::new(); count];
     for (at, item) in items.iter().enumerate() {
         // Pods that look for each other on one host stay together.
-        let is_drawn = |stake: &HostStake| matches!(stake.kind, HostKind::Affinity { .. });
-        let part = if item.hosts.iter().any(is_drawn) {
+        let looks_for_others = |term: &HostTerm| matches!(term.kind, HostTermKind::Affinity { .. });
+        let part = if item.host_terms.iter().any(looks_for_others) {
             0
         } else {
             at % count
@@ -51,26 +51,26 @@ impl Solver<'_> {
     ) -> Vec<Batch> {
         let items = self.items(&batches);
         let order = seed_order(&items.items);
-        let board = Board::new(&items, (0..items.items.len()).collect());
-        let mut left = board.left(&items);
-        for choice in &self.planned(&items, &order, interrupt) {
-            self.open(choice, &items, (&board, &mut left), &mut batches);
+        let columns = ItemColumns::new(&items, (0..items.items.len()).collect());
+        let mut unpacked = columns.unpacked(&items);
+        for node in &self.planned(&items, &order, interrupt) {
+            self.open(node, &items, (&columns, &mut unpacked), &mut batches);
         }
         // What was not planned, node by node: limits and reservations may change with every one.
         for item in order.iter().copied() {
             // Pools whose best node could not be opened after all are left to others.
             let mut closed: BTreeSet<usize> = BTreeSet::new();
-            while left.remaining[item] > 0 && !interrupt.is_tripped() {
-                let mut ground = self.ground(&items, &order);
+            while unpacked.remaining[item] > 0 && !interrupt.is_tripped() {
+                let mut context = self.plan_context(&items, &order);
                 for pool in &closed {
-                    ground.buyable[*pool] = Some(BitSet::empty(self.pools[*pool].rows.len()));
+                    context.buyable[*pool] = Some(BitSet::empty(self.pools[*pool].rows.len()));
                 }
-                let next = Planner::new(&ground, &board).next(&mut left, item);
-                let Some(choice) = next else {
+                let next = Planner::new(&context, &columns).next(&mut unpacked, item);
+                let Some(node) = next else {
                     break;
                 };
-                if !self.open(&choice, &items, (&board, &mut left), &mut batches)
-                    && !closed.insert(choice.pool)
+                if !self.open(&node, &items, (&columns, &mut unpacked), &mut batches)
+                    && !closed.insert(node.pool)
                 {
                     break;
                 }
@@ -86,29 +86,29 @@ impl Solver<'_> {
         items: &Items,
         order: &Arc<[usize]>,
         interrupt: &Interrupt,
-    ) -> Vec<Choice> {
+    ) -> Vec<PlannedNode> {
         if self.pools.iter().any(|pool| !pool.slots.is_empty()) {
             return Vec::new();
         }
-        let ground = self.ground(items, order);
+        let context = self.plan_context(items, order);
         let options = &self.problem.options;
         let plan_part = |part: &Vec<usize>| {
-            let board = Board::new(items, part.clone());
-            let mut left = board.left(items);
-            Planner::new(&ground, &board).best_plan(&mut left, options, interrupt)
+            let columns = ItemColumns::new(items, part.clone());
+            let mut unpacked = columns.unpacked(items);
+            Planner::new(&context, &columns).best_plan(&mut unpacked, options, interrupt)
         };
         let parts = parts(&items.items);
-        // Parts know nothing of each other and are joined in order, so threads only change the time it takes.
+        // Parts know nothing of each other and are put together in order, so threads only change the time it takes.
         let pool = (options.threads > 1 && parts.len() > 1)
             .then(|| rayon::ThreadPoolBuilder::new().num_threads(options.threads));
-        let plans: Vec<Vec<Choice>> = match pool.and_then(|pool| pool.build().ok()) {
+        let plans: Vec<Vec<PlannedNode>> = match pool.and_then(|pool| pool.build().ok()) {
             Some(pool) => pool.install(|| parts.par_iter().map(plan_part).collect()),
             None => parts.iter().map(plan_part).collect(),
         };
-        let plan: Vec<Choice> = plans.into_iter().flatten().collect();
+        let plan: Vec<PlannedNode> = plans.into_iter().flatten().collect();
         for index in 0..self.pools.len() {
-            let targets = plan.iter().filter(|choice| choice.pool == index);
-            let targets: Vec<usize> = targets.map(|choice| choice.row).collect();
+            let targets = plan.iter().filter(|node| node.pool == index);
+            let targets: Vec<usize> = targets.map(|node| node.row).collect();
             if !self.pools[index].allows(&targets) {
                 return Vec::new();
             }
@@ -117,14 +117,14 @@ impl Solver<'_> {
         plan
     }
 
-    fn ground<'a>(&'a self, items: &'a Items, order: &Arc<[usize]>) -> Ground<'a> {
+    fn plan_context<'a>(&'a self, items: &'a Items, order: &Arc<[usize]>) -> PlanContext<'a> {
         let is_strict = self.problem.options.min_values_policy == MinValuesPolicy::Strict;
         let known = (self.pools.as_slice(), &self.vocabulary);
-        Ground {
+        PlanContext {
             buyable: (0..self.pools.len())
                 .map(|pool| self.buyable(pool))
                 .collect(),
-            ..Ground::new(known, items, Arc::clone(order), is_strict)
+            ..PlanContext::new(known, items, Arc::clone(order), is_strict)
         }
     }
 
@@ -142,14 +142,17 @@ impl Solver<'_> {
     /// Opens the claim of a choice, if what remains still allows it.
     fn open(
         &mut self,
-        choice: &Choice,
+        node: &PlannedNode,
         items: &Items,
-        (board, left): (&Board, &mut Left),
+        (columns, unpacked): (&ItemColumns, &mut Unpacked),
         batches: &mut [Batch],
     ) -> bool {
-        let Choice {
-            pool, row, filling, ..
-        } = choice;
+        let PlannedNode {
+            pool,
+            row,
+            contents,
+            ..
+        } = node;
         let pool = *pool;
         if self.pools[pool].is_out_of_nodes() {
             return false;
@@ -158,7 +161,7 @@ impl Solver<'_> {
         let mut rows = BitSet::full(self.pools[pool].rows.len());
         let mut requests = self.dims.zero();
         let mut taken: Vec<(usize, usize)> = Vec::new();
-        for (index, count) in &filling.picks {
+        for (index, count) in &contents.picks {
             let item = &items.items[*index];
             if let Some(of_class) = &items.classes[item.class].rows[pool] {
                 rows.intersect(of_class);
@@ -201,8 +204,8 @@ impl Solver<'_> {
         for (batch, count) in taken {
             self.move_members(&mut batches[batch], count);
         }
-        for (item, count) in &filling.picks {
-            board.take(left, *item, *count);
+        for (item, count) in &contents.picks {
+            columns.take(unpacked, *item, *count);
         }
         self.retain_attaching();
         self.charge_limits(pool, *row);
@@ -231,10 +234,10 @@ impl Solver<'_> {
         if !table.do_limits_bind || table.min_values.is_empty() {
             return true;
         }
-        let left = table.left();
+        let before = table.checkpoint();
         let mut rows = rows.clone();
         table.charge(&mut rows, row);
-        table.restore(left);
+        table.restore(before);
         self.keeps_min_values(pool, &rows)
     }
 
@@ -289,8 +292,8 @@ impl Solver<'_> {
         }
         if let Some(id) = &reservation {
             for table in &mut self.pools {
-                if let Some(left) = table.slots.get_mut(id) {
-                    *left = left.saturating_sub(1);
+                if let Some(slots) = table.slots.get_mut(id) {
+                    *slots = slots.saturating_sub(1);
                 }
             }
         }

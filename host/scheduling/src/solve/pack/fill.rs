@@ -1,16 +1,16 @@
-//! Filling one imagined node of a given offering with the pods that make the most of it.
+//! Filling one planned node of a given offering with the pods that make the most of it.
 //!
-//! Nothing is recorded here: the packer compares many fillings and commits one. Pods count by what they are worth to
+//! Nothing is recorded here: the packer compares many contents and commits one. Pods count by what they are worth to
 //! their own class, so those that need this kind of node come first and others only fill what would be wasted.
 
 use smallvec::SmallVec;
 
-use super::board::{Board, Left};
-use super::ground::Ground;
-use super::host_stakes::{HostKind, HostStake};
+use super::host_terms::{HostTerm, HostTermKind};
+use super::item_columns::{ItemColumns, Unpacked};
 use super::items::Item;
 use super::open_sets::OpenSets;
-use super::planned_node::Filling;
+use super::plan_context::PlanContext;
+use super::planned_node::Contents;
 use crate::pod::HostPort;
 use crate::solve::input::pool_rows::TypeRow;
 use crate::solve::input::topology::GroupId;
@@ -34,28 +34,28 @@ pub(crate) struct Target {
 
 /// A node being filled.
 pub(crate) struct Filler<'a> {
-    ground: &'a Ground<'a>,
+    context: &'a PlanContext<'a>,
     of_type: &'a TypeRow,
     target: Target,
-    room: Amounts,
+    available: Amounts,
     hosted: SmallVec<[(GroupId, i64, i64); 8]>,
     ports: Vec<HostPort>,
     open: SetId,
     volumes: Volumes,
-    filling: Filling,
+    contents: Contents,
 }
 
-/// Fills a node of the target's row from what is left on a board.
+/// Fills a node of the target's row from what is not packed yet.
 pub(crate) fn fill(
-    ground: &Ground<'_>,
-    board: &Board,
-    left: &mut Left,
+    context: &PlanContext<'_>,
+    columns: &ItemColumns,
+    unpacked: &mut Unpacked,
     target: Target,
     sets: &mut OpenSets,
-) -> Option<Filling> {
-    let mut filler = Filler::new(ground, target);
+) -> Option<Contents> {
+    let mut filler = Filler::new(context, target);
     if target.share < 1.0 {
-        for amount in &mut filler.room {
+        for amount in &mut filler.available {
             #[expect(
                 clippy::cast_possible_truncation,
                 reason = "a share of an i64 is in range"
@@ -64,28 +64,28 @@ pub(crate) fn fill(
             *amount = part;
         }
     }
-    let seeds = if ground.items[target.seed].shares_one_host {
+    let seeds = if context.items[target.seed].shares_one_host {
         usize::MAX
     } else {
         1
     };
-    let seeds = filler.times(target.seed, left).min(seeds);
+    let seeds = filler.times(target.seed, unpacked).min(seeds);
     if seeds == 0 {
         return None;
     }
     filler.put(target.seed, seeds);
-    filler.run(board, left, sets);
-    let mut filling = filler.filling;
-    let picks = filling.picks.iter();
-    filling.worth = picks
-        .map(|(item, count)| left.worths[*item] * *count as f64)
+    filler.run(columns, unpacked, sets);
+    let mut contents = filler.contents;
+    let picks = contents.picks.iter();
+    contents.worth = picks
+        .map(|(item, count)| unpacked.worths[*item] * *count as f64)
         .sum();
-    Some(filling)
+    Some(contents)
 }
 
 /// Whether these pods may all share a node of the row.
 pub(crate) fn holds(
-    ground: &Ground<'_>,
+    context: &PlanContext<'_>,
     (pool, row): (usize, usize),
     picks: &[(usize, usize)],
     sets: &mut OpenSets,
@@ -94,7 +94,7 @@ pub(crate) fn holds(
         return true;
     };
     let mut filler = Filler::new(
-        ground,
+        context,
         Target {
             pool,
             row,
@@ -105,93 +105,101 @@ pub(crate) fn holds(
         },
     );
     picks.iter().all(|(item, count)| {
-        let open = ground.classes[ground.items[*item].class].open[pool];
-        let Some(open) = sets.merge(ground.vocabulary, filler.open, open) else {
+        let open = context.classes[context.items[*item].class].open[pool];
+        let Some(open) = sets.merge(context.vocabulary, filler.open, open) else {
             return false;
         };
         filler.open = open;
-        let has_room = filler.room_for(*item) >= *count;
+        let is_held = filler.pods_max(*item) >= *count;
         filler.put(*item, *count);
-        has_room
+        is_held
     })
 }
 
 impl<'a> Filler<'a> {
-    fn new(ground: &'a Ground<'a>, target: Target) -> Self {
-        let of_type = ground.pools[target.pool].type_of(target.row);
+    fn new(context: &'a PlanContext<'a>, target: Target) -> Self {
+        let of_type = context.pools[target.pool].type_of(target.row);
         Self {
-            ground,
+            context,
             of_type,
             target,
-            room: of_type.allocatable.clone(),
+            available: of_type.allocatable.clone(),
             hosted: SmallVec::new(),
             ports: Vec::new(),
-            open: ground.classes[ground.items[target.seed].class].open[target.pool],
+            open: context.classes[context.items[target.seed].class].open[target.pool],
             volumes: Volumes::new(),
-            filling: Filling::default(),
+            contents: Contents::default(),
         }
     }
 
-    fn run(&mut self, board: &Board, left: &mut Left, sets: &mut OpenSets) {
+    fn run(&mut self, columns: &ItemColumns, unpacked: &mut Unpacked, sets: &mut OpenSets) {
         let (pool, row) = (self.target.pool, self.target.row);
-        board.start(self.ground, left, (pool, row));
-        self.add(board, left, sets);
-        if self.target.is_careful && self.exchange(board, left, sets) {
-            board.start(self.ground, left, (pool, row));
-            self.add(board, left, sets);
+        columns.start(self.context, unpacked, (pool, row));
+        self.add(columns, unpacked, sets);
+        if self.target.is_careful && self.exchange(columns, unpacked, sets) {
+            columns.start(self.context, unpacked, (pool, row));
+            self.add(columns, unpacked, sets);
         }
     }
 
     /// Adds pods as long as any fits.
-    fn add(&mut self, board: &Board, left: &mut Left, sets: &mut OpenSets) {
+    fn add(&mut self, columns: &ItemColumns, unpacked: &mut Unpacked, sets: &mut OpenSets) {
         let pool = self.target.pool;
-        while let Some(kind) = board.best(left, &self.room, self.target.size_weight) {
-            let of_kind = &board.kinds[kind];
-            let open = self.ground.classes[of_kind.class].open[pool];
-            let merged = sets.merge(self.ground.vocabulary, self.open, open);
+        while let Some(kind) = columns.best(unpacked, &self.available, self.target.size_weight) {
+            let of_kind = &columns.kinds[kind];
+            let open = self.context.classes[of_kind.class].open[pool];
+            let merged = sets.merge(self.context.vocabulary, self.open, open);
             let put = merged.and_then(|merged| {
-                let item = of_kind.items.clone().map(|at| board.items[at]);
+                let item = of_kind.items.clone().map(|at| columns.items[at]);
                 let (item, times) = item
-                    .map(|item| (item, self.times(item, left)))
+                    .map(|item| (item, self.times(item, unpacked)))
                     .find(|(_, times)| *times > 0)?;
                 Some((merged, item, times))
             });
             let Some((merged, item, times)) = put else {
-                board.drop_kind(left, kind);
+                columns.drop_kind(unpacked, kind);
                 continue;
             };
             self.open = merged;
             // A quarter at a time keeps CPU and memory in balance without a step for every pod.
-            let fitting = times_fitting(&self.room, &of_kind.requests);
+            let fitting = times_fitting(&self.available, &of_kind.requests);
             self.put(item, times.min(fitting.div_ceil(4)));
         }
     }
 
     /// Gives single pods up for others that are worth more and fit in their stead.
-    fn exchange(&mut self, board: &Board, left: &mut Left, sets: &mut OpenSets) -> bool {
+    fn exchange(
+        &mut self,
+        columns: &ItemColumns,
+        unpacked: &mut Unpacked,
+        sets: &mut OpenSets,
+    ) -> bool {
         let (pool, row) = (self.target.pool, self.target.row);
-        board.start(self.ground, left, (pool, row));
+        columns.start(self.context, unpacked, (pool, row));
         let mut has_changed = false;
-        for at in 0..self.filling.picks.len() {
-            let (out, count) = self.filling.picks[at];
-            let item = &self.ground.items[out];
-            let is_free = item.hosts.is_empty() && item.ports.is_empty() && item.volumes.is_none();
+        for at in 0..self.contents.picks.len() {
+            let (out, count) = self.contents.picks[at];
+            let item = &self.context.items[out];
+            let is_free =
+                item.host_terms.is_empty() && item.ports.is_empty() && item.volumes.is_none();
             let least = if out == self.target.seed { 2 } else { 1 };
             if !is_free || count < least {
                 continue;
             }
-            add_times(&mut self.room, &item.requests, 1);
-            let better = board
-                .greatest(left, &self.room, left.worths[out])
+            add_times(&mut self.available, &item.requests, 1);
+            let better = columns
+                .greatest(unpacked, &self.available, unpacked.worths[out])
                 .and_then(|kind| {
-                    let of_kind = &board.kinds[kind];
-                    let open = self.ground.classes[of_kind.class].open[pool];
-                    let merged = sets.merge(self.ground.vocabulary, self.open, open)?;
-                    let item = of_kind.items.clone().map(|at| board.items[at]);
-                    let item = item.into_iter().find(|item| self.times(*item, left) > 0)?;
+                    let of_kind = &columns.kinds[kind];
+                    let open = self.context.classes[of_kind.class].open[pool];
+                    let merged = sets.merge(self.context.vocabulary, self.open, open)?;
+                    let item = of_kind.items.clone().map(|at| columns.items[at]);
+                    let item = item
+                        .into_iter()
+                        .find(|item| self.times(*item, unpacked) > 0)?;
                     Some((merged, item))
                 });
-            add_times(&mut self.room, &item.requests, -1);
+            add_times(&mut self.available, &item.requests, -1);
             if let Some((merged, into)) = better
                 && into != out
             {
@@ -201,36 +209,37 @@ impl<'a> Filler<'a> {
                 has_changed = true;
             }
         }
-        self.filling.picks.retain(|(_, count)| *count > 0);
+        self.contents.picks.retain(|(_, count)| *count > 0);
         has_changed
     }
 
-    /// Takes one pod of a pick off again; only for pods that leave no other trace than the room they take.
+    /// Takes one pod of a pick off again; only for pods that leave no other trace than the resources they take.
     fn put_back(&mut self, at: usize) {
-        let (item, count) = &mut self.filling.picks[at];
-        let item = &self.ground.items[*item];
+        let (item, count) = &mut self.contents.picks[at];
+        let item = &self.context.items[*item];
         *count -= 1;
-        add_times(&mut self.room, &item.requests, 1);
+        add_times(&mut self.available, &item.requests, 1);
     }
 
-    /// How many of an item's remaining pods may still join.
-    fn times(&self, item: usize, left: &Left) -> usize {
-        let remaining = left.remaining[item];
+    /// How many of an item's remaining pods may still come.
+    fn times(&self, item: usize, unpacked: &Unpacked) -> usize {
+        let remaining = unpacked.remaining[item];
         if remaining == 0 {
             return 0;
         }
-        let picks = &self.filling.picks;
+        let picks = &self.contents.picks;
         let picked = picks.iter().find(|(known, _)| *known == item);
         let remaining = remaining - picked.map_or(0, |(_, count)| *count).min(remaining);
-        self.room_for(item).min(remaining)
+        self.pods_max(item).min(remaining)
     }
 
     /// How many pods of an item the node can still take.
-    fn room_for(&self, index: usize) -> usize {
-        let item: &Item = &self.ground.items[index];
-        let mut times = times_fitting(&self.room, &item.requests);
-        for stake in &item.hosts {
-            times = times.min(usize::try_from(self.host_room(stake).max(0)).unwrap_or(usize::MAX));
+    fn pods_max(&self, index: usize) -> usize {
+        let item: &Item = &self.context.items[index];
+        let mut times = times_fitting(&self.available, &item.requests);
+        for term in &item.host_terms {
+            times =
+                times.min(usize::try_from(self.host_pods_max(term).max(0)).unwrap_or(usize::MAX));
         }
         if times > 0 && !item.ports.is_empty() {
             let held = || self.ports.iter().chain(self.of_type.daemon_ports.iter());
@@ -253,26 +262,26 @@ impl<'a> Filler<'a> {
             .map_or((0, 0), |(_, counted, owners)| (*counted, *owners))
     }
 
-    fn host_room(&self, stake: &HostStake) -> i64 {
-        let (counted, owners) = self.hosted(stake.group);
-        match &stake.kind {
-            HostKind::Spread(max_skew) => match (stake.is_owner, stake.is_counted) {
+    fn host_pods_max(&self, term: &HostTerm) -> i64 {
+        let (counted, owners) = self.hosted(term.group);
+        match &term.kind {
+            HostTermKind::Spread(max_skew) => match (term.is_owner, term.is_counted) {
                 (true, true) => max_skew - counted,
                 (true, false) if counted > *max_skew => 0,
                 (false, true) if owners > 0 => max_skew - counted,
                 _ => i64::MAX,
             },
-            HostKind::AntiAffinity { keeps_out } => {
-                let is_blocked = (stake.is_owner && counted > 0)
-                    || (stake.is_counted && *keeps_out && owners > 0);
-                match (is_blocked, stake.is_owner && stake.is_counted) {
+            HostTermKind::AntiAffinity { keeps_out } => {
+                let is_blocked =
+                    (term.is_owner && counted > 0) || (term.is_counted && *keeps_out && owners > 0);
+                match (is_blocked, term.is_owner && term.is_counted) {
                     (true, _) => 0,
                     (false, true) => 1,
                     (false, false) => i64::MAX,
                 }
             }
-            HostKind::Affinity { may_open } => {
-                if !stake.is_owner || counted > 0 || *may_open {
+            HostTermKind::Affinity { may_open } => {
+                if !term.is_owner || counted > 0 || *may_open {
                     i64::MAX
                 } else {
                     0
@@ -282,24 +291,24 @@ impl<'a> Filler<'a> {
     }
 
     fn put(&mut self, index: usize, times: usize) {
-        let item = &self.ground.items[index];
+        let item = &self.context.items[index];
         let count = i64::try_from(times).unwrap_or(0);
-        add_times(&mut self.room, &item.requests, -count);
-        for stake in &item.hosts {
-            let counted = if stake.is_counted { count } else { 0 };
-            let owners = if stake.is_owner { count } else { 0 };
-            if let Some(entry) = self.hosted.iter_mut().find(|(id, ..)| *id == stake.group) {
+        add_times(&mut self.available, &item.requests, -count);
+        for term in &item.host_terms {
+            let counted = if term.is_counted { count } else { 0 };
+            let owners = if term.is_owner { count } else { 0 };
+            if let Some(entry) = self.hosted.iter_mut().find(|(id, ..)| *id == term.group) {
                 entry.1 += counted;
                 entry.2 += owners;
             } else {
-                self.hosted.push((stake.group, counted, owners));
+                self.hosted.push((term.group, counted, owners));
             }
         }
         self.ports.extend(item.ports.iter().cloned());
         if let Some(volumes) = &item.volumes {
             attach(&mut self.volumes, &volumes.attachments);
         }
-        let picks = &mut self.filling.picks;
+        let picks = &mut self.contents.picks;
         if let Some(pick) = picks.iter_mut().find(|(known, _)| *known == index) {
             pick.1 += times;
         } else {

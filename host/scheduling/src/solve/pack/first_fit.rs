@@ -81,7 +81,7 @@ impl Solver<'_> {
     /// which shows only then.
     fn open_in_turn(&mut self, batch: &Batch, pending: &mut Pending, settled: Settled<'_>) -> bool {
         for pool in 0..self.pools.len() {
-            let unopened: Vec<_> = self.pools.iter().map(PoolTable::left).collect();
+            let before: Vec<_> = self.pools.iter().map(PoolTable::checkpoint).collect();
             if !self.open_empty(pool, batch) {
                 continue;
             }
@@ -90,8 +90,8 @@ impl Solver<'_> {
                 return true;
             }
             self.claims.pop();
-            for (pool, left) in self.pools.iter_mut().zip(unopened) {
-                pool.restore(left);
+            for (pool, checkpoint) in self.pools.iter_mut().zip(before) {
+                pool.restore(checkpoint);
             }
         }
         false

@@ -1,7 +1,7 @@
 //! What the packer packs: pods that are the same to it, whatever group they come from, in classes that may use the
 //! same offerings.
 //!
-//! Pods of many services that differ only in name and settled domain become one item here, so that planning costs
+//! Pods of many services that differ only in name and chosen domain become one item here, so that planning costs
 //! what differs and not what there is.
 
 use std::collections::BTreeMap;
@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use super::host_stakes::{HostStake, host_stakes};
+use super::host_terms::{HostTerm, host_terms};
 use crate::market::CapacityType;
 use crate::pod::HostPort;
 use crate::problem::PodVolumes;
@@ -32,10 +32,10 @@ const SHORTLIST_PER_SIZE: usize = 8;
 
 /// Pods that may use the same offerings.
 #[derive(Debug)]
-pub(crate) struct Class {
+pub(crate) struct ItemClass {
     /// Rows by requirements, by pool, sizes aside; `None` where the pool is closed to it.
     pub(crate) rows: Vec<Option<Arc<BitSet>>>,
-    /// The requirements that choosing a row does not settle, by pool.
+    /// The requirements that choosing a row does not determine, by pool.
     pub(crate) open: Vec<SetId>,
     pub(crate) price: UnitPrice,
     /// Rows of each pool worth trying, best value first.
@@ -54,7 +54,7 @@ pub(crate) struct Item {
     /// Dollars an hour that one pod is worth.
     pub(crate) worth: f64,
     pub(crate) count: usize,
-    pub(crate) hosts: SmallVec<[HostStake; 2]>,
+    pub(crate) host_terms: SmallVec<[HostTerm; 2]>,
     pub(crate) ports: Vec<HostPort>,
     pub(crate) volumes: Option<Arc<PodVolumes>>,
     pub(crate) shares_one_host: bool,
@@ -69,7 +69,7 @@ pub(crate) struct Item {
 /// All items of a packing, those of a class side by side and the greatest requests first.
 #[derive(Debug, Default)]
 pub(crate) struct Items {
-    pub(crate) classes: Vec<Class>,
+    pub(crate) classes: Vec<ItemClass>,
     pub(crate) items: Vec<Item>,
 }
 
@@ -87,7 +87,7 @@ struct ClassKey {
 struct ItemKey {
     class: usize,
     requests: std::cmp::Reverse<Amounts>,
-    hosts: SmallVec<[HostStake; 2]>,
+    host_terms: SmallVec<[HostTerm; 2]>,
     shares_one_host: bool,
     ports: Vec<HostPort>,
     /// Pods with volumes stay apart.
@@ -96,7 +96,7 @@ struct ItemKey {
 
 /// Gathers classes and items.
 struct Gathering {
-    classes: Vec<Class>,
+    classes: Vec<ItemClass>,
     sets: Vec<SetId>,
     priced_by: Vec<usize>,
     by_key: BTreeMap<ClassKey, usize>,
@@ -122,7 +122,7 @@ impl Solver<'_> {
             let key = ItemKey {
                 class,
                 requests: std::cmp::Reverse(group.requests.clone()),
-                hosts: host_stakes(&self.topology, &view.membership),
+                host_terms: host_terms(&self.topology, &view.membership),
                 shares_one_host: shares_one_host(&self.topology, &view.membership),
                 ports: group.host_ports.clone(),
                 batch: group.volumes.is_some().then_some(at),
@@ -178,7 +178,7 @@ impl Solver<'_> {
         Items { classes, items }
     }
 
-    fn choices(&self, class: &Class, requests: &[i64]) -> usize {
+    fn choices(&self, class: &ItemClass, requests: &[i64]) -> usize {
         let of_pool = |(table, rows): (&PoolTable, &Option<Arc<BitSet>>)| {
             let mut rows = rows.as_ref()?.as_ref().clone();
             table.retain_fitting(&mut rows, requests);
@@ -197,7 +197,7 @@ impl Solver<'_> {
             requests: key.requests.0,
             worth: 0.0,
             count: of_item.iter().map(|b| batches[*b].members.len()).sum(),
-            hosts: key.hosts,
+            host_terms: key.host_terms,
             ports: key.ports,
             volumes: group.volumes.clone(),
             shares_one_host: key.shares_one_host,
@@ -260,7 +260,7 @@ impl Solver<'_> {
         gathering.by_key.insert(key, gathering.classes.len());
         gathering.sets.push(batch.set);
         gathering.priced_by.push(pool);
-        gathering.classes.push(Class {
+        gathering.classes.push(ItemClass {
             rows,
             open,
             price: UnitPrice::default(),
@@ -292,7 +292,7 @@ impl Solver<'_> {
         self.vocabulary.set(open)
     }
 
-    fn has_many_types(&self, pool: usize, class: &Class) -> bool {
+    fn has_many_types(&self, pool: usize, class: &ItemClass) -> bool {
         let table = &self.pools[pool];
         let mut is_known = vec![false; table.types.len()];
         for row in class.rows[pool].iter().flat_map(|rows| rows.iter()) {
@@ -303,7 +303,7 @@ impl Solver<'_> {
     }
 
     /// The least price of the share that a pod takes of a node: what a GPU pod is worth.
-    fn dominant_worth(&self, pool: usize, class: &Class, requests: &[i64]) -> f64 {
+    fn dominant_worth(&self, pool: usize, class: &ItemClass, requests: &[i64]) -> f64 {
         let table = &self.pools[pool];
         let Some(rows) = &class.rows[pool] else {
             return 0.0;
@@ -323,7 +323,7 @@ impl Solver<'_> {
     }
 
     /// The rows of a class that give most for the money, some of every size, best value first.
-    fn by_value(&self, pool: usize, class: &Class) -> Arc<[usize]> {
+    fn by_value(&self, pool: usize, class: &ItemClass) -> Arc<[usize]> {
         let table = &self.pools[pool];
         let Some(rows) = &class.rows[pool] else {
             return Arc::from([]);

@@ -1,4 +1,4 @@
-//! Which nodes to open for a board of pods: one by one, the node whose pods are worth most for its price.
+//! Which nodes to open for items: one by one, the node whose pods are worth most for its price.
 //!
 //! Hard pods come first, each time as the seed of a node; the candidates for the node are the offerings that are cheap
 //! for that seed's class, in all sizes. A plan changes nothing, so that plans can be compared and made side by side.
@@ -7,11 +7,11 @@ use std::collections::BTreeSet;
 
 use smallvec::SmallVec;
 
-use super::board::{Board, Left};
 use super::fill::{Target, fill};
-use super::ground::Ground;
+use super::item_columns::{ItemColumns, Unpacked};
 use super::open_sets::OpenSets;
-use super::planned_node::Choice;
+use super::plan_context::PlanContext;
+use super::planned_node::PlannedNode;
 use crate::interrupt::Interrupt;
 use crate::solve::input::bitset::BitSet;
 use crate::solve::input::pool_table::PoolTable;
@@ -28,12 +28,12 @@ const SHORTLIST_TOLERANCE: f64 = 1.01;
 const SHARES: [f64; 5] = [1.0, 0.75, 0.5, 0.25, 0.1];
 /// Other ways to fill a chosen node.
 const OTHER_SIZE_WEIGHTS: [f64; 4] = [0.0, 0.75, 2.0, 12.0];
-/// What trying a node costs at least, in looks at a kind.
-const LOOKS_MIN: usize = 64;
+/// What trying a node costs at least, in kinds scored.
+const SCORED_MIN: usize = 64;
 
 /// How a plan is made.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Manner {
+pub(crate) struct Heuristic {
     /// How much more a pod that takes up the whole rest of a node counts than a tiny one.
     pub(crate) size_weight: f64,
     /// What a node costs beyond its price, in dollars an hour: the greater, the fewer nodes.
@@ -50,12 +50,12 @@ struct Shortlist {
     ratio: f64,
 }
 
-/// Makes plans for one board.
+/// Makes plans for items that are packed together.
 pub(crate) struct Planner<'a> {
-    pub(crate) ground: &'a Ground<'a>,
-    pub(crate) board: &'a Board,
+    pub(crate) context: &'a PlanContext<'a>,
+    pub(crate) columns: &'a ItemColumns,
     sets: OpenSets,
-    /// Work done so far, in looks at a kind for a node.
+    /// Work done so far, in kinds scored for a node.
     pub(crate) effort: usize,
     /// Rows that full nodes of leave too little choice.
     rigid: BTreeSet<(usize, usize)>,
@@ -64,14 +64,14 @@ pub(crate) struct Planner<'a> {
 }
 
 impl<'a> Planner<'a> {
-    pub(crate) fn new(ground: &'a Ground<'a>, board: &'a Board) -> Self {
+    pub(crate) fn new(context: &'a PlanContext<'a>, columns: &'a ItemColumns) -> Self {
         Self {
-            ground,
-            board,
+            context,
+            columns,
             sets: OpenSets::default(),
             effort: 0,
             rigid: BTreeSet::new(),
-            most_worth: ground
+            most_worth: context
                 .pools
                 .iter()
                 .map(|table| vec![-1.0; table.rows.len()])
@@ -83,85 +83,85 @@ impl<'a> Planner<'a> {
         &mut self.sets
     }
 
-    /// Chooses nodes for everything left on the board, and takes the pods off it.
+    /// Chooses nodes for everything that is not packed yet.
     pub(crate) fn plan(
         &mut self,
-        left: &mut Left,
-        manner: Manner,
+        unpacked: &mut Unpacked,
+        heuristic: Heuristic,
         interrupt: &Interrupt,
-    ) -> Vec<Choice> {
+    ) -> Vec<PlannedNode> {
         let mut plan = Vec::new();
-        let ground = self.ground;
-        let mine = ground.order.iter().copied();
-        for seed in mine.filter(|item| self.board.items.binary_search(item).is_ok()) {
+        let context = self.context;
+        let mine = context.order.iter().copied();
+        for seed in mine.filter(|item| self.columns.items.binary_search(item).is_ok()) {
             let mut shortlist = Shortlist::default();
-            while left.remaining[seed] > 0 && !interrupt.is_tripped() {
-                let Some(choice) = self.choose(left, (seed, manner), &mut shortlist) else {
+            while unpacked.remaining[seed] > 0 && !interrupt.is_tripped() {
+                let Some(node) = self.choose(unpacked, (seed, heuristic), &mut shortlist) else {
                     break;
                 };
-                let picks = &choice.filling.picks;
+                let picks = &node.contents.picks;
                 let repeats = picks
                     .iter()
-                    .map(|(item, count)| left.remaining[*item] / count);
+                    .map(|(item, count)| unpacked.remaining[*item] / count);
                 let repeats = (repeats.min().unwrap_or(0) / 2).max(1);
                 for (item, count) in picks {
-                    self.board.take(left, *item, count * repeats);
+                    self.columns.take(unpacked, *item, count * repeats);
                 }
-                plan.extend(std::iter::repeat_n(choice, repeats));
+                plan.extend(std::iter::repeat_n(node, repeats));
             }
         }
         plan
     }
 
     /// The best node for one pod of an item, with what goes along.
-    pub(crate) fn next(&mut self, left: &mut Left, seed: usize) -> Option<Choice> {
-        let manner = self.first_manner();
-        self.choose(left, (seed, manner), &mut Shortlist::default())
+    pub(crate) fn next(&mut self, unpacked: &mut Unpacked, seed: usize) -> Option<PlannedNode> {
+        let heuristic = self.first_heuristic();
+        self.choose(unpacked, (seed, heuristic), &mut Shortlist::default())
     }
 
     /// The best node for a seed, in the first pool that has one.
     fn choose(
         &mut self,
-        left: &mut Left,
-        seed: (usize, Manner),
+        unpacked: &mut Unpacked,
+        seed: (usize, Heuristic),
         shortlist: &mut Shortlist,
-    ) -> Option<Choice> {
+    ) -> Option<PlannedNode> {
         if !shortlist.rows.is_empty() {
             let rows = shortlist.rows.clone();
-            let tried = self.best_of(left, seed, (shortlist.pool, &rows));
-            if let Some((choice, _)) = tried
-                && choice.ratio <= shortlist.ratio * SHORTLIST_TOLERANCE
+            let tried = self.best_of(unpacked, seed, (shortlist.pool, &rows));
+            if let Some((node, _)) = tried
+                && node.ratio <= shortlist.ratio * SHORTLIST_TOLERANCE
             {
-                return Some(choice);
+                return Some(node);
             }
         }
-        for pool in 0..self.ground.pools.len() {
-            if self.ground.pools[pool].is_out_of_nodes() {
+        for pool in 0..self.context.pools.len() {
+            if self.context.pools[pool].is_out_of_nodes() {
                 continue;
             }
             let candidates = self.candidates(pool, seed.0);
-            if let Some((choice, ratios)) = self.best_of(left, seed, (pool, &candidates)) {
+            if let Some((node, ratios)) = self.best_of(unpacked, seed, (pool, &candidates)) {
                 let rows = ratios.into_iter().take(SHORTLIST_MAX);
                 *shortlist = Shortlist {
                     pool,
                     rows: rows.map(|(_, row)| row).collect(),
-                    ratio: choice.ratio,
+                    ratio: node.ratio,
                 };
-                return Some(choice);
+                return Some(node);
             }
         }
         None
     }
 
-    /// The best filling among these rows, and the ratios of all that were tried, best first.
+    /// The best node among these rows, and the ratios of all that were tried, best first.
     fn best_of(
         &mut self,
-        left: &mut Left,
-        seed: (usize, Manner),
+        unpacked: &mut Unpacked,
+        seed: (usize, Heuristic),
         (pool, rows): (usize, &[usize]),
-    ) -> Option<(Choice, Vec<(f64, usize)>)> {
+    ) -> Option<(PlannedNode, Vec<(f64, usize)>)> {
         loop {
-            let mut best: Option<Choice> = None;
+            let mut best: Option<PlannedNode> = None;
             let mut ratios = Vec::new();
             let is_free = |row: &&usize| !self.rigid.contains(&(pool, **row));
             let free: Vec<usize> = rows.iter().filter(is_free).copied().collect();
@@ -171,47 +171,52 @@ impl<'a> Planner<'a> {
                 {
                     continue;
                 }
-                let Some(choice) = self.evaluate(left, seed, (pool, *row), 1.0) else {
+                let Some(node) = self.evaluate(unpacked, seed, (pool, *row), 1.0) else {
                     continue;
                 };
-                ratios.push((choice.ratio, *row));
-                if best.as_ref().is_none_or(|known| choice.ratio < known.ratio) {
-                    best = Some(choice);
+                ratios.push((node.ratio, *row));
+                if best.as_ref().is_none_or(|known| node.ratio < known.ratio) {
+                    best = Some(node);
                 }
             }
-            let Some(choice) = best else {
+            let Some(node) = best else {
                 return rows
                     .iter()
-                    .find_map(|row| self.rigid_choice(left, seed, (pool, *row)))
-                    .map(|choice| (choice, Vec::new()));
+                    .find_map(|row| self.rigid_node(unpacked, seed, (pool, *row)))
+                    .map(|node| (node, Vec::new()));
             };
-            let choice = self.refilled(left, seed, choice);
-            let (rows_left, _) = self.ground.rows_left(pool, &choice.filling.picks);
-            if !self.is_flexible(&choice, &rows_left) {
-                self.rigid.insert((pool, choice.row));
+            let node = self.refilled(unpacked, seed, node);
+            let (rows_left, _) = self.context.rows_left(pool, &node.contents.picks);
+            if !self.is_flexible(&node, &rows_left) {
+                self.rigid.insert((pool, node.row));
                 continue;
             }
             ratios.sort_by(|(a, row_a), (b, row_b)| a.total_cmp(b).then(row_a.cmp(row_b)));
-            return Some((choice, ratios));
+            return Some((node, ratios));
         }
     }
 
-    fn is_flexible(&self, choice: &Choice, rows: &BitSet) -> bool {
-        let at = (choice.pool, choice.row);
-        self.ground.is_flexible(at, &choice.filling.picks, rows)
+    fn is_flexible(&self, node: &PlannedNode, rows: &BitSet) -> bool {
+        let at = (node.pool, node.row);
+        self.context.is_flexible(at, &node.contents.picks, rows)
     }
 
     /// The same node filled in the best of several ways.
-    fn refilled(&mut self, left: &mut Left, seed: (usize, Manner), choice: Choice) -> Choice {
-        let mut best = choice;
+    fn refilled(
+        &mut self,
+        unpacked: &mut Unpacked,
+        seed: (usize, Heuristic),
+        node: PlannedNode,
+    ) -> PlannedNode {
+        let mut best = node;
         if seed.1.is_careful {
             for size_weight in OTHER_SIZE_WEIGHTS {
-                let manner = Manner {
+                let heuristic = Heuristic {
                     size_weight,
                     ..seed.1
                 };
                 let at = (best.pool, best.row);
-                if let Some(other) = self.evaluate(left, (seed.0, manner), at, 1.0)
+                if let Some(other) = self.evaluate(unpacked, (seed.0, heuristic), at, 1.0)
                     && other.ratio < best.ratio
                 {
                     best = other;
@@ -222,43 +227,43 @@ impl<'a> Planner<'a> {
     }
 
     /// A node of a row that may not be full; the greatest part of it that leaves enough choice.
-    fn rigid_choice(
+    fn rigid_node(
         &mut self,
-        left: &mut Left,
-        seed: (usize, Manner),
+        unpacked: &mut Unpacked,
+        seed: (usize, Heuristic),
         (pool, row): (usize, usize),
-    ) -> Option<Choice> {
+    ) -> Option<PlannedNode> {
         let mut last = None;
         for share in SHARES {
-            let Some(choice) = self.evaluate(left, seed, (pool, row), share) else {
+            let Some(node) = self.evaluate(unpacked, seed, (pool, row), share) else {
                 break;
             };
-            let (rows, _) = self.ground.rows_left(pool, &choice.filling.picks);
-            if self.is_flexible(&choice, &rows) {
-                return Some(choice);
+            let (rows, _) = self.context.rows_left(pool, &node.contents.picks);
+            if self.is_flexible(&node, &rows) {
+                return Some(node);
             }
-            last = Some((choice, rows));
+            last = Some((node, rows));
         }
-        let (choice, rows) = last?;
+        let (node, rows) = last?;
         // Few Spot types are better than none; minValues of a strict pool are not.
-        let table = &self.ground.pools[pool];
-        let is_allowed = !self.ground.keeps_min_values
+        let table = &self.context.pools[pool];
+        let is_allowed = !self.context.keeps_min_values
             || table
-                .missed_min_values(&rows, self.ground.vocabulary)
+                .missed_min_values(&rows, self.context.vocabulary)
                 .is_none();
-        is_allowed.then_some(choice)
+        is_allowed.then_some(node)
     }
 
-    /// No filling of the row can do better than this by what pods are worth at first; by what a plan has learned since,
+    /// No node of the row can do better than this by what pods are worth at first; by what a plan has learned since,
     /// hardly any does.
-    fn least_ratio(&mut self, (pool, row): (usize, usize), manner: Manner) -> f64 {
-        let value = self.ground.pools[pool].value_of_row(row);
+    fn least_ratio(&mut self, (pool, row): (usize, usize), heuristic: Heuristic) -> f64 {
+        let value = self.context.pools[pool].value_of_row(row);
         if self.most_worth[pool][row] < 0.0 {
             let mut last = usize::MAX;
             let mut most = 0.0_f64;
-            let has = &self.ground.pools[pool].type_of(row).allocatable;
-            for kind in &self.board.kinds {
-                let class = &self.ground.classes[kind.class];
+            let has = &self.context.pools[pool].type_of(row).allocatable;
+            for kind in &self.columns.kinds {
+                let class = &self.context.classes[kind.class];
                 let rows = class.rows[pool].as_ref();
                 if !rows.is_some_and(|rows| rows.contains(row)) {
                     continue;
@@ -276,7 +281,7 @@ impl<'a> Planner<'a> {
         }
         let most = self.most_worth[pool][row];
         if most > 0.0 {
-            (value.cost + manner.charge) / most
+            (value.cost + heuristic.charge) / most
         } else {
             0.0
         }
@@ -284,40 +289,40 @@ impl<'a> Planner<'a> {
 
     fn evaluate(
         &mut self,
-        left: &mut Left,
-        (seed, manner): (usize, Manner),
+        unpacked: &mut Unpacked,
+        (seed, heuristic): (usize, Heuristic),
         (pool, row): (usize, usize),
         share: f64,
-    ) -> Option<Choice> {
+    ) -> Option<PlannedNode> {
         let target = Target {
             pool,
             row,
             seed,
             share,
-            size_weight: manner.size_weight,
-            is_careful: manner.is_careful,
+            size_weight: heuristic.size_weight,
+            is_careful: heuristic.is_careful,
         };
-        self.effort += LOOKS_MIN + self.board.kinds.len();
-        let filling = fill(self.ground, self.board, left, target, &mut self.sets)?;
-        let cost = self.ground.pools[pool].rows[row].cost + manner.charge;
-        let ratio = cost.max(1e-9) / filling.worth.max(1e-12);
-        Some(Choice {
+        self.effort += SCORED_MIN + self.columns.kinds.len();
+        let contents = fill(self.context, self.columns, unpacked, target, &mut self.sets)?;
+        let cost = self.context.pools[pool].rows[row].cost + heuristic.charge;
+        let ratio = cost.max(1e-9) / contents.worth.max(1e-12);
+        Some(PlannedNode {
             pool,
             row,
-            filling,
+            contents,
             ratio,
         })
     }
 
     /// The rows worth trying: those that give the seed's class most for the money, some of every size.
     fn candidates(&self, pool: usize, seed: usize) -> Vec<usize> {
-        let item = &self.ground.items[seed];
-        let class = &self.ground.classes[item.class];
+        let item = &self.context.items[seed];
+        let class = &self.context.classes[item.class];
         let Some(rows) = &class.rows[pool] else {
             return Vec::new();
         };
-        let table = &self.ground.pools[pool];
-        let buyable = self.ground.buyable[pool].as_ref();
+        let table = &self.context.pools[pool];
+        let buyable = self.context.buyable[pool].as_ref();
         let suits = |row: usize| {
             let has = &table.type_of(row).allocatable;
             item.requests.iter().zip(has).all(|(ask, has)| ask <= has)

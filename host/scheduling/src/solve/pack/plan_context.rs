@@ -1,4 +1,4 @@
-//! What planning looks at: pools, classes and items.
+//! What a plan is made from: pools, classes and items.
 //!
 //! Changes nothing, so that plans can be made side by side.
 
@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use super::items::{Class, Item, Items};
-use super::planned_node::Choice;
+use super::items::{Item, ItemClass, Items};
+use super::planned_node::PlannedNode;
 use crate::market::CapacityType;
 use crate::solve::input::bitset::BitSet;
 use crate::solve::input::pool_table::PoolTable;
@@ -16,12 +16,12 @@ use crate::solve::input::vocabulary::{Amounts, Vocabulary, add_times};
 /// Fewest types that a Spot claim is left with, where its pods allow as many.
 const SPOT_TYPES_MIN: usize = 15;
 
-/// What planning looks at and never changes.
+/// What planning reads and never changes.
 #[derive(Debug)]
-pub(crate) struct Ground<'a> {
+pub(crate) struct PlanContext<'a> {
     pub(crate) pools: &'a [PoolTable],
     pub(crate) vocabulary: &'a Vocabulary,
-    pub(crate) classes: &'a [Class],
+    pub(crate) classes: &'a [ItemClass],
     pub(crate) items: &'a [Item],
     /// Hardest first.
     pub(crate) order: Arc<[usize]>,
@@ -31,7 +31,7 @@ pub(crate) struct Ground<'a> {
     pub(crate) dimensions: usize,
 }
 
-impl<'a> Ground<'a> {
+impl<'a> PlanContext<'a> {
     pub(crate) fn new(
         (pools, vocabulary): (&'a [PoolTable], &'a Vocabulary),
         items: &'a Items,
@@ -50,11 +50,11 @@ impl<'a> Ground<'a> {
         }
     }
 
-    pub(crate) fn cost(&self, choice: &Choice) -> f64 {
-        self.pools[choice.pool].rows[choice.row].cost
+    pub(crate) fn cost(&self, node: &PlannedNode) -> f64 {
+        self.pools[node.pool].rows[node.row].cost
     }
 
-    /// The rows on which a whole filling fits, and what it asks for.
+    /// The rows on which all picks of a node fit, and what they ask for.
     pub(crate) fn rows_left(&self, pool: usize, picks: &[(usize, usize)]) -> (BitSet, Amounts) {
         let mut rows = BitSet::full(self.pools[pool].rows.len());
         let mut requests: Amounts = SmallVec::from_elem(0, self.dimensions);

@@ -1,35 +1,27 @@
-//! The best mix of the nodes that several plans came up with: how many of each would cover all pods for least if nodes
-//! could be bought in parts, and what each kind of pod is worth by that.
+//! The best combination of the nodes that several plans came up with: how many of each would cover all pods for least
+//! if nodes could be bought in parts, and what each kind of pod is worth by that.
 //!
-//! A linear program, solved by the simplex method on its dual, where buying nothing is a place to start from. Answers
-//! depend on the order of patterns and on nothing else.
+//! The linear program of cutting stock, whose patterns are planned nodes. It is solved by the simplex method on its
+//! dual, where buying nothing is a place to start from. Answers depend on the order of patterns and on nothing else.
 
 use std::collections::BTreeSet;
 
-use super::board::{Board, Left};
-use super::ground::Ground;
-use super::improve::TIMES;
-use super::plan::{Manner, Planner};
-use super::planned_node::Choice;
+use super::best_plan::WORTH_FACTORS;
+use super::item_columns::{ItemColumns, Unpacked};
+use super::plan::{Heuristic, Planner};
+use super::plan_context::PlanContext;
+use super::planned_node::{PatternKey, PlannedNode};
 use crate::interrupt::Interrupt;
 
 /// Cells of a table at most: greater ones cost more time than they save money.
 const CELLS_MAX: usize = 32 << 10;
 /// What counts as nothing.
 const NOTHING: f64 = 1e-9;
-/// The manner for what a mix of whole nodes leaves over: what a node costs beyond its price, as a share of the first
-/// plan's average node, and the weight of size.
+/// The heuristic for what whole nodes of the optimum leave over: what a node costs beyond its price, as a share of the
+/// first plan's average node, and the weight of size.
 const REST: (f64, f64) = (0.03, 4.0);
-/// How many cells of a table make as much work as a look at a kind.
-const CELLS_PER_LOOK: usize = 8;
-
-/// Pool, row and picks of a node: what makes two nodes of one pattern.
-pub(crate) type Pattern = (usize, usize, Vec<(usize, usize)>);
-
-/// The pattern of a node.
-pub(crate) fn pattern(choice: &Choice) -> Pattern {
-    (choice.pool, choice.row, choice.filling.picks.clone())
-}
+/// How many cells of a table make as much work as scoring a kind.
+const CELLS_PER_SCORED: usize = 8;
 
 /// How many whole nodes there are in a number of nodes.
 #[expect(
@@ -43,111 +35,115 @@ pub(crate) fn whole(nodes: f64) -> usize {
 
 /// Distinct nodes of the plans made so far.
 #[derive(Debug, Default)]
-struct Mix {
-    patterns: Vec<Choice>,
-    known: BTreeSet<Pattern>,
+struct LinearProgram {
+    patterns: Vec<PlannedNode>,
+    known: BTreeSet<PatternKey>,
 }
 
 /// The answer.
 #[derive(Debug)]
-struct Mixed {
+struct Optimum {
     /// How many nodes of each pattern.
     counts: Vec<f64>,
     /// What a pod of each kind is worth, as a share of its first worth.
     times: Vec<f64>,
-    /// Looks at a cell.
+    /// Cells computed.
     effort: usize,
 }
 
-impl Mix {
+impl LinearProgram {
     /// Adds the nodes of a plan that are new.
-    fn add(&mut self, plan: &[Choice]) {
-        for choice in plan {
-            if self.known.insert(pattern(choice)) {
-                self.patterns.push(choice.clone());
+    fn add(&mut self, plan: &[PlannedNode]) {
+        for node in plan {
+            if self.known.insert(node.pattern_key()) {
+                self.patterns.push(node.clone());
             }
         }
     }
 
-    /// The best mix of all patterns; `None` where there are too many of them, or kinds, for the time.
-    fn best(&self, ground: &Ground<'_>, board: &Board) -> Option<Mixed> {
-        let (height, width) = (self.patterns.len(), board.kinds.len());
+    /// The optimum over all patterns; `None` where there are too many of them, or kinds, for the time.
+    fn optimum(&self, context: &PlanContext<'_>, columns: &ItemColumns) -> Option<Optimum> {
+        let (height, width) = (self.patterns.len(), columns.kinds.len());
         if (height + 1) * (width + 1) > CELLS_MAX {
             return None;
         }
-        let mut table = Table::new(height, width);
-        for item in &board.items {
-            let of_item = &ground.items[*item];
-            *table.cell(height, board.kind_of(*item)?) -= of_item.worth * of_item.count as f64;
+        let mut table = SimplexTable::new(height, width);
+        for item in &columns.items {
+            let of_item = &context.items[*item];
+            *table.cell(height, columns.kind_of(*item)?) -= of_item.worth * of_item.count as f64;
         }
-        for (row, choice) in self.patterns.iter().enumerate() {
-            for (item, count) in &choice.filling.picks {
-                let worth = ground.items[*item].worth * *count as f64;
-                *table.cell(row, board.kind_of(*item)?) += worth;
+        for (row, node) in self.patterns.iter().enumerate() {
+            for (item, count) in &node.contents.picks {
+                let worth = context.items[*item].worth * *count as f64;
+                *table.cell(row, columns.kind_of(*item)?) += worth;
             }
-            *table.cell(row, width) = ground.cost(choice);
+            *table.cell(row, width) = context.cost(node);
         }
         table.solve().then(|| table.answer())
     }
 }
 
 impl Planner<'_> {
-    /// A plan of whole nodes of the best mix, and of others for the pods left over.
-    pub(crate) fn mixed(
+    /// A plan of whole nodes of the optimum, and of others for the pods left over.
+    pub(crate) fn plan_by_patterns(
         &mut self,
-        left: &mut Left,
-        plans: &[Vec<Choice>],
+        unpacked: &mut Unpacked,
+        plans: &[Vec<PlannedNode>],
         (average, times): (f64, &mut [f64]),
         interrupt: &Interrupt,
-    ) -> Option<Vec<Choice>> {
-        // A mix takes about as many patterns as there are kinds.
-        if self.board.kinds.len().pow(2) > CELLS_MAX {
+    ) -> Option<Vec<PlannedNode>> {
+        // An optimum takes about as many patterns as there are kinds.
+        if self.columns.kinds.len().pow(2) > CELLS_MAX {
             return None;
         }
-        let mut mix = Mix::default();
+        let mut program = LinearProgram::default();
         for plan in plans {
-            mix.add(plan);
+            program.add(plan);
         }
-        let mixed = mix.best(self.ground, self.board)?;
-        self.approach(&mixed, times);
-        self.board.reprice(self.ground, left, times);
-        let mut order: Vec<usize> = (0..mixed.counts.len()).collect();
-        order.sort_by(|a, b| mixed.counts[*b].total_cmp(&mixed.counts[*a]).then(a.cmp(b)));
+        let optimum = program.optimum(self.context, self.columns)?;
+        self.approach(&optimum, times);
+        self.columns.reprice(self.context, unpacked, times);
+        let mut order: Vec<usize> = (0..optimum.counts.len()).collect();
+        order.sort_by(|a, b| {
+            optimum.counts[*b]
+                .total_cmp(&optimum.counts[*a])
+                .then(a.cmp(b))
+        });
         let mut plan = Vec::new();
         for at in order {
-            let chosen = &mix.patterns[at];
-            let picks = &chosen.filling.picks;
+            let chosen = &program.patterns[at];
+            let picks = &chosen.contents.picks;
             let most = picks
                 .iter()
-                .map(|(item, count)| left.remaining[*item] / count);
-            let times = whole(mixed.counts[at] + 1e-6).min(most.min().unwrap_or(0));
+                .map(|(item, count)| unpacked.remaining[*item] / count);
+            let times = whole(optimum.counts[at] + 1e-6).min(most.min().unwrap_or(0));
             for (item, count) in picks {
-                self.board.take(left, *item, count * times);
+                self.columns.take(unpacked, *item, count * times);
             }
             plan.extend(std::iter::repeat_n(chosen.clone(), times));
         }
         let (share, size_weight) = REST;
-        let manner = Manner {
+        let heuristic = Heuristic {
             size_weight,
             charge: average * share,
             is_careful: true,
         };
-        plan.extend(self.plan(left, manner, interrupt));
+        plan.extend(self.plan(unpacked, heuristic, interrupt));
         Some(plan)
     }
 
-    /// Goes half the way to what pods are worth by the best mix.
-    fn approach(&mut self, mixed: &Mixed, times: &mut [f64]) {
-        self.effort += mixed.effort / CELLS_PER_LOOK;
-        for (times, of_mix) in times.iter_mut().zip(&mixed.times) {
-            *times = f64::midpoint(*times, *of_mix).clamp(TIMES.0, TIMES.1);
+    /// Goes half the way to what pods are worth by the optimum.
+    fn approach(&mut self, optimum: &Optimum, times: &mut [f64]) {
+        self.effort += optimum.effort / CELLS_PER_SCORED;
+        for (times, of_optimum) in times.iter_mut().zip(&optimum.times) {
+            *times = f64::midpoint(*times, *of_optimum).clamp(WORTH_FACTORS.0, WORTH_FACTORS.1);
         }
     }
 }
 
 /// A condensed simplex table. Rows stand for patterns and columns for kinds until they are exchanged; the last row is
 /// the objective, the last column the bounds.
-struct Table {
+struct SimplexTable {
     height: usize,
     width: usize,
     cells: Vec<f64>,
@@ -157,7 +153,7 @@ struct Table {
     effort: usize,
 }
 
-impl Table {
+impl SimplexTable {
     fn new(height: usize, width: usize) -> Self {
         Self {
             height,
@@ -220,7 +216,7 @@ impl Table {
         self.effort += self.cells.len();
     }
 
-    fn answer(&self) -> Mixed {
+    fn answer(&self) -> Optimum {
         let mut counts = vec![0.0; self.height];
         let mut times = vec![0.0; self.width];
         for (row, stands_for) in self.rows.iter().enumerate() {
@@ -233,7 +229,7 @@ impl Table {
                 counts[*stands_for] = self.at(self.height, column).max(0.0);
             }
         }
-        Mixed {
+        Optimum {
             counts,
             times,
             effort: self.effort,

@@ -1,4 +1,4 @@
-//! What a pod's terms over host names say of a node that is only imagined.
+//! What a pod's terms over host names say of a node that is only planned.
 //!
 //! Topology itself counts on nodes that are opened; here a node is filled without anything being recorded.
 
@@ -8,17 +8,17 @@ use smallvec::SmallVec;
 
 use crate::solve::input::topology::{GroupId, HOSTNAME_KEY, Membership, Rule, Topology};
 
-/// An item's stake in a group whose domains are hosts.
+/// A term over host names that an item's pods declare or are counted by.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct HostStake {
+pub(crate) struct HostTerm {
     pub(super) group: GroupId,
-    pub(crate) kind: HostKind,
+    pub(crate) kind: HostTermKind,
     pub(super) is_counted: bool,
     pub(super) is_owner: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum HostKind {
+pub(crate) enum HostTermKind {
     Spread(i64),
     AntiAffinity {
         keeps_out: bool,
@@ -29,11 +29,8 @@ pub(crate) enum HostKind {
     },
 }
 
-/// The stakes of a pod in groups whose domains are hosts.
-pub(crate) fn host_stakes(
-    topology: &Topology,
-    membership: &Membership,
-) -> SmallVec<[HostStake; 2]> {
+/// The terms over host names that a pod declares or is counted by.
+pub(crate) fn host_terms(topology: &Topology, membership: &Membership) -> SmallVec<[HostTerm; 2]> {
     let owned: BTreeMap<GroupId, bool> = membership
         .owned
         .iter()
@@ -50,15 +47,15 @@ pub(crate) fn host_stakes(
             let group = topology.group(id);
             let is_self_selecting = owned.get(&id).copied().unwrap_or(false);
             let kind = match group.rule {
-                Rule::Spread { max_skew } => HostKind::Spread(max_skew),
-                Rule::AntiAffinity { is_required } => HostKind::AntiAffinity {
+                Rule::Spread { max_skew } => HostTermKind::Spread(max_skew),
+                Rule::AntiAffinity { is_required } => HostTermKind::AntiAffinity {
                     keeps_out: is_required,
                 },
-                Rule::Affinity => HostKind::Affinity {
+                Rule::Affinity => HostTermKind::Affinity {
                     may_open: is_self_selecting && group.total == 0,
                 },
             };
-            HostStake {
+            HostTerm {
                 group: id,
                 kind,
                 is_counted: membership.selected.contains(&id),

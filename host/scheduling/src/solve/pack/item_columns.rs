@@ -1,23 +1,23 @@
-//! The items of a part of the packing in columns, so that the next pod for a node is found at a few instructions a
-//! kind.
+//! Items that are packed together, in columns, so that the next pod for a node is found at a few instructions a kind.
 //!
-//! Columns hold rounded numbers and only propose; what fits is decided in whole units by the filler.
+//! A kind is what items of equal class and requests have in common. Columns hold rounded numbers and only propose; what
+//! fits is decided in whole units by the filler.
 
 use std::ops::Range;
 
-use super::ground::Ground;
 use super::items::{COMMON_DIMENSIONS, Items};
+use super::plan_context::PlanContext;
 use crate::solve::input::vocabulary::Amounts;
 
-/// Kinds looked at together.
+/// Kinds that are scored together.
 const LANES: usize = 16;
 
 /// Items of equal class and requests.
 #[derive(Debug)]
-pub(crate) struct Kind {
+pub(crate) struct ItemKind {
     pub(crate) class: usize,
     pub(crate) requests: Amounts,
-    /// Positions in [`Board::items`].
+    /// Positions in [`ItemColumns::items`].
     pub(crate) items: Range<usize>,
     slot: usize,
 }
@@ -30,12 +30,12 @@ struct Block {
     slots: Range<usize>,
 }
 
-/// What is to be packed together.
+/// Items that are packed together.
 #[derive(Debug, Default)]
-pub(crate) struct Board {
+pub(crate) struct ItemColumns {
     /// Positions among all items.
     pub(crate) items: Vec<usize>,
-    pub(crate) kinds: Vec<Kind>,
+    pub(crate) kinds: Vec<ItemKind>,
     blocks: Vec<Block>,
     cpu: Vec<f32>,
     memory: Vec<f32>,
@@ -44,9 +44,9 @@ pub(crate) struct Board {
     kind_of: Vec<usize>,
 }
 
-/// What is left of it, and where a node being filled looks.
+/// What of them is not packed yet, and where a node being filled looks.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Left {
+pub(crate) struct Unpacked {
     /// By position among all items.
     pub(crate) remaining: Vec<usize>,
     /// Dollars an hour that one pod is worth, by position among all items.
@@ -59,50 +59,50 @@ pub(crate) struct Left {
     open: Vec<usize>,
 }
 
-impl Board {
+impl ItemColumns {
     /// The columns of some of the items, given in ascending order.
     pub(crate) fn new(all: &Items, items: Vec<usize>) -> Self {
-        let mut board = Self {
+        let mut columns = Self {
             items,
             ..Self::default()
         };
-        for at in 0..board.items.len() {
-            let item = &all.items[board.items[at]];
+        for at in 0..columns.items.len() {
+            let item = &all.items[columns.items[at]];
             let class = item.class;
-            if board.blocks.last().is_none_or(|b| b.class != class) {
-                board.pad();
-                let start = board.cpu.len();
-                board.blocks.push(Block {
+            if columns.blocks.last().is_none_or(|b| b.class != class) {
+                columns.pad();
+                let start = columns.cpu.len();
+                columns.blocks.push(Block {
                     class,
                     is_special: all.classes[class].is_special,
                     slots: start..start,
                 });
             }
-            if let Some(last) = board.kinds.last_mut()
+            if let Some(last) = columns.kinds.last_mut()
                 && last.class == class
                 && last.requests == item.requests
             {
                 last.items.end = at + 1;
-                let kind = board.kinds.len() - 1;
-                board.kind_of.push(kind);
+                let kind = columns.kinds.len() - 1;
+                columns.kind_of.push(kind);
                 continue;
             }
-            board.kinds.push(Kind {
+            columns.kinds.push(ItemKind {
                 class,
                 requests: item.requests.clone(),
                 items: at..at + 1,
-                slot: board.cpu.len(),
+                slot: columns.cpu.len(),
             });
-            board.cpu.push(item.requests[0] as f32);
-            board.memory.push(item.requests[1] as f32);
-            board.kind_at.push(board.kinds.len() - 1);
-            board.kind_of.push(board.kinds.len() - 1);
-            if let Some(block) = board.blocks.last_mut() {
-                block.slots.end = board.cpu.len();
+            columns.cpu.push(item.requests[0] as f32);
+            columns.memory.push(item.requests[1] as f32);
+            columns.kind_at.push(columns.kinds.len() - 1);
+            columns.kind_of.push(columns.kinds.len() - 1);
+            if let Some(block) = columns.blocks.last_mut() {
+                block.slots.end = columns.cpu.len();
             }
         }
-        board.pad();
-        board
+        columns.pad();
+        columns
     }
 
     /// Fills up to whole lanes with slots that never win.
@@ -116,9 +116,9 @@ impl Board {
         }
     }
 
-    /// All pods of the board, none placed.
-    pub(crate) fn left(&self, all: &Items) -> Left {
-        let mut left = Left {
+    /// All pods of the items, none packed.
+    pub(crate) fn unpacked(&self, all: &Items) -> Unpacked {
+        let mut unpacked = Unpacked {
             remaining: vec![0; all.items.len()],
             worths: all.items.iter().map(|item| item.worth).collect(),
             worth: vec![0.0; self.cpu.len()],
@@ -126,140 +126,166 @@ impl Board {
             open: Vec::new(),
         };
         for item in &self.items {
-            self.give(&mut left, *item, all.items[*item].count);
+            self.give(&mut unpacked, *item, all.items[*item].count);
         }
-        left
+        unpacked
     }
 
     /// Pods of an item are to be placed again.
-    pub(crate) fn give(&self, left: &mut Left, item: usize, count: usize) {
-        left.remaining[item] += count;
-        if left.remaining[item] > 0
+    pub(crate) fn give(&self, unpacked: &mut Unpacked, item: usize, count: usize) {
+        unpacked.remaining[item] += count;
+        if unpacked.remaining[item] > 0
             && let Ok(at) = self.items.binary_search(&item)
         {
             let kind = &self.kinds[self.kind_of[at]];
-            left.worth[kind.slot] = rounded(left.worths[item]);
+            unpacked.worth[kind.slot] = rounded(unpacked.worths[item]);
         }
     }
 
     /// Makes the pods of each kind worth so many times what they were at first.
-    pub(crate) fn reprice(&self, ground: &Ground<'_>, left: &mut Left, times: &[f64]) {
+    pub(crate) fn reprice(
+        &self,
+        context: &PlanContext<'_>,
+        unpacked: &mut Unpacked,
+        times: &[f64],
+    ) {
         for (kind, times) in self.kinds.iter().zip(times) {
             for item in &self.items[kind.items.clone()] {
-                left.worths[*item] = ground.items[*item].worth * times;
-                if left.remaining[*item] > 0 {
-                    left.worth[kind.slot] = rounded(left.worths[*item]);
+                unpacked.worths[*item] = context.items[*item].worth * times;
+                if unpacked.remaining[*item] > 0 {
+                    unpacked.worth[kind.slot] = rounded(unpacked.worths[*item]);
                 }
             }
         }
     }
 
-    /// The kind of an item of the board.
+    /// The kind of an item among these.
     pub(crate) fn kind_of(&self, item: usize) -> Option<usize> {
         let at = self.items.binary_search(&item).ok()?;
         Some(self.kind_of[at])
     }
 
     /// Pods of an item have a place.
-    pub(crate) fn take(&self, left: &mut Left, item: usize, count: usize) {
-        left.remaining[item] = left.remaining[item].saturating_sub(count);
-        if left.remaining[item] == 0
+    pub(crate) fn take(&self, unpacked: &mut Unpacked, item: usize, count: usize) {
+        unpacked.remaining[item] = unpacked.remaining[item].saturating_sub(count);
+        if unpacked.remaining[item] == 0
             && let Ok(at) = self.items.binary_search(&item)
         {
             let kind = &self.kinds[self.kind_of[at]];
             let mut of_kind = self.items[kind.items.clone()].iter();
-            if of_kind.all(|item| left.remaining[*item] == 0) {
-                left.worth[kind.slot] = 0.0;
+            if of_kind.all(|item| unpacked.remaining[*item] == 0) {
+                unpacked.worth[kind.slot] = 0.0;
             }
         }
     }
 
     /// Gets ready to fill a node of a row.
-    pub(crate) fn start(&self, ground: &Ground<'_>, left: &mut Left, (pool, row): (usize, usize)) {
-        left.open.clear();
+    pub(crate) fn start(
+        &self,
+        context: &PlanContext<'_>,
+        unpacked: &mut Unpacked,
+        (pool, row): (usize, usize),
+    ) {
+        unpacked.open.clear();
         for (index, block) in self.blocks.iter().enumerate() {
-            let rows = &ground.classes[block.class].rows[pool];
+            let rows = &context.classes[block.class].rows[pool];
             if rows.as_ref().is_some_and(|rows| rows.contains(row)) {
-                left.open.push(index);
+                unpacked.open.push(index);
                 let slots = block.slots.clone();
-                left.value[slots.clone()].copy_from_slice(&left.worth[slots]);
+                unpacked.value[slots.clone()].copy_from_slice(&unpacked.worth[slots]);
             }
         }
     }
 
     /// Takes a kind out until the next node.
-    pub(crate) fn drop_kind(&self, left: &mut Left, kind: usize) {
-        left.value[self.kinds[kind].slot] = 0.0;
+    pub(crate) fn drop_kind(&self, unpacked: &mut Unpacked, kind: usize) {
+        unpacked.value[self.kinds[kind].slot] = 0.0;
     }
 
     /// The kind that is worth most for what it takes of the scarce resources; greater pods first.
-    pub(crate) fn best(&self, left: &Left, room: &[i64], size_weight: f64) -> Option<usize> {
-        if room.iter().any(|amount| *amount < 0) {
+    pub(crate) fn best(
+        &self,
+        unpacked: &Unpacked,
+        available: &[i64],
+        size_weight: f64,
+    ) -> Option<usize> {
+        if available.iter().any(|amount| *amount < 0) {
             return None;
         }
-        let look = Look::new(room, size_weight);
+        let scorer = Scorer::new(available, size_weight);
         let mut best = (0.0_f32, usize::MAX);
-        for index in &left.open {
+        for index in &unpacked.open {
             let block = &self.blocks[*index];
             if block.is_special {
-                self.best_special(left, room, (block, look.size_weight), &mut best);
+                self.best_special(unpacked, available, (block, scorer.size_weight), &mut best);
             } else {
                 let slots = block.slots.clone();
-                let columns = (
+                let slices = (
                     &self.cpu[slots.clone()],
                     &self.memory[slots.clone()],
-                    &left.value[slots.clone()],
+                    &unpacked.value[slots.clone()],
                 );
-                look.scan(columns, slots.start, &mut best);
+                scorer.scan(slices, slots.start, &mut best);
             }
         }
         self.kind_at.get(best.1).copied()
     }
 
     /// The kind of greatest worth that fits, if it is worth more than `than`; special ones aside.
-    pub(crate) fn greatest(&self, left: &Left, room: &[i64], than: f64) -> Option<usize> {
-        if room.iter().any(|amount| *amount < 0) {
+    pub(crate) fn greatest(
+        &self,
+        unpacked: &Unpacked,
+        available: &[i64],
+        than: f64,
+    ) -> Option<usize> {
+        if available.iter().any(|amount| *amount < 0) {
             return None;
         }
-        let look = Look::new(room, 0.0);
+        let scorer = Scorer::new(available, 0.0);
         #[expect(
             clippy::cast_possible_truncation,
             reason = "worths are compared, not summed"
         )]
         let mut best = (than as f32 * 1.000_1, usize::MAX);
-        for index in &left.open {
+        for index in &unpacked.open {
             let block = &self.blocks[*index];
             if block.is_special {
                 continue;
             }
             let slots = block.slots.clone();
-            let columns = (
+            let slices = (
                 &self.cpu[slots.clone()],
                 &self.memory[slots.clone()],
-                &left.value[slots.clone()],
+                &unpacked.value[slots.clone()],
             );
-            look.scan_worth(columns, slots.start, &mut best);
+            scorer.scan_worth(slices, slots.start, &mut best);
         }
         self.kind_at.get(best.1).copied()
     }
 
     fn best_special(
         &self,
-        left: &Left,
-        room: &[i64],
+        unpacked: &Unpacked,
+        available: &[i64],
         (block, size_weight): (&Block, f32),
         best: &mut (f32, usize),
     ) {
         for slot in block.slots.clone() {
-            let value = left.value[slot];
+            let value = unpacked.value[slot];
             let Some(kind) = self.kinds.get(self.kind_at[slot]) else {
                 continue;
             };
-            if value <= 0.0 || kind.requests.iter().zip(room).any(|(ask, room)| ask > room) {
+            if value <= 0.0
+                || kind
+                    .requests
+                    .iter()
+                    .zip(available)
+                    .any(|(ask, available)| ask > available)
+            {
                 continue;
             }
-            let shares = kind.requests.iter().zip(room);
-            let shares = shares.map(|(ask, room)| *ask as f32 / (*room).max(1) as f32);
+            let shares = kind.requests.iter().zip(available);
+            let shares = shares.map(|(ask, available)| *ask as f32 / (*available).max(1) as f32);
             let (taken, greatest) = shares.fold((0.0_f32, 0.0_f32), |(sum, most), share| {
                 (sum + share, most.max(share))
             });
@@ -281,8 +307,8 @@ fn rounded(worth: f64) -> f32 {
     worth.max(f32::MIN_POSITIVE)
 }
 
-/// How a node's room looks at pods.
-struct Look {
+/// Scores pods by what a node has available.
+struct Scorer {
     cpu: f32,
     memory: f32,
     per_cpu: f32,
@@ -292,9 +318,9 @@ struct Look {
     size_weight: f32,
 }
 
-impl Look {
-    fn new(room: &[i64], size_weight: f64) -> Self {
-        let [cpu, memory, places] = [0, 1, COMMON_DIMENSIONS - 1].map(|at| room[at] as f32);
+impl Scorer {
+    fn new(available: &[i64], size_weight: f64) -> Self {
+        let [cpu, memory, places] = [0, 1, COMMON_DIMENSIONS - 1].map(|at| available[at] as f32);
         let place = 1000.0 / places.max(1.0);
         #[expect(clippy::cast_possible_truncation, reason = "a small factor")]
         let size_weight = size_weight as f32;

@@ -1,19 +1,19 @@
-//! Better plans for the same pods: other manners of filling, single pods exchanged.
+//! Better plans for the same pods: other heuristics, single pods exchanged, nodes merged.
 //!
 //! A change is kept only if it serves the goal: the least bill, and about that the fewest nodes. Effort is counted in
 //! plans, never by a clock, so everything is deterministic.
 
 use smallvec::SmallVec;
 
-use super::board::Left;
-use super::plan::{Manner, Planner};
-use super::planned_node::Choice;
+use super::item_columns::Unpacked;
+use super::plan::{Heuristic, Planner};
+use super::planned_node::PlannedNode;
 use crate::interrupt::Interrupt;
 use crate::problem::Options;
 
-/// The manner of a first plan: what a node costs beyond its price is told in cores.
+/// The heuristic of a first plan: what a node costs beyond its price is told in cores.
 const FIRST: (f64, f64) = (0.1, 2.0);
-/// The manner of a further plan: what a node costs beyond its price, as a share of the first plan's average node, and
+/// The heuristic of a further plan: what a node costs beyond its price, as a share of the first plan's average node, and
 /// the weight of size.
 const FURTHER: [(f64, f64); 7] = [
     (0.03, 0.75),
@@ -24,27 +24,27 @@ const FURTHER: [(f64, f64); 7] = [
     (0.4, 8.0),
     (0.1, 0.75),
 ];
-/// Work for each pod, in looks at a kind for a node, after which no further plan is made. It stands for time, which must
+/// Work for each pod, in kinds scored for a node, after which no further plan is made. It stands for time, which must
 /// not decide.
 const EFFORT_PER_POD: usize = 150;
 /// What pods may come to be worth, as a share of what they are worth at first.
-pub(crate) const TIMES: (f64, f64) = (0.5, 2.0);
+pub(crate) const WORTH_FACTORS: (f64, f64) = (0.5, 2.0);
 
 impl Planner<'_> {
-    /// A plan for everything left on the board: of several plans, the one with the fewest nodes among those that cost
-    /// about as little as the cheapest.
+    /// A plan for everything that is not packed yet: of several plans, the one with the fewest nodes among those that
+    /// cost about as little as the cheapest.
     pub(crate) fn best_plan(
         &mut self,
-        left: &mut Left,
+        unpacked: &mut Unpacked,
         options: &Options,
         interrupt: &Interrupt,
-    ) -> Vec<Choice> {
-        let all = left.clone();
-        let manner = self.first_manner();
-        let mut plans = vec![self.plan(left, manner, interrupt)];
-        let unplaced = left.remaining.clone();
+    ) -> Vec<PlannedNode> {
+        let all = unpacked.clone();
+        let heuristic = self.first_heuristic();
+        let mut plans = vec![self.plan(unpacked, heuristic, interrupt)];
+        let unplaced = unpacked.remaining.clone();
         let average = self.bill(&plans[0]) / plans[0].len().max(1) as f64;
-        let mut times = vec![1.0; self.board.kinds.len()];
+        let mut times = vec![1.0; self.columns.kinds.len()];
         let others = FURTHER.iter();
         for (share, size_weight) in others.take(options.plans_max.saturating_sub(1)) {
             let is_enough = plans.len() > 1 && self.has_tried_enough();
@@ -54,25 +54,26 @@ impl Planner<'_> {
             if let Some(last) = plans.last() {
                 self.learn(last, &mut times);
             }
-            left.clone_from(&all);
-            self.board.reprice(self.ground, left, &times);
-            let manner = Manner {
+            unpacked.clone_from(&all);
+            self.columns.reprice(self.context, unpacked, &times);
+            let heuristic = Heuristic {
                 size_weight: *size_weight,
                 charge: average * share,
                 is_careful: true,
             };
-            let plan = self.plan(left, manner, interrupt);
-            if left.remaining == unplaced {
+            let plan = self.plan(unpacked, heuristic, interrupt);
+            if unpacked.remaining == unplaced {
                 plans.push(plan);
             }
         }
         if plans.len() > 1 && !interrupt.is_tripped() {
-            left.clone_from(&all);
-            let mixed = self.mixed(left, &plans, (average, &mut times), interrupt);
-            plans.extend(mixed.filter(|_| left.remaining == unplaced));
+            unpacked.clone_from(&all);
+            let by_patterns =
+                self.plan_by_patterns(unpacked, &plans, (average, &mut times), interrupt);
+            plans.extend(by_patterns.filter(|_| unpacked.remaining == unplaced));
         }
         for plan in &mut plans {
-            self.settle_for_least(plan);
+            self.use_cheapest_rows(plan);
         }
         let bills: Vec<f64> = plans.iter().map(|plan| self.bill(plan)).collect();
         let least = bills.iter().copied().fold(f64::INFINITY, f64::min);
@@ -87,25 +88,25 @@ impl Planner<'_> {
             })
             .unwrap_or(0);
         let budget = share_of(self.effort, options.exchange_share);
-        self.join_nodes(plans.swap_remove(best), within - bills[best], budget)
+        self.merge_nodes(plans.swap_remove(best), within - bills[best], budget)
     }
 
     /// Lets the pods of a kind be worth more where they ended on nodes that cost much for what their pods are worth, and
     /// less on others: the next plan finds better company for them while there is a choice.
-    fn learn(&self, plan: &[Choice], times: &mut [f64]) {
-        let ground = self.ground;
+    fn learn(&self, plan: &[PlannedNode], times: &mut [f64]) {
+        let context = self.context;
         let mut paid = vec![(0.0, 0.0); times.len()];
         let mut all = (0.0, 0.0);
-        for choice in plan {
-            let picks = choice.filling.picks.iter();
+        for node in plan {
+            let picks = node.contents.picks.iter();
             let worths =
-                picks.map(|(item, count)| (*item, ground.items[*item].worth * *count as f64));
+                picks.map(|(item, count)| (*item, context.items[*item].worth * *count as f64));
             let worths: SmallVec<[(usize, f64); 8]> = worths.collect();
             let worth: f64 = worths.iter().map(|(_, worth)| worth).sum();
-            let cost = ground.cost(choice);
+            let cost = context.cost(node);
             all = (all.0 + cost, all.1 + worth);
             for (item, part) in worths {
-                if let Some(kind) = self.board.kind_of(item) {
+                if let Some(kind) = self.columns.kind_of(item) {
                     let (cost_so_far, worth_so_far) = paid[kind];
                     paid[kind] = (
                         cost_so_far + cost * part / worth.max(1e-12),
@@ -117,65 +118,66 @@ impl Planner<'_> {
         let usual = all.0 / all.1.max(1e-12);
         for (times, (cost, worth)) in times.iter_mut().zip(paid) {
             if cost > 0.0 && worth > 0.0 && usual > 0.0 {
-                *times = (*times * (cost / worth / usual).sqrt()).clamp(TIMES.0, TIMES.1);
+                *times = (*times * (cost / worth / usual).sqrt())
+                    .clamp(WORTH_FACTORS.0, WORTH_FACTORS.1);
             }
         }
     }
 
-    /// Whether the board has had its share of work.
+    /// Whether the items have had their share of work.
     fn has_tried_enough(&self) -> bool {
-        let items = self.board.items.iter();
-        let pods: usize = items.map(|at| self.ground.items[*at].count).sum();
+        let items = self.columns.items.iter();
+        let pods: usize = items.map(|at| self.context.items[*at].count).sum();
         self.effort > pods * EFFORT_PER_POD
     }
 
     /// Makes each node the cheapest that holds its pods and leaves enough choice.
-    fn settle_for_least(&self, plan: &mut [Choice]) {
-        let ground = self.ground;
-        let mut last: Option<(Choice, usize)> = None;
-        for choice in plan {
-            let is_same = |known: &Choice| {
-                (known.pool, known.row) == (choice.pool, choice.row)
-                    && known.filling.picks == choice.filling.picks
+    fn use_cheapest_rows(&self, plan: &mut [PlannedNode]) {
+        let context = self.context;
+        let mut last: Option<(PlannedNode, usize)> = None;
+        for node in plan {
+            let is_same = |known: &PlannedNode| {
+                (known.pool, known.row) == (node.pool, node.row)
+                    && known.contents.picks == node.contents.picks
             };
             if let Some((_, row)) = last.as_ref().filter(|(known, _)| is_same(known)) {
-                choice.row = *row;
+                node.row = *row;
                 continue;
             }
-            let planned = choice.clone();
-            let picks = &choice.filling.picks;
-            let (mut rows, _) = ground.rows_left(choice.pool, picks);
-            if let Some(buyable) = &ground.buyable[choice.pool] {
+            let planned = node.clone();
+            let picks = &node.contents.picks;
+            let (mut rows, _) = context.rows_left(node.pool, picks);
+            if let Some(buyable) = &context.buyable[node.pool] {
                 rows.intersect(buyable);
             }
             if let Some(first) = rows.first()
-                && first < choice.row
-                && ground.is_flexible((choice.pool, first), picks, &rows)
+                && first < node.row
+                && context.is_flexible((node.pool, first), picks, &rows)
             {
-                choice.row = first;
+                node.row = first;
             }
-            last = Some((planned, choice.row));
+            last = Some((planned, node.row));
         }
     }
 
-    /// The manner of a first plan, and of nodes chosen one by one.
-    pub(crate) fn first_manner(&self) -> Manner {
+    /// The heuristic of a first plan, and of nodes chosen one by one.
+    pub(crate) fn first_heuristic(&self) -> Heuristic {
         let (mut worth, mut cores) = (0.0, 0.0);
-        for at in &self.board.items {
-            let item = &self.ground.items[*at];
+        for at in &self.columns.items {
+            let item = &self.context.items[*at];
             worth += item.worth * item.count as f64;
             cores += item.requests[0] as f64 / 1000.0 * item.count as f64;
         }
         let (charge, size_weight) = FIRST;
-        Manner {
+        Heuristic {
             size_weight,
             charge: charge * worth / cores.max(0.001),
             is_careful: false,
         }
     }
 
-    fn bill(&self, plan: &[Choice]) -> f64 {
-        plan.iter().map(|choice| self.ground.cost(choice)).sum()
+    fn bill(&self, plan: &[PlannedNode]) -> f64 {
+        plan.iter().map(|node| self.context.cost(node)).sum()
     }
 }
 

@@ -1,48 +1,48 @@
-//! Fewer nodes for the same pods: two nodes joined to one, the least dear joins first, as far as the bill allows.
+//! Fewer nodes for the same pods: two nodes merged into one, the cheapest merges first, as far as the bill allows.
 
 use std::collections::BTreeMap;
 
 use super::fill::holds;
-use super::ground::Ground;
-use super::mix::{Pattern, pattern, whole};
+use super::linear_program::whole;
 use super::plan::Planner;
-use super::planned_node::{Choice, Filling};
+use super::plan_context::PlanContext;
+use super::planned_node::{Contents, PatternKey, PlannedNode};
 use crate::solve::input::bitset::BitSet;
 use crate::solve::input::vocabulary::{Amounts, add_times};
 
-/// What a join that is tried costs, in looks at a kind.
-const LOOKS_PER_JOIN: usize = 32;
+/// What a merge that is tried costs, in kinds scored.
+const SCORED_PER_MERGE: usize = 32;
 
-/// A join that is possible.
-struct Join {
+/// A merge that is possible.
+struct Merge {
     gain: f64,
     parts: (usize, usize),
-    choice: Choice,
+    node: PlannedNode,
 }
 
 impl Planner<'_> {
-    /// Joins nodes in pairs, the cheapest joins first, as long as the bill grows by no more than the slack. Nodes of
-    /// one pattern are looked at once, and the budget is in looks at a kind.
-    pub(crate) fn join_nodes(
+    /// Merges nodes in pairs, the cheapest merges first, as long as the bill grows by no more than the slack. Nodes of
+    /// one pattern are looked at once, and the budget is in kinds scored.
+    pub(crate) fn merge_nodes(
         &mut self,
-        plan: Vec<Choice>,
+        plan: Vec<PlannedNode>,
         mut slack: f64,
         budget: usize,
-    ) -> Vec<Choice> {
-        let mut known = Patterns::new(self.ground, plan);
+    ) -> Vec<PlannedNode> {
+        let mut known = Patterns::new(self.context, plan);
         let mut fresh = 0;
         let end = self.effort + budget;
-        while fresh < known.nodes.len() {
-            // Joined nodes can be joined again, so no round may use up what is left.
+        while fresh < known.patterns.len() {
+            // Merged nodes can be merged again, so no round may use up what is left.
             let half = self.effort + end.saturating_sub(self.effort) / 2;
-            let mut joins = self.joins(&known, fresh, slack, half);
-            joins.sort_by(|a, b| b.gain.total_cmp(&a.gain).then(a.parts.cmp(&b.parts)));
-            fresh = known.nodes.len();
-            for Join {
+            let mut merges = self.merges(&known, fresh, slack, half);
+            merges.sort_by(|a, b| b.gain.total_cmp(&a.gain).then(a.parts.cmp(&b.parts)));
+            fresh = known.patterns.len();
+            for Merge {
                 gain,
                 parts: (a, b),
-                choice,
-            } in joins
+                node,
+            } in merges
             {
                 let most = if a == b {
                     known.counts[a] / 2
@@ -54,20 +54,20 @@ impl Planner<'_> {
                     slack += gain * times as f64;
                     known.counts[a] -= times;
                     known.counts[b] -= times;
-                    known.add(self.ground, choice, times);
+                    known.add(self.context, node, times);
                 }
             }
         }
         known.plan()
     }
 
-    /// The joins of fresh patterns with all others, worst nodes first, while the budget lasts.
-    fn joins(&mut self, known: &Patterns, fresh: usize, slack: f64, end: usize) -> Vec<Join> {
+    /// The merges of fresh patterns with all others, worst nodes first, while the budget lasts.
+    fn merges(&mut self, known: &Patterns, fresh: usize, slack: f64, end: usize) -> Vec<Merge> {
         let alive = |at: &usize| known.counts[*at] > 0;
-        let mut order: Vec<usize> = (0..known.nodes.len()).filter(alive).collect();
-        let ratio = |at: usize| known.nodes[at].choice.ratio;
+        let mut order: Vec<usize> = (0..known.patterns.len()).filter(alive).collect();
+        let ratio = |at: usize| known.patterns[at].node.ratio;
         order.sort_by(|a, b| ratio(*b).total_cmp(&ratio(*a)).then(a.cmp(b)));
-        let mut joins = Vec::new();
+        let mut merges = Vec::new();
         for (rank, a) in order.iter().enumerate() {
             for b in &order[rank..] {
                 let is_new = *a >= fresh || *b >= fresh;
@@ -75,29 +75,30 @@ impl Planner<'_> {
                     continue;
                 }
                 if self.effort >= end {
-                    return joins;
+                    return merges;
                 }
                 self.effort += 1;
                 let (a, b) = (*a.min(b), *a.max(b));
-                if let Some((choice, gain)) = self.joined(&known.nodes[a], &known.nodes[b], -slack)
+                if let Some((node, gain)) =
+                    self.merged(&known.patterns[a], &known.patterns[b], -slack)
                 {
-                    joins.push(Join {
+                    merges.push(Merge {
                         gain,
                         parts: (a, b),
-                        choice,
+                        node,
                     });
                 }
             }
         }
-        joins
+        merges
     }
 
     /// The cheapest node for the pods of both, and what it saves; `None` if that is less than wanted.
-    fn joined(&mut self, a: &Node, b: &Node, least: f64) -> Option<(Choice, f64)> {
-        let pool = a.choice.pool;
-        let ground = self.ground;
-        let table = &ground.pools[pool];
-        if pool != b.choice.pool {
+    fn merged(&mut self, a: &Pattern, b: &Pattern, least: f64) -> Option<(PlannedNode, f64)> {
+        let pool = a.node.pool;
+        let context = self.context;
+        let table = &context.pools[pool];
+        if pool != b.node.pool {
             return None;
         }
         let before = a.cost + b.cost;
@@ -109,12 +110,12 @@ impl Planner<'_> {
         let mut requests = a.requests.clone();
         add_times(&mut requests, &b.requests, 1);
         let known = [&a.rows, &b.rows].into_iter();
-        let known = known.chain(&ground.buyable[pool]);
-        self.effort += LOOKS_PER_JOIN;
+        let known = known.chain(&context.buyable[pool]);
+        self.effort += SCORED_PER_MERGE;
         let row = table.first_fitting(known, &requests, (start, most))?;
         let cost = table.rows[row].cost;
         let gain = before - cost;
-        let (of_a, of_b) = (&a.choice.filling, &b.choice.filling);
+        let (of_a, of_b) = (&a.node.contents, &b.node.contents);
         let mut picks: BTreeMap<usize, usize> = BTreeMap::new();
         for (index, count) in of_a.picks.iter().chain(&of_b.picks) {
             *picks.entry(*index).or_insert(0) += count;
@@ -123,63 +124,63 @@ impl Planner<'_> {
         let mut rows = a.rows.clone();
         rows.intersect(&b.rows);
         table.retain_fitting(&mut rows, &requests);
-        if let Some(buyable) = &ground.buyable[pool] {
+        if let Some(buyable) = &context.buyable[pool] {
             rows.intersect(buyable);
         }
-        if !ground.is_flexible((pool, row), &picks, &rows)
-            || !holds(ground, (pool, row), &picks, self.sets())
+        if !context.is_flexible((pool, row), &picks, &rows)
+            || !holds(context, (pool, row), &picks, self.sets())
         {
             return None;
         }
         let worth = of_a.worth + of_b.worth;
-        let choice = Choice {
+        let node = PlannedNode {
             pool,
             row,
             ratio: cost.max(1e-9) / worth.max(1e-12),
-            filling: Filling { picks, worth },
+            contents: Contents { picks, worth },
         };
-        Some((choice, gain))
+        Some((node, gain))
     }
 }
 
 /// A plan's distinct nodes and how many there are of each.
 #[derive(Default)]
 struct Patterns {
-    nodes: Vec<Node>,
+    patterns: Vec<Pattern>,
     counts: Vec<usize>,
-    positions: BTreeMap<Pattern, usize>,
+    positions: BTreeMap<PatternKey, usize>,
 }
 
 impl Patterns {
-    fn new(ground: &Ground<'_>, plan: Vec<Choice>) -> Self {
+    fn new(context: &PlanContext<'_>, plan: Vec<PlannedNode>) -> Self {
         let mut patterns = Self::default();
-        for choice in plan {
-            patterns.add(ground, choice, 1);
+        for node in plan {
+            patterns.add(context, node, 1);
         }
         patterns
     }
 
-    fn add(&mut self, ground: &Ground<'_>, choice: Choice, times: usize) {
-        let next = self.nodes.len();
-        let at = *self.positions.entry(pattern(&choice)).or_insert(next);
+    fn add(&mut self, context: &PlanContext<'_>, node: PlannedNode, times: usize) {
+        let next = self.patterns.len();
+        let at = *self.positions.entry(node.pattern_key()).or_insert(next);
         if at == next {
-            self.nodes.push(Node::new(ground, choice));
+            self.patterns.push(Pattern::new(context, node));
             self.counts.push(0);
         }
         self.counts[at] += times;
     }
 
-    fn plan(self) -> Vec<Choice> {
-        let nodes = self.nodes.into_iter().zip(self.counts);
-        nodes
-            .flat_map(|(node, count)| std::iter::repeat_n(node.choice, count))
+    fn plan(self) -> Vec<PlannedNode> {
+        let patterns = self.patterns.into_iter().zip(self.counts);
+        patterns
+            .flat_map(|(pattern, count)| std::iter::repeat_n(pattern.node, count))
             .collect()
     }
 }
 
 /// A planned node, and what is asked of it again and again.
-struct Node {
-    choice: Choice,
+struct Pattern {
+    node: PlannedNode,
     cost: f64,
     requests: Amounts,
     /// The rows that hold its pods.
@@ -188,20 +189,20 @@ struct Node {
     first: usize,
 }
 
-impl Node {
-    fn new(ground: &Ground<'_>, choice: Choice) -> Self {
-        let (rows, requests) = ground.rows_left(choice.pool, &choice.filling.picks);
+impl Pattern {
+    fn new(context: &PlanContext<'_>, node: PlannedNode) -> Self {
+        let (rows, requests) = context.rows_left(node.pool, &node.contents.picks);
         Self {
-            cost: ground.cost(&choice),
+            cost: context.cost(&node),
             first: rows.first().unwrap_or(0),
             requests,
             rows,
-            choice,
+            node,
         }
     }
 }
 
-/// How often a join may be made for what is to spare.
+/// How often a merge may be made for what is to spare.
 fn affordable(slack: f64, gain: f64) -> usize {
     if gain < 0.0 {
         whole(slack / -gain)
