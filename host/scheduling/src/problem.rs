@@ -162,12 +162,12 @@ pub struct Options {
     pub default_spread: Arc<[TopologySpread]>,
     /// Most plans that are made and compared where packing goes for the bill; fewer where one takes long.
     pub plans_max: usize,
-    /// How much dearer than the cheapest plan found one of fewer nodes may be, as a share of the bill.
+    /// How much more than the cheapest plan found one of fewer nodes may cost, as a share of the bill.
     pub nodes_tolerance: f64,
     /// Most work that goes into exchange moves on the chosen plan, as a share of the work of planning. It stands for
     /// time, which must not decide.
     pub exchange_share: f64,
-    /// How much dearer than it need be a ranking policy may make a node, where a pool says nothing else.
+    /// The greatest premium that a ranking policy may put on a node, where a pool says nothing else.
     pub premium_max: PremiumMax,
     /// Whether pods that controllers are about to create are planned with those that are there.
     pub plans_coming_pods: bool,

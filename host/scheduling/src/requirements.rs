@@ -239,7 +239,7 @@ impl Requirements {
         Ok(())
     }
 
-    /// The labels that these requirements settle: one value for each key that has a resolvable one.
+    /// The labels that these requirements determine: one value for each key that has a resolvable one.
     pub fn labels(&self) -> BTreeMap<String, String> {
         self.iter()
             .filter_map(|r| Some((r.key().to_owned(), r.any(0)?)))

@@ -13,17 +13,17 @@ use crate::ranking::RankHook;
 use crate::solution::Solution;
 
 mod answer;
+mod assign_and_pack;
 mod input;
 mod pack;
 mod place;
-mod settle;
 mod solver;
 
 pub use input::prepared::{Prepared, Sale, TableCache};
 
-use answer::bounded;
+use answer::premium;
 use input::pod_groups::sort_pods;
-use solver::{Awaited, Pending, Solver};
+use solver::{DeferredDomains, Pending, Solver};
 
 /// Places the pods of the problem.
 pub fn solve(problem: &Problem, hook: &dyn RankHook, interrupt: &Interrupt) -> Solution {
@@ -35,7 +35,7 @@ pub fn solve(problem: &Problem, hook: &dyn RankHook, interrupt: &Interrupt) -> S
     }
 }
 
-/// Solves, and takes the plan of list prices where the policy's is too dear.
+/// Solves, and takes the plan of list prices where the policy's costs too much.
 pub fn solve_within_premium(
     problem: &Problem,
     prepared: &Prepared,
@@ -43,13 +43,13 @@ pub fn solve_within_premium(
     interrupt: &Interrupt,
 ) -> Solution {
     let solution = solve_prepared(problem, prepared, interrupt);
-    let bound = bounded::bound(&solution, prepared);
+    let bound = premium::bound(&solution, prepared);
     let Some(list_prices) = prepared.list_prices().filter(|_| bound.is_on()) else {
         return solution;
     };
     let listed = Prepared::new(problem, &list_prices, cache);
     let listed = solve_prepared(problem, &listed, interrupt);
-    bounded::within(bound, solution, listed)
+    premium::within(bound, solution, listed)
 }
 
 /// Places the pods of a problem whose pools and nodes were prepared; the nodes and the policies asked are the
@@ -66,7 +66,7 @@ pub fn solve_without(
     interrupt: &Interrupt,
 ) -> Solution {
     let gone = prepared.positions(gone);
-    let mut awaited = Awaited::new();
+    let mut deferred = DeferredDomains::new();
     loop {
         let mut solution = Solution {
             pool_errors: prepared.pool_errors.clone(),
@@ -74,12 +74,12 @@ pub fn solve_without(
             ..Solution::default()
         };
         let mut solver = Solver::new(problem, prepared, &gone);
-        solver.awaited = awaited.clone();
+        solver.deferred = deferred.clone();
         let waiting = solver.place_all(interrupt);
         solution.is_interrupted = interrupt.is_tripped();
-        awaited.extend(solver.defer_for_reservations(&mut solution));
+        deferred.extend(solver.defer_for_reservations(&mut solution));
         // Others were told that these pods are where they would have been.
-        if awaited.len() > solver.awaited.len() && !interrupt.is_tripped() {
+        if deferred.len() > solver.deferred.len() && !interrupt.is_tripped() {
             continue;
         }
         solver.report_errors(&waiting, &mut solution);
@@ -93,17 +93,17 @@ impl Solver<'_> {
         let mut waiting: Vec<Pending> = (0..self.groups.len()).map(|g| self.pending(g)).collect();
         loop {
             let placed_before = self.placed;
-            self.in_vain.clear();
+            self.failed_domains.clear();
             waiting = self.pass(waiting, interrupt);
             if waiting.is_empty() || interrupt.is_tripped() {
                 return waiting;
             }
             // Pods that depend on others (affinity) get another chance as long as anything moves, and those that were
             // sent where no node can be had another domain.
-            let closed_before = self.closed.len();
+            let closed_before = self.closed_domains.len();
             if self.placed == placed_before {
-                self.closed.append(&mut self.in_vain);
-                if self.closed.len() == closed_before {
+                self.closed_domains.append(&mut self.failed_domains);
+                if self.closed_domains.len() == closed_before {
                     return waiting;
                 }
             }
@@ -121,37 +121,37 @@ impl Solver<'_> {
     /// Tries everything once, relaxing step by step; returns what found no place, unrelaxed.
     fn pass(&mut self, pending: Vec<Pending>, interrupt: &Interrupt) -> Vec<Pending> {
         let mut exhausted = Vec::new();
-        let mut wave = pending;
-        while !wave.is_empty() && !interrupt.is_tripped() {
-            let left = self.wave(wave, interrupt);
-            wave = Vec::new();
+        let mut queue = pending;
+        while !queue.is_empty() && !interrupt.is_tripped() {
+            let left = self.attempt(queue, interrupt);
+            queue = Vec::new();
             for mut pending in left {
                 if pending.view + 1 < self.groups[pending.group].views.len() {
                     pending.view += 1;
-                    wave.push(pending);
+                    queue.push(pending);
                 } else {
                     exhausted.push(Pending { view: 0, ..pending });
                 }
             }
         }
-        exhausted.extend(wave.into_iter().map(|p| Pending { view: 0, ..p }));
+        exhausted.extend(queue.into_iter().map(|p| Pending { view: 0, ..p }));
         exhausted
     }
 
     /// One attempt for each pending pod at its present step.
-    fn wave(&mut self, mut wave: Vec<Pending>, interrupt: &Interrupt) -> Vec<Pending> {
-        for pending in &mut wave {
+    fn attempt(&mut self, mut queue: Vec<Pending>, interrupt: &Interrupt) -> Vec<Pending> {
+        for pending in &mut queue {
             self.place_on_nodes(pending);
         }
-        wave.retain(|p| !p.members.is_empty());
-        let held = self.hold_for_devices(&mut wave);
+        queue.retain(|p| !p.members.is_empty());
+        let held = self.hold_for_devices(&mut queue);
         if !self.claims.is_empty() {
-            for pending in &mut wave {
+            for pending in &mut queue {
                 self.place_on_claims(pending, 1.0);
             }
-            wave.retain(|p| !p.members.is_empty());
+            queue.retain(|p| !p.members.is_empty());
         }
-        let mut left = self.settle_and_pack(wave, interrupt);
+        let mut left = self.assign_and_pack(queue, interrupt);
         left.retain(|p| !p.members.is_empty());
         left.extend(held);
         merge_pending(self.problem, left)

@@ -4,7 +4,7 @@
 //! NodeClaims will ask for them, the reason for every pod without a place, pods that have to wait for a reservation,
 //! and what the policy's plan costs beside that of list prices. Places no pod.
 
-pub(super) mod bounded;
 mod diagnosis;
 mod finalize;
+pub(super) mod premium;
 pub(super) mod reserved;

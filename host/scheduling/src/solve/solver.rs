@@ -19,20 +19,20 @@ use crate::problem::Problem;
 
 /// What decides which domains have rows: requirements, key, requests, the pools whose taints are tolerated, and the
 /// group where its host ports or volumes matter.
-pub(super) type Asked = (SetId, KeyId, Amounts, Vec<bool>, Option<usize>);
+pub(super) type FeasibleKey = (SetId, KeyId, Amounts, Vec<bool>, Option<usize>);
 
 /// Domains that have rows for a pod, with a price to break ties.
-pub(super) type Feasible = Arc<[(DomainId, f64)]>;
+pub(super) type FeasibleDomains = Arc<[(DomainId, f64)]>;
 
 /// How many more pods of a group a domain may be given; domains that are not listed take any number.
-pub(super) type Budget = BTreeMap<(usize, KeyId, DomainId), usize>;
+pub(super) type DomainCaps = BTreeMap<(usize, KeyId, DomainId), usize>;
 
 /// Domains that pods of a group keep out of.
-pub(super) type Closed = BTreeSet<(usize, KeyId, DomainId)>;
+pub(super) type ClosedDomains = BTreeSet<(usize, KeyId, DomainId)>;
 
 /// Domains that pods of a group keep out of until a slot there is free or known to be gone, and whose slot that is: the
 /// pool's.
-pub(super) type Awaited = BTreeMap<(usize, KeyId, DomainId), String>;
+pub(super) type DeferredDomains = BTreeMap<(usize, KeyId, DomainId), String>;
 
 /// Pods of a group that still need a place, at one step of relaxation.
 #[derive(Debug, Clone)]
@@ -42,7 +42,7 @@ pub(super) struct Pending {
     pub(super) members: Vec<usize>,
 }
 
-/// Pods of a group with their domains settled, ready for a claim.
+/// Pods of a group with their domains assigned, ready for a claim.
 #[derive(Debug, Clone)]
 pub(super) struct Batch {
     pub(super) group: usize,
@@ -74,15 +74,15 @@ pub(super) struct Solver<'a> {
     /// Unit prices by pool and requirement set.
     pub(super) unit_prices: BTreeMap<(usize, SetId), UnitPrice>,
     /// What domains may still be given in this round.
-    pub(super) budget: Budget,
+    pub(super) domain_caps: DomainCaps,
     /// Domains with rows, by what decides about them.
-    pub(super) feasible: BTreeMap<Asked, Feasible>,
+    pub(super) feasible_domains: BTreeMap<FeasibleKey, FeasibleDomains>,
     pub(super) refused: BTreeMap<usize, PodError>,
-    pub(super) awaited: Awaited,
+    pub(super) deferred: DeferredDomains,
     /// Domains in which no node could be had.
-    pub(super) closed: Closed,
+    pub(super) closed_domains: ClosedDomains,
     /// The same of the present pass, in which others may still open a node there.
-    pub(super) in_vain: Closed,
+    pub(super) failed_domains: ClosedDomains,
 }
 
 impl Solver<'_> {

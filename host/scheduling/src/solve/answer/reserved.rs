@@ -14,11 +14,11 @@ use crate::solution::Solution;
 use crate::solve::input::bitset::BitSet;
 use crate::solve::input::topology::{DomainId, KeyId, Place};
 use crate::solve::input::vocabulary::SetId;
-use crate::solve::solver::{Awaited, Solver};
+use crate::solve::solver::{DeferredDomains, Solver};
 use crate::taints;
 use crate::template::requirements_of_template;
 
-/// A topology key and the domain settled for it.
+/// A topology key and the domain assigned for it.
 type Pin = (KeyId, DomainId);
 
 /// What a pool means to a pod that looks for a slot.
@@ -33,8 +33,8 @@ enum Prospect {
 
 impl Solver<'_> {
     /// Gives up claims without a slot all of whose pods have to wait for one; returns the domains they were sent to.
-    pub(crate) fn defer_for_reservations(&mut self, solution: &mut Solution) -> Awaited {
-        let mut domains = Awaited::new();
+    pub(crate) fn defer_for_reservations(&mut self, solution: &mut Solution) -> DeferredDomains {
+        let mut domains = DeferredDomains::new();
         if !self.may_wait() {
             return domains;
         }
@@ -88,11 +88,11 @@ impl Solver<'_> {
     /// The domains of a place that pods of a group were sent to for the sake of their topology.
     fn own_pins(&self, group: usize, place: &Place) -> Vec<Pin> {
         let keys = self.topology.keys_of(&self.view_of(group, 0).membership);
-        let settled = keys.into_iter().filter_map(|key| {
+        let pins = keys.into_iter().filter_map(|key| {
             let domain = place.domains.get(key).copied().flatten()?;
             Some((key, domain))
         });
-        settled.collect()
+        pins.collect()
     }
 
     /// The pool for whose reservation pods of a group have to wait in these domains: the first that would serve them.
@@ -100,7 +100,7 @@ impl Solver<'_> {
         if !self.may_wait() {
             return None;
         }
-        let mut of_group = self.awaited.range((group, 0, 0)..(group + 1, 0, 0));
+        let mut of_group = self.deferred.range((group, 0, 0)..(group + 1, 0, 0));
         if let Some((_, pool)) = of_group.next().filter(|_| pins.is_empty()) {
             return Some(pool.clone());
         }

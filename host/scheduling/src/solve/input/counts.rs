@@ -166,7 +166,7 @@ impl Counted {
             shapes,
             namespaces,
         } = running;
-        let stakes: Vec<(bool, i64)> = shapes
+        let by_shape: Vec<(bool, i64)> = shapes
             .all
             .iter()
             .map(|it| (term.selects(it), term.declared_by(it, namespaces)))
@@ -186,7 +186,7 @@ impl Counted {
             }
             let mut count: Count = (0, 0);
             for &(shape, pods) in standing.pods.iter() {
-                let (is_selected, declared) = stakes[shape];
+                let (is_selected, declared) = by_shape[shape];
                 count.0 += if is_selected && !is_uncounted {
                     pods
                 } else {

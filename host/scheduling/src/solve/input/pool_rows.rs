@@ -74,8 +74,8 @@ struct KeyColumn {
     offered: Vec<(Option<Requirement>, BitSet)>,
     /// Some row has the label.
     is_known: bool,
-    /// Every row has at most one value for the label, so that choosing a row settles it.
-    settles: bool,
+    /// Every row has at most one value for the label, so that choosing a row determines it.
+    determines: bool,
 }
 
 /// What was asked before.
@@ -345,7 +345,7 @@ impl PoolRows {
         let is_single = |r: &Requirement| !r.is_complement() && r.values().len() <= 1;
         let column = Arc::new(KeyColumn {
             is_known,
-            settles: is_known && offered.keys().all(|o| o.is_none_or(is_single)),
+            determines: is_known && offered.keys().all(|o| o.is_none_or(is_single)),
             offered: offered
                 .into_iter()
                 .map(|(offered, rows)| (offered.cloned(), rows))
@@ -391,10 +391,10 @@ impl PoolRows {
         own.or_else(|| of_type.requirements.find(key))
     }
 
-    /// Whether every row has at most one value for the label, so that choosing a row settles it.
-    pub(crate) fn settles(&self, key: &str) -> bool {
+    /// Whether every row has at most one value for the label, so that choosing a row determines it.
+    pub(crate) fn determines(&self, key: &str) -> bool {
         let mut answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
-        self.column(&mut answers, key).settles
+        self.column(&mut answers, key).determines
     }
 
     /// The value a row has for a label.

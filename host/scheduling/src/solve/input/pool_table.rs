@@ -1,6 +1,6 @@
 //! A pool while a solve buys from it: its rows, and what limits and reservations still leave.
 //!
-//! Which rows there are is settled before; see [`PoolRows`].
+//! Which rows there are is decided before; see [`PoolRows`].
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Deref;

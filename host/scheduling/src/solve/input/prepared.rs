@@ -204,7 +204,7 @@ impl Prepared {
         }))
     }
 
-    /// How much dearer than it need be a node of the pool may be: off where nobody reckons otherwise than by list price.
+    /// The greatest premium on a node of the pool: off where costs are list prices.
     pub fn premium_max(&self, pool: &str) -> PremiumMax {
         let pool = self.pools.iter().find(|it| it.name == pool);
         let bound = pool

@@ -16,7 +16,7 @@ use super::vocabulary::Vocabulary;
 use crate::device::Allocator;
 use crate::error::PodError;
 use crate::problem::Problem;
-use crate::solve::solver::{Awaited, Solver};
+use crate::solve::solver::{DeferredDomains, Solver};
 use crate::taints::untolerated;
 use k8s_openapi::api::core::v1::Taint;
 
@@ -80,12 +80,12 @@ impl<'a> Solver<'a> {
             claims: Vec::new(),
             placed: 0,
             unit_prices: BTreeMap::new(),
-            budget: BTreeMap::new(),
-            feasible: BTreeMap::new(),
+            domain_caps: BTreeMap::new(),
+            feasible_domains: BTreeMap::new(),
             refused,
-            awaited: Awaited::new(),
-            closed: BTreeSet::new(),
-            in_vain: BTreeSet::new(),
+            deferred: DeferredDomains::new(),
+            closed_domains: BTreeSet::new(),
+            failed_domains: BTreeSet::new(),
         }
     }
 

@@ -76,7 +76,7 @@ pub(crate) struct Group {
     pub(crate) total: i64,
 }
 
-/// A pod's stake in a group it declares.
+/// A term that a pod declares, as a member of the group of all that declare it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Owned {
     pub(crate) group: GroupId,
@@ -84,7 +84,7 @@ pub(crate) struct Owned {
     pub(crate) min_domains: Option<i64>,
 }
 
-/// All stakes of a pod.
+/// The terms that a pod declares and those that count it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Membership {
     pub(crate) owned: Vec<Owned>,
@@ -95,9 +95,9 @@ pub(crate) struct Membership {
 /// Where a node stands.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Place {
-    /// Domain of each key, where settled.
+    /// Domain of each key, where assigned.
     pub(crate) domains: Vec<Option<DomainId>>,
-    /// Keys that pods here have a stake in though no domain is known: none may be settled later, which would leave
+    /// Keys that terms of pods here look at though no domain is known: none may be assigned later, which would leave
     /// those pods uncounted.
     pub(crate) unknown: SmallVec<[KeyId; 2]>,
     /// Per group with the host name as key: selected pods and owners on this node.
@@ -319,7 +319,7 @@ impl Topology {
         self.groups[id].total += selected;
     }
 
-    /// The domains in which one more pod with this stake may go, as the group alone sees it. `allowed` are the
+    /// The domains in which one more pod with this term may go, as the group alone sees it. `allowed` are the
     /// domains of the pod's strict requirements.
     pub(crate) fn admits(&self, owned: &Owned, domain: DomainId, allowed: &[bool]) -> bool {
         let group = &self.groups[owned.group];
@@ -372,7 +372,7 @@ impl Topology {
         group.rule == Rule::AntiAffinity { is_required: true } && group.owners[domain] > 0
     }
 
-    /// How many pods with this stake may join a node at once, as far as the host name goes.
+    /// How many pods with these terms may join a node at once, as far as the host name goes.
     pub(crate) fn host_room(&self, membership: &Membership, place: &Place) -> usize {
         let mut room = i64::MAX;
         for owned in &membership.owned {
@@ -436,7 +436,7 @@ impl Topology {
         }
     }
 
-    /// The keys other than the host name in which a pod has a stake.
+    /// The keys other than the host name that a pod's terms look at.
     pub(crate) fn keys_of(&self, membership: &Membership) -> Vec<KeyId> {
         let owned = membership.owned.iter().map(|o| o.group);
         let keys: BTreeSet<KeyId> = owned

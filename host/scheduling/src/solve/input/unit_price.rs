@@ -2,7 +2,7 @@
 //! offerings open to it.
 //!
 //! The packer compares nodes by what their pods are worth, so a pod that could live on cheap offerings never pays for
-//! a dear one.
+//! expensive ones.
 
 use super::bitset::BitSet;
 use super::pool_rows::RowValue;

@@ -19,7 +19,7 @@ use crate::solve::input::bitset::BitSet;
 use crate::solve::input::topology::Place;
 use crate::solve::input::vocabulary::add_times;
 use crate::solve::input::volumes::{Volumes, attach, attaches};
-use crate::solve::place::claim::{Claim, settle};
+use crate::solve::place::claim::{Claim, record_domains};
 use crate::solve::solver::{Batch, Solver};
 
 /// Items planned together. A plan costs items times nodes, so what is greater is dealt into parts that are alike.
@@ -253,7 +253,7 @@ impl Solver<'_> {
         self.topology
             .record_host(membership, &mut claim.place, pods);
         let keys = self.topology.keys_of(membership);
-        settle(&mut claim.place, &keys, &batch.pins);
+        record_domains(&mut claim.place, &keys, &batch.pins);
         claim.ports.extend(group.host_ports.iter().cloned());
         if let Some(volumes) = &group.volumes {
             attach(&mut claim.volumes, &volumes.attachments);

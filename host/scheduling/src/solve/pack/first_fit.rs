@@ -8,7 +8,7 @@ use crate::solve::input::pool_table::PoolTable;
 use crate::solve::input::topology::Place;
 use crate::solve::input::volumes::Volumes;
 use crate::solve::place::claim::Claim;
-use crate::solve::place::open_claims::Settled;
+use crate::solve::place::open_claims::Assigned;
 use crate::solve::solver::{Batch, Pending, Solver};
 
 impl Solver<'_> {
@@ -28,7 +28,7 @@ impl Solver<'_> {
         });
         let mut failed = Vec::new();
         for batch in order {
-            // Claims count the pods as they take them, so the share settled before is given back first.
+            // Claims count the pods as they take them, so the share assigned before is given back first.
             self.unassign(&batch, batch.members.len());
             let Batch {
                 group,
@@ -43,11 +43,11 @@ impl Solver<'_> {
                 members,
             };
             while !pending.members.is_empty() && !interrupt.is_tripped() {
-                let settled = Settled {
+                let assigned = Assigned {
                     set: Some(set),
                     pins: &pins,
                 };
-                self.place_settled(&mut pending, settled, f64::INFINITY);
+                self.place_assigned(&mut pending, assigned, f64::INFINITY);
                 if pending.members.is_empty() {
                     break;
                 }
@@ -58,7 +58,7 @@ impl Solver<'_> {
                     pins: pins.clone(),
                     members: Vec::new(),
                 };
-                if !self.open_in_turn(&one, &mut pending, settled) {
+                if !self.open_in_turn(&one, &mut pending, assigned) {
                     break;
                 }
             }
@@ -79,13 +79,18 @@ impl Solver<'_> {
 
     /// Opens a claim in the first pool whose new claim takes a pod: what limits leave may be too little for `minValues`,
     /// which shows only then.
-    fn open_in_turn(&mut self, batch: &Batch, pending: &mut Pending, settled: Settled<'_>) -> bool {
+    fn open_in_turn(
+        &mut self,
+        batch: &Batch,
+        pending: &mut Pending,
+        assigned: Assigned<'_>,
+    ) -> bool {
         for pool in 0..self.pools.len() {
             let before: Vec<_> = self.pools.iter().map(PoolTable::checkpoint).collect();
             if !self.open_empty(pool, batch) {
                 continue;
             }
-            self.place_settled(pending, settled, f64::INFINITY);
+            self.place_assigned(pending, assigned, f64::INFINITY);
             if self.claims.last().is_some_and(|it| !it.members.is_empty()) {
                 return true;
             }

@@ -286,7 +286,7 @@ impl Solver<'_> {
             .vocabulary
             .get(set)
             .iter()
-            .filter(|r| !table.settles(r.key()))
+            .filter(|r| !table.determines(r.key()))
             .cloned()
             .collect();
         self.vocabulary.set(open)

@@ -27,18 +27,18 @@ pub(crate) struct Claim {
     pub(crate) are_min_values_relaxed: bool,
 }
 
-/// Notes the domains of a place that are settled for pods with a stake in these keys.
-pub(crate) fn settle(place: &mut Place, keys: &[KeyId], pins: &[(KeyId, DomainId)]) {
+/// Notes the domains of a place that are assigned to pods whose terms look at these keys.
+pub(crate) fn record_domains(place: &mut Place, keys: &[KeyId], pins: &[(KeyId, DomainId)]) {
     for (key, domain) in pins {
-        debug_assert_ne!(*key, HOSTNAME_KEY, "host names are not settled as domains");
+        debug_assert_ne!(*key, HOSTNAME_KEY, "host names are not assigned as domains");
         if place.domains.len() <= *key {
             place.domains.resize(key + 1, None);
         }
         place.domains[*key] = Some(*domain);
     }
     for key in keys {
-        let is_settled = pins.iter().any(|(settled, _)| settled == key);
-        if !is_settled && !place.unknown.contains(key) {
+        let is_assigned = pins.iter().any(|(assigned, _)| assigned == key);
+        if !is_assigned && !place.unknown.contains(key) {
             place.unknown.push(*key);
         }
     }

@@ -34,13 +34,13 @@ impl Solver<'_> {
     }
 
     /// Takes out the pods whose devices no new node could reach; those of the others are given to them.
-    pub(crate) fn hold_for_devices(&mut self, wave: &mut Vec<Pending>) -> Vec<Pending> {
+    pub(crate) fn hold_for_devices(&mut self, queue: &mut Vec<Pending>) -> Vec<Pending> {
         if self.devices.is_none() {
             return Vec::new();
         }
-        let all = std::mem::take(wave).into_iter();
+        let all = std::mem::take(queue).into_iter();
         let (held, free) = all.partition(|pending| !self.gives_devices(pending));
-        *wave = free;
+        *queue = free;
         held
     }
 

@@ -1,4 +1,4 @@
-//! Which zone (or other domain) each pod goes to, settled before any node is opened.
+//! Which zone (or other domain) each pod goes to, assigned before any node is opened.
 //!
 //! Opening nodes one by one would let a spread take only `maxSkew` pods of a service on each; deciding the shares
 //! first lets every node be filled with all of them. Answers to `getNextDomain` of Karpenter's `topologygroup.go`.
@@ -14,11 +14,11 @@ use crate::solve::input::topology::{
 };
 use crate::solve::input::views::exactly;
 use crate::solve::input::vocabulary::SetId;
-use crate::solve::solver::{Batch, Feasible, Pending, Solver};
+use crate::solve::solver::{Batch, FeasibleDomains, Pending, Solver};
 use crate::taints;
 
-/// What settles the domain of one key for the pods of a group.
-struct Stakes {
+/// What decides the domain of one key for the pods of a group.
+struct KeyTerms {
     group: usize,
     key: KeyId,
     /// Whether the pods declare a term over the key, rather than only being looked at.
@@ -30,11 +30,11 @@ struct Stakes {
 }
 
 impl Solver<'_> {
-    /// Splits pending pods into batches of settled domains; returns those for which no domain is left.
+    /// Splits pending pods into batches of assigned domains; returns those for which no domain is left.
     pub(crate) fn assign_domains(&mut self, pending: Vec<Pending>) -> (Vec<Batch>, Vec<Pending>) {
         let mut batches = Vec::new();
         let mut left = Vec::new();
-        let mut staked = Vec::new();
+        let mut constrained = Vec::new();
         for pending in pending {
             let membership = &self.view_of(pending.group, pending.view).membership;
             if self.topology.keys_of(membership).is_empty() {
@@ -50,25 +50,25 @@ impl Solver<'_> {
                     members: pending.members,
                 });
             } else {
-                staked.push(pending);
+                constrained.push(pending);
             }
         }
         // Those whom others look at go first, then affinity, then spreads that must end up level.
-        staked.sort_by_key(|p| self.rank_of_stake(p));
+        constrained.sort_by_key(|p| self.constraint_rank(p));
         let mut is_retry = false;
-        while !staked.is_empty() {
+        while !constrained.is_empty() {
             let mut failed = Vec::new();
             let mut has_moved = false;
-            for pending in staked {
+            for pending in constrained {
                 let (made, rest) = self.assign(&pending);
                 has_moved |= !made.is_empty();
                 batches.extend(made);
                 failed.extend(rest);
             }
-            staked = Vec::new();
+            constrained = Vec::new();
             if has_moved && !is_retry {
                 is_retry = true;
-                staked = failed;
+                constrained = failed;
             } else {
                 left.extend(failed);
             }
@@ -104,7 +104,7 @@ impl Solver<'_> {
             .collect()
     }
 
-    fn rank_of_stake(&self, pending: &Pending) -> u8 {
+    fn constraint_rank(&self, pending: &Pending) -> u8 {
         let membership = &self.view_of(pending.group, pending.view).membership;
         let owns = |wanted: fn(&Rule) -> bool| {
             membership.owned.iter().any(|o| {
@@ -117,7 +117,7 @@ impl Solver<'_> {
         } else if owns(|rule| matches!(rule, Rule::Affinity)) {
             1
         } else if shares_one_host(&self.topology, membership) {
-            // The first of them opens the host that all others must find, so they come before any friends.
+            // The first of them opens the host that all others must find, so they come before any that look for them.
             0
         } else if owns(|rule| matches!(rule, Rule::Spread { .. } | Rule::AntiAffinity { .. }))
             || self.is_shunned(membership)
@@ -128,7 +128,7 @@ impl Solver<'_> {
         }
     }
 
-    /// Whether pods must find a host of which friends of theirs are known, so that no domain is theirs to open.
+    /// Whether pods must find a host on which those that they look for are known, so that no domain is theirs to open.
     fn follows_to_host(&self, membership: &Membership) -> bool {
         membership.owned.iter().any(|owned| {
             let group = self.topology.group(owned.group);
@@ -160,9 +160,9 @@ impl Solver<'_> {
     fn assign_within(&mut self, base: SetId, pending: &Pending) -> (Vec<Batch>, Option<Pending>) {
         let membership = self.view_of(pending.group, pending.view).membership.clone();
         let keys = self.topology.keys_of(&membership);
-        let stakes: Vec<Stakes> = keys
+        let terms: Vec<KeyTerms> = keys
             .iter()
-            .map(|key| self.stakes(pending, &membership, *key))
+            .map(|key| self.terms(pending, &membership, *key))
             .collect();
         let are_together = shares_one_host(&self.topology, &membership);
         let uncounted = self.uncounted(base, &membership);
@@ -172,8 +172,8 @@ impl Solver<'_> {
         for member in members.by_ref() {
             let of_first = shares.keys().next().filter(|_| are_together);
             let pins = match of_first {
-                Some(pins) => self.are_open(&stakes, pins).then(|| pins.clone()),
-                None => self.pins(pending, &stakes, base),
+                Some(pins) => self.are_open(&terms, pins).then(|| pins.clone()),
+                None => self.pins(pending, &terms, base),
             };
             let Some(pins) = pins else {
                 rest.push(*member);
@@ -182,7 +182,7 @@ impl Solver<'_> {
             for pin in &pins {
                 self.topology
                     .record_domain(&membership, *pin, &uncounted, 1);
-                if let Some(left) = self.budget.get_mut(&(pending.group, pin.0, pin.1)) {
+                if let Some(left) = self.domain_caps.get_mut(&(pending.group, pin.0, pin.1)) {
                     *left = left.saturating_sub(1);
                 }
             }
@@ -251,12 +251,12 @@ impl Solver<'_> {
             .collect()
     }
 
-    fn stakes(&self, pending: &Pending, membership: &Membership, key: KeyId) -> Stakes {
+    fn terms(&self, pending: &Pending, membership: &Membership, key: KeyId) -> KeyTerms {
         let strict = self.view_of(pending.group, pending.view).strict;
         let of_key = |id: &GroupId| self.topology.group(*id).key == key;
         let owned = membership.owned.iter().filter(|o| of_key(&o.group));
         let selecting = membership.selected.iter().copied().filter(of_key);
-        Stakes {
+        KeyTerms {
             group: pending.group,
             key,
             is_owner: self.topology.owns(membership, key),
@@ -271,10 +271,10 @@ impl Solver<'_> {
     fn pins(
         &mut self,
         pending: &Pending,
-        stakes: &[Stakes],
+        terms: &[KeyTerms],
         base: SetId,
     ) -> Option<Vec<(KeyId, DomainId)>> {
-        let Some((first, others)) = stakes.split_first() else {
+        let Some((first, others)) = terms.split_first() else {
             return Some(Vec::new());
         };
         let feasible = self.feasible(base, first.key, pending);
@@ -296,7 +296,7 @@ impl Solver<'_> {
     }
 
     /// The domains of a key in which a node for the pods can be bought.
-    fn feasible(&mut self, base: SetId, key: KeyId, pending: &Pending) -> Feasible {
+    fn feasible(&mut self, base: SetId, key: KeyId, pending: &Pending) -> FeasibleDomains {
         let group = pending.group;
         let tolerations = &self.view_of(group, pending.view).tolerations;
         let tolerated: Vec<bool> = self
@@ -308,7 +308,7 @@ impl Solver<'_> {
         let requests = of_group.requests.clone();
         let of_extras = of_group.has_extras().then_some(group);
         let asked = (base, key, requests, tolerated, of_extras);
-        if let Some(known) = self.feasible.get(&asked) {
+        if let Some(known) = self.feasible_domains.get(&asked) {
             return Arc::clone(known);
         }
         let name = self.topology.keys()[key].clone();
@@ -341,8 +341,8 @@ impl Solver<'_> {
                 best.insert(domain, price);
             }
         }
-        let feasible: Feasible = best.into_iter().collect();
-        self.feasible.insert(asked, Arc::clone(&feasible));
+        let feasible: FeasibleDomains = best.into_iter().collect();
+        self.feasible_domains.insert(asked, Arc::clone(&feasible));
         feasible
     }
 
@@ -362,34 +362,34 @@ impl Solver<'_> {
             .collect()
     }
 
-    /// Whether the stakes admit one more pod where others of its group went.
-    fn are_open(&self, stakes: &[Stakes], pins: &[(KeyId, DomainId)]) -> bool {
+    /// Whether the terms admit one more pod where others of its group went.
+    fn are_open(&self, terms: &[KeyTerms], pins: &[(KeyId, DomainId)]) -> bool {
         pins.iter().all(|(key, domain)| {
-            let mut of_key = stakes.iter().filter(|it| it.key == *key);
+            let mut of_key = terms.iter().filter(|it| it.key == *key);
             of_key.all(|it| self.is_open(it, *domain))
         })
     }
 
-    fn is_open(&self, stakes: &Stakes, domain: DomainId) -> bool {
-        let mut owned = stakes.owned.iter();
-        let mut selecting = stakes.selecting.iter();
-        self.budget.get(&(stakes.group, stakes.key, domain)) != Some(&0)
+    fn is_open(&self, terms: &KeyTerms, domain: DomainId) -> bool {
+        let mut owned = terms.owned.iter();
+        let mut selecting = terms.selecting.iter();
+        self.domain_caps.get(&(terms.group, terms.key, domain)) != Some(&0)
             && owned.all(|(it, allowed)| self.topology.admits(it, domain, allowed))
             && !selecting.any(|id| self.topology.is_kept_out(*id, domain))
     }
 
-    /// The domains that every stake admits, those with the fewest pods first; of equal ones the cheaper.
-    fn open_domains(&self, stakes: &Stakes, feasible: &Feasible) -> Vec<DomainId> {
+    /// The domains that every term admits, those with the fewest pods first; of equal ones the cheaper.
+    fn open_domains(&self, terms: &KeyTerms, feasible: &FeasibleDomains) -> Vec<DomainId> {
         let count = |id: GroupId, domain: DomainId| match self.topology.group(id).rule {
             Rule::Spread { .. } => self.topology.group(id).selected[domain],
             Rule::Affinity | Rule::AntiAffinity { .. } => 0,
         };
         let crowd = |domain: DomainId| -> (i64, i64) {
-            let owned = stakes.owned.iter().map(|(it, _)| count(it.group, domain));
-            let selecting = stakes.selecting.iter().map(|id| count(*id, domain));
+            let owned = terms.owned.iter().map(|(it, _)| count(it.group, domain));
+            let selecting = terms.selecting.iter().map(|id| count(*id, domain));
             (owned.sum(), selecting.sum())
         };
-        let open = feasible.iter().filter(|(it, _)| self.is_open(stakes, *it));
+        let open = feasible.iter().filter(|(it, _)| self.is_open(terms, *it));
         let mut open: Vec<_> = open
             .map(|(domain, price)| (crowd(*domain), *price, *domain))
             .collect();

@@ -44,7 +44,7 @@ impl Solver<'_> {
                 self.put_on_node(index, pending, &membership, members);
                 has_moved = true;
             }
-            // Only a moved count can open a node that was closed before, and only for pods with a stake.
+            // Only a moved count can open a node that was closed before, and only for pods with terms of their own.
             if !has_moved || membership.owned.is_empty() {
                 return;
             }
@@ -62,10 +62,10 @@ impl Solver<'_> {
     fn node_room(&mut self, index: usize, pending: &Pending, membership: &Membership) -> usize {
         let group = &self.groups[pending.group];
         let mut room = times_fitting(self.nodes.room(index), &group.requests);
-        let has_stake = !membership.owned.is_empty() || !membership.selected.is_empty();
+        let is_constrained = !membership.owned.is_empty() || !membership.selected.is_empty();
         let is_plain =
             group.host_ports.is_empty() && group.volumes.is_none() && group.claimant.is_none();
-        if room == 0 || (is_plain && !has_stake) {
+        if room == 0 || (is_plain && !is_constrained) {
             return room;
         }
         self.copy_node(index);
@@ -87,7 +87,7 @@ impl Solver<'_> {
         if !self.has_devices(index, pending.group) {
             return 0;
         }
-        if room == 0 || !has_stake {
+        if room == 0 || !is_constrained {
             return room;
         }
         room.min(self.topology.host_room(membership, &node.place))

@@ -2,7 +2,7 @@
 //!
 //! Opens none. Answers to `CanAdd` and `Add` of Karpenter's `scheduling/nodeclaim.go`.
 
-use super::claim::{Claim, settle};
+use super::claim::{Claim, record_domains};
 use crate::pod::HostPort;
 use crate::solve::input::bitset::BitSet;
 use crate::solve::input::topology::{DomainId, KeyId};
@@ -15,14 +15,14 @@ use crate::taints;
 pub(crate) struct Addition {
     rows: BitSet,
     set: SetId,
-    /// Keys in which the pods have a stake.
+    /// Keys that the pods' terms look at.
     keys: Vec<KeyId>,
     pins: Vec<(KeyId, DomainId)>,
 }
 
-/// What was settled for pods before a claim is looked for; by default nothing is.
+/// What was assigned to pods before a claim is looked for; by default nothing is.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Settled<'a> {
+pub(crate) struct Assigned<'a> {
     /// Requirements, volume alternative and pins merged.
     pub(crate) set: Option<SetId>,
     pub(crate) pins: &'a [(KeyId, DomainId)],
@@ -32,21 +32,21 @@ impl Solver<'_> {
     /// Puts pods on claims opened before, fewest pods first, as long as a claim's cost rises by no more than
     /// `tolerance` times what the pods are worth.
     pub(crate) fn place_on_claims(&mut self, pending: &mut Pending, tolerance: f64) {
-        self.place_settled(pending, Settled::default(), tolerance);
+        self.place_assigned(pending, Assigned::default(), tolerance);
     }
 
-    /// The same for pods whose domains are settled: they go to claims there only.
-    pub(crate) fn place_settled(
+    /// The same for pods whose domains are assigned: they go to claims there only.
+    pub(crate) fn place_assigned(
         &mut self,
         pending: &mut Pending,
-        settled: Settled<'_>,
+        assigned: Assigned<'_>,
         tolerance: f64,
     ) {
         let mut order: Vec<usize> = (0..self.claims.len()).collect();
         order.sort_by_key(|claim| (self.claims[*claim].members.len(), *claim));
         for index in order {
             while !pending.members.is_empty() {
-                let Some((count, addition)) = self.addition(index, pending, settled, tolerance)
+                let Some((count, addition)) = self.addition(index, pending, assigned, tolerance)
                 else {
                     break;
                 };
@@ -64,11 +64,11 @@ impl Solver<'_> {
         &mut self,
         index: usize,
         pending: &Pending,
-        settled: Settled<'_>,
+        assigned: Assigned<'_>,
         tolerance: f64,
     ) -> Option<(usize, Addition)> {
         let view = self.view_of(pending.group, pending.view).clone();
-        let asked = settled.set.unwrap_or(view.set);
+        let asked = assigned.set.unwrap_or(view.set);
         let group = &self.groups[pending.group];
         let claim = &self.claims[index];
         let table = &self.pools[claim.pool];
@@ -86,9 +86,9 @@ impl Solver<'_> {
             room = 1;
         }
         let (mut set, before) = (claim.set, claim.rows.clone());
-        let pins = self.pins_on_claim(index, pending, &keys, settled.pins)?;
+        let pins = self.pins_on_claim(index, pending, &keys, assigned.pins)?;
         set = self.vocabulary.merge(set, asked)?;
-        if settled.set.is_none() {
+        if assigned.set.is_none() {
             let alternative = self.alternative_on_claim(index, pending)?;
             set = self.vocabulary.merge(set, alternative)?;
         }
@@ -182,13 +182,13 @@ impl Solver<'_> {
         })
     }
 
-    /// The domain of each key in which the pods would land, if their stakes admit it.
+    /// The domain of each key in which the pods would land, if their terms admit it.
     fn pins_on_claim(
         &self,
         index: usize,
         pending: &Pending,
         keys: &[KeyId],
-        settled: &[(KeyId, DomainId)],
+        assigned: &[(KeyId, DomainId)],
     ) -> Option<Vec<(KeyId, DomainId)>> {
         let claim = &self.claims[index];
         let membership = &self.view_of(pending.group, pending.view).membership;
@@ -196,7 +196,7 @@ impl Solver<'_> {
         let mut pins = Vec::new();
         for key in keys {
             let of_key = |group: usize| self.topology.group(group).key == *key;
-            let wanted = settled.iter().find(|(k, _)| k == key).map(|(_, d)| *d);
+            let wanted = assigned.iter().find(|(k, _)| k == key).map(|(_, d)| *d);
             let there = claim.place.domains.get(*key).copied().flatten();
             if wanted.is_some() && there.is_some() && wanted != there {
                 return None;
@@ -228,9 +228,9 @@ impl Solver<'_> {
                         .admits(o, domain, &self.allowed_domains(strict, o.group))
                 });
             let mut selecting = membership.selected.iter().filter(|g| of_key(**g));
-            let is_awaited = (self.awaited).contains_key(&(pending.group, *key, domain));
+            let is_deferred = self.deferred.contains_key(&(pending.group, *key, domain));
             if !is_admitted
-                || is_awaited
+                || is_deferred
                 || selecting.any(|g| self.topology.is_kept_out(*g, domain))
             {
                 return None;
@@ -241,7 +241,7 @@ impl Solver<'_> {
     }
 
     /// The only value that a requirement set leaves for a label.
-    fn settled_value(&self, set: SetId, name: &str) -> Option<String> {
+    fn only_value(&self, set: SetId, name: &str) -> Option<String> {
         let requirement = self.vocabulary.get(set).find(name)?;
         let mut values = requirement.values();
         let value = values.next()?;
@@ -252,8 +252,8 @@ impl Solver<'_> {
     fn best_domain_of(&self, claim: &Claim, key: KeyId) -> Option<DomainId> {
         let name = &self.topology.keys()[key];
         let of_row = self.pools[claim.pool].value_of(claim.rows.first()?, name);
-        // Labels of a pool's own are settled by requirements, not by what is bought.
-        let value = of_row.or_else(|| self.settled_value(claim.set, name))?;
+        // Labels of a pool's own are given by requirements, not by what is bought.
+        let value = of_row.or_else(|| self.only_value(claim.set, name))?;
         self.topology.domain(key, &value)
     }
 
@@ -283,7 +283,7 @@ impl Solver<'_> {
         }
         self.topology
             .record_host(&membership, &mut claim.place, count);
-        settle(&mut claim.place, &addition.keys, &addition.pins);
+        record_domains(&mut claim.place, &addition.keys, &addition.pins);
         self.placed += members.len();
         claim.members.extend(members);
     }

@@ -1,14 +1,14 @@
 //! Domains first, nodes second, and what to do when the nodes cannot be had.
 //!
-//! Shares of domains are settled as if every pod found a node. Where limits, `minValues` or reservations forbid one, the
-//! others may lean on counts that never came true: a spread would end up skewed, a friend alone. Such a round is taken
-//! back and settled again without what could not be had.
+//! Shares of domains are assigned as if every pod found a node. Where limits, `minValues` or reservations forbid one,
+//! the others may depend on counts that never came true: a spread would end up skewed, a pod without those it looks
+//! for. Such a round is taken back and assigned again without what could not be had.
 
 use super::input::pod_groups::shares_one_host;
 use super::input::pool_table::{PoolCheckpoint, PoolTable};
 use super::input::topology::{HOSTNAME_KEY, Owned, Rule, Topology};
 use super::place::claim::Claim;
-use super::solver::{Batch, Budget, Pending, Solver};
+use super::solver::{Batch, DomainCaps, Pending, Solver};
 use crate::interrupt::Interrupt;
 use crate::problem::Packing;
 
@@ -26,20 +26,20 @@ struct Checkpoint {
 }
 
 impl Solver<'_> {
-    /// Settles domains and opens nodes; returns what found none.
-    pub(super) fn settle_and_pack(
+    /// Assigns domains and opens nodes; returns what found none.
+    pub(super) fn assign_and_pack(
         &mut self,
-        mut wave: Vec<Pending>,
+        mut queue: Vec<Pending>,
         interrupt: &Interrupt,
     ) -> Vec<Pending> {
         let mut sitting_out = Vec::new();
-        let barred = self.awaited.keys().chain(&self.closed);
-        let mut caps: Budget = barred.map(|domain| (*domain, 0)).collect();
+        let barred = self.deferred.keys().chain(&self.closed_domains);
+        let mut caps: DomainCaps = barred.map(|domain| (*domain, 0)).collect();
         for tries in 0.. {
-            let checkpoint = self.has_shares(&wave).then(|| self.checkpoint());
-            self.budget.clone_from(&caps);
+            let checkpoint = self.has_domain_terms(&queue).then(|| self.checkpoint());
+            self.domain_caps.clone_from(&caps);
             self.forget_feasible();
-            let (batches, mut left) = self.assign_domains(wave.clone());
+            let (batches, mut left) = self.assign_domains(queue.clone());
             let assigned: Vec<Batch> = batches
                 .iter()
                 .filter(|b| !b.pins.is_empty())
@@ -52,7 +52,7 @@ impl Solver<'_> {
             if let Some(checkpoint) = checkpoint
                 && failed.iter().any(|batch| !batch.pins.is_empty())
                 && !interrupt.is_tripped()
-                && self.is_misled(&wave, &checkpoint.topology)
+                && self.violates_terms(&queue, &checkpoint.topology)
             {
                 self.restore(checkpoint);
                 if tries < TRIES_WITH_DOMAIN {
@@ -63,22 +63,22 @@ impl Solver<'_> {
                             .iter()
                             .any(|b| b.group == p.group && !b.pins.is_empty())
                     };
-                    sitting_out.extend(wave.extract_if(.., |p| fails(p)));
+                    sitting_out.extend(queue.extract_if(.., |p| fails(p)));
                 }
                 continue;
             }
-            let in_vain = failed.iter().filter_map(|batch| {
+            let failed_domains = failed.iter().filter_map(|batch| {
                 let (key, domain) = batch.pins.first()?;
                 Some((batch.group, *key, *domain))
             });
-            self.in_vain.extend(in_vain);
+            self.failed_domains.extend(failed_domains);
             left.extend(failed.into_iter().map(|batch| Pending {
                 group: batch.group,
                 view: batch.view,
                 members: batch.members,
             }));
             for pending in &mut left {
-                // Rather a dearer node than a pod without a place.
+                // Rather a more expensive node than a pod without a place.
                 self.place_on_claims(pending, f64::INFINITY);
             }
             left.extend(sitting_out);
@@ -91,7 +91,7 @@ impl Solver<'_> {
     fn forget_feasible(&mut self) {
         let is_scarce = |pool: &PoolTable| pool.do_limits_bind || !pool.slots.is_empty();
         if self.pools.iter().any(is_scarce) {
-            self.feasible.clear();
+            self.feasible_domains.clear();
         }
     }
 
@@ -112,16 +112,16 @@ impl Solver<'_> {
         }
     }
 
-    /// Whether any of the pods leans on how many others are in a zone or the like.
-    fn has_shares(&self, wave: &[Pending]) -> bool {
-        self.leaning(wave).next().is_some()
+    /// Whether any of the pods depends on how many others are in a zone or the like.
+    fn has_domain_terms(&self, queue: &[Pending]) -> bool {
+        self.domain_terms(queue).next().is_some()
     }
 
-    fn leaning<'b>(
+    fn domain_terms<'b>(
         &'b self,
-        wave: &'b [Pending],
+        queue: &'b [Pending],
     ) -> impl Iterator<Item = (&'b Pending, &'b Owned)> {
-        let owned = wave.iter().flat_map(|pending| {
+        let owned = queue.iter().flat_map(|pending| {
             let membership = &self.view_of(pending.group, pending.view).membership;
             membership.owned.iter().map(move |owned| (pending, owned))
         });
@@ -132,8 +132,8 @@ impl Solver<'_> {
     }
 
     /// Whether pods went to domains in this round that the final counts would have closed to them.
-    fn is_misled(&self, wave: &[Pending], before: &Topology) -> bool {
-        self.leaning(wave).any(|(pending, owned)| {
+    fn violates_terms(&self, queue: &[Pending], before: &Topology) -> bool {
+        self.domain_terms(queue).any(|(pending, owned)| {
             let (now, was) = (self.topology.group(owned.group), before.group(owned.group));
             let mut domains = 0..now.selected.len();
             match now.rule {
@@ -157,7 +157,7 @@ impl Solver<'_> {
                     let has_others =
                         |d: usize| was.selected[d] > 0 || now.selected[d] > now.owners[d];
                     // Pods that look for their own kind may open one domain, and that only if there are none of it
-                    // elsewhere; otherwise the friends that drew them to a domain did not come.
+                    // elsewhere; otherwise the pods that drew them to a domain did not come.
                     let opened = domains.clone().filter(came).filter(is_opened).count();
                     let opened_max =
                         usize::from(!domains.clone().any(|d| allowed[d] && has_others(d)));
@@ -193,7 +193,7 @@ impl Solver<'_> {
 }
 
 /// Holds each domain to what it took, or closes it.
-fn cap(caps: &mut Budget, assigned: &[Batch], failed: &[Batch], keeps_share: bool) {
+fn cap(caps: &mut DomainCaps, assigned: &[Batch], failed: &[Batch], keeps_share: bool) {
     for batch in failed {
         for pin in &batch.pins {
             let there = |b: &&Batch| b.group == batch.group && b.pins.contains(pin);

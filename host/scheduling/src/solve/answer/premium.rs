@@ -1,8 +1,8 @@
 //! A plan held against the plan of list prices, where a ranking policy reckons otherwise.
 //!
-//! A policy that misjudges may pack onto nodes that are dear for what they hold, and no look at single offerings shows
-//! that. So the round is solved a second time by list prices, under the same exclusions, and a plan that is dearer than
-//! the bound allows is not used.
+//! A policy that misjudges may pack onto nodes that are expensive for what they hold, and no look at single offerings
+//! shows that. So the round is solved a second time by list prices, under the same exclusions, and a plan that costs more
+//! than the bound allows is not used.
 
 use crate::ranking::PremiumMax;
 use crate::solution::{PlanPremium, Solution};
@@ -15,7 +15,7 @@ pub(crate) fn bound(solution: &Solution, prepared: &Prepared) -> PremiumMax {
     bounds.fold(PremiumMax::OFF, PremiumMax::tighter)
 }
 
-/// The policy's plan, or that of list prices where the policy's is too dear.
+/// The policy's plan, or that of list prices where the policy's costs too much.
 pub(crate) fn within(bound: PremiumMax, solution: Solution, listed: Solution) -> Solution {
     if listed.is_interrupted || listed.placed() < solution.placed() {
         return solution;
