@@ -11,7 +11,7 @@ use crate::requirements::Incompatible;
 /// Why a pod has no place.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum PodError {
-    /// No pool may open nodes, and no node has room.
+    /// No pool may open nodes, and no node has enough available.
     #[error("no nodepools found")]
     NoPools,
     /// Every pool was tried.

@@ -58,14 +58,14 @@ pub fn solve_prepared(problem: &Problem, prepared: &Prepared, interrupt: &Interr
     solve_without(problem, prepared, &[], interrupt)
 }
 
-/// As [`solve_prepared`], as if the nodes of these names were gone.
+/// As [`solve_prepared`], as if the nodes of these names were removed.
 pub fn solve_without(
     problem: &Problem,
     prepared: &Prepared,
-    gone: &[&str],
+    removed: &[&str],
     interrupt: &Interrupt,
 ) -> Solution {
-    let gone = prepared.positions(gone);
+    let removed = prepared.positions(removed);
     let mut deferred = DeferredDomains::new();
     loop {
         let mut solution = Solution {
@@ -73,7 +73,7 @@ pub fn solve_without(
             notes: prepared.notes.clone(),
             ..Solution::default()
         };
-        let mut solver = Solver::new(problem, prepared, &gone);
+        let mut solver = Solver::new(problem, prepared, &removed);
         solver.deferred = deferred.clone();
         let waiting = solver.place_all(interrupt);
         solution.is_interrupted = interrupt.is_tripped();

@@ -160,7 +160,7 @@ pub fn rank_for_launch(launch: &LaunchRanking<'_>, hook: &dyn RankHook) -> Ranke
     // Flexibility that the owner asked for goes before price.
     if !has_min_values {
         let own = premium_of_pool(launch.node_pool, launch.premium_max);
-        ranked.drop_too_expensive(own.tighter(bound));
+        ranked.drop_too_dear(own.tighter(bound));
     }
     ranked
 }
@@ -168,7 +168,7 @@ pub fn rank_for_launch(launch: &LaunchRanking<'_>, hook: &dyn RankHook) -> Ranke
 impl RankedLaunch {
     /// Drops what a policy prefers beyond what it may cost. Without a policy's say there is nothing to bound: more
     /// expensive offerings are what a launch falls back on.
-    fn drop_too_expensive(&mut self, bound: PremiumMax) {
+    fn drop_too_dear(&mut self, bound: PremiumMax) {
         let prices = self.offerings.iter().map(|it| it.price_per_hour);
         let Some(cheapest) = prices.min_by(f64::total_cmp) else {
             return;

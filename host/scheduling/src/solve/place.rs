@@ -1,7 +1,7 @@
 //! Pending pods to what is there, and to domains.
 //!
-//! In go pods of a group that need a place. Those for which a node that exists or a claim opened before in this solve
-//! has room are put there; out come the others as batches, each with the zone (or other domain) of every topology key
+//! In go pods of a group that need a place. Those that fit on a node that exists or on a claim opened before in this
+//! solve are put there; out come the others as batches, each with the zone (or other domain) of every topology key
 //! that its terms look at. Opens no node.
 
 pub(super) mod claim;

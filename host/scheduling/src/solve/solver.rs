@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::input::counts::Counted;
+use super::input::counts::TermCounts;
 use super::input::nodes::Nodes;
 use super::input::pod_groups::{GroupView, PodGroup};
 use super::input::pool_table::PoolTable;
@@ -64,7 +64,7 @@ pub(super) struct Solver<'a> {
     pub(super) groups: Vec<PodGroup>,
     pub(super) nodes: Nodes<'a>,
     /// Running pods of each topology group.
-    pub(super) counted: Vec<Arc<Counted>>,
+    pub(super) term_counts: Vec<Arc<TermCounts>>,
     /// Gives devices to pods that claim any.
     pub(super) devices: Option<Allocator<'a>>,
     pub(super) claims: Vec<Claim>,

@@ -186,8 +186,8 @@ impl Solver<'_> {
         for instance_type in all.into_iter().flat_map(|it| it.iter()) {
             let name = instance_type.name.as_str();
             let is_large_enough = || {
-                let room = self.dims.amounts(&instance_type.allocatable());
-                requests.iter().zip(&room).all(|(ask, has)| ask <= has)
+                let available = self.dims.amounts(&instance_type.allocatable());
+                requests.iter().zip(&available).all(|(ask, has)| ask <= has)
             };
             let left_out_by = if within.contains(name) {
                 continue;

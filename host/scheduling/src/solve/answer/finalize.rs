@@ -29,7 +29,7 @@ struct Outcome {
 impl Solver<'_> {
     /// Fills in claims and existing nodes.
     pub(crate) fn finalize(mut self, mut solution: Solution) -> Solution {
-        for node in self.nodes.touched() {
+        for node in self.nodes.copies() {
             if !node.added.is_empty() {
                 let pods = node
                     .added

@@ -180,9 +180,9 @@ impl Solver<'_> {
                     && !it.is_launchable()
                     && merged.meets(&it.requirements)
             };
-            let room = self.dims.amounts(&instance_type.allocatable());
+            let available = self.dims.amounts(&instance_type.allocatable());
             merged.meets(&instance_type.requirements)
-                && requests.iter().zip(&room).all(|(ask, has)| ask <= has)
+                && requests.iter().zip(&available).all(|(ask, has)| ask <= has)
                 && instance_type.offerings.iter().any(is_full)
         })
     }

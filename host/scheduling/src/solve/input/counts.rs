@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::nodes::{Shapes, Standing, meets};
+use super::nodes::{PreparedNode, Shapes, meets};
 use super::topology::{GroupId, HOSTNAME_KEY, Namespaces, Rule, Topology, namespaces};
 use super::vocabulary::Vocabulary;
 use crate::pod::{LabelSelector, PodShape, Toleration};
@@ -30,7 +30,7 @@ type Count = (i64, i64);
 
 /// The running pods of one term.
 #[derive(Debug, Default)]
-pub(crate) struct Counted {
+pub(crate) struct TermCounts {
     /// By position of the node; nodes without any are absent.
     pub(crate) by_node: BTreeMap<usize, Count>,
     /// By value of the key; nodes without the label count nowhere.
@@ -46,14 +46,14 @@ pub(crate) struct Counted {
 /// Counts that are known already.
 #[derive(Debug, Default)]
 pub(crate) struct CountCache {
-    terms: Mutex<BTreeMap<Term, Arc<Counted>>>,
+    terms: Mutex<BTreeMap<Term, Arc<TermCounts>>>,
     values: Mutex<BTreeMap<String, Arc<BTreeMap<String, u32>>>>,
 }
 
 /// What counts are worked out from.
 #[derive(Clone, Copy)]
-pub(crate) struct Running<'a> {
-    pub(crate) nodes: &'a [Standing],
+pub(crate) struct RunningPods<'a> {
+    pub(crate) nodes: &'a [PreparedNode],
     pub(crate) shapes: &'a Shapes,
     pub(crate) namespaces: &'a BTreeMap<String, BTreeMap<String, String>>,
 }
@@ -65,20 +65,20 @@ impl CountCache {
         id: GroupId,
         topology: &Topology,
         vocabulary: &Vocabulary,
-        running: Running<'_>,
-    ) -> Arc<Counted> {
+        running: RunningPods<'_>,
+    ) -> Arc<TermCounts> {
         let term = Term::of(id, topology, vocabulary);
         let mut terms = self.terms.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = terms.get(&term) {
             return Arc::clone(known);
         }
-        let counted = Arc::new(Counted::new(&term, running));
+        let counted = Arc::new(TermCounts::new(&term, running));
         terms.insert(term, Arc::clone(&counted));
         counted
     }
 
     /// Nodes by their value of a label.
-    pub(crate) fn values(&self, key: &str, nodes: &[Standing]) -> Arc<BTreeMap<String, u32>> {
+    pub(crate) fn values(&self, key: &str, nodes: &[PreparedNode]) -> Arc<BTreeMap<String, u32>> {
         let mut values = self.values.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = values.get(key) {
             return Arc::clone(known);
@@ -93,13 +93,13 @@ impl CountCache {
     }
 }
 
-/// The values that are left when some nodes are gone.
+/// The values that are left when some nodes are removed.
 pub(crate) fn values_left(
     counts: &BTreeMap<String, u32>,
-    gone: impl Iterator<Item = String>,
+    removed: impl Iterator<Item = String>,
 ) -> BTreeSet<String> {
     let mut lost: BTreeMap<String, u32> = BTreeMap::new();
-    for value in gone {
+    for value in removed {
         *lost.entry(value).or_default() += 1;
     }
     let is_left = |(value, count): &(&String, &u32)| lost.get(*value).is_none_or(|it| it < *count);
@@ -159,9 +159,9 @@ impl Term {
     }
 }
 
-impl Counted {
-    fn new(term: &Term, running: Running<'_>) -> Self {
-        let Running {
+impl TermCounts {
+    fn new(term: &Term, running: RunningPods<'_>) -> Self {
+        let RunningPods {
             nodes,
             shapes,
             namespaces,
@@ -172,8 +172,8 @@ impl Counted {
             .map(|it| (term.selects(it), term.declared_by(it, namespaces)))
             .collect();
         let mut counted = Self::default();
-        for (position, standing) in nodes.iter().enumerate() {
-            let node = &standing.node;
+        for (position, prepared) in nodes.iter().enumerate() {
+            let node = &prepared.node;
             let is_uncounted = term.leaves_out(node);
             if is_uncounted {
                 counted.uncounted.insert(position);
@@ -185,7 +185,7 @@ impl Counted {
                 *counted.open.entry(value.clone()).or_default() += 1;
             }
             let mut count: Count = (0, 0);
-            for &(shape, pods) in standing.pods.iter() {
+            for &(shape, pods) in prepared.pods.iter() {
                 let (is_selected, declared) = by_shape[shape];
                 count.0 += if is_selected && !is_uncounted {
                     pods
@@ -207,15 +207,15 @@ impl Counted {
         counted
     }
 
-    /// Enters the counts into a group of a solve, less those of the nodes that are gone.
-    pub(crate) fn enter(
+    /// Adds the counts to a group of a solve, less those of the nodes that are removed.
+    pub(crate) fn add_to(
         &self,
         topology: &mut Topology,
         id: GroupId,
-        (nodes, gone): (&[Standing], &BTreeSet<usize>),
+        (nodes, removed): (&[PreparedNode], &BTreeSet<usize>),
     ) {
         let key = topology.group(id).key;
-        let lost = gone
+        let lost = removed
             .iter()
             .filter_map(|position| Some((*position, *self.by_node.get(position)?)));
         if key == HOSTNAME_KEY {

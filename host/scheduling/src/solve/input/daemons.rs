@@ -21,7 +21,7 @@ pub(crate) fn overheads(
     dims: &Dimensions,
 ) -> Vec<(Amounts, Arc<[HostPort]>)> {
     let pool_taints = &pool.node_pool.spec.template.spec.taints;
-    let welcome: Vec<(&PodShape, Vec<Requirements>)> = daemons
+    let compatible: Vec<(&PodShape, Vec<Requirements>)> = daemons
         .iter()
         .filter(|d| !d.shape.uses_resource_claims && tolerates(&d.shape, pool_taints))
         .map(|d| {
@@ -32,17 +32,17 @@ pub(crate) fn overheads(
         .filter(|(_, alternatives)| !alternatives.is_empty())
         .collect();
     let none: Arc<[HostPort]> = Arc::from([]);
-    if welcome.is_empty() {
+    if compatible.is_empty() {
         return vec![(dims.zero(), none); pool.instance_types.len()];
     }
-    let requests: Vec<Amounts> = welcome
+    let requests: Vec<Amounts> = compatible
         .iter()
         .map(|(s, _)| dims.amounts(&s.requests))
         .collect();
     let of_type = |on_type: &Requirements| {
         let mut sum = dims.zero();
         let mut ports: Vec<HostPort> = Vec::new();
-        for ((shape, alternatives), requests) in welcome.iter().zip(&requests) {
+        for ((shape, alternatives), requests) in compatible.iter().zip(&requests) {
             if alternatives
                 .iter()
                 .any(|a| a.is_empty() || on_type.intersects(a).is_ok())
@@ -76,12 +76,12 @@ pub(crate) fn outstanding(
     let mut sum = dims.zero();
     for daemon in daemons {
         let shape = &daemon.shape;
-        let is_welcome = !shape.uses_resource_claims
+        let is_compatible = !shape.uses_resource_claims
             && tolerates(shape, &node.taints)
             && views::strict_alternatives(shape)
                 .iter()
                 .any(|a| node_labels.compatible(a, AllowUndefined::None).is_ok());
-        if is_welcome {
+        if is_compatible {
             add_times(&mut sum, &dims.amounts(&shape.requests), 1);
         }
     }

@@ -15,17 +15,17 @@ use crate::pod::{HostPort, Pod, PodShape};
 use crate::problem::{DaemonPod, ExistingNode, Problem};
 use crate::requirements::{Requirements, is_negative};
 
-/// A node as every solve finds it.
+/// A node as every solve finds it: what is available on it, and its running pods.
 #[derive(Debug, Clone)]
-pub(crate) struct Standing {
+pub(crate) struct PreparedNode {
     pub(crate) node: Arc<ExistingNode>,
-    room: Amounts,
+    available: Amounts,
     ports: Vec<HostPort>,
     /// Its running pods by their number in [`Shapes`].
     pub(crate) pods: Arc<[(usize, i64)]>,
 }
 
-/// Nodes that are looked at together: where the greatest room of them is too small, none is opened.
+/// Nodes that are looked at together: where the most that any of them has available is too little, none is opened.
 const BLOCK: usize = 64;
 
 /// The shapes of running pods, each with a number.
@@ -64,25 +64,25 @@ impl Shapes {
     }
 }
 
-/// A node while pods are being added to it.
+/// A copy of a node, to which pods are added.
 #[derive(Debug)]
-pub(crate) struct Node<'a> {
+pub(crate) struct NodeCopy<'a> {
     pub(crate) node: &'a ExistingNode,
-    pub(crate) room: Amounts,
+    pub(crate) available: Amounts,
     pub(crate) place: Place,
     pub(crate) ports: Vec<HostPort>,
     pub(crate) volumes: Volumes,
     pub(crate) added: Vec<usize>,
 }
 
-/// The nodes of a solve: all as they stand, and a copy of each that was looked at closely.
+/// The nodes of a solve: all as they were found, and a copy of each that was looked at closely.
 #[derive(Debug)]
 pub(crate) struct Nodes<'a> {
-    standing: &'a [Standing],
-    /// The greatest room of each block.
-    bounds: &'a [Amounts],
-    gone: &'a BTreeSet<usize>,
-    copies: BTreeMap<usize, Node<'a>>,
+    nodes: &'a [PreparedNode],
+    /// The most that any node of each block has available.
+    block_maxima: &'a [Amounts],
+    removed: &'a BTreeSet<usize>,
+    copies: BTreeMap<usize, NodeCopy<'a>>,
 }
 
 /// Nodes in the order in which they are tried: initialized first, then by name.
@@ -110,19 +110,23 @@ pub(crate) fn meets(node: &ExistingNode, requirements: &Requirements) -> bool {
     })
 }
 
-impl Standing {
+impl PreparedNode {
     pub(crate) fn new(
         node: &Arc<ExistingNode>,
         daemons: &[DaemonPod],
         dims: &Dimensions,
         (shapes, is_moving): (&mut Shapes, impl Fn(&Pod) -> bool),
     ) -> Self {
-        let mut room = dims.amounts(&node.allocatable);
-        add_times(&mut room, &dims.amounts(&node.requests), -1);
-        add_times(&mut room, &daemons::outstanding(node, daemons, dims), -1);
+        let mut available = dims.amounts(&node.allocatable);
+        add_times(&mut available, &dims.amounts(&node.requests), -1);
+        add_times(
+            &mut available,
+            &daemons::outstanding(node, daemons, dims),
+            -1,
+        );
         let ports = node.pods.iter();
         Self {
-            room,
+            available,
             ports: ports
                 .flat_map(|p| p.shape.host_ports.iter().cloned())
                 .collect(),
@@ -132,51 +136,51 @@ impl Standing {
     }
 }
 
-/// The greatest room that any node of each block offers.
-pub(crate) fn bounds(standing: &[Standing], dims: &Dimensions) -> Vec<Amounts> {
-    let bound = |block: &[Standing]| {
+/// The most that any node of each block has available.
+pub(crate) fn block_maxima(nodes: &[PreparedNode], dims: &Dimensions) -> Vec<Amounts> {
+    let maxima = |block: &[PreparedNode]| {
         // Less than nothing: a block without an open node takes no pod, not even one that asks for nothing.
-        let mut bound: Amounts = dims.zero().iter().map(|_| -1).collect();
+        let mut maxima: Amounts = dims.zero().iter().map(|_| -1).collect();
         for it in block.iter().filter(|it| it.node.is_schedulable) {
-            for (most, room) in bound.iter_mut().zip(&it.room) {
-                *most = (*most).max(*room);
+            for (most, available) in maxima.iter_mut().zip(&it.available) {
+                *most = (*most).max(*available);
             }
         }
-        bound
+        maxima
     };
-    standing.chunks(BLOCK).map(bound).collect()
+    nodes.chunks(BLOCK).map(maxima).collect()
 }
 
-fn fits(room: &[i64], requests: &[i64]) -> bool {
-    let mut both = room.iter().zip(requests);
+fn fits(available: &[i64], requests: &[i64]) -> bool {
+    let mut both = available.iter().zip(requests);
     both.all(|(have, ask)| *have >= 0 && have >= ask)
 }
 
 impl<'a> Nodes<'a> {
     pub(crate) fn new(
-        standing: &'a [Standing],
-        bounds: &'a [Amounts],
-        gone: &'a BTreeSet<usize>,
+        nodes: &'a [PreparedNode],
+        block_maxima: &'a [Amounts],
+        removed: &'a BTreeSet<usize>,
     ) -> Self {
         Self {
-            standing,
-            bounds,
-            gone,
+            nodes,
+            block_maxima,
+            removed,
             copies: BTreeMap::new(),
         }
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.standing.len() <= self.gone.len()
+        self.nodes.len() <= self.removed.len()
     }
 
     /// What a node is, with nothing added to it.
     pub(crate) fn node(&self, index: usize) -> &'a ExistingNode {
-        &self.standing[index].node
+        &self.nodes[index].node
     }
 
     /// The nodes that were looked at closely, in the order in which they are tried.
-    pub(crate) fn touched(&self) -> impl Iterator<Item = &Node<'a>> {
+    pub(crate) fn copies(&self) -> impl Iterator<Item = &NodeCopy<'a>> {
         self.copies.values()
     }
 
@@ -185,32 +189,33 @@ impl<'a> Nodes<'a> {
         self.copies.contains_key(&index)
     }
 
-    /// Makes the copy of a node that stands at a place.
+    /// Makes the copy of a node that is at a place.
     pub(crate) fn add_copy(&mut self, index: usize, place: Place) {
-        let copy = Node::new(&self.standing[index], place);
+        let copy = NodeCopy::new(&self.nodes[index], place);
         self.copies.insert(index, copy);
     }
 
-    pub(crate) fn copy(&self, index: usize) -> Option<&Node<'a>> {
+    pub(crate) fn copy(&self, index: usize) -> Option<&NodeCopy<'a>> {
         self.copies.get(&index)
     }
 
-    pub(crate) fn copy_mut(&mut self, index: usize) -> Option<&mut Node<'a>> {
+    pub(crate) fn copy_mut(&mut self, index: usize) -> Option<&mut NodeCopy<'a>> {
         self.copies.get_mut(&index)
     }
 
-    /// The next node, from a position on, that may have room for one pod of a group.
+    /// The next node, from a position on, that may have enough available for one pod of a group.
     pub(crate) fn next_open(&self, from: usize, group: &PodGroup) -> Option<usize> {
         let mut index = from;
-        while index < self.standing.len() {
+        while index < self.nodes.len() {
             let block = index / BLOCK;
-            if !fits(&self.bounds[block], &group.requests) {
+            if !fits(&self.block_maxima[block], &group.requests) {
                 index = (block + 1) * BLOCK;
                 continue;
             }
-            let it = &self.standing[index];
+            let it = &self.nodes[index];
             let is_closed = !it.node.is_schedulable || (it.node.is_settling && group.is_candidate);
-            if !is_closed && fits(&it.room, &group.requests) && !self.gone.contains(&index) {
+            if !is_closed && fits(&it.available, &group.requests) && !self.removed.contains(&index)
+            {
                 return Some(index);
             }
             index += 1;
@@ -218,20 +223,20 @@ impl<'a> Nodes<'a> {
         None
     }
 
-    pub(crate) fn room(&self, index: usize) -> &Amounts {
+    pub(crate) fn available(&self, index: usize) -> &Amounts {
         let copy = self.copies.get(&index);
-        copy.map_or(&self.standing[index].room, |it| &it.room)
+        copy.map_or(&self.nodes[index].available, |it| &it.available)
     }
 }
 
-impl<'a> Node<'a> {
-    fn new(standing: &'a Standing, place: Place) -> Self {
+impl<'a> NodeCopy<'a> {
+    fn new(prepared: &'a PreparedNode, place: Place) -> Self {
         Self {
-            node: &standing.node,
-            room: standing.room.clone(),
+            node: &prepared.node,
+            available: prepared.available.clone(),
             place,
-            ports: standing.ports.clone(),
-            volumes: standing.node.volumes.clone(),
+            ports: prepared.ports.clone(),
+            volumes: prepared.node.volumes.clone(),
             added: Vec::new(),
         }
     }

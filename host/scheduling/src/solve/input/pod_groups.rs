@@ -47,7 +47,7 @@ impl PodGroup {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-struct Key {
+struct GroupKey {
     requests: Amounts,
     views: Vec<GroupView>,
     host_ports: Vec<HostPort>,
@@ -96,12 +96,12 @@ impl Grouper<'_> {
             .collect();
         let demands = self.demands_of(&shapes, pods, &shape_of);
         // Only now are all groups known, so only now can it be said which of them select a shape.
-        let keys: Vec<Key> = shapes
+        let keys: Vec<GroupKey> = shapes
             .iter()
             .zip(demands)
             .map(|(shape, demands)| self.key(shape, demands))
             .collect();
-        let mut groups: BTreeMap<Key, Vec<usize>> = BTreeMap::new();
+        let mut groups: BTreeMap<GroupKey, Vec<usize>> = BTreeMap::new();
         let mut plain: Vec<Vec<usize>> = vec![Vec::new(); keys.len()];
         for (pod, shape) in pods.iter().zip(shape_of) {
             let key = &self.problem.pods[*pod].key;
@@ -115,7 +115,7 @@ impl Grouper<'_> {
                 plain[shape].push(*pod);
                 continue;
             }
-            let key = Key {
+            let key = GroupKey {
                 volumes: volumes.cloned(),
                 is_candidate,
                 claimant,
@@ -163,7 +163,7 @@ impl Grouper<'_> {
         made.collect::<BTreeMap<_, _>>().into_values().collect()
     }
 
-    fn finish(&mut self, key: Key, mut members: Vec<usize>) -> PodGroup {
+    fn finish(&mut self, key: GroupKey, mut members: Vec<usize>) -> PodGroup {
         sort_pods(&self.problem.pods, &mut members);
         let alternatives = key.volumes.iter().flat_map(|v| &v.alternatives);
         let alternatives = alternatives
@@ -239,7 +239,7 @@ impl Grouper<'_> {
         }
     }
 
-    fn key(&self, shape: &PodShape, demands: Demands) -> Key {
+    fn key(&self, shape: &PodShape, demands: Demands) -> GroupKey {
         let selected = self.topology.selecting(&shape.namespace, &shape.labels);
         let view = |view: ViewDemands| {
             let ViewDemands {
@@ -267,7 +267,7 @@ impl Grouper<'_> {
                 membership,
             }
         };
-        Key {
+        GroupKey {
             requests: demands.requests,
             views: demands.views.into_iter().map(view).collect(),
             host_ports: shape.host_ports.clone(),

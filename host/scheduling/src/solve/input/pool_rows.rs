@@ -180,7 +180,7 @@ impl PoolRows {
     }
 
     /// Whether some row costs otherwise than its price.
-    pub(crate) fn is_reckoned(&self) -> bool {
+    pub(crate) fn has_policy_costs(&self) -> bool {
         self.rows
             .iter()
             .any(|row| (row.cost - row.price).abs() > 1e-9)

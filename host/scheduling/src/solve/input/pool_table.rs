@@ -260,7 +260,7 @@ impl PoolTable {
         (self.remaining, self.slots) = (remaining, slots);
     }
 
-    /// Whether the limits have room for nodes of all these rows.
+    /// Whether the limits allow nodes of all these rows.
     pub(crate) fn allows(&self, targets: &[usize]) -> bool {
         let Some(remaining) = self.remaining.as_ref().filter(|_| self.do_limits_bind) else {
             return true;

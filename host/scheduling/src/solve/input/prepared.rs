@@ -1,5 +1,5 @@
 //! What a solve needs and what does not change from one solve to the next: pools with their rows ranked, nodes with
-//! their room.
+//! what is available on them.
 //!
 //! The policy is asked here, once for all pools, and every solve over the same pools shares the answer. Results of
 //! earlier rounds are taken over where the types, the pool's requirements, the scores and the daemons are the same,
@@ -13,7 +13,7 @@ use k8s_openapi::api::core::v1::Taint;
 use super::admission::Admission;
 use super::counts::CountCache;
 use super::daemons;
-use super::nodes::{Shapes, Standing, bounds, ordered};
+use super::nodes::{PreparedNode, Shapes, block_maxima, ordered};
 use super::pool_rows::{PoolRows, RowParts};
 use super::rank_round::{Catalogue, rank};
 use super::views::has_preference_taint;
@@ -31,25 +31,25 @@ const ROUNDS_KEPT: u64 = 8;
 
 /// Tables of earlier rounds. Owned by whoever runs the rounds; dropping it costs time, never answers.
 #[derive(Debug, Default)]
-pub struct TableCache(Mutex<Kept>);
+pub struct TableCache(Mutex<CachedTables>);
 
 #[derive(Debug, Default)]
-struct Kept {
+struct CachedTables {
     round: u64,
-    admissions: Vec<Aged<Arc<Admission>>>,
-    ranked: Vec<Aged<Arc<Ranked>>>,
-    catalogues: Vec<Aged<Arc<Catalogue>>>,
+    admissions: Vec<CacheEntry<Arc<Admission>>>,
+    ranked: Vec<CacheEntry<Arc<RankedRows>>>,
+    catalogues: Vec<CacheEntry<Arc<Catalogue>>>,
 }
 
 #[derive(Debug)]
-struct Aged<T> {
+struct CacheEntry<T> {
     round: u64,
     value: T,
 }
 
 /// Rows with all that made them what they are.
 #[derive(Debug)]
-struct Ranked {
+struct RankedRows {
     admission: Arc<Admission>,
     costs: Vec<f64>,
     excluded: BTreeSet<usize>,
@@ -92,9 +92,9 @@ pub struct Prepared {
     /// Every pool's admission by name, for the domains of labels.
     pub(crate) admissions: BTreeMap<String, Arc<Admission>>,
     /// In the order in which they are tried.
-    pub(crate) nodes: Vec<Standing>,
-    /// The greatest room in each block of nodes.
-    pub(crate) bounds: Vec<Amounts>,
+    pub(crate) nodes: Vec<PreparedNode>,
+    /// The most that any node of each block has available.
+    pub(crate) block_maxima: Vec<Amounts>,
     pub(crate) shapes: Shapes,
     /// Where the running pods count.
     pub(crate) counts: CountCache,
@@ -166,12 +166,12 @@ impl Prepared {
         kept.forget();
         drop(kept);
         let mut shapes = Shapes::default();
-        let nodes = standing(problem, &dims, &mut shapes);
+        let nodes = prepared_nodes(problem, &dims, &mut shapes);
         let names = (0..).zip(&nodes);
-        let would_rather_not = |it: &Standing| has_preference_taint(&it.node.taints);
+        let would_rather_not = |it: &PreparedNode| has_preference_taint(&it.node.taints);
         Self {
             repelling: repelling(problem),
-            bounds: bounds(&nodes, &dims),
+            block_maxima: block_maxima(&nodes, &dims),
             positions: names.map(|(at, it)| (it.node.name.clone(), at)).collect(),
             with_preference_taints: (0..nodes.len())
                 .filter(|at| would_rather_not(&nodes[*at]))
@@ -208,7 +208,7 @@ impl Prepared {
     pub fn premium_max(&self, pool: &str) -> PremiumMax {
         let pool = self.pools.iter().find(|it| it.name == pool);
         let bound = pool
-            .filter(|it| it.rows.is_reckoned())
+            .filter(|it| it.rows.has_policy_costs())
             .map(|it| it.premium_max);
         bound.unwrap_or(PremiumMax::OFF)
     }
@@ -216,13 +216,15 @@ impl Prepared {
     /// What the default would do in place of the policy, where that reckons otherwise than by list price.
     pub fn list_prices(&self) -> Option<ListPrices> {
         let mut pools = self.pools.iter();
-        pools.any(|it| it.rows.is_reckoned()).then(|| ListPrices {
-            excluded: self
-                .pools
-                .iter()
-                .map(|it| (it.name.clone(), it.excluded.clone()))
-                .collect(),
-        })
+        pools
+            .any(|it| it.rows.has_policy_costs())
+            .then(|| ListPrices {
+                excluded: self
+                    .pools
+                    .iter()
+                    .map(|it| (it.name.clone(), it.excluded.clone()))
+                    .collect(),
+            })
     }
 
     /// Names of the pools that may buy something.
@@ -236,7 +238,7 @@ impl Prepared {
     }
 }
 
-impl Kept {
+impl CachedTables {
     fn admission(&mut self, pool: &Pool, problem: &Problem) -> Arc<Admission> {
         let template = requirements_of_template(&pool.node_pool);
         let reserved = problem.options.reserved;
@@ -249,7 +251,7 @@ impl Kept {
             return Arc::clone(&known.value);
         }
         let value = Arc::new(Admission::new(pool, template, reserved));
-        self.admissions.push(Aged {
+        self.admissions.push(CacheEntry {
             round: self.round,
             value: Arc::clone(&value),
         });
@@ -267,7 +269,7 @@ impl Kept {
             return Arc::clone(&known.value);
         }
         let value = Arc::new(Catalogue::new(admissions().cloned().collect()));
-        self.catalogues.push(Aged {
+        self.catalogues.push(CacheEntry {
             round: self.round,
             value: Arc::clone(&value),
         });
@@ -302,9 +304,9 @@ impl Kept {
             daemons: &overheads,
         };
         let rows = Arc::new(PoolRows::new(&parts, dims));
-        self.ranked.push(Aged {
+        self.ranked.push(CacheEntry {
             round: self.round,
-            value: Arc::new(Ranked {
+            value: Arc::new(RankedRows {
                 admission: Arc::clone(admission),
                 costs,
                 excluded,
@@ -326,7 +328,7 @@ impl Kept {
 }
 
 /// The nodes in the order in which they are tried. Pods to place that still run on one do not count there.
-fn standing(problem: &Problem, dims: &Dimensions, shapes: &mut Shapes) -> Vec<Standing> {
+fn prepared_nodes(problem: &Problem, dims: &Dimensions, shapes: &mut Shapes) -> Vec<PreparedNode> {
     let bound = problem.pods.iter().filter(|pod| pod.node_name.is_some());
     let moving: BTreeSet<_> = bound.map(|pod| &pod.key).collect();
     let homes = problem
@@ -334,12 +336,12 @@ fn standing(problem: &Problem, dims: &Dimensions, shapes: &mut Shapes) -> Vec<St
         .iter()
         .filter_map(|pod| pod.node_name.as_deref());
     let homes: BTreeSet<&str> = homes.collect();
-    let mut stand = |node: &Arc<ExistingNode>| {
+    let mut prepare = |node: &Arc<ExistingNode>| {
         let is_home = homes.contains(node.name.as_str());
         let is_moving = |pod: &Pod| is_home && moving.contains(&pod.key);
-        Standing::new(node, &problem.daemons, dims, (&mut *shapes, is_moving))
+        PreparedNode::new(node, &problem.daemons, dims, (&mut *shapes, is_moving))
     };
-    ordered(problem).into_iter().map(&mut stand).collect()
+    ordered(problem).into_iter().map(&mut prepare).collect()
 }
 
 fn name(pool: &Pool) -> String {

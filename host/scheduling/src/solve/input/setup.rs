@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::counts::{Counted, Running, values_left};
+use super::counts::{RunningPods, TermCounts, values_left};
 use super::nodes::Nodes;
 use super::pod_groups::Grouper;
 use super::pool_table::PoolTable;
@@ -24,7 +24,7 @@ impl<'a> Solver<'a> {
     pub(crate) fn new(
         problem: &'a Problem,
         prepared: &'a Prepared,
-        gone: &'a BTreeSet<usize>,
+        removed: &'a BTreeSet<usize>,
     ) -> Self {
         let mut refused = BTreeMap::new();
         let mut pods = Vec::with_capacity(problem.pods.len());
@@ -51,7 +51,7 @@ impl<'a> Solver<'a> {
             .pools
             .iter()
             .any(|p| has_preference_taint(&p.node_pool.spec.template.spec.taints))
-            || !prepared.with_preference_taints.is_subset(gone);
+            || !prepared.with_preference_taints.is_subset(removed);
         for shape in &prepared.repelling {
             register_terms(problem, shape, &mut topology);
         }
@@ -64,18 +64,18 @@ impl<'a> Solver<'a> {
         };
         let groups = grouper.group(&pods);
         let pools = pool_tables(problem, prepared, &mut vocabulary);
-        set_domains((prepared, gone), &mut topology);
-        let counted = count(problem, (prepared, gone), &mut topology, &vocabulary);
+        set_domains((prepared, removed), &mut topology);
+        let term_counts = count(problem, (prepared, removed), &mut topology, &vocabulary);
         Self {
-            reachable: reachable(problem, (prepared, gone), &topology, &counted),
+            reachable: reachable(problem, (prepared, removed), &topology, &term_counts),
             problem,
             vocabulary,
             dims,
             topology,
             pools,
             groups,
-            nodes: Nodes::new(&prepared.nodes, &prepared.bounds, gone),
-            counted,
+            nodes: Nodes::new(&prepared.nodes, &prepared.block_maxima, removed),
+            term_counts,
             devices: problem.devices.as_deref().map(Allocator::new),
             claims: Vec::new(),
             placed: 0,
@@ -89,7 +89,7 @@ impl<'a> Solver<'a> {
         }
     }
 
-    /// Where a node stands before any pod is added to it.
+    /// Where a node is before any pod is added to it.
     pub(crate) fn place_of_node(&self, index: usize) -> Place {
         let node = self.nodes.node(index);
         let domain = |(key, name): (usize, &String)| {
@@ -106,12 +106,12 @@ impl<'a> Solver<'a> {
                 .collect(),
             ..Place::default()
         };
-        for (id, counted) in self.counted.iter().enumerate() {
-            if counted.uncounted.contains(&index) {
+        for (id, term_counts) in self.term_counts.iter().enumerate() {
+            if term_counts.uncounted.contains(&index) {
                 place.uncounted.push(id);
             }
             if self.topology.group(id).key == HOSTNAME_KEY
-                && let Some(&(selected, owners)) = counted.by_node.get(&index)
+                && let Some(&(selected, owners)) = term_counts.by_node.get(&index)
             {
                 place.host(id, selected, owners);
             }
@@ -123,11 +123,11 @@ impl<'a> Solver<'a> {
 /// Counts the pods that already run.
 fn count(
     problem: &Problem,
-    (prepared, gone): (&Prepared, &BTreeSet<usize>),
+    (prepared, removed): (&Prepared, &BTreeSet<usize>),
     topology: &mut Topology,
     vocabulary: &Vocabulary,
-) -> Vec<Arc<Counted>> {
-    let running = Running {
+) -> Vec<Arc<TermCounts>> {
+    let running = RunningPods {
         nodes: &prepared.nodes,
         shapes: &prepared.shapes,
         namespaces: &problem.namespaces,
@@ -135,9 +135,9 @@ fn count(
     let groups = 0..topology.len();
     groups
         .map(|id| {
-            let counted = prepared.counts.of_group(id, topology, vocabulary, running);
-            counted.enter(topology, id, (&prepared.nodes, gone));
-            counted
+            let term_counts = prepared.counts.of_group(id, topology, vocabulary, running);
+            term_counts.add_to(topology, id, (&prepared.nodes, removed));
+            term_counts
         })
         .collect()
 }
@@ -151,11 +151,11 @@ fn register_terms(problem: &Problem, shape: &crate::pod::PodShape, topology: &mu
 }
 
 /// The domains of every key: what pools could offer, available now or not, and what nodes have.
-fn set_domains((prepared, gone): (&Prepared, &BTreeSet<usize>), topology: &mut Topology) {
+fn set_domains((prepared, removed): (&Prepared, &BTreeSet<usize>), topology: &mut Topology) {
     for key in 1..topology.keys().len() {
         let name = topology.keys()[key].clone();
         let counts = prepared.counts.values(&name, &prepared.nodes);
-        let lost = gone.iter().filter_map(|it| prepared.nodes.get(*it));
+        let lost = removed.iter().filter_map(|it| prepared.nodes.get(*it));
         let lost = lost.filter_map(|it| it.node.labels.get(&name).cloned());
         let mut values = values_left(&counts, lost);
         for admission in prepared.admissions.values() {
@@ -168,22 +168,22 @@ fn set_domains((prepared, gone): (&Prepared, &BTreeSet<usize>), topology: &mut T
 /// For each spread that honours taints, which domains a tolerated pool or node has.
 fn reachable(
     problem: &Problem,
-    (prepared, gone): (&Prepared, &BTreeSet<usize>),
+    (prepared, removed): (&Prepared, &BTreeSet<usize>),
     topology: &Topology,
-    counted: &[Arc<Counted>],
+    term_counts: &[Arc<TermCounts>],
 ) -> BTreeMap<GroupId, Vec<bool>> {
     let mut reachable = BTreeMap::new();
-    for (id, counted) in counted.iter().enumerate() {
+    for (id, term_counts) in term_counts.iter().enumerate() {
         let group = topology.group(id);
         let Some(tolerations) = &group.filter.tolerations else {
             continue;
         };
         let key = &topology.keys()[group.key];
         let is_open = |all: &[Taint]| untolerated(all, tolerations).is_none();
-        let lost = gone.iter().filter_map(|it| prepared.nodes.get(*it));
+        let lost = removed.iter().filter_map(|it| prepared.nodes.get(*it));
         let lost = lost.filter(|it| is_open(&it.node.taints));
         let lost = lost.filter_map(|it| it.node.labels.get(key).cloned());
-        let mut values = values_left(&counted.open, lost);
+        let mut values = values_left(&term_counts.open, lost);
         for pool in &problem.pools {
             let name = pool.node_pool.metadata.name.as_deref().unwrap_or("");
             if is_open(&pool.node_pool.spec.template.spec.taints)

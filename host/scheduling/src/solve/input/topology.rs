@@ -92,7 +92,7 @@ pub(crate) struct Membership {
     pub(crate) selected: Vec<GroupId>,
 }
 
-/// Where a node stands.
+/// Where a node is in the topology, and whom it hosts.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Place {
     /// Domain of each key, where assigned.
@@ -373,17 +373,17 @@ impl Topology {
     }
 
     /// How many pods with these terms may join a node at once, as far as the host name goes.
-    pub(crate) fn host_room(&self, membership: &Membership, place: &Place) -> usize {
-        let mut room = i64::MAX;
+    pub(crate) fn host_pods_max(&self, membership: &Membership, place: &Place) -> usize {
+        let mut pods_max = i64::MAX;
         for owned in &membership.owned {
             let group = &self.groups[owned.group];
             if group.key != HOSTNAME_KEY {
                 continue;
             }
             let (selected, owners) = place.hosted(owned.group);
-            room = room.min(owner_room(group, owned, selected));
+            pods_max = pods_max.min(owner_pods_max(group, owned, selected));
             if owned.is_self_selecting {
-                room = room.min(guest_room(group, selected, owners));
+                pods_max = pods_max.min(guest_pods_max(group, selected, owners));
             }
         }
         for id in &membership.selected {
@@ -392,9 +392,9 @@ impl Topology {
                 continue;
             }
             let (selected, owners) = place.hosted(*id);
-            room = room.min(guest_room(group, selected, owners));
+            pods_max = pods_max.min(guest_pods_max(group, selected, owners));
         }
-        usize::try_from(room.max(0)).unwrap_or(usize::MAX)
+        usize::try_from(pods_max.max(0)).unwrap_or(usize::MAX)
     }
 
     /// Counts pods on a node, or takes them off with a negative number.
@@ -475,7 +475,7 @@ impl Topology {
     }
 }
 
-fn owner_room(group: &Group, owned: &Owned, selected: i64) -> i64 {
+fn owner_pods_max(group: &Group, owned: &Owned, selected: i64) -> i64 {
     match &group.rule {
         // A new node can always be made, so the emptiest host counts zero.
         Rule::Spread { max_skew } if owned.is_self_selecting => max_skew - selected,
@@ -488,9 +488,9 @@ fn owner_room(group: &Group, owned: &Owned, selected: i64) -> i64 {
     }
 }
 
-/// Room for a pod that others' terms select. Kubernetes does not guard a spread against later guests; we do, so that
-/// the end state satisfies the owners too.
-fn guest_room(group: &Group, selected: i64, owners: i64) -> i64 {
+/// How many pods may come that others' terms select. Kubernetes does not guard a spread against later guests; we do, so
+/// that the end state satisfies the owners too.
+fn guest_pods_max(group: &Group, selected: i64, owners: i64) -> i64 {
     match &group.rule {
         Rule::Spread { max_skew } if owners > 0 => max_skew - selected,
         Rule::AntiAffinity { is_required: true } if owners > 0 => 0,

@@ -140,10 +140,10 @@ pub(crate) fn add_times(a: &mut [i64], b: &[i64], times: i64) {
     }
 }
 
-/// How often `request` fits into `room`. A negative room fits nothing, as Karpenter has it.
-pub(crate) fn times_fitting(room: &[i64], request: &[i64]) -> usize {
+/// How often `request` fits into what is `available`. A negative amount fits nothing, as Karpenter has it.
+pub(crate) fn times_fitting(available: &[i64], request: &[i64]) -> usize {
     let mut times = i64::MAX;
-    for (have, ask) in room.iter().zip(request) {
+    for (have, ask) in available.iter().zip(request) {
         if *have < 0 {
             return 0;
         }

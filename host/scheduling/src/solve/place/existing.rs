@@ -29,8 +29,8 @@ impl Solver<'_> {
                 if pending.members.is_empty() {
                     return;
                 }
-                let room = self.node_room(index, pending, &membership);
-                if room == 0 {
+                let pods_max = self.node_pods_max(index, pending, &membership);
+                if pods_max == 0 {
                     continue;
                 }
                 let is_suitable = *suitable
@@ -39,7 +39,7 @@ impl Solver<'_> {
                 if !is_suitable {
                     continue;
                 }
-                let count = room.min(pending.members.len());
+                let count = pods_max.min(pending.members.len());
                 let members: Vec<usize> = pending.members.drain(..count).collect();
                 self.put_on_node(index, pending, &membership, members);
                 has_moved = true;
@@ -59,14 +59,14 @@ impl Solver<'_> {
         }
     }
 
-    fn node_room(&mut self, index: usize, pending: &Pending, membership: &Membership) -> usize {
+    fn node_pods_max(&mut self, index: usize, pending: &Pending, membership: &Membership) -> usize {
         let group = &self.groups[pending.group];
-        let mut room = times_fitting(self.nodes.room(index), &group.requests);
+        let mut pods_max = times_fitting(self.nodes.available(index), &group.requests);
         let is_constrained = !membership.owned.is_empty() || !membership.selected.is_empty();
         let is_plain =
             group.host_ports.is_empty() && group.volumes.is_none() && group.claimant.is_none();
-        if room == 0 || (is_plain && !is_constrained) {
-            return room;
+        if pods_max == 0 || (is_plain && !is_constrained) {
+            return pods_max;
         }
         self.copy_node(index);
         let Some(node) = self.nodes.copy(index) else {
@@ -75,7 +75,7 @@ impl Solver<'_> {
         let group = &self.groups[pending.group];
         if !group.host_ports.is_empty() {
             let is_taken = |port: &HostPort| node.ports.iter().any(|p| p.conflicts_with(port));
-            room = usize::from(!group.host_ports.iter().any(is_taken));
+            pods_max = usize::from(!group.host_ports.iter().any(is_taken));
         }
         if let Some(volumes) = &group.volumes {
             // Pods of a group share their volumes, so the first one attaches them for all.
@@ -87,17 +87,18 @@ impl Solver<'_> {
         if !self.has_devices(index, pending.group) {
             return 0;
         }
-        if room == 0 || !is_constrained {
-            return room;
+        if pods_max == 0 || !is_constrained {
+            return pods_max;
         }
-        room.min(self.topology.host_room(membership, &node.place))
-            .min(self.domain_room(membership, &node.place, pending))
+        pods_max
+            .min(self.topology.host_pods_max(membership, &node.place))
+            .min(self.domain_pods_max(membership, &node.place, pending))
     }
 
     /// How many pods may join at once as far as zones and the like go.
-    fn domain_room(&self, membership: &Membership, place: &Place, pending: &Pending) -> usize {
+    fn domain_pods_max(&self, membership: &Membership, place: &Place, pending: &Pending) -> usize {
         let strict = self.view_of(pending.group, pending.view).strict;
-        let mut room = usize::MAX;
+        let mut pods_max = usize::MAX;
         for owned in &membership.owned {
             let group = self.topology.group(owned.group);
             if group.key == HOSTNAME_KEY {
@@ -111,7 +112,7 @@ impl Solver<'_> {
                 return 0;
             }
             if group.rule != Rule::Affinity {
-                room = 1;
+                pods_max = 1;
             }
         }
         for id in &membership.selected {
@@ -125,7 +126,7 @@ impl Solver<'_> {
                 return 0;
             }
         }
-        room
+        pods_max
     }
 
     fn is_suitable(&self, index: usize, pending: &Pending) -> bool {
@@ -153,7 +154,7 @@ impl Solver<'_> {
         let Some(node) = self.nodes.copy_mut(index) else {
             return;
         };
-        add_times(&mut node.room, &group.requests, -count);
+        add_times(&mut node.available, &group.requests, -count);
         node.ports.extend(group.host_ports.iter().cloned());
         if let Some(volumes) = &group.volumes {
             attach(&mut node.volumes, &volumes.attachments);

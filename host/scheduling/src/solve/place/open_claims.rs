@@ -72,9 +72,9 @@ impl Solver<'_> {
         let group = &self.groups[pending.group];
         let claim = &self.claims[index];
         let table = &self.pools[claim.pool];
-        let mut room = self.topology.host_room(&view.membership, &claim.place);
+        let mut pods_max = self.topology.host_pods_max(&view.membership, &claim.place);
         let conflicts = |port: &HostPort| claim.ports.iter().any(|p| p.conflicts_with(port));
-        if room == 0
+        if pods_max == 0
             || taints::untolerated(&table.taints, &view.tolerations).is_some()
             || table.admits(asked, &self.vocabulary).is_err()
             || group.host_ports.iter().any(conflicts)
@@ -83,7 +83,7 @@ impl Solver<'_> {
         }
         let keys = self.topology.keys_of(&view.membership);
         if group.has_extras() || !keys.is_empty() {
-            room = 1;
+            pods_max = 1;
         }
         let (mut set, before) = (claim.set, claim.rows.clone());
         let pins = self.pins_on_claim(index, pending, &keys, assigned.pins)?;
@@ -114,11 +114,11 @@ impl Solver<'_> {
         if !self.may_narrow(index, &rows) {
             return None;
         }
-        let room = room
+        let pods_max = pods_max
             .min(pending.members.len())
-            .min(self.free_room(pool, &rows, index, pending))
+            .min(self.free_pods_max(pool, &rows, index, pending))
             .max(1);
-        let count = self.count_within_min_values(index, pending.group, (&rows, room));
+        let count = self.count_within_min_values(index, pending.group, (&rows, pods_max));
         let addition = Addition {
             rows,
             set,
@@ -133,13 +133,13 @@ impl Solver<'_> {
         &mut self,
         index: usize,
         group: usize,
-        (rows, room): (&BitSet, usize),
+        (rows, pods_max): (&BitSet, usize),
     ) -> usize {
         let pool = self.claims[index].pool;
         if self.pools[pool].min_values.is_empty() {
-            return room;
+            return pods_max;
         }
-        let (mut known, mut beyond) = (1, room + 1);
+        let (mut known, mut beyond) = (1, pods_max + 1);
         while beyond - known > 1 {
             let count = usize::midpoint(known, beyond);
             let mut requests = self.claims[index].requests.clone();
@@ -157,11 +157,11 @@ impl Solver<'_> {
     }
 
     /// How many of the pods fit without narrowing the rows further than one of them does.
-    fn free_room(&self, pool: usize, rows: &BitSet, index: usize, pending: &Pending) -> usize {
+    fn free_pods_max(&self, pool: usize, rows: &BitSet, index: usize, pending: &Pending) -> usize {
         let Some(row) = rows.first() else { return 0 };
-        let mut room = self.pools[pool].type_of(row).allocatable.clone();
-        add_times(&mut room, &self.claims[index].requests, -1);
-        times_fitting(&room, &self.groups[pending.group].requests)
+        let mut available = self.pools[pool].type_of(row).allocatable.clone();
+        add_times(&mut available, &self.claims[index].requests, -1);
+        times_fitting(&available, &self.groups[pending.group].requests)
     }
 
     /// The first volume alternative that the claim can meet; the empty set where there are no volumes.
