@@ -6,9 +6,9 @@
 
 use super::input::pod_groups::shares_one_host;
 use super::input::pool_table::{PoolCheckpoint, PoolTable};
-use super::input::topology::{HOSTNAME_KEY, Owned, Rule, Topology};
-use super::place::claim::Claim;
-use super::solver::{Batch, DomainCaps, Pending, Solver};
+use super::input::topology::{HOSTNAME_KEY, OwnedTerm, Topology, TopologyRule};
+use super::place::claim::OpenClaim;
+use super::solver::{DomainCaps, Pending, PodBatch, Solver};
 use crate::interrupt::Interrupt;
 use crate::problem::Packing;
 
@@ -20,7 +20,7 @@ const TRIES_WITH_DOMAIN: usize = 8;
 /// What packing changes.
 struct Checkpoint {
     topology: Topology,
-    claims: Vec<Claim>,
+    claims: Vec<OpenClaim>,
     pools: Vec<PoolCheckpoint>,
     placed: usize,
 }
@@ -40,7 +40,7 @@ impl Solver<'_> {
             self.domain_caps.clone_from(&caps);
             self.forget_feasible();
             let (batches, mut left) = self.assign_domains(queue.clone());
-            let assigned: Vec<Batch> = batches
+            let assigned: Vec<PodBatch> = batches
                 .iter()
                 .filter(|b| !b.pins.is_empty())
                 .cloned()
@@ -95,11 +95,11 @@ impl Solver<'_> {
         }
     }
 
-    fn pack(&mut self, batches: Vec<Batch>, interrupt: &Interrupt) -> Vec<Batch> {
+    fn pack(&mut self, batches: Vec<PodBatch>, interrupt: &Interrupt) -> Vec<PodBatch> {
         match self.problem.options.packing {
             Packing::Cost => {
                 // Pods that must share one host leave nothing to choose, and no second host may be planned for them.
-                let together = |batch: &Batch| {
+                let together = |batch: &PodBatch| {
                     let view = self.view_of(batch.group, batch.view);
                     shares_one_host(&self.topology, &view.membership)
                 };
@@ -120,14 +120,14 @@ impl Solver<'_> {
     fn domain_terms<'b>(
         &'b self,
         queue: &'b [Pending],
-    ) -> impl Iterator<Item = (&'b Pending, &'b Owned)> {
+    ) -> impl Iterator<Item = (&'b Pending, &'b OwnedTerm)> {
         let owned = queue.iter().flat_map(|pending| {
             let membership = &self.view_of(pending.group, pending.view).membership;
             membership.owned.iter().map(move |owned| (pending, owned))
         });
         owned.filter(|(_, owned)| {
             let group = self.topology.group(owned.group);
-            group.key != HOSTNAME_KEY && !matches!(group.rule, Rule::AntiAffinity { .. })
+            group.key != HOSTNAME_KEY && !matches!(group.rule, TopologyRule::AntiAffinity { .. })
         })
     }
 
@@ -137,7 +137,7 @@ impl Solver<'_> {
             let (now, was) = (self.topology.group(owned.group), before.group(owned.group));
             let mut domains = 0..now.selected.len();
             match now.rule {
-                Rule::Spread { max_skew } => {
+                TopologyRule::Spread { max_skew } => {
                     let strict = self.view_of(pending.group, pending.view).strict;
                     let allowed = self.allowed_domains(strict, owned.group);
                     let least = self.topology.least(owned, &allowed);
@@ -147,7 +147,7 @@ impl Solver<'_> {
                             && now.selected[d] - least > max_skew
                     })
                 }
-                Rule::Affinity => {
+                TopologyRule::Affinity => {
                     let strict = self.view_of(pending.group, pending.view).strict;
                     let allowed = self.allowed_domains(strict, owned.group);
                     let came = |d: &usize| now.owners[*d] > was.owners[*d];
@@ -164,7 +164,7 @@ impl Solver<'_> {
                     (owned.is_self_selecting && opened > opened_max)
                         || domains.filter(came).any(|d| now.selected[d] == 0)
                 }
-                Rule::AntiAffinity { .. } => false,
+                TopologyRule::AntiAffinity { .. } => false,
             }
         })
     }
@@ -193,11 +193,11 @@ impl Solver<'_> {
 }
 
 /// Holds each domain to what it took, or closes it.
-fn cap(caps: &mut DomainCaps, assigned: &[Batch], failed: &[Batch], keeps_share: bool) {
+fn cap(caps: &mut DomainCaps, assigned: &[PodBatch], failed: &[PodBatch], keeps_share: bool) {
     for batch in failed {
         for pin in &batch.pins {
-            let there = |b: &&Batch| b.group == batch.group && b.pins.contains(pin);
-            let count = |all: &[Batch]| -> usize {
+            let there = |b: &&PodBatch| b.group == batch.group && b.pins.contains(pin);
+            let count = |all: &[PodBatch]| -> usize {
                 all.iter().filter(there).map(|b| b.members.len()).sum()
             };
             let took = count(assigned).saturating_sub(count(failed));

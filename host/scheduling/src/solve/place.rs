@@ -8,5 +8,6 @@ pub(super) mod claim;
 mod devices;
 mod domains;
 mod existing;
+mod feasible;
 pub(super) mod open_claims;
 mod suitable_rows;

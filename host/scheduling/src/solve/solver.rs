@@ -12,7 +12,7 @@ use super::input::pool_table::PoolTable;
 use super::input::topology::{DomainId, GroupId, KeyId, Topology};
 use super::input::unit_price::{UnitPrice, unit_price};
 use super::input::vocabulary::{Amounts, Dimensions, SetId, Vocabulary, add_times};
-use super::place::claim::Claim;
+use super::place::claim::OpenClaim;
 use crate::device::Allocator;
 use crate::error::PodError;
 use crate::problem::Problem;
@@ -44,7 +44,7 @@ pub(super) struct Pending {
 
 /// Pods of a group with their domains assigned, ready for a claim.
 #[derive(Debug, Clone)]
-pub(super) struct Batch {
+pub(super) struct PodBatch {
     pub(super) group: usize,
     pub(super) view: usize,
     /// Requirements, volume alternative and pins merged.
@@ -67,7 +67,7 @@ pub(super) struct Solver<'a> {
     pub(super) term_counts: Vec<Arc<TermCounts>>,
     /// Gives devices to pods that claim any.
     pub(super) devices: Option<Allocator<'a>>,
-    pub(super) claims: Vec<Claim>,
+    pub(super) claims: Vec<OpenClaim>,
     pub(super) placed: usize,
     /// For spreads that honour taints, the domains that their pods can reach.
     pub(super) reachable: BTreeMap<GroupId, Vec<bool>>,

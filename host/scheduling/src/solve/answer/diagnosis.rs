@@ -12,7 +12,7 @@ use crate::error::{NearestMiss, PodError, PoolCause, PoolFailure, TopologyKind, 
 use crate::pod::HostPort;
 use crate::problem::Pool;
 use crate::solve::input::bitset::BitSet;
-use crate::solve::input::topology::{GroupId, Rule};
+use crate::solve::input::topology::{GroupId, TopologyRule};
 use crate::solve::input::vocabulary::{SetId, add_times};
 use crate::solve::input::volumes::Volumes;
 use crate::solve::solver::{Pending, Solver};
@@ -136,7 +136,7 @@ impl Solver<'_> {
         let membership = &self.view_of(pending.group, pending.view).membership;
         // Of the terms that only look at the pod, those that repel it are all that can stand in its way.
         let keeps_out = |id: &GroupId| {
-            self.topology.group(*id).rule == Rule::AntiAffinity { is_required: true }
+            self.topology.group(*id).rule == TopologyRule::AntiAffinity { is_required: true }
         };
         let blamed = membership
             .owned

@@ -13,11 +13,11 @@ use crate::requirements::{Operator, Requirement, Requirements};
 use crate::solution::{BestOffering, NewClaim, Solution, TypeNames};
 use crate::solve::input::bitset::BitSet;
 use crate::solve::input::vocabulary::{Amounts, add_times};
-use crate::solve::place::claim::Claim;
+use crate::solve::place::claim::OpenClaim;
 use crate::solve::solver::Solver;
 
 /// What claims that may become the same rows have in common.
-struct Outcome {
+struct ClaimOutcome {
     /// The rows left when types are cut to the greatest number allowed.
     rows: BitSet,
     names: TypeNames,
@@ -40,7 +40,7 @@ impl Solver<'_> {
                     .push((node.node.name.clone(), pods.collect()));
             }
         }
-        let mut outcomes: BTreeMap<(usize, BitSet), Outcome> = BTreeMap::new();
+        let mut outcomes: BTreeMap<(usize, BitSet), ClaimOutcome> = BTreeMap::new();
         for mut claim in std::mem::take(&mut self.claims) {
             let outcome = outcomes
                 .entry((claim.pool, std::mem::take(&mut claim.rows)))
@@ -62,8 +62,8 @@ impl Solver<'_> {
 
     fn finalize_claim(
         &mut self,
-        claim: &mut Claim,
-        outcome: &Outcome,
+        claim: &mut OpenClaim,
+        outcome: &ClaimOutcome,
     ) -> Result<NewClaim, Box<PoolFailure>> {
         claim.rows = outcome.rows.clone();
         let missed = self.missed_min_values(claim.pool, &claim.rows);
@@ -97,7 +97,7 @@ impl Solver<'_> {
     }
 
     /// The types left, cheapest first, cut to the greatest number allowed; rows of the others go.
-    fn outcome(&self, pool: usize, rows: &BitSet) -> Outcome {
+    fn outcome(&self, pool: usize, rows: &BitSet) -> ClaimOutcome {
         let table = &self.pools[pool];
         let mut is_known = vec![false; table.types.len()];
         let mut types = Vec::new();
@@ -127,7 +127,7 @@ impl Solver<'_> {
         }
         let picks = types.iter().filter_map(|at| u32::try_from(*at).ok());
         let sold = sold.into_iter().flatten();
-        Outcome {
+        ClaimOutcome {
             names: TypeNames::new(&table.names, picks.collect()),
             capacity_types: sold.map(|c| c.as_str().to_owned()).collect(),
             overhead: self.least_overhead(pool, &types),
@@ -135,7 +135,7 @@ impl Solver<'_> {
         }
     }
 
-    fn requirements(&self, claim: &Claim) -> Requirements {
+    fn requirements(&self, claim: &OpenClaim) -> Requirements {
         let mut requirements = self.vocabulary.get(claim.set).clone();
         requirements.remove(labels::HOSTNAME);
         if let Some(id) = &claim.reservation {
@@ -156,7 +156,7 @@ impl Solver<'_> {
     }
 
     /// Lowers each `minValues` to what is left.
-    fn relax_min_values(&mut self, claim: &Claim, requirements: &mut Requirements) {
+    fn relax_min_values(&mut self, claim: &OpenClaim, requirements: &mut Requirements) {
         let pool = claim.pool;
         let all = std::mem::take(&mut self.pools[pool].min_values);
         for wanted in &all {
@@ -185,7 +185,7 @@ impl Solver<'_> {
         })
     }
 
-    fn best(&self, claim: &Claim) -> BestOffering {
+    fn best(&self, claim: &OpenClaim) -> BestOffering {
         let table = &self.pools[claim.pool];
         let Some(first) = claim.rows.first() else {
             return BestOffering::default();

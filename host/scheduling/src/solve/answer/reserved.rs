@@ -12,7 +12,7 @@ use crate::problem::{Pool, ReservedMode};
 use crate::requirements::AllowUndefined;
 use crate::solution::Solution;
 use crate::solve::input::bitset::BitSet;
-use crate::solve::input::topology::{DomainId, KeyId, Place};
+use crate::solve::input::topology::{DomainId, KeyId, NodePlace};
 use crate::solve::input::vocabulary::SetId;
 use crate::solve::solver::{DeferredDomains, Solver};
 use crate::taints;
@@ -86,7 +86,7 @@ impl Solver<'_> {
     }
 
     /// The domains of a place that pods of a group were sent to for the sake of their topology.
-    fn own_pins(&self, group: usize, place: &Place) -> Vec<Pin> {
+    fn own_pins(&self, group: usize, place: &NodePlace) -> Vec<Pin> {
         let keys = self.topology.keys_of(&self.view_of(group, 0).membership);
         let pins = keys.into_iter().filter_map(|key| {
             let domain = place.domains.get(key).copied().flatten()?;

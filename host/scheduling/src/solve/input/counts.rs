@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::nodes::{PreparedNode, Shapes, meets};
-use super::topology::{GroupId, HOSTNAME_KEY, Namespaces, Rule, Topology, namespaces};
+use super::topology::{GroupId, HOSTNAME_KEY, Namespaces, Topology, TopologyRule, namespaces};
 use super::vocabulary::Vocabulary;
 use crate::pod::{LabelSelector, PodShape, Toleration};
 use crate::problem::ExistingNode;
@@ -26,15 +26,15 @@ struct Term {
 }
 
 /// Selected pods, and pods that declare the term.
-type Count = (i64, i64);
+type PodCounts = (i64, i64);
 
 /// The running pods of one term.
 #[derive(Debug, Default)]
 pub(crate) struct TermCounts {
     /// By position of the node; nodes without any are absent.
-    pub(crate) by_node: BTreeMap<usize, Count>,
+    pub(crate) by_node: BTreeMap<usize, PodCounts>,
     /// By value of the key; nodes without the label count nowhere.
-    pub(crate) by_value: BTreeMap<String, Count>,
+    pub(crate) by_value: BTreeMap<String, PodCounts>,
     /// Selected pods on all nodes.
     pub(crate) selected: i64,
     /// Nodes that the term's filter leaves out.
@@ -112,7 +112,7 @@ impl Term {
         let group = topology.group(id);
         let sets = group.filter.requirements.iter();
         Self {
-            counts_owners: group.rule == Rule::AntiAffinity { is_required: true },
+            counts_owners: group.rule == TopologyRule::AntiAffinity { is_required: true },
             key: topology.keys()[group.key].clone(),
             namespaces: group.namespaces.clone(),
             selector: group.selector.clone(),
@@ -184,7 +184,7 @@ impl TermCounts {
             {
                 *counted.open.entry(value.clone()).or_default() += 1;
             }
-            let mut count: Count = (0, 0);
+            let mut count: PodCounts = (0, 0);
             for &(shape, pods) in prepared.pods.iter() {
                 let (is_selected, declared) = by_shape[shape];
                 count.0 += if is_selected && !is_uncounted {

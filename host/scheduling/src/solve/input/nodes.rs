@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use super::daemons;
 use super::pod_groups::PodGroup;
-use super::topology::Place;
+use super::topology::NodePlace;
 use super::vocabulary::{Amounts, Dimensions, add_times};
 use super::volumes::Volumes;
 use crate::pod::{HostPort, Pod, PodShape};
@@ -69,7 +69,7 @@ impl Shapes {
 pub(crate) struct NodeCopy<'a> {
     pub(crate) node: &'a ExistingNode,
     pub(crate) available: Amounts,
-    pub(crate) place: Place,
+    pub(crate) place: NodePlace,
     pub(crate) ports: Vec<HostPort>,
     pub(crate) volumes: Volumes,
     pub(crate) added: Vec<usize>,
@@ -190,7 +190,7 @@ impl<'a> Nodes<'a> {
     }
 
     /// Makes the copy of a node that is at a place.
-    pub(crate) fn add_copy(&mut self, index: usize, place: Place) {
+    pub(crate) fn add_copy(&mut self, index: usize, place: NodePlace) {
         let copy = NodeCopy::new(&self.nodes[index], place);
         self.copies.insert(index, copy);
     }
@@ -230,7 +230,7 @@ impl<'a> Nodes<'a> {
 }
 
 impl<'a> NodeCopy<'a> {
-    fn new(prepared: &'a PreparedNode, place: Place) -> Self {
+    fn new(prepared: &'a PreparedNode, place: NodePlace) -> Self {
         Self {
             node: &prepared.node,
             available: prepared.available.clone(),

@@ -7,8 +7,10 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::topology::{GroupId, HOSTNAME_KEY, Membership, NodeFilter, Owned, Rule, Topology};
-use super::views::{self, View};
+use super::topology::{
+    GroupId, HOSTNAME_KEY, Membership, NodeFilter, OwnedTerm, Topology, TopologyRule,
+};
+use super::views::{self, PodView};
 use super::vocabulary::{Amounts, Dimensions, SetId, Vocabulary};
 use crate::pod::{HostPort, Pod, PodKey, PodShape, Toleration};
 use crate::problem::{PodVolumes, Problem};
@@ -193,7 +195,7 @@ impl Grouper<'_> {
         }
     }
 
-    fn demands_of_view(&mut self, shape: &PodShape, view: View) -> ViewDemands {
+    fn demands_of_view(&mut self, shape: &PodShape, view: PodView) -> ViewDemands {
         let mut owned = Vec::new();
         let namespace = &shape.namespace;
         for constraint in &view.spread {
@@ -219,12 +221,13 @@ impl Grouper<'_> {
         let all = &self.problem.namespaces;
         for term in &view.affinity {
             owned.push((
-                self.topology.affinity(Rule::Affinity, term, namespace, all),
+                self.topology
+                    .affinity(TopologyRule::Affinity, term, namespace, all),
                 None,
             ));
         }
         for (term, is_required) in &view.anti_affinity {
-            let rule = Rule::AntiAffinity {
+            let rule = TopologyRule::AntiAffinity {
                 is_required: *is_required,
             };
             owned.push((self.topology.affinity(rule, term, namespace, all), None));
@@ -250,7 +253,7 @@ impl Grouper<'_> {
             } = view;
             let owned = owned
                 .into_iter()
-                .map(|(group, min_domains)| Owned {
+                .map(|(group, min_domains)| OwnedTerm {
                     group,
                     is_self_selecting: selected.binary_search(&group).is_ok(),
                     min_domains,
@@ -324,9 +327,9 @@ pub(crate) fn most_per_host(topology: &Topology, membership: &Membership) -> Opt
         .iter()
         .filter(|o| o.is_self_selecting && topology.group(o.group).key == HOSTNAME_KEY)
         .filter_map(|o| match topology.group(o.group).rule {
-            Rule::Spread { max_skew } => Some(max_skew),
-            Rule::AntiAffinity { .. } => Some(1),
-            Rule::Affinity => None,
+            TopologyRule::Spread { max_skew } => Some(max_skew),
+            TopologyRule::AntiAffinity { .. } => Some(1),
+            TopologyRule::Affinity => None,
         })
         .min()
 }
@@ -335,6 +338,6 @@ pub(crate) fn most_per_host(topology: &Topology, membership: &Membership) -> Opt
 pub(crate) fn shares_one_host(topology: &Topology, membership: &Membership) -> bool {
     membership.owned.iter().any(|o| {
         let group = topology.group(o.group);
-        o.is_self_selecting && group.key == HOSTNAME_KEY && group.rule == Rule::Affinity
+        o.is_self_selecting && group.key == HOSTNAME_KEY && group.rule == TopologyRule::Affinity
     })
 }

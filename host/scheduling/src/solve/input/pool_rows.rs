@@ -22,7 +22,7 @@ const ANSWERS_MAX: usize = 4096;
 
 /// One way to buy a node.
 #[derive(Debug, Clone)]
-pub(crate) struct Row {
+pub(crate) struct OfferingRow {
     /// Position in [`PoolTable::types`].
     pub(crate) type_index: usize,
     /// Position in the type's offerings.
@@ -33,7 +33,7 @@ pub(crate) struct Row {
     market: usize,
 }
 
-impl Row {
+impl OfferingRow {
     pub(crate) fn is_reserved(&self) -> bool {
         self.capacity_type == CapacityType::Reserved
     }
@@ -92,7 +92,7 @@ pub(crate) struct PoolRows {
     pub(crate) types: Vec<TypeRow>,
     /// Their names.
     pub(crate) names: Arc<[String]>,
-    pub(crate) rows: Vec<Row>,
+    pub(crate) rows: Vec<OfferingRow>,
     /// Free slots of reservations, by id.
     pub(crate) reservations: BTreeMap<String, u32>,
     fit: Vec<FitColumn>,
@@ -129,7 +129,7 @@ impl PoolRows {
                 last = admitted.type_index;
                 types.push(type_row(instance_type, parts.daemons.get(last), dims));
             }
-            rows.push(Row {
+            rows.push(OfferingRow {
                 type_index: types.len() - 1,
                 offering: admitted.offering,
                 cost,
@@ -159,7 +159,7 @@ impl PoolRows {
     }
 
     fn value_rows(&mut self) {
-        let value = |row: &Row| {
+        let value = |row: &OfferingRow| {
             let has = &self.types[row.type_index].allocatable;
             let cpu = has[0].max(0);
             RowValue {
@@ -280,7 +280,7 @@ impl PoolRows {
         capacities.max().unwrap_or(0)
     }
 
-    pub(crate) fn offering(&self, row: &Row) -> &Offering {
+    pub(crate) fn offering(&self, row: &OfferingRow) -> &Offering {
         &self.types[row.type_index].instance_type.offerings[row.offering]
     }
 
@@ -467,7 +467,7 @@ fn type_row(
 }
 
 /// Cheapest first; ties go to the newer generation, then to the names.
-fn sort_rows(rows: &mut [Row], types: &[TypeRow]) {
+fn sort_rows(rows: &mut [OfferingRow], types: &[TypeRow]) {
     let generations: Vec<u32> = types.iter().map(|t| t.instance_type.generation()).collect();
     let mut by_age: Vec<usize> = (0..types.len()).collect();
     by_age.sort_unstable_by(|a, b| {
@@ -481,7 +481,7 @@ fn sort_rows(rows: &mut [Row], types: &[TypeRow]) {
     for (at, of_type) in by_age.into_iter().enumerate() {
         rank[of_type] = at;
     }
-    let order = |a: &Row, b: &Row| {
+    let order = |a: &OfferingRow, b: &OfferingRow| {
         a.cost
             .total_cmp(&b.cost)
             .then_with(|| rank[a.type_index].cmp(&rank[b.type_index]))
@@ -495,7 +495,7 @@ fn sort_rows(rows: &mut [Row], types: &[TypeRow]) {
     }
 }
 
-fn sold<'a>(types: &'a [TypeRow], row: &Row) -> [&'a str; 3] {
+fn sold<'a>(types: &'a [TypeRow], row: &OfferingRow) -> [&'a str; 3] {
     let offering = &types[row.type_index].instance_type.offerings[row.offering];
     [
         offering.zone(),

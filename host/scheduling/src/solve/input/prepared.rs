@@ -15,7 +15,7 @@ use super::counts::CountCache;
 use super::daemons;
 use super::nodes::{PreparedNode, Shapes, block_maxima, ordered};
 use super::pool_rows::{PoolRows, RowParts};
-use super::rank_round::{Catalogue, rank};
+use super::rank_round::{OfferingCatalogue, rank};
 use super::views::has_preference_taint;
 use super::vocabulary::{Amounts, Dimensions};
 use crate::instance_type::InstanceType;
@@ -38,7 +38,7 @@ struct CachedTables {
     round: u64,
     admissions: Vec<CacheEntry<Arc<Admission>>>,
     ranked: Vec<CacheEntry<Arc<RankedRows>>>,
-    catalogues: Vec<CacheEntry<Arc<Catalogue>>>,
+    catalogues: Vec<CacheEntry<Arc<OfferingCatalogue>>>,
 }
 
 #[derive(Debug)]
@@ -258,7 +258,7 @@ impl CachedTables {
         value
     }
 
-    fn catalogue(&mut self, round: &[(&Pool, Arc<Admission>)]) -> Arc<Catalogue> {
+    fn catalogue(&mut self, round: &[(&Pool, Arc<Admission>)]) -> Arc<OfferingCatalogue> {
         let admissions = || round.iter().map(|(_, admission)| admission);
         if let Some(known) = self
             .catalogues
@@ -268,7 +268,7 @@ impl CachedTables {
             known.round = self.round;
             return Arc::clone(&known.value);
         }
-        let value = Arc::new(Catalogue::new(admissions().cloned().collect()));
+        let value = Arc::new(OfferingCatalogue::new(admissions().cloned().collect()));
         self.catalogues.push(CacheEntry {
             round: self.round,
             value: Arc::clone(&value),

@@ -16,7 +16,7 @@ use crate::ranking::{
 
 /// The types of all pools, each once, as the table that policies see.
 #[derive(Debug)]
-pub(crate) struct Catalogue {
+pub(crate) struct OfferingCatalogue {
     admissions: Vec<Arc<Admission>>,
     table: OfferingTable,
     symbols: Symbols,
@@ -24,7 +24,7 @@ pub(crate) struct Catalogue {
     candidates: Vec<Vec<u32>>,
 }
 
-impl Catalogue {
+impl OfferingCatalogue {
     pub(crate) fn new(admissions: Vec<Arc<Admission>>) -> Self {
         let mut types: Vec<Arc<InstanceType>> = Vec::new();
         // Pools of one class share their types; identity only saves work, the order of first sight decides.
@@ -102,7 +102,7 @@ pub(crate) fn rank(
     problem: &Problem,
     hook: &dyn RankHook,
     round: &[(&Pool, Arc<Admission>)],
-    catalogue: &Catalogue,
+    catalogue: &OfferingCatalogue,
 ) -> (Vec<Vec<f64>>, RankAnswer) {
     if round.is_empty() {
         return (Vec::new(), RankAnswer::default());

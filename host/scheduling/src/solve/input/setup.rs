@@ -10,7 +10,7 @@ use super::nodes::Nodes;
 use super::pod_groups::Grouper;
 use super::pool_table::PoolTable;
 use super::prepared::Prepared;
-use super::topology::{GroupId, HOSTNAME_KEY, Place, Rule, Topology};
+use super::topology::{GroupId, HOSTNAME_KEY, NodePlace, Topology, TopologyRule};
 use super::views::has_preference_taint;
 use super::vocabulary::Vocabulary;
 use crate::device::Allocator;
@@ -90,13 +90,13 @@ impl<'a> Solver<'a> {
     }
 
     /// Where a node is before any pod is added to it.
-    pub(crate) fn place_of_node(&self, index: usize) -> Place {
+    pub(crate) fn place_of_node(&self, index: usize) -> NodePlace {
         let node = self.nodes.node(index);
         let domain = |(key, name): (usize, &String)| {
             let value = (key != HOSTNAME_KEY).then(|| node.labels.get(name));
             self.topology.domain(key, value.flatten()?)
         };
-        let mut place = Place {
+        let mut place = NodePlace {
             domains: self
                 .topology
                 .keys()
@@ -104,7 +104,7 @@ impl<'a> Solver<'a> {
                 .enumerate()
                 .map(domain)
                 .collect(),
-            ..Place::default()
+            ..NodePlace::default()
         };
         for (id, term_counts) in self.term_counts.iter().enumerate() {
             if term_counts.uncounted.contains(&index) {
@@ -145,7 +145,7 @@ fn count(
 /// Required anti-affinity terms of running pods keep pending ones out, so they need groups too.
 fn register_terms(problem: &Problem, shape: &crate::pod::PodShape, topology: &mut Topology) {
     for term in &shape.pod_anti_affinity {
-        let rule = Rule::AntiAffinity { is_required: true };
+        let rule = TopologyRule::AntiAffinity { is_required: true };
         topology.affinity(rule, term, &shape.namespace, &problem.namespaces);
     }
 }

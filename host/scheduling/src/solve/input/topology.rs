@@ -23,7 +23,7 @@ pub(crate) const HOSTNAME_KEY: KeyId = 0;
 
 /// What a group does with its counts.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) enum Rule {
+pub(crate) enum TopologyRule {
     Spread {
         max_skew: i64,
     },
@@ -53,7 +53,7 @@ pub(crate) struct NodeFilter {
 /// What makes a group the same.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 struct Identity {
-    rule: Rule,
+    rule: TopologyRule,
     key: KeyId,
     namespaces: Namespaces,
     selector: Option<LabelSelector>,
@@ -62,8 +62,8 @@ struct Identity {
 
 /// A term shared by the pods that declare it, with its counts.
 #[derive(Debug, Clone)]
-pub(crate) struct Group {
-    pub(crate) rule: Rule,
+pub(crate) struct TopologyGroup {
+    pub(crate) rule: TopologyRule,
     pub(crate) key: KeyId,
     pub(crate) filter: NodeFilter,
     pub(crate) namespaces: Namespaces,
@@ -78,7 +78,7 @@ pub(crate) struct Group {
 
 /// A term that a pod declares, as a member of the group of all that declare it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct Owned {
+pub(crate) struct OwnedTerm {
     pub(crate) group: GroupId,
     pub(crate) is_self_selecting: bool,
     pub(crate) min_domains: Option<i64>,
@@ -87,14 +87,14 @@ pub(crate) struct Owned {
 /// The terms that a pod declares and those that count it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Membership {
-    pub(crate) owned: Vec<Owned>,
+    pub(crate) owned: Vec<OwnedTerm>,
     /// Groups that count the pod.
     pub(crate) selected: Vec<GroupId>,
 }
 
 /// Where a node is in the topology, and whom it hosts.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Place {
+pub(crate) struct NodePlace {
     /// Domain of each key, where assigned.
     pub(crate) domains: Vec<Option<DomainId>>,
     /// Keys that terms of pods here look at though no domain is known: none may be assigned later, which would leave
@@ -106,7 +106,7 @@ pub(crate) struct Place {
     pub(crate) uncounted: Vec<GroupId>,
 }
 
-impl Place {
+impl NodePlace {
     pub(crate) fn hosted(&self, group: GroupId) -> (i64, i64) {
         self.hosted
             .iter()
@@ -129,7 +129,7 @@ impl Place {
 pub(crate) struct Topology {
     keys: Vec<String>,
     domains: Vec<Vec<String>>,
-    groups: Vec<Group>,
+    groups: Vec<TopologyGroup>,
     by_identity: BTreeMap<Identity, GroupId>,
     /// Groups by a label value they insist on.
     by_label: BTreeMap<(String, String), Vec<GroupId>>,
@@ -152,7 +152,7 @@ impl Topology {
         self.groups.len()
     }
 
-    pub(crate) fn group(&self, id: GroupId) -> &Group {
+    pub(crate) fn group(&self, id: GroupId) -> &TopologyGroup {
         &self.groups[id]
     }
 
@@ -177,7 +177,7 @@ impl Topology {
         filter: NodeFilter,
     ) -> GroupId {
         let identity = Identity {
-            rule: Rule::Spread {
+            rule: TopologyRule::Spread {
                 max_skew: i64::from(constraint.max_skew),
             },
             key: self.key(&constraint.topology_key),
@@ -191,7 +191,7 @@ impl Topology {
     /// The group of an affinity term; `all_namespaces` serves namespace selectors.
     pub(crate) fn affinity(
         &mut self,
-        rule: Rule,
+        rule: TopologyRule,
         term: &AffinityTerm,
         namespace: &str,
         all_namespaces: &BTreeMap<String, BTreeMap<String, String>>,
@@ -244,7 +244,7 @@ impl Topology {
             selector,
             filter,
         } = identity.clone();
-        self.groups.push(Group {
+        self.groups.push(TopologyGroup {
             rule,
             key,
             filter,
@@ -321,21 +321,21 @@ impl Topology {
 
     /// The domains in which one more pod with this term may go, as the group alone sees it. `allowed` are the
     /// domains of the pod's strict requirements.
-    pub(crate) fn admits(&self, owned: &Owned, domain: DomainId, allowed: &[bool]) -> bool {
+    pub(crate) fn admits(&self, owned: &OwnedTerm, domain: DomainId, allowed: &[bool]) -> bool {
         let group = &self.groups[owned.group];
         let count = group.selected[domain];
         match &group.rule {
-            Rule::Spread { max_skew } => {
+            TopologyRule::Spread { max_skew } => {
                 let own = i64::from(owned.is_self_selecting);
                 count + own - self.least(owned, allowed) <= *max_skew
             }
-            Rule::Affinity => count > 0 || self.may_bootstrap(owned, allowed),
-            Rule::AntiAffinity { .. } => count == 0,
+            TopologyRule::Affinity => count > 0 || self.may_bootstrap(owned, allowed),
+            TopologyRule::AntiAffinity { .. } => count == 0,
         }
     }
 
     /// Whether a self-selecting affinity may open its first domain.
-    fn may_bootstrap(&self, owned: &Owned, allowed: &[bool]) -> bool {
+    fn may_bootstrap(&self, owned: &OwnedTerm, allowed: &[bool]) -> bool {
         let group = &self.groups[owned.group];
         owned.is_self_selecting
             && !group
@@ -346,7 +346,7 @@ impl Topology {
     }
 
     /// The emptiest allowed domain's count.
-    pub(crate) fn least(&self, owned: &Owned, allowed: &[bool]) -> i64 {
+    pub(crate) fn least(&self, owned: &OwnedTerm, allowed: &[bool]) -> i64 {
         let group = &self.groups[owned.group];
         let counts = || {
             group
@@ -369,11 +369,11 @@ impl Topology {
     /// Whether owners of a required anti-affinity term keep the pod out of a domain.
     pub(crate) fn is_kept_out(&self, selected: GroupId, domain: DomainId) -> bool {
         let group = &self.groups[selected];
-        group.rule == Rule::AntiAffinity { is_required: true } && group.owners[domain] > 0
+        group.rule == TopologyRule::AntiAffinity { is_required: true } && group.owners[domain] > 0
     }
 
     /// How many pods with these terms may join a node at once, as far as the host name goes.
-    pub(crate) fn host_pods_max(&self, membership: &Membership, place: &Place) -> usize {
+    pub(crate) fn host_pods_max(&self, membership: &Membership, place: &NodePlace) -> usize {
         let mut pods_max = i64::MAX;
         for owned in &membership.owned {
             let group = &self.groups[owned.group];
@@ -398,7 +398,12 @@ impl Topology {
     }
 
     /// Counts pods on a node, or takes them off with a negative number.
-    pub(crate) fn record_host(&mut self, membership: &Membership, place: &mut Place, pods: i64) {
+    pub(crate) fn record_host(
+        &mut self,
+        membership: &Membership,
+        place: &mut NodePlace,
+        pods: i64,
+    ) {
         for id in &membership.selected {
             if self.groups[*id].key == HOSTNAME_KEY && !place.uncounted.contains(id) {
                 place.host(*id, pods, 0);
@@ -457,9 +462,9 @@ impl Topology {
     pub(crate) fn describe(&self, id: GroupId) -> (TopologyKind, String, String) {
         let group = &self.groups[id];
         let kind = match group.rule {
-            Rule::Spread { .. } => TopologyKind::Spread,
-            Rule::Affinity => TopologyKind::Affinity,
-            Rule::AntiAffinity { .. } => TopologyKind::AntiAffinity,
+            TopologyRule::Spread { .. } => TopologyKind::Spread,
+            TopologyRule::Affinity => TopologyKind::Affinity,
+            TopologyRule::AntiAffinity { .. } => TopologyKind::AntiAffinity,
         };
         let counts = if group.key == HOSTNAME_KEY {
             format!("{} in total", group.total)
@@ -475,26 +480,30 @@ impl Topology {
     }
 }
 
-fn owner_pods_max(group: &Group, owned: &Owned, selected: i64) -> i64 {
+fn owner_pods_max(group: &TopologyGroup, owned: &OwnedTerm, selected: i64) -> i64 {
     match &group.rule {
         // A new node can always be made, so the emptiest host counts zero.
-        Rule::Spread { max_skew } if owned.is_self_selecting => max_skew - selected,
-        Rule::Spread { max_skew } if selected > *max_skew => 0,
-        Rule::AntiAffinity { .. } if selected > 0 => 0,
-        Rule::AntiAffinity { .. } if owned.is_self_selecting => 1,
-        Rule::Spread { .. } | Rule::AntiAffinity { .. } => i64::MAX,
-        Rule::Affinity if selected > 0 || (owned.is_self_selecting && group.total == 0) => i64::MAX,
-        Rule::Affinity => 0,
+        TopologyRule::Spread { max_skew } if owned.is_self_selecting => max_skew - selected,
+        TopologyRule::Spread { max_skew } if selected > *max_skew => 0,
+        TopologyRule::AntiAffinity { .. } if selected > 0 => 0,
+        TopologyRule::AntiAffinity { .. } if owned.is_self_selecting => 1,
+        TopologyRule::Spread { .. } | TopologyRule::AntiAffinity { .. } => i64::MAX,
+        TopologyRule::Affinity if selected > 0 || (owned.is_self_selecting && group.total == 0) => {
+            i64::MAX
+        }
+        TopologyRule::Affinity => 0,
     }
 }
 
 /// How many pods may come that others' terms select. Kubernetes does not guard a spread against later guests; we do, so
 /// that the end state satisfies the owners too.
-fn guest_pods_max(group: &Group, selected: i64, owners: i64) -> i64 {
+fn guest_pods_max(group: &TopologyGroup, selected: i64, owners: i64) -> i64 {
     match &group.rule {
-        Rule::Spread { max_skew } if owners > 0 => max_skew - selected,
-        Rule::AntiAffinity { is_required: true } if owners > 0 => 0,
-        Rule::Spread { .. } | Rule::AntiAffinity { .. } | Rule::Affinity => i64::MAX,
+        TopologyRule::Spread { max_skew } if owners > 0 => max_skew - selected,
+        TopologyRule::AntiAffinity { is_required: true } if owners > 0 => 0,
+        TopologyRule::Spread { .. }
+        | TopologyRule::AntiAffinity { .. }
+        | TopologyRule::Affinity => i64::MAX,
     }
 }
 

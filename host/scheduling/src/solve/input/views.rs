@@ -10,7 +10,7 @@ use k8s_openapi::api::core::v1::Taint;
 
 /// What a pod asks at one step of relaxation.
 #[derive(Debug, Clone)]
-pub(crate) struct View {
+pub(crate) struct PodView {
     /// Node selector, the first required term left, the heaviest preferred term left.
     pub(crate) requirements: Requirements,
     /// The same without preferences.
@@ -39,7 +39,7 @@ pub(crate) fn views(
     shape: &PodShape,
     policy: PreferencePolicy,
     has_preference_taints: bool,
-) -> Vec<View> {
+) -> Vec<PodView> {
     let mut relaxation = Relaxation::new(shape, policy, has_preference_taints);
     let mut views = vec![relaxation.view()];
     while relaxation.step() {
@@ -133,7 +133,7 @@ impl<'a> Relaxation<'a> {
         step
     }
 
-    fn view(&self) -> View {
+    fn view(&self) -> PodView {
         let shape = self.shape;
         let selector = Requirements::from_labels(&shape.node_selector);
         let strict = match self.required_terms.first() {
@@ -154,7 +154,7 @@ impl<'a> Relaxation<'a> {
             .preferred_anti_affinity
             .iter()
             .map(|t| ((*t).clone(), false));
-        View {
+        PodView {
             requirements,
             strict,
             tolerations,

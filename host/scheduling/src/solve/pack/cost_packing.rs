@@ -9,18 +9,18 @@ use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
 
 use super::host_terms::{HostTerm, HostTermKind};
 use super::item_columns::{ItemColumns, Unpacked};
-use super::items::{Item, Items};
+use super::items::{Item, PackItems};
 use super::plan::Planner;
 use super::plan_context::{PlanContext, seed_order};
 use super::planned_node::PlannedNode;
 use crate::interrupt::Interrupt;
 use crate::problem::MinValuesPolicy;
 use crate::solve::input::bitset::BitSet;
-use crate::solve::input::topology::Place;
+use crate::solve::input::topology::NodePlace;
 use crate::solve::input::vocabulary::add_times;
 use crate::solve::input::volumes::{Volumes, attach, attaches};
-use crate::solve::place::claim::{Claim, record_domains};
-use crate::solve::solver::{Batch, Solver};
+use crate::solve::place::claim::{OpenClaim, record_domains};
+use crate::solve::solver::{PodBatch, Solver};
 
 /// Items planned together. A plan costs items times nodes, so what is greater is dealt into parts that are alike.
 const PART_MAX: usize = 768;
@@ -46,9 +46,9 @@ impl Solver<'_> {
     /// Packs batches into new claims; returns what found no claim.
     pub(crate) fn pack_by_cost(
         &mut self,
-        mut batches: Vec<Batch>,
+        mut batches: Vec<PodBatch>,
         interrupt: &Interrupt,
-    ) -> Vec<Batch> {
+    ) -> Vec<PodBatch> {
         let items = self.items(&batches);
         let order = seed_order(&items.items);
         let columns = ItemColumns::new(&items, (0..items.items.len()).collect());
@@ -83,7 +83,7 @@ impl Solver<'_> {
     /// All nodes at once; none where reservations or limits are too scarce for that.
     fn planned(
         &mut self,
-        items: &Items,
+        items: &PackItems,
         order: &Arc<[usize]>,
         interrupt: &Interrupt,
     ) -> Vec<PlannedNode> {
@@ -117,7 +117,7 @@ impl Solver<'_> {
         plan
     }
 
-    fn plan_context<'a>(&'a self, items: &'a Items, order: &Arc<[usize]>) -> PlanContext<'a> {
+    fn plan_context<'a>(&'a self, items: &'a PackItems, order: &Arc<[usize]>) -> PlanContext<'a> {
         let is_strict = self.problem.options.min_values_policy == MinValuesPolicy::Strict;
         let known = (self.pools.as_slice(), &self.vocabulary);
         PlanContext {
@@ -143,9 +143,9 @@ impl Solver<'_> {
     fn open(
         &mut self,
         node: &PlannedNode,
-        items: &Items,
+        items: &PackItems,
         (columns, unpacked): (&ItemColumns, &mut Unpacked),
-        batches: &mut [Batch],
+        batches: &mut [PodBatch],
     ) -> bool {
         let PlannedNode {
             pool,
@@ -189,13 +189,13 @@ impl Solver<'_> {
         }
         let reservation = self.take_slot(pool, *row, &mut rows);
         let relaxed = self.missed_min_values(pool, &rows).is_some();
-        self.claims.push(Claim {
+        self.claims.push(OpenClaim {
             pool,
             rows,
             set,
             requests,
             members: Vec::new(),
-            place: Place::default(),
+            place: NodePlace::default(),
             ports: Vec::new(),
             volumes: Volumes::new(),
             reservation,
@@ -242,7 +242,7 @@ impl Solver<'_> {
     }
 
     /// Moves pods of a batch to the claim opened last.
-    fn move_members(&mut self, batch: &mut Batch, count: usize) {
+    fn move_members(&mut self, batch: &mut PodBatch, count: usize) {
         let members = batch.members.split_off(batch.members.len() - count);
         let group = &self.groups[batch.group];
         let membership = &group.views[batch.view].membership;

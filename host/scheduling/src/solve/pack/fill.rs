@@ -19,7 +19,7 @@ use crate::solve::input::volumes::{Volumes, attach, attaches};
 
 /// What to fill.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Target {
+pub(crate) struct FillTarget {
     pub(crate) pool: usize,
     pub(crate) row: usize,
     /// The item that must be on the node.
@@ -36,7 +36,7 @@ pub(crate) struct Target {
 pub(crate) struct Filler<'a> {
     context: &'a PlanContext<'a>,
     of_type: &'a TypeRow,
-    target: Target,
+    target: FillTarget,
     available: Amounts,
     hosted: SmallVec<[(GroupId, i64, i64); 8]>,
     ports: Vec<HostPort>,
@@ -50,7 +50,7 @@ pub(crate) fn fill(
     context: &PlanContext<'_>,
     columns: &ItemColumns,
     unpacked: &mut Unpacked,
-    target: Target,
+    target: FillTarget,
     sets: &mut OpenSets,
 ) -> Option<Contents> {
     let mut filler = Filler::new(context, target);
@@ -95,7 +95,7 @@ pub(crate) fn holds(
     };
     let mut filler = Filler::new(
         context,
-        Target {
+        FillTarget {
             pool,
             row,
             seed: *seed,
@@ -117,7 +117,7 @@ pub(crate) fn holds(
 }
 
 impl<'a> Filler<'a> {
-    fn new(context: &'a PlanContext<'a>, target: Target) -> Self {
+    fn new(context: &'a PlanContext<'a>, target: FillTarget) -> Self {
         let of_type = context.pools[target.pool].type_of(target.row);
         Self {
             context,

@@ -5,22 +5,22 @@
 use crate::interrupt::Interrupt;
 use crate::solve::input::bitset::BitSet;
 use crate::solve::input::pool_table::PoolTable;
-use crate::solve::input::topology::Place;
+use crate::solve::input::topology::NodePlace;
 use crate::solve::input::volumes::Volumes;
-use crate::solve::place::claim::Claim;
+use crate::solve::place::claim::OpenClaim;
 use crate::solve::place::open_claims::Assigned;
-use crate::solve::solver::{Batch, Pending, Solver};
+use crate::solve::solver::{Pending, PodBatch, Solver};
 
 impl Solver<'_> {
     /// Packs batches into claims; returns what found none.
     pub(crate) fn pack_first_fit(
         &mut self,
-        batches: Vec<Batch>,
+        batches: Vec<PodBatch>,
         interrupt: &Interrupt,
-    ) -> Vec<Batch> {
-        let mut order: Vec<Batch> = batches;
+    ) -> Vec<PodBatch> {
+        let mut order: Vec<PodBatch> = batches;
         order.sort_by(|a, b| {
-            let requests = |batch: &Batch| self.groups[batch.group].requests[..2].to_vec();
+            let requests = |batch: &PodBatch| self.groups[batch.group].requests[..2].to_vec();
             requests(b)
                 .cmp(&requests(a))
                 .then(a.group.cmp(&b.group))
@@ -30,7 +30,7 @@ impl Solver<'_> {
         for batch in order {
             // Claims count the pods as they take them, so the share assigned before is given back first.
             self.unassign(&batch, batch.members.len());
-            let Batch {
+            let PodBatch {
                 group,
                 view,
                 set,
@@ -51,7 +51,7 @@ impl Solver<'_> {
                 if pending.members.is_empty() {
                     break;
                 }
-                let one = Batch {
+                let one = PodBatch {
                     group,
                     view,
                     set,
@@ -63,7 +63,7 @@ impl Solver<'_> {
                 }
             }
             if !pending.members.is_empty() {
-                let batch = Batch {
+                let batch = PodBatch {
                     group,
                     view,
                     set,
@@ -81,7 +81,7 @@ impl Solver<'_> {
     /// which shows only then.
     fn open_in_turn(
         &mut self,
-        batch: &Batch,
+        batch: &PodBatch,
         pending: &mut Pending,
         assigned: Assigned<'_>,
     ) -> bool {
@@ -103,7 +103,7 @@ impl Solver<'_> {
     }
 
     /// Opens a claim without pods for a batch, where the pool suits.
-    fn open_empty(&mut self, pool: usize, batch: &Batch) -> bool {
+    fn open_empty(&mut self, pool: usize, batch: &PodBatch) -> bool {
         let of_view = (batch.group, batch.view);
         let Some(rows) = self.rows_to_buy(pool, of_view, batch.set) else {
             return false;
@@ -123,13 +123,13 @@ impl Solver<'_> {
     fn open_claim(&mut self, pool: usize, row: usize, set: usize, mut rows: BitSet) {
         let reservation = self.take_slot(pool, row, &mut rows);
         let relaxed = self.missed_min_values(pool, &rows).is_some();
-        self.claims.push(Claim {
+        self.claims.push(OpenClaim {
             pool,
             rows,
             set,
             requests: self.dims.zero(),
             members: Vec::new(),
-            place: Place::default(),
+            place: NodePlace::default(),
             ports: Vec::new(),
             volumes: Volumes::new(),
             reservation,
@@ -139,7 +139,7 @@ impl Solver<'_> {
     }
 
     /// Counts the rest of a batch again, as its caller expects of a failed one.
-    fn reassign(&mut self, batch: &Batch) {
+    fn reassign(&mut self, batch: &PodBatch) {
         let membership = self.view_of(batch.group, batch.view).membership.clone();
         let uncounted = self.uncounted(batch.set, &membership);
         let pods = i64::try_from(batch.members.len()).unwrap_or(0);

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use smallvec::SmallVec;
 
-use crate::solve::input::topology::{GroupId, HOSTNAME_KEY, Membership, Rule, Topology};
+use crate::solve::input::topology::{GroupId, HOSTNAME_KEY, Membership, Topology, TopologyRule};
 
 /// A term over host names that an item's pods declare or are counted by.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -47,11 +47,11 @@ pub(crate) fn host_terms(topology: &Topology, membership: &Membership) -> SmallV
             let group = topology.group(id);
             let is_self_selecting = owned.get(&id).copied().unwrap_or(false);
             let kind = match group.rule {
-                Rule::Spread { max_skew } => HostTermKind::Spread(max_skew),
-                Rule::AntiAffinity { is_required } => HostTermKind::AntiAffinity {
+                TopologyRule::Spread { max_skew } => HostTermKind::Spread(max_skew),
+                TopologyRule::AntiAffinity { is_required } => HostTermKind::AntiAffinity {
                     keeps_out: is_required,
                 },
-                Rule::Affinity => HostTermKind::Affinity {
+                TopologyRule::Affinity => HostTermKind::Affinity {
                     may_open: is_self_selecting && group.total == 0,
                 },
             };

@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-use super::items::{COMMON_DIMENSIONS, Items};
+use super::items::{COMMON_DIMENSIONS, PackItems};
 use super::plan_context::PlanContext;
 use crate::solve::input::vocabulary::Amounts;
 
@@ -61,7 +61,7 @@ pub(crate) struct Unpacked {
 
 impl ItemColumns {
     /// The columns of some of the items, given in ascending order.
-    pub(crate) fn new(all: &Items, items: Vec<usize>) -> Self {
+    pub(crate) fn new(all: &PackItems, items: Vec<usize>) -> Self {
         let mut columns = Self {
             items,
             ..Self::default()
@@ -117,7 +117,7 @@ impl ItemColumns {
     }
 
     /// All pods of the items, none packed.
-    pub(crate) fn unpacked(&self, all: &Items) -> Unpacked {
+    pub(crate) fn unpacked(&self, all: &PackItems) -> Unpacked {
         let mut unpacked = Unpacked {
             remaining: vec![0; all.items.len()],
             worths: all.items.iter().map(|item| item.worth).collect(),

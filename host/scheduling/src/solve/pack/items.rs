@@ -20,7 +20,7 @@ use crate::solve::input::pool_table::PoolTable;
 use crate::solve::input::unit_price::{UnitPrice, unit_price};
 use crate::solve::input::vocabulary::{Amounts, EMPTY_SET, SetId, add_times};
 use crate::solve::input::volumes::Volumes;
-use crate::solve::solver::{Batch, Solver};
+use crate::solve::solver::{PodBatch, Solver};
 use crate::taints;
 
 /// CPU, memory and the number of pods come first; amounts past these make a class special.
@@ -68,7 +68,7 @@ pub(crate) struct Item {
 
 /// All items of a packing, those of a class side by side and the greatest requests first.
 #[derive(Debug, Default)]
-pub(crate) struct Items {
+pub(crate) struct PackItems {
     pub(crate) classes: Vec<ItemClass>,
     pub(crate) items: Vec<Item>,
 }
@@ -95,7 +95,7 @@ struct ItemKey {
 }
 
 /// Gathers classes and items.
-struct Gathering {
+struct ItemsBuilder {
     classes: Vec<ItemClass>,
     sets: Vec<SetId>,
     priced_by: Vec<usize>,
@@ -105,8 +105,8 @@ struct Gathering {
 
 impl Solver<'_> {
     /// The items of batches; batches that fit nowhere have none.
-    pub(crate) fn items(&mut self, batches: &[Batch]) -> Items {
-        let mut gathering = Gathering {
+    pub(crate) fn items(&mut self, batches: &[PodBatch]) -> PackItems {
+        let mut builder = ItemsBuilder {
             classes: Vec::new(),
             sets: Vec::new(),
             priced_by: Vec::new(),
@@ -114,7 +114,7 @@ impl Solver<'_> {
             items: BTreeMap::new(),
         };
         for (at, batch) in batches.iter().enumerate() {
-            let Some(class) = self.class(batch, &mut gathering) else {
+            let Some(class) = self.class(batch, &mut builder) else {
                 continue;
             };
             let view = &self.groups[batch.group].views[batch.view];
@@ -127,19 +127,19 @@ impl Solver<'_> {
                 ports: group.host_ports.clone(),
                 batch: group.volumes.is_some().then_some(at),
             };
-            gathering.items.entry(key).or_default().push(at);
+            builder.items.entry(key).or_default().push(at);
         }
-        self.finish(batches, gathering)
+        self.finish(batches, builder)
     }
 
-    fn finish(&mut self, batches: &[Batch], gathering: Gathering) -> Items {
-        let Gathering {
+    fn finish(&mut self, batches: &[PodBatch], builder: ItemsBuilder) -> PackItems {
+        let ItemsBuilder {
             mut classes,
             sets,
             priced_by,
             items,
             ..
-        } = gathering;
+        } = builder;
         let mut items: Vec<Item> = items
             .into_iter()
             .map(|(key, of_item)| self.item(key, of_item, batches))
@@ -175,7 +175,7 @@ impl Solver<'_> {
                 item.worth = item.worth.max(least);
             }
         }
-        Items { classes, items }
+        PackItems { classes, items }
     }
 
     fn choices(&self, class: &ItemClass, requests: &[i64]) -> usize {
@@ -187,7 +187,7 @@ impl Solver<'_> {
         self.pools.iter().zip(&class.rows).filter_map(of_pool).sum()
     }
 
-    fn item(&self, key: ItemKey, of_item: SmallVec<[usize; 1]>, batches: &[Batch]) -> Item {
+    fn item(&self, key: ItemKey, of_item: SmallVec<[usize; 1]>, batches: &[PodBatch]) -> Item {
         let first = &batches[of_item[0]];
         let group = &self.groups[first.group];
         let membership = &group.views[first.view].membership;
@@ -207,7 +207,7 @@ impl Solver<'_> {
         }
     }
 
-    fn class(&mut self, batch: &Batch, gathering: &mut Gathering) -> Option<usize> {
+    fn class(&mut self, batch: &PodBatch, builder: &mut ItemsBuilder) -> Option<usize> {
         let pools = self.pools.len();
         let view = &self.groups[batch.group].views[batch.view];
         let tolerated: SmallVec<[bool; 8]> = self
@@ -248,7 +248,7 @@ impl Solver<'_> {
             }),
             priced_by: (pool, is_special),
         };
-        if let Some(known) = gathering.by_key.get(&key) {
+        if let Some(known) = builder.by_key.get(&key) {
             return Some(*known);
         }
         let open = (0..pools)
@@ -257,10 +257,10 @@ impl Solver<'_> {
                 None => EMPTY_SET,
             })
             .collect();
-        gathering.by_key.insert(key, gathering.classes.len());
-        gathering.sets.push(batch.set);
-        gathering.priced_by.push(pool);
-        gathering.classes.push(ItemClass {
+        builder.by_key.insert(key, builder.classes.len());
+        builder.sets.push(batch.set);
+        builder.priced_by.push(pool);
+        builder.classes.push(ItemClass {
             rows,
             open,
             price: UnitPrice::default(),
@@ -268,11 +268,11 @@ impl Solver<'_> {
             has_many_types: Vec::new(),
             is_special,
         });
-        Some(gathering.classes.len() - 1)
+        Some(builder.classes.len() - 1)
     }
 
     /// The rows of a pool that a batch's requirements admit; `None` when there is none.
-    fn rows_by_requirements(&mut self, pool: usize, batch: &Batch) -> Option<Arc<BitSet>> {
+    fn rows_by_requirements(&mut self, pool: usize, batch: &PodBatch) -> Option<Arc<BitSet>> {
         let table = &mut self.pools[pool];
         table.admits(batch.set, &self.vocabulary).ok()?;
         let rows = table.rows_of(batch.set, &self.vocabulary);

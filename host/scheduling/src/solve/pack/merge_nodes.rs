@@ -29,7 +29,7 @@ impl Planner<'_> {
         mut slack: f64,
         budget: usize,
     ) -> Vec<PlannedNode> {
-        let mut known = Patterns::new(self.context, plan);
+        let mut known = NodePatterns::new(self.context, plan);
         let mut fresh = 0;
         let end = self.effort + budget;
         while fresh < known.patterns.len() {
@@ -62,7 +62,7 @@ impl Planner<'_> {
     }
 
     /// The merges of fresh patterns with all others, worst nodes first, while the budget lasts.
-    fn merges(&mut self, known: &Patterns, fresh: usize, slack: f64, end: usize) -> Vec<Merge> {
+    fn merges(&mut self, known: &NodePatterns, fresh: usize, slack: f64, end: usize) -> Vec<Merge> {
         let alive = |at: &usize| known.counts[*at] > 0;
         let mut order: Vec<usize> = (0..known.patterns.len()).filter(alive).collect();
         let ratio = |at: usize| known.patterns[at].node.ratio;
@@ -94,7 +94,12 @@ impl Planner<'_> {
     }
 
     /// The cheapest node for the pods of both, and what it saves; `None` if that is less than wanted.
-    fn merged(&mut self, a: &Pattern, b: &Pattern, least: f64) -> Option<(PlannedNode, f64)> {
+    fn merged(
+        &mut self,
+        a: &NodePattern,
+        b: &NodePattern,
+        least: f64,
+    ) -> Option<(PlannedNode, f64)> {
         let pool = a.node.pool;
         let context = self.context;
         let table = &context.pools[pool];
@@ -145,13 +150,13 @@ impl Planner<'_> {
 
 /// A plan's distinct nodes and how many there are of each.
 #[derive(Default)]
-struct Patterns {
-    patterns: Vec<Pattern>,
+struct NodePatterns {
+    patterns: Vec<NodePattern>,
     counts: Vec<usize>,
     positions: BTreeMap<PatternKey, usize>,
 }
 
-impl Patterns {
+impl NodePatterns {
     fn new(context: &PlanContext<'_>, plan: Vec<PlannedNode>) -> Self {
         let mut patterns = Self::default();
         for node in plan {
@@ -164,7 +169,7 @@ impl Patterns {
         let next = self.patterns.len();
         let at = *self.positions.entry(node.pattern_key()).or_insert(next);
         if at == next {
-            self.patterns.push(Pattern::new(context, node));
+            self.patterns.push(NodePattern::new(context, node));
             self.counts.push(0);
         }
         self.counts[at] += times;
@@ -179,7 +184,7 @@ impl Patterns {
 }
 
 /// A planned node, and what is asked of it again and again.
-struct Pattern {
+struct NodePattern {
     node: PlannedNode,
     cost: f64,
     requests: Amounts,
@@ -189,7 +194,7 @@ struct Pattern {
     first: usize,
 }
 
-impl Pattern {
+impl NodePattern {
     fn new(context: &PlanContext<'_>, node: PlannedNode) -> Self {
         let (rows, requests) = context.rows_left(node.pool, &node.contents.picks);
         Self {

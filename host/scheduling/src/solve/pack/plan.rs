@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use smallvec::SmallVec;
 
-use super::fill::{Target, fill};
+use super::fill::{FillTarget, fill};
 use super::item_columns::{ItemColumns, Unpacked};
 use super::open_sets::OpenSets;
 use super::plan_context::PlanContext;
@@ -294,7 +294,7 @@ impl<'a> Planner<'a> {
         (pool, row): (usize, usize),
         share: f64,
     ) -> Option<PlannedNode> {
-        let target = Target {
+        let target = FillTarget {
             pool,
             row,
             seed,

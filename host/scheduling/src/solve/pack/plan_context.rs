@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use super::items::{Item, ItemClass, Items};
+use super::items::{Item, ItemClass, PackItems};
 use super::planned_node::PlannedNode;
 use crate::market::CapacityType;
 use crate::solve::input::bitset::BitSet;
@@ -34,7 +34,7 @@ pub(crate) struct PlanContext<'a> {
 impl<'a> PlanContext<'a> {
     pub(crate) fn new(
         (pools, vocabulary): (&'a [PoolTable], &'a Vocabulary),
-        items: &'a Items,
+        items: &'a PackItems,
         order: Arc<[usize]>,
         keeps_min_values: bool,
     ) -> Self {

@@ -5,13 +5,13 @@
 
 use crate::pod::HostPort;
 use crate::solve::input::bitset::BitSet;
-use crate::solve::input::topology::{DomainId, HOSTNAME_KEY, KeyId, Place};
+use crate::solve::input::topology::{DomainId, HOSTNAME_KEY, KeyId, NodePlace};
 use crate::solve::input::vocabulary::{Amounts, SetId};
 use crate::solve::input::volumes::Volumes;
 
 /// A node to be, while pods are being added.
 #[derive(Debug, Clone)]
-pub(crate) struct Claim {
+pub(crate) struct OpenClaim {
     pub(crate) pool: usize,
     /// The rows on which everything so far fits, cheapest first.
     pub(crate) rows: BitSet,
@@ -19,7 +19,7 @@ pub(crate) struct Claim {
     /// Requests of the pods; daemons are part of the rows.
     pub(crate) requests: Amounts,
     pub(crate) members: Vec<usize>,
-    pub(crate) place: Place,
+    pub(crate) place: NodePlace,
     pub(crate) ports: Vec<HostPort>,
     pub(crate) volumes: Volumes,
     /// The reservation it holds a slot of.
@@ -28,7 +28,7 @@ pub(crate) struct Claim {
 }
 
 /// Notes the domains of a place that are assigned to pods whose terms look at these keys.
-pub(crate) fn record_domains(place: &mut Place, keys: &[KeyId], pins: &[(KeyId, DomainId)]) {
+pub(crate) fn record_domains(place: &mut NodePlace, keys: &[KeyId], pins: &[(KeyId, DomainId)]) {
     for (key, domain) in pins {
         debug_assert_ne!(*key, HOSTNAME_KEY, "host names are not assigned as domains");
         if place.domains.len() <= *key {

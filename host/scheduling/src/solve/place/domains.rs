@@ -7,15 +7,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::requirements::Operator;
-use crate::solve::input::bitset::BitSet;
 use crate::solve::input::pod_groups::shares_one_host;
 use crate::solve::input::topology::{
-    DomainId, GroupId, HOSTNAME_KEY, KeyId, Membership, Owned, Rule,
+    DomainId, GroupId, HOSTNAME_KEY, KeyId, Membership, OwnedTerm, TopologyRule,
 };
 use crate::solve::input::views::exactly;
 use crate::solve::input::vocabulary::SetId;
-use crate::solve::solver::{Batch, FeasibleDomains, Pending, Solver};
-use crate::taints;
+use crate::solve::solver::{FeasibleDomains, Pending, PodBatch, Solver};
 
 /// What decides the domain of one key for the pods of a group.
 struct KeyTerms {
@@ -24,14 +22,17 @@ struct KeyTerms {
     /// Whether the pods declare a term over the key, rather than only being looked at.
     is_owner: bool,
     /// Terms of the pods themselves, with the domains that strict requirements allow.
-    owned: Vec<(Owned, Arc<[bool]>)>,
+    owned: Vec<(OwnedTerm, Arc<[bool]>)>,
     /// Groups that count the pods.
     selecting: Vec<GroupId>,
 }
 
 impl Solver<'_> {
     /// Splits pending pods into batches of assigned domains; returns those for which no domain is left.
-    pub(crate) fn assign_domains(&mut self, pending: Vec<Pending>) -> (Vec<Batch>, Vec<Pending>) {
+    pub(crate) fn assign_domains(
+        &mut self,
+        pending: Vec<Pending>,
+    ) -> (Vec<PodBatch>, Vec<Pending>) {
         let mut batches = Vec::new();
         let mut left = Vec::new();
         let mut constrained = Vec::new();
@@ -42,7 +43,7 @@ impl Solver<'_> {
                     left.push(pending);
                     continue;
                 };
-                batches.push(Batch {
+                batches.push(PodBatch {
                     group: pending.group,
                     view: pending.view,
                     set,
@@ -106,7 +107,7 @@ impl Solver<'_> {
 
     fn constraint_rank(&self, pending: &Pending) -> u8 {
         let membership = &self.view_of(pending.group, pending.view).membership;
-        let owns = |wanted: fn(&Rule) -> bool| {
+        let owns = |wanted: fn(&TopologyRule) -> bool| {
             membership.owned.iter().any(|o| {
                 let group = self.topology.group(o.group);
                 group.key != HOSTNAME_KEY && wanted(&group.rule)
@@ -114,13 +115,17 @@ impl Solver<'_> {
         };
         if self.follows_to_host(membership) {
             3
-        } else if owns(|rule| matches!(rule, Rule::Affinity)) {
+        } else if owns(|rule| matches!(rule, TopologyRule::Affinity)) {
             1
         } else if shares_one_host(&self.topology, membership) {
             // The first of them opens the host that all others must find, so they come before any that look for them.
             0
-        } else if owns(|rule| matches!(rule, Rule::Spread { .. } | Rule::AntiAffinity { .. }))
-            || self.is_shunned(membership)
+        } else if owns(|rule| {
+            matches!(
+                rule,
+                TopologyRule::Spread { .. } | TopologyRule::AntiAffinity { .. }
+            )
+        }) || self.is_shunned(membership)
         {
             2
         } else {
@@ -132,7 +137,7 @@ impl Solver<'_> {
     fn follows_to_host(&self, membership: &Membership) -> bool {
         membership.owned.iter().any(|owned| {
             let group = self.topology.group(owned.group);
-            let is_of_host = group.key == HOSTNAME_KEY && group.rule == Rule::Affinity;
+            let is_of_host = group.key == HOSTNAME_KEY && group.rule == TopologyRule::Affinity;
             is_of_host && (group.total > 0 || !owned.is_self_selecting)
         })
     }
@@ -141,11 +146,12 @@ impl Solver<'_> {
     fn is_shunned(&self, membership: &Membership) -> bool {
         membership.selected.iter().any(|id| {
             let group = self.topology.group(*id);
-            group.key != HOSTNAME_KEY && group.rule == Rule::AntiAffinity { is_required: true }
+            group.key != HOSTNAME_KEY
+                && group.rule == TopologyRule::AntiAffinity { is_required: true }
         })
     }
 
-    fn assign(&mut self, pending: &Pending) -> (Vec<Batch>, Option<Pending>) {
+    fn assign(&mut self, pending: &Pending) -> (Vec<PodBatch>, Option<Pending>) {
         let mut batches = Vec::new();
         let mut left = Some(pending.clone());
         for base in self.bases(pending) {
@@ -157,7 +163,11 @@ impl Solver<'_> {
         (batches, left)
     }
 
-    fn assign_within(&mut self, base: SetId, pending: &Pending) -> (Vec<Batch>, Option<Pending>) {
+    fn assign_within(
+        &mut self,
+        base: SetId,
+        pending: &Pending,
+    ) -> (Vec<PodBatch>, Option<Pending>) {
         let membership = self.view_of(pending.group, pending.view).membership.clone();
         let keys = self.topology.keys_of(&membership);
         let terms: Vec<KeyTerms> = keys
@@ -192,7 +202,7 @@ impl Solver<'_> {
         let mut batches = Vec::new();
         for (pins, members) in shares {
             let pinned = self.pinned(base, &pins);
-            let batch = Batch {
+            let batch = PodBatch {
                 group: pending.group,
                 view: pending.view,
                 set: pinned.unwrap_or(base),
@@ -224,7 +234,7 @@ impl Solver<'_> {
     }
 
     /// Takes back the counts of pods that found no claim after all.
-    pub(crate) fn unassign(&mut self, batch: &Batch, pods: usize) {
+    pub(crate) fn unassign(&mut self, batch: &PodBatch, pods: usize) {
         let membership = self.view_of(batch.group, batch.view).membership.clone();
         let uncounted = self.uncounted(batch.set, &membership);
         let pods = i64::try_from(pods).unwrap_or(0);
@@ -295,73 +305,6 @@ impl Solver<'_> {
             })
     }
 
-    /// The domains of a key in which a node for the pods can be bought.
-    fn feasible(&mut self, base: SetId, key: KeyId, pending: &Pending) -> FeasibleDomains {
-        let group = pending.group;
-        let tolerations = &self.view_of(group, pending.view).tolerations;
-        let tolerated: Vec<bool> = self
-            .pools
-            .iter()
-            .map(|table| taints::untolerated(&table.taints, tolerations).is_none())
-            .collect();
-        let of_group = &self.groups[group];
-        let requests = of_group.requests.clone();
-        let of_extras = of_group.has_extras().then_some(group);
-        let asked = (base, key, requests, tolerated, of_extras);
-        if let Some(known) = self.feasible_domains.get(&asked) {
-            return Arc::clone(known);
-        }
-        let name = self.topology.keys()[key].clone();
-        let mut best: BTreeMap<DomainId, f64> = BTreeMap::new();
-        for pool in 0..self.pools.len() {
-            let Some(rows) = self.rows_to_buy(pool, (group, pending.view), base) else {
-                continue;
-            };
-            let required = self.vocabulary.get(base).get(&name);
-            for (value, mut of_domain) in self.domains_of(pool, key) {
-                of_domain.intersect(&rows);
-                if !required.has(&value)
-                    || of_domain.is_empty()
-                    || !self.keeps_min_values(pool, &of_domain)
-                {
-                    continue;
-                }
-                let Some(domain) = self.topology.domain(key, &value) else {
-                    continue;
-                };
-                // A lighter pool only matters where a heavier one has nothing.
-                if best.contains_key(&domain) {
-                    continue;
-                }
-                let pin = exactly(&name, &value);
-                let price = match self.vocabulary.with(base, pin) {
-                    Some(set) => self.unit_price(pool, set).of(&self.groups[group].requests),
-                    None => f64::MAX,
-                };
-                best.insert(domain, price);
-            }
-        }
-        let feasible: FeasibleDomains = best.into_iter().collect();
-        self.feasible_domains.insert(asked, Arc::clone(&feasible));
-        feasible
-    }
-
-    /// The domains of a key that nodes of a pool could be in, with their rows: what they are sold with or labelled, or any
-    /// that is known where the pool asks for the label and leaves its value open.
-    fn domains_of(&self, pool: usize, key: KeyId) -> Vec<(String, BitSet)> {
-        let (table, name) = (&self.pools[pool], &self.topology.keys()[key]);
-        let offered = table.domains(name, &self.vocabulary);
-        let asked = self.vocabulary.get(table.template).find(name);
-        let Some(asked) = asked.filter(|it| offered.is_empty() && it.is_complement()) else {
-            return offered;
-        };
-        let known = self.topology.domains(key).iter();
-        known
-            .filter(|value| asked.has(value))
-            .map(|value| (value.clone(), BitSet::full(table.rows.len())))
-            .collect()
-    }
-
     /// Whether the terms admit one more pod where others of its group went.
     fn are_open(&self, terms: &[KeyTerms], pins: &[(KeyId, DomainId)]) -> bool {
         pins.iter().all(|(key, domain)| {
@@ -381,8 +324,8 @@ impl Solver<'_> {
     /// The domains that every term admits, those with the fewest pods first; of equal ones the cheaper.
     fn open_domains(&self, terms: &KeyTerms, feasible: &FeasibleDomains) -> Vec<DomainId> {
         let count = |id: GroupId, domain: DomainId| match self.topology.group(id).rule {
-            Rule::Spread { .. } => self.topology.group(id).selected[domain],
-            Rule::Affinity | Rule::AntiAffinity { .. } => 0,
+            TopologyRule::Spread { .. } => self.topology.group(id).selected[domain],
+            TopologyRule::Affinity | TopologyRule::AntiAffinity { .. } => 0,
         };
         let crowd = |domain: DomainId| -> (i64, i64) {
             let owned = terms.owned.iter().map(|(it, _)| count(it.group, domain));

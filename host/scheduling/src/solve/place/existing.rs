@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use crate::pod::HostPort;
 use crate::solve::input::nodes::meets;
-use crate::solve::input::topology::{HOSTNAME_KEY, Membership, Place, Rule};
+use crate::solve::input::topology::{HOSTNAME_KEY, Membership, NodePlace, TopologyRule};
 use crate::solve::input::vocabulary::{add_times, times_fitting};
 use crate::solve::input::volumes::{attach, attaches};
 use crate::solve::solver::{Pending, Solver};
@@ -96,7 +96,12 @@ impl Solver<'_> {
     }
 
     /// How many pods may join at once as far as zones and the like go.
-    fn domain_pods_max(&self, membership: &Membership, place: &Place, pending: &Pending) -> usize {
+    fn domain_pods_max(
+        &self,
+        membership: &Membership,
+        place: &NodePlace,
+        pending: &Pending,
+    ) -> usize {
         let strict = self.view_of(pending.group, pending.view).strict;
         let mut pods_max = usize::MAX;
         for owned in &membership.owned {
@@ -111,7 +116,7 @@ impl Solver<'_> {
             if !self.topology.admits(owned, domain, &allowed) {
                 return 0;
             }
-            if group.rule != Rule::Affinity {
+            if group.rule != TopologyRule::Affinity {
                 pods_max = 1;
             }
         }

@@ -2,7 +2,7 @@
 //!
 //! Opens none. Answers to `CanAdd` and `Add` of Karpenter's `scheduling/nodeclaim.go`.
 
-use super::claim::{Claim, record_domains};
+use super::claim::{OpenClaim, record_domains};
 use crate::pod::HostPort;
 use crate::solve::input::bitset::BitSet;
 use crate::solve::input::topology::{DomainId, KeyId};
@@ -249,7 +249,7 @@ impl Solver<'_> {
     }
 
     /// The domain a claim would be in at its best offering.
-    fn best_domain_of(&self, claim: &Claim, key: KeyId) -> Option<DomainId> {
+    fn best_domain_of(&self, claim: &OpenClaim, key: KeyId) -> Option<DomainId> {
         let name = &self.topology.keys()[key];
         let of_row = self.pools[claim.pool].value_of(claim.rows.first()?, name);
         // Labels of a pool's own are given by requirements, not by what is bought.
