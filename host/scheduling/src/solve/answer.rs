@@ -7,4 +7,4 @@
 mod diagnosis;
 mod finalize;
 pub(super) mod premium;
-pub(super) mod reserved;
+mod reserved;

@@ -5,17 +5,17 @@
 //! order of cost, nodes with what is free on them, topology with the running pods counted, and every requirement and
 //! resource known by a number. The ranking policy is asked here, and nowhere after. Places no pod.
 
-pub(super) mod admission;
+mod admission;
 pub(super) mod bitset;
 pub(super) mod counts;
-pub(super) mod daemons;
+mod daemons;
 pub(super) mod nodes;
 pub(super) mod pod_groups;
 pub(super) mod pool_rows;
 pub(super) mod pool_table;
 pub(super) mod prepared;
-pub(super) mod rank_round;
-pub(super) mod setup;
+mod rank_round;
+mod setup;
 pub(super) mod topology;
 pub(super) mod unit_price;
 pub(super) mod views;

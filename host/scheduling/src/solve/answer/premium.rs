@@ -1,8 +1,8 @@
 //! A plan held against the plan of list prices, where a ranking policy reckons otherwise.
 //!
 //! A policy that misjudges may pack onto nodes that are expensive for what they hold, and no look at single offerings
-//! shows that. So the round is solved a second time by list prices, under the same exclusions, and a plan that costs more
-//! than the bound allows is not used.
+//! shows that. So the round is solved a second time by list prices, under the same exclusions, and a plan that costs
+//! more than the bound allows is not used.
 
 use crate::ranking::PremiumMax;
 use crate::solution::{PlanPremium, Solution};

@@ -19,7 +19,7 @@ pub(crate) struct Admission {
     has_reserved: bool,
     /// By type, then offering.
     pub(crate) rows: Vec<AdmittedRow>,
-    pub(crate) markets: Markets,
+    pub(super) markets: Markets,
     /// What could ever be bought of a label, by key.
     domains: Mutex<BTreeMap<String, Arc<BTreeSet<String>>>>,
 }
@@ -50,7 +50,7 @@ impl Admission {
     }
 
     /// Whether it is what `new` would make of these.
-    pub(crate) fn is_of(
+    pub(super) fn is_of(
         &self,
         pool: &Pool,
         template: &Requirements,

@@ -53,7 +53,7 @@ impl BitSet {
         }
     }
 
-    pub(crate) fn unite(&mut self, other: &Self) {
+    pub(super) fn unite(&mut self, other: &Self) {
         debug_assert_eq!(
             self.words.len(),
             other.words.len(),
@@ -88,7 +88,7 @@ impl BitSet {
     }
 
     /// The least common member from `from` on, if it is one of those that are wanted; all before it are wanted too.
-    pub(crate) fn first_of_all(
+    pub(super) fn first_of_all(
         sets: &[&Self],
         from: usize,
         is_wanted: impl Fn(usize) -> bool,

@@ -32,7 +32,7 @@ type PodCounts = (i64, i64);
 #[derive(Debug, Default)]
 pub(crate) struct TermCounts {
     /// By position of the node; nodes without any are absent.
-    pub(crate) by_node: BTreeMap<usize, PodCounts>,
+    pub(super) by_node: BTreeMap<usize, PodCounts>,
     /// By value of the key; nodes without the label count nowhere.
     pub(crate) by_value: BTreeMap<String, PodCounts>,
     /// Selected pods on all nodes.
@@ -54,8 +54,8 @@ pub(crate) struct CountCache {
 #[derive(Clone, Copy)]
 pub(crate) struct RunningPods<'a> {
     pub(crate) nodes: &'a [PreparedNode],
-    pub(crate) shapes: &'a Shapes,
-    pub(crate) namespaces: &'a BTreeMap<String, BTreeMap<String, String>>,
+    pub(super) shapes: &'a Shapes,
+    pub(super) namespaces: &'a BTreeMap<String, BTreeMap<String, String>>,
 }
 
 impl CountCache {
@@ -94,7 +94,7 @@ impl CountCache {
 }
 
 /// The values that are left when some nodes are removed.
-pub(crate) fn values_left(
+pub(super) fn values_left(
     counts: &BTreeMap<String, u32>,
     removed: impl Iterator<Item = String>,
 ) -> BTreeSet<String> {
@@ -208,7 +208,7 @@ impl TermCounts {
     }
 
     /// Adds the counts to a group of a solve, less those of the nodes that are removed.
-    pub(crate) fn add_to(
+    pub(super) fn add_to(
         &self,
         topology: &mut Topology,
         id: GroupId,

@@ -67,7 +67,7 @@ pub(crate) fn overheads(
 }
 
 /// What DaemonSets may still claim of a node: their requests less what their pods there already have.
-pub(crate) fn outstanding(
+pub(super) fn outstanding(
     node: &ExistingNode,
     daemons: &[DaemonPod],
     dims: &Dimensions,

@@ -86,7 +86,7 @@ pub(crate) struct Nodes<'a> {
 }
 
 /// Nodes in the order in which they are tried: initialized first, then by name.
-pub(crate) fn ordered(problem: &Problem) -> Vec<&Arc<ExistingNode>> {
+pub(super) fn ordered(problem: &Problem) -> Vec<&Arc<ExistingNode>> {
     let mut nodes: Vec<&Arc<ExistingNode>> = problem.nodes.iter().collect();
     nodes.sort_by(|a, b| {
         b.is_initialized
@@ -137,7 +137,7 @@ impl PreparedNode {
 }
 
 /// The most that any node of each block has available.
-pub(crate) fn block_maxima(nodes: &[PreparedNode], dims: &Dimensions) -> Vec<Amounts> {
+pub(super) fn block_maxima(nodes: &[PreparedNode], dims: &Dimensions) -> Vec<Amounts> {
     let maxima = |block: &[PreparedNode]| {
         // Less than nothing: a block without an open node takes no pod, not even one that asks for nothing.
         let mut maxima: Amounts = dims.zero().iter().map(|_| -1).collect();

@@ -34,7 +34,7 @@ pub(crate) struct PodGroup {
     pub(crate) volumes: Option<Arc<PodVolumes>>,
     /// Requirement sets of the volume alternatives; empty means anything goes.
     pub(crate) alternatives: Vec<SetId>,
-    pub(crate) is_candidate: bool,
+    pub(super) is_candidate: bool,
     /// The only pod, when it claims devices.
     pub(crate) claimant: Option<PodKey>,
     /// Positions in the problem's pods.
@@ -59,12 +59,12 @@ struct GroupKey {
 }
 
 /// Interns what shapes demand and gathers pods.
-pub(crate) struct Grouper<'a> {
+pub(super) struct Grouper<'a> {
     pub(crate) problem: &'a Problem,
     pub(crate) vocabulary: &'a mut Vocabulary,
     pub(crate) topology: &'a mut Topology,
     pub(crate) dims: &'a Dimensions,
-    pub(crate) has_preference_taints: bool,
+    pub(super) has_preference_taints: bool,
 }
 
 /// A view's demands before it is known which groups select it; terms come with their `minDomains`.
@@ -304,7 +304,7 @@ pub(crate) fn sort_pods(pods: &[Arc<Pod>], members: &mut Vec<usize>) {
 }
 
 /// The order among pods of equal size.
-pub(crate) fn pod_order(
+pub(super) fn pod_order(
     pod: &Pod,
 ) -> (
     Reverse<bool>,

@@ -23,7 +23,7 @@ const ANSWERS_MAX: usize = 4096;
 /// One way to buy a node.
 #[derive(Debug, Clone)]
 pub(crate) struct OfferingRow {
-    /// Position in [`PoolTable::types`].
+    /// Position in [`PoolRows::types`].
     pub(crate) type_index: usize,
     /// Position in the type's offerings.
     pub(crate) offering: usize,
@@ -94,7 +94,7 @@ pub(crate) struct PoolRows {
     pub(crate) names: Arc<[String]>,
     pub(crate) rows: Vec<OfferingRow>,
     /// Free slots of reservations, by id.
-    pub(crate) reservations: BTreeMap<String, u32>,
+    pub(super) reservations: BTreeMap<String, u32>,
     fit: Vec<FitColumn>,
     values: Vec<RowValue>,
     /// Rows that are not reserved, those with most CPU for their cost first.
@@ -107,9 +107,9 @@ pub(crate) struct PoolRows {
 pub(crate) struct RowParts<'a> {
     pub(crate) admission: &'a Admission,
     /// Effective cost of each admitted row.
-    pub(crate) costs: &'a [f64],
+    pub(super) costs: &'a [f64],
     /// Positions of admitted rows that are never to be bought.
-    pub(crate) excluded: &'a BTreeSet<usize>,
+    pub(super) excluded: &'a BTreeSet<usize>,
     /// Overhead and host ports of the daemons, by position of the type in the pool.
     pub(crate) daemons: &'a [(Amounts, Arc<[HostPort]>)],
 }
@@ -180,7 +180,7 @@ impl PoolRows {
     }
 
     /// Whether some row costs otherwise than its price.
-    pub(crate) fn has_policy_costs(&self) -> bool {
+    pub(super) fn has_policy_costs(&self) -> bool {
         self.rows
             .iter()
             .any(|row| (row.cost - row.price).abs() > 1e-9)
@@ -192,7 +192,7 @@ impl PoolRows {
 
     /// The rows among these that none of the others beats both in CPU and in memory for the money; reserved ones
     /// aside, whose price is already paid.
-    pub(crate) fn best_values<'a>(
+    pub(super) fn best_values<'a>(
         &'a self,
         rows: &'a BitSet,
     ) -> impl Iterator<Item = &'a RowValue> {
@@ -304,7 +304,7 @@ impl PoolRows {
     }
 
     /// The rows that satisfy one requirement; `None` when no row knows the label, which the pool then decides.
-    pub(crate) fn rows_satisfying(&self, requirement: &Requirement) -> Option<Arc<BitSet>> {
+    pub(super) fn rows_satisfying(&self, requirement: &Requirement) -> Option<Arc<BitSet>> {
         let mut answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = answers.satisfying.get(requirement) {
             return known.clone();

@@ -172,7 +172,7 @@ impl PoolTable {
     }
 
     /// Finds out whether that many nodes could reach a limit.
-    pub(crate) fn judge_limits(&mut self, nodes_max: usize) {
+    pub(super) fn judge_limits(&mut self, nodes_max: usize) {
         let Some(remaining) = &self.remaining else {
             return;
         };

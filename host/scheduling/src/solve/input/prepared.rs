@@ -67,7 +67,7 @@ pub(crate) struct PreparedPool {
     pub(crate) rows: Arc<PoolRows>,
     pub(crate) premium_max: PremiumMax,
     /// Positions of admitted rows that the policy excludes.
-    pub(crate) excluded: Vec<u32>,
+    pub(super) excluded: Vec<u32>,
     /// What the policy ruled out. Not part of the rows, which are kept from round to round: reasons may change.
     pub(crate) exclusions: Arc<Exclusions>,
 }
@@ -90,19 +90,19 @@ pub struct Prepared {
     /// In the order in which they are tried; pools that can buy nothing are absent.
     pub(crate) pools: Vec<PreparedPool>,
     /// Every pool's admission by name, for the domains of labels.
-    pub(crate) admissions: BTreeMap<String, Arc<Admission>>,
+    pub(super) admissions: BTreeMap<String, Arc<Admission>>,
     /// In the order in which they are tried.
     pub(crate) nodes: Vec<PreparedNode>,
     /// The most that any node of each block has available.
-    pub(crate) block_maxima: Vec<Amounts>,
-    pub(crate) shapes: Shapes,
+    pub(super) block_maxima: Vec<Amounts>,
+    pub(super) shapes: Shapes,
     /// Where the running pods count.
     pub(crate) counts: CountCache,
     /// Nodes that would rather not take every pod.
-    pub(crate) with_preference_taints: BTreeSet<usize>,
+    pub(super) with_preference_taints: BTreeSet<usize>,
     positions: BTreeMap<String, usize>,
     /// Shapes of running pods that keep others out.
-    pub(crate) repelling: Vec<Arc<PodShape>>,
+    pub(super) repelling: Vec<Arc<PodShape>>,
     pub(crate) pool_errors: BTreeMap<String, String>,
     pub(crate) notes: BTreeMap<String, String>,
     uses: Vec<PolicyUse>,

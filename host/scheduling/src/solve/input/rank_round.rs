@@ -16,7 +16,7 @@ use crate::ranking::{
 
 /// The types of all pools, each once, as the table that policies see.
 #[derive(Debug)]
-pub(crate) struct OfferingCatalogue {
+pub(super) struct OfferingCatalogue {
     admissions: Vec<Arc<Admission>>,
     table: OfferingTable,
     symbols: Symbols,
@@ -62,7 +62,7 @@ impl OfferingCatalogue {
     }
 
     /// Whether it is what `new` would make of these.
-    pub(crate) fn is_of<'a>(&self, admissions: impl Iterator<Item = &'a Arc<Admission>>) -> bool {
+    pub(super) fn is_of<'a>(&self, admissions: impl Iterator<Item = &'a Arc<Admission>>) -> bool {
         let mut mine = self.admissions.iter();
         let mut theirs = admissions;
         loop {

@@ -1,7 +1,8 @@
 //! Topology groups and their counts: spread, affinity, anti-affinity in both directions.
 //!
-//! A group is shared by all pods that declare the same term. Counts change only through [`Topology::record`]. Answers
-//! to Karpenter's `scheduling/topology.go`, `topologygroup.go` and `topologynodefilter.go`.
+//! A group is shared by all pods that declare the same term. Once running pods are counted, counts
+//! change only through [`Topology::record_host`] and [`Topology::record_domain`]. Answers to Karpenter's
+//! `scheduling/topology.go`, `topologygroup.go` and `topologynodefilter.go`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -36,7 +37,7 @@ pub(crate) enum TopologyRule {
 
 /// In which namespaces a group counts.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) enum Namespaces {
+pub(super) enum Namespaces {
     All,
     Named(BTreeSet<String>),
 }
@@ -66,8 +67,8 @@ pub(crate) struct TopologyGroup {
     pub(crate) rule: TopologyRule,
     pub(crate) key: KeyId,
     pub(crate) filter: NodeFilter,
-    pub(crate) namespaces: Namespaces,
-    pub(crate) selector: Option<LabelSelector>,
+    pub(super) namespaces: Namespaces,
+    pub(super) selector: Option<LabelSelector>,
     /// Selected pods by domain; unused for the host name.
     pub(crate) selected: Vec<i64>,
     /// Pods that declare the term, by domain; unused for the host name.
@@ -81,7 +82,7 @@ pub(crate) struct TopologyGroup {
 pub(crate) struct OwnedTerm {
     pub(crate) group: GroupId,
     pub(crate) is_self_selecting: bool,
-    pub(crate) min_domains: Option<i64>,
+    pub(super) min_domains: Option<i64>,
 }
 
 /// The terms that a pod declares and those that count it.
@@ -170,7 +171,7 @@ impl Topology {
             .ok()
     }
 
-    pub(crate) fn spread(
+    pub(super) fn spread(
         &mut self,
         constraint: &TopologySpread,
         namespace: &str,
@@ -189,7 +190,7 @@ impl Topology {
     }
 
     /// The group of an affinity term; `all_namespaces` serves namespace selectors.
-    pub(crate) fn affinity(
+    pub(super) fn affinity(
         &mut self,
         rule: TopologyRule,
         term: &AffinityTerm,
@@ -292,7 +293,7 @@ impl Topology {
     }
 
     /// Fixes the domains of a key and makes room for counts.
-    pub(crate) fn set_domains(&mut self, key: KeyId, values: BTreeSet<String>) {
+    pub(super) fn set_domains(&mut self, key: KeyId, values: BTreeSet<String>) {
         self.domains[key] = values.into_iter().collect();
         let len = self.domains[key].len();
         for group in self.groups.iter_mut().filter(|g| g.key == key) {
@@ -302,7 +303,7 @@ impl Topology {
     }
 
     /// Counts running pods in a domain of a group, or takes them off with negative numbers.
-    pub(crate) fn count_domain(
+    pub(super) fn count_domain(
         &mut self,
         id: GroupId,
         domain: DomainId,
@@ -315,7 +316,7 @@ impl Topology {
     }
 
     /// Counts running pods of a group whose domains are hosts.
-    pub(crate) fn count_hosts(&mut self, id: GroupId, selected: i64) {
+    pub(super) fn count_hosts(&mut self, id: GroupId, selected: i64) {
         self.groups[id].total += selected;
     }
 
@@ -507,7 +508,7 @@ fn guest_pods_max(group: &TopologyGroup, selected: i64, owners: i64) -> i64 {
     }
 }
 
-pub(crate) fn namespaces(
+pub(super) fn namespaces(
     term: &AffinityTerm,
     own: &str,
     all: &BTreeMap<String, BTreeMap<String, String>>,

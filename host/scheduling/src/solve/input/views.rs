@@ -16,10 +16,10 @@ pub(crate) struct PodView {
     /// The same without preferences.
     pub(crate) strict: Requirements,
     pub(crate) tolerations: Vec<Toleration>,
-    pub(crate) spread: Vec<TopologySpread>,
-    pub(crate) affinity: Vec<AffinityTerm>,
+    pub(super) spread: Vec<TopologySpread>,
+    pub(super) affinity: Vec<AffinityTerm>,
     /// Terms, and whether each is required: only required ones hold in both directions.
-    pub(crate) anti_affinity: Vec<(AffinityTerm, bool)>,
+    pub(super) anti_affinity: Vec<(AffinityTerm, bool)>,
 }
 
 /// How far a pod has been relaxed.
@@ -58,7 +58,7 @@ pub(crate) fn views(
 }
 
 /// The requirements a DaemonSet pod or a spread filter has: the selector with each required term in turn.
-pub(crate) fn strict_alternatives(shape: &PodShape) -> Vec<Requirements> {
+pub(super) fn strict_alternatives(shape: &PodShape) -> Vec<Requirements> {
     let selector = Requirements::from_labels(&shape.node_selector);
     if shape.required_node_affinity.is_empty() {
         return vec![selector];
@@ -174,7 +174,7 @@ impl<'a> Relaxation<'a> {
 }
 
 /// Tolerates all taints that only ask for preference.
-pub(crate) fn of_preferences() -> Toleration {
+pub(super) fn of_preferences() -> Toleration {
     Toleration {
         operator: "Exists".to_owned(),
         effect: apis::labels::PREFER_NO_SCHEDULE.to_owned(),
@@ -183,7 +183,7 @@ pub(crate) fn of_preferences() -> Toleration {
 }
 
 /// Whether any of the taints only asks for preference.
-pub(crate) fn has_preference_taint(all: &[Taint]) -> bool {
+pub(super) fn has_preference_taint(all: &[Taint]) -> bool {
     all.iter().any(taints::is_preference)
 }
 

@@ -28,12 +28,12 @@ const FURTHER: [(f64, f64); 7] = [
 /// not decide.
 const EFFORT_PER_POD: usize = 150;
 /// What pods may come to be worth, as a share of what they are worth at first.
-pub(crate) const WORTH_FACTORS: (f64, f64) = (0.5, 2.0);
+pub(super) const WORTH_FACTORS: (f64, f64) = (0.5, 2.0);
 
 impl Planner<'_> {
     /// A plan for everything that is not packed yet: of several plans, the one with the fewest nodes among those that
     /// cost about as little as the cheapest.
-    pub(crate) fn best_plan(
+    pub(super) fn best_plan(
         &mut self,
         unpacked: &mut Unpacked,
         options: &Options,
@@ -161,7 +161,7 @@ impl Planner<'_> {
     }
 
     /// The heuristic of a first plan, and of nodes chosen one by one.
-    pub(crate) fn first_heuristic(&self) -> Heuristic {
+    pub(super) fn first_heuristic(&self) -> Heuristic {
         let (mut worth, mut cores) = (0.0, 0.0);
         for at in &self.columns.items {
             let item = &self.context.items[*at];

@@ -263,7 +263,7 @@ impl Solver<'_> {
     }
 
     /// Takes a reservation slot if the row is reserved; otherwise the claim is kept off reserved rows.
-    pub(crate) fn take_slot(
+    pub(super) fn take_slot(
         &mut self,
         pool: usize,
         row: usize,
@@ -301,7 +301,7 @@ impl Solver<'_> {
     }
 
     /// Takes the claim opened last off its pool's limits, at the greatest capacity that it may still become.
-    pub(crate) fn charge_limits(&mut self, pool: usize, row: usize) {
+    pub(super) fn charge_limits(&mut self, pool: usize, row: usize) {
         let Some(claim) = self.claims.last_mut() else {
             return;
         };

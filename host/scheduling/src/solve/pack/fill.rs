@@ -19,21 +19,21 @@ use crate::solve::input::volumes::{Volumes, attach, attaches};
 
 /// What to fill.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct FillTarget {
-    pub(crate) pool: usize,
-    pub(crate) row: usize,
+pub(super) struct FillTarget {
+    pub(super) pool: usize,
+    pub(super) row: usize,
     /// The item that must be on the node.
-    pub(crate) seed: usize,
+    pub(super) seed: usize,
     /// How much of the node may be used, for nodes that must stay flexible.
-    pub(crate) share: f64,
+    pub(super) share: f64,
     /// How much more a pod that takes up the whole rest of the node counts than a tiny one.
-    pub(crate) size_weight: f64,
+    pub(super) size_weight: f64,
     /// Whether pods are exchanged at the end for others that are worth more.
-    pub(crate) is_careful: bool,
+    pub(super) is_careful: bool,
 }
 
 /// A node being filled.
-pub(crate) struct Filler<'a> {
+pub(super) struct Filler<'a> {
     context: &'a PlanContext<'a>,
     of_type: &'a TypeRow,
     target: FillTarget,
@@ -46,7 +46,7 @@ pub(crate) struct Filler<'a> {
 }
 
 /// Fills a node of the target's row from what is not packed yet.
-pub(crate) fn fill(
+pub(super) fn fill(
     context: &PlanContext<'_>,
     columns: &ItemColumns,
     unpacked: &mut Unpacked,
@@ -84,7 +84,7 @@ pub(crate) fn fill(
 }
 
 /// Whether these pods may all share a node of the row.
-pub(crate) fn holds(
+pub(super) fn holds(
     context: &PlanContext<'_>,
     (pool, row): (usize, usize),
     picks: &[(usize, usize)],

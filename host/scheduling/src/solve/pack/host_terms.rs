@@ -10,15 +10,15 @@ use crate::solve::input::topology::{GroupId, HOSTNAME_KEY, Membership, Topology,
 
 /// A term over host names that an item's pods declare or are counted by.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct HostTerm {
+pub(super) struct HostTerm {
     pub(super) group: GroupId,
-    pub(crate) kind: HostTermKind,
+    pub(super) kind: HostTermKind,
     pub(super) is_counted: bool,
     pub(super) is_owner: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum HostTermKind {
+pub(super) enum HostTermKind {
     Spread(i64),
     AntiAffinity {
         keeps_out: bool,
@@ -30,7 +30,7 @@ pub(crate) enum HostTermKind {
 }
 
 /// The terms over host names that a pod declares or is counted by.
-pub(crate) fn host_terms(topology: &Topology, membership: &Membership) -> SmallVec<[HostTerm; 2]> {
+pub(super) fn host_terms(topology: &Topology, membership: &Membership) -> SmallVec<[HostTerm; 2]> {
     let owned: BTreeMap<GroupId, bool> = membership
         .owned
         .iter()

@@ -14,11 +14,11 @@ const LANES: usize = 16;
 
 /// Items of equal class and requests.
 #[derive(Debug)]
-pub(crate) struct ItemKind {
-    pub(crate) class: usize,
-    pub(crate) requests: Amounts,
+pub(super) struct ItemKind {
+    pub(super) class: usize,
+    pub(super) requests: Amounts,
     /// Positions in [`ItemColumns::items`].
-    pub(crate) items: Range<usize>,
+    pub(super) items: Range<usize>,
     slot: usize,
 }
 
@@ -32,10 +32,10 @@ struct Block {
 
 /// Items that are packed together.
 #[derive(Debug, Default)]
-pub(crate) struct ItemColumns {
+pub(super) struct ItemColumns {
     /// Positions among all items.
-    pub(crate) items: Vec<usize>,
-    pub(crate) kinds: Vec<ItemKind>,
+    pub(super) items: Vec<usize>,
+    pub(super) kinds: Vec<ItemKind>,
     blocks: Vec<Block>,
     cpu: Vec<f32>,
     memory: Vec<f32>,
@@ -46,11 +46,11 @@ pub(crate) struct ItemColumns {
 
 /// What of them is not packed yet, and where a node being filled looks.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Unpacked {
+pub(super) struct Unpacked {
     /// By position among all items.
-    pub(crate) remaining: Vec<usize>,
+    pub(super) remaining: Vec<usize>,
     /// Dollars an hour that one pod is worth, by position among all items.
-    pub(crate) worths: Vec<f64>,
+    pub(super) worths: Vec<f64>,
     /// Worth of each kind that has pods left, else zero.
     worth: Vec<f32>,
     /// The same without what the node being filled cannot take.
@@ -61,7 +61,7 @@ pub(crate) struct Unpacked {
 
 impl ItemColumns {
     /// The columns of some of the items, given in ascending order.
-    pub(crate) fn new(all: &PackItems, items: Vec<usize>) -> Self {
+    pub(super) fn new(all: &PackItems, items: Vec<usize>) -> Self {
         let mut columns = Self {
             items,
             ..Self::default()
@@ -117,7 +117,7 @@ impl ItemColumns {
     }
 
     /// All pods of the items, none packed.
-    pub(crate) fn unpacked(&self, all: &PackItems) -> Unpacked {
+    pub(super) fn unpacked(&self, all: &PackItems) -> Unpacked {
         let mut unpacked = Unpacked {
             remaining: vec![0; all.items.len()],
             worths: all.items.iter().map(|item| item.worth).collect(),
@@ -132,7 +132,7 @@ impl ItemColumns {
     }
 
     /// Pods of an item are to be placed again.
-    pub(crate) fn give(&self, unpacked: &mut Unpacked, item: usize, count: usize) {
+    pub(super) fn give(&self, unpacked: &mut Unpacked, item: usize, count: usize) {
         unpacked.remaining[item] += count;
         if unpacked.remaining[item] > 0
             && let Ok(at) = self.items.binary_search(&item)
@@ -143,7 +143,7 @@ impl ItemColumns {
     }
 
     /// Makes the pods of each kind worth so many times what they were at first.
-    pub(crate) fn reprice(
+    pub(super) fn reprice(
         &self,
         context: &PlanContext<'_>,
         unpacked: &mut Unpacked,
@@ -160,13 +160,13 @@ impl ItemColumns {
     }
 
     /// The kind of an item among these.
-    pub(crate) fn kind_of(&self, item: usize) -> Option<usize> {
+    pub(super) fn kind_of(&self, item: usize) -> Option<usize> {
         let at = self.items.binary_search(&item).ok()?;
         Some(self.kind_of[at])
     }
 
     /// Pods of an item have a place.
-    pub(crate) fn take(&self, unpacked: &mut Unpacked, item: usize, count: usize) {
+    pub(super) fn take(&self, unpacked: &mut Unpacked, item: usize, count: usize) {
         unpacked.remaining[item] = unpacked.remaining[item].saturating_sub(count);
         if unpacked.remaining[item] == 0
             && let Ok(at) = self.items.binary_search(&item)
@@ -180,7 +180,7 @@ impl ItemColumns {
     }
 
     /// Gets ready to fill a node of a row.
-    pub(crate) fn start(
+    pub(super) fn start(
         &self,
         context: &PlanContext<'_>,
         unpacked: &mut Unpacked,
@@ -198,12 +198,12 @@ impl ItemColumns {
     }
 
     /// Takes a kind out until the next node.
-    pub(crate) fn drop_kind(&self, unpacked: &mut Unpacked, kind: usize) {
+    pub(super) fn drop_kind(&self, unpacked: &mut Unpacked, kind: usize) {
         unpacked.value[self.kinds[kind].slot] = 0.0;
     }
 
     /// The kind that is worth most for what it takes of the scarce resources; greater pods first.
-    pub(crate) fn best(
+    pub(super) fn best(
         &self,
         unpacked: &Unpacked,
         available: &[i64],
@@ -232,7 +232,7 @@ impl ItemColumns {
     }
 
     /// The kind of greatest worth that fits, if it is worth more than `than`; special ones aside.
-    pub(crate) fn greatest(
+    pub(super) fn greatest(
         &self,
         unpacked: &Unpacked,
         available: &[i64],

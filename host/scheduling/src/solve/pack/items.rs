@@ -24,7 +24,7 @@ use crate::solve::solver::{PodBatch, Solver};
 use crate::taints;
 
 /// CPU, memory and the number of pods come first; amounts past these make a class special.
-pub(crate) const COMMON_DIMENSIONS: usize = 3;
+pub(super) const COMMON_DIMENSIONS: usize = 3;
 /// Among so many Spot types a claim is kept open to several.
 const MANY_SPOT_TYPES: usize = 60;
 /// How many rows of each size (by powers of two of CPU) a class keeps in mind.
@@ -32,45 +32,45 @@ const SHORTLIST_PER_SIZE: usize = 8;
 
 /// Pods that may use the same offerings.
 #[derive(Debug)]
-pub(crate) struct ItemClass {
+pub(super) struct ItemClass {
     /// Rows by requirements, by pool, sizes aside; `None` where the pool is closed to it.
-    pub(crate) rows: Vec<Option<Arc<BitSet>>>,
+    pub(super) rows: Vec<Option<Arc<BitSet>>>,
     /// The requirements that choosing a row does not determine, by pool.
-    pub(crate) open: Vec<SetId>,
-    pub(crate) price: UnitPrice,
+    pub(super) open: Vec<SetId>,
+    pub(super) price: UnitPrice,
     /// Rows of each pool worth trying, best value first.
-    pub(crate) by_value: Vec<Arc<[usize]>>,
+    pub(super) by_value: Vec<Arc<[usize]>>,
     /// Whether each pool sells so many types as Spot that a claim can be left a choice at little cost.
-    pub(crate) has_many_types: Vec<bool>,
+    pub(super) has_many_types: Vec<bool>,
     /// Whether its pods ask for more than CPU, memory and a place.
-    pub(crate) is_special: bool,
+    pub(super) is_special: bool,
 }
 
 /// Pods that are the same to the packer.
 #[derive(Debug)]
-pub(crate) struct Item {
-    pub(crate) class: usize,
-    pub(crate) requests: Amounts,
+pub(super) struct Item {
+    pub(super) class: usize,
+    pub(super) requests: Amounts,
     /// Dollars an hour that one pod is worth.
-    pub(crate) worth: f64,
-    pub(crate) count: usize,
-    pub(crate) host_terms: SmallVec<[HostTerm; 2]>,
-    pub(crate) ports: Vec<HostPort>,
-    pub(crate) volumes: Option<Arc<PodVolumes>>,
-    pub(crate) shares_one_host: bool,
+    pub(super) worth: f64,
+    pub(super) count: usize,
+    pub(super) host_terms: SmallVec<[HostTerm; 2]>,
+    pub(super) ports: Vec<HostPort>,
+    pub(super) volumes: Option<Arc<PodVolumes>>,
+    pub(super) shares_one_host: bool,
     /// Most pods on a node because of host names.
-    pub(crate) most_per_host: Option<usize>,
+    pub(super) most_per_host: Option<usize>,
     /// How many rows take one pod.
-    pub(crate) choices: usize,
+    pub(super) choices: usize,
     /// Where its pods come from.
-    pub(crate) batches: SmallVec<[usize; 1]>,
+    pub(super) batches: SmallVec<[usize; 1]>,
 }
 
 /// All items of a packing, those of a class side by side and the greatest requests first.
 #[derive(Debug, Default)]
-pub(crate) struct PackItems {
-    pub(crate) classes: Vec<ItemClass>,
-    pub(crate) items: Vec<Item>,
+pub(super) struct PackItems {
+    pub(super) classes: Vec<ItemClass>,
+    pub(super) items: Vec<Item>,
 }
 
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
@@ -105,7 +105,7 @@ struct ItemsBuilder {
 
 impl Solver<'_> {
     /// The items of batches; batches that fit nowhere have none.
-    pub(crate) fn items(&mut self, batches: &[PodBatch]) -> PackItems {
+    pub(super) fn items(&mut self, batches: &[PodBatch]) -> PackItems {
         let mut builder = ItemsBuilder {
             classes: Vec::new(),
             sets: Vec::new(),

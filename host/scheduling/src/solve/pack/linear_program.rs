@@ -29,7 +29,7 @@ const CELLS_PER_SCORED: usize = 8;
     clippy::cast_sign_loss,
     reason = "a number of nodes is small, and a negative one is none"
 )]
-pub(crate) fn whole(nodes: f64) -> usize {
+pub(super) fn whole(nodes: f64) -> usize {
     nodes as usize
 }
 
@@ -85,7 +85,7 @@ impl LinearProgram {
 
 impl Planner<'_> {
     /// A plan of whole nodes of the optimum, and of others for the pods left over.
-    pub(crate) fn plan_by_patterns(
+    pub(super) fn plan_by_patterns(
         &mut self,
         unpacked: &mut Unpacked,
         plans: &[Vec<PlannedNode>],

@@ -23,7 +23,7 @@ struct Merge {
 impl Planner<'_> {
     /// Merges nodes in pairs, the cheapest merges first, as long as the bill grows by no more than the slack. Nodes of
     /// one pattern are looked at once, and the budget is in kinds scored.
-    pub(crate) fn merge_nodes(
+    pub(super) fn merge_nodes(
         &mut self,
         plan: Vec<PlannedNode>,
         mut slack: f64,

@@ -7,14 +7,14 @@ use crate::solve::input::vocabulary::{EMPTY_SET, SetId, Vocabulary};
 
 /// Requirement sets that come up while planning: those of the vocabulary, and further ones that nobody keeps.
 #[derive(Debug, Default)]
-pub(crate) struct OpenSets {
+pub(super) struct OpenSets {
     added: Vec<Requirements>,
     merged: BTreeMap<(SetId, SetId), Option<SetId>>,
 }
 
 impl OpenSets {
     /// What satisfies both sets, if anything can.
-    pub(crate) fn merge(&mut self, known: &Vocabulary, a: SetId, b: SetId) -> Option<SetId> {
+    pub(super) fn merge(&mut self, known: &Vocabulary, a: SetId, b: SetId) -> Option<SetId> {
         if a == b || b == EMPTY_SET {
             return Some(a);
         }

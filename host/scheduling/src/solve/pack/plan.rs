@@ -33,13 +33,13 @@ const SCORED_MIN: usize = 64;
 
 /// How a plan is made.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Heuristic {
+pub(super) struct Heuristic {
     /// How much more a pod that takes up the whole rest of a node counts than a tiny one.
-    pub(crate) size_weight: f64,
+    pub(super) size_weight: f64,
     /// What a node costs beyond its price, in dollars an hour: the greater, the fewer nodes.
-    pub(crate) charge: f64,
+    pub(super) charge: f64,
     /// Whether the chosen node is filled in other ways too, to take the best.
-    pub(crate) is_careful: bool,
+    pub(super) is_careful: bool,
 }
 
 /// The offerings that did well for a seed, so that its next node need not try all of them again.
@@ -51,12 +51,12 @@ struct Shortlist {
 }
 
 /// Makes plans for items that are packed together.
-pub(crate) struct Planner<'a> {
-    pub(crate) context: &'a PlanContext<'a>,
-    pub(crate) columns: &'a ItemColumns,
+pub(super) struct Planner<'a> {
+    pub(super) context: &'a PlanContext<'a>,
+    pub(super) columns: &'a ItemColumns,
     sets: OpenSets,
     /// Work done so far, in kinds scored for a node.
-    pub(crate) effort: usize,
+    pub(super) effort: usize,
     /// Rows that full nodes of leave too little choice.
     rigid: BTreeSet<(usize, usize)>,
     /// The worth that a row's node can have at most, by pool and row; negative when not known yet.
@@ -64,7 +64,7 @@ pub(crate) struct Planner<'a> {
 }
 
 impl<'a> Planner<'a> {
-    pub(crate) fn new(context: &'a PlanContext<'a>, columns: &'a ItemColumns) -> Self {
+    pub(super) fn new(context: &'a PlanContext<'a>, columns: &'a ItemColumns) -> Self {
         Self {
             context,
             columns,
@@ -79,12 +79,12 @@ impl<'a> Planner<'a> {
         }
     }
 
-    pub(crate) fn sets(&mut self) -> &mut OpenSets {
+    pub(super) fn sets(&mut self) -> &mut OpenSets {
         &mut self.sets
     }
 
     /// Chooses nodes for everything that is not packed yet.
-    pub(crate) fn plan(
+    pub(super) fn plan(
         &mut self,
         unpacked: &mut Unpacked,
         heuristic: Heuristic,
@@ -114,7 +114,7 @@ impl<'a> Planner<'a> {
     }
 
     /// The best node for one pod of an item, with what goes along.
-    pub(crate) fn next(&mut self, unpacked: &mut Unpacked, seed: usize) -> Option<PlannedNode> {
+    pub(super) fn next(&mut self, unpacked: &mut Unpacked, seed: usize) -> Option<PlannedNode> {
         let heuristic = self.first_heuristic();
         self.choose(unpacked, (seed, heuristic), &mut Shortlist::default())
     }

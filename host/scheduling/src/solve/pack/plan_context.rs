@@ -18,21 +18,21 @@ const SPOT_TYPES_MIN: usize = 15;
 
 /// What planning reads and never changes.
 #[derive(Debug)]
-pub(crate) struct PlanContext<'a> {
-    pub(crate) pools: &'a [PoolTable],
-    pub(crate) vocabulary: &'a Vocabulary,
-    pub(crate) classes: &'a [ItemClass],
-    pub(crate) items: &'a [Item],
+pub(super) struct PlanContext<'a> {
+    pub(super) pools: &'a [PoolTable],
+    pub(super) vocabulary: &'a Vocabulary,
+    pub(super) classes: &'a [ItemClass],
+    pub(super) items: &'a [Item],
     /// Hardest first.
-    pub(crate) order: Arc<[usize]>,
+    pub(super) order: Arc<[usize]>,
     /// Rows that can be bought now, by pool; `None` is all of them.
-    pub(crate) buyable: Vec<Option<BitSet>>,
-    pub(crate) keeps_min_values: bool,
-    pub(crate) dimensions: usize,
+    pub(super) buyable: Vec<Option<BitSet>>,
+    pub(super) keeps_min_values: bool,
+    pub(super) dimensions: usize,
 }
 
 impl<'a> PlanContext<'a> {
-    pub(crate) fn new(
+    pub(super) fn new(
         (pools, vocabulary): (&'a [PoolTable], &'a Vocabulary),
         items: &'a PackItems,
         order: Arc<[usize]>,
@@ -50,12 +50,12 @@ impl<'a> PlanContext<'a> {
         }
     }
 
-    pub(crate) fn cost(&self, node: &PlannedNode) -> f64 {
+    pub(super) fn cost(&self, node: &PlannedNode) -> f64 {
         self.pools[node.pool].rows[node.row].cost
     }
 
     /// The rows on which all picks of a node fit, and what they ask for.
-    pub(crate) fn rows_left(&self, pool: usize, picks: &[(usize, usize)]) -> (BitSet, Amounts) {
+    pub(super) fn rows_left(&self, pool: usize, picks: &[(usize, usize)]) -> (BitSet, Amounts) {
         let mut rows = BitSet::full(self.pools[pool].rows.len());
         let mut requests: Amounts = SmallVec::from_elem(0, self.dimensions);
         let mut classes: SmallVec<[usize; 8]> = SmallVec::new();
@@ -75,7 +75,7 @@ impl<'a> PlanContext<'a> {
     }
 
     /// Whether the types left satisfy `minValues`, and for Spot are enough to choose from.
-    pub(crate) fn is_flexible(
+    pub(super) fn is_flexible(
         &self,
         (pool, row): (usize, usize),
         picks: &[(usize, usize)],
@@ -110,7 +110,7 @@ impl<'a> PlanContext<'a> {
 }
 
 /// Hardest first: those that must share a host, then by how few rows there are, how many nodes are needed, and size.
-pub(crate) fn seed_order(items: &[Item]) -> Arc<[usize]> {
+pub(super) fn seed_order(items: &[Item]) -> Arc<[usize]> {
     let key = |item: &Item| {
         let nodes = item.most_per_host.map_or(0, |most| item.count / most);
         (

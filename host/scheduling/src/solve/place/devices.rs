@@ -11,7 +11,7 @@ use crate::taints::untolerated;
 
 impl Solver<'_> {
     /// Whether a node has the devices that the group's pod claims; nothing is claimed by most.
-    pub(crate) fn has_devices(&self, index: usize, group: usize) -> bool {
+    pub(super) fn has_devices(&self, index: usize, group: usize) -> bool {
         let Some(claimant) = &self.groups[group].claimant else {
             return true;
         };
@@ -21,7 +21,7 @@ impl Solver<'_> {
     }
 
     /// Gives the group's pod the devices that it claims, on a node that has them.
-    pub(crate) fn take_devices(&mut self, index: usize, group: usize) {
+    pub(super) fn take_devices(&mut self, index: usize, group: usize) {
         let Some(claimant) = &self.groups[group].claimant else {
             return;
         };

@@ -94,7 +94,7 @@ impl Solver<'_> {
     }
 
     /// The requirements with each alternative of the group that agrees with them; as they are where there is none.
-    pub(crate) fn with_alternatives(&mut self, group: usize, set: SetId) -> Vec<SetId> {
+    pub(super) fn with_alternatives(&mut self, group: usize, set: SetId) -> Vec<SetId> {
         let alternatives = self.groups[group].alternatives.clone();
         if alternatives.is_empty() {
             return vec![set];

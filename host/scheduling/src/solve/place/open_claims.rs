@@ -12,7 +12,7 @@ use crate::solve::solver::{Pending, Solver};
 use crate::taints;
 
 /// What adding pods would make of a claim.
-pub(crate) struct Addition {
+pub(super) struct Addition {
     rows: BitSet,
     set: SetId,
     /// Keys that the pods' terms look at.
