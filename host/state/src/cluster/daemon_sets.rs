@@ -19,7 +19,7 @@ impl Watched for ApiDaemonSet {
     ) -> Result<Changes, Refused> {
         let applied = cluster.daemon_set_applied(&object);
         applied.map(|()| Changes::new()).map_err(|error| Refused {
-            error,
+            error: Box::new(error),
             changes: Changes::new(),
         })
     }

@@ -158,7 +158,7 @@ pub struct NodeSight {
 #[error("{error}")]
 pub struct Refused {
     /// Why not.
-    pub error: StateError,
+    pub error: Box<StateError>,
     /// What changed nevertheless: of a pod nothing is kept that is no longer so.
     pub changes: Changes,
 }

@@ -24,7 +24,7 @@ impl Watched for v1::Pod {
                 let namespace = meta.namespace.as_deref().unwrap_or("default");
                 let key = PodKey::new(namespace, meta.name.as_deref().unwrap_or_default());
                 return Err(Refused {
-                    error: error.into(),
+                    error: Box::new(error.into()),
                     changes: cluster.pod_gone(now, &key, false),
                 });
             }
