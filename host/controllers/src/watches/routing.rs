@@ -5,7 +5,7 @@
 
 use apis::conditions::{Conditioned as _, READY, REBOOTING};
 use apis::{CapacityBuffer, Ec2NodeClass, NodeClaim, NodePool, ObjectKey};
-use kube::ResourceExt as _;
+use kube::ResourceExt;
 use scheduling::pod::{Pod, PodKey};
 use state::Snapshot;
 use state::cluster::{Change, NodeSight, Versions};
@@ -203,7 +203,7 @@ fn static_pool(pool: Option<&str>, snapshot: &Snapshot) -> Vec<Wake> {
 fn node_pool(versions: &Versions<NodePool>, snapshot: &Snapshot) -> Vec<Wake> {
     let key = &versions.key;
     if versions.after.is_none() {
-        let uid = versions.before.as_deref().and_then(|it| it.uid());
+        let uid = versions.before.as_deref().and_then(ResourceExt::uid);
         return vec![
             Wake::PoolGone(uid.unwrap_or_default()),
             Wake::Forget(Queue::PoolCounter, key.clone()),

@@ -166,10 +166,10 @@ impl World {
                 )));
             }
             ["gone", "node", name] => {
-                self.apply(Event::deleted::<v1::Node>(ObjectKey::cluster(*name)))
+                self.apply(Event::deleted::<v1::Node>(ObjectKey::cluster(*name)));
             }
             ["gone", "pool", name] => {
-                self.apply(Event::deleted::<NodePool>(ObjectKey::cluster(*name)))
+                self.apply(Event::deleted::<NodePool>(ObjectKey::cluster(*name)));
             }
             ["gone", "pdb", name] => {
                 self.apply(Event::deleted::<PodDisruptionBudget>(ObjectKey::new(
