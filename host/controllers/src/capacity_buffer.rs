@@ -56,7 +56,7 @@ impl Reconciler for Controller {
     type Key = ObjectKey;
 
     async fn reconcile(&self, key: &ObjectKey) -> Result<Action, ReconcileError> {
-        let snapshot = self.shell.snapshot();
+        let snapshot = self.shell.model.snapshot();
         let buffer = find(&snapshot, key);
         let Some(buffer) = buffer.filter(|it| capacity_buffer::is_ours(it)) else {
             // The nodes that held its room may be empty now.

@@ -3,7 +3,7 @@
 //! A list, no decisions. Answers to `pkg/controllers/controllers.go`.
 
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, RwLock};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use cloudprovider::{Clock, CloudProvider, InterruptionQueue};
@@ -11,17 +11,20 @@ use disruption::hooks::{BudgetsHook, ConsolidationHook};
 use futures::future::FutureExt;
 use kube::Client;
 use scheduling::ranking::RankHook;
-use state::{Cluster, Snapshot};
-use tokio::sync::{Notify, watch};
+use state::Snapshot;
+use tokio::sync::Notify;
 use tokio::task::JoinSet;
 
 use crate::capacity_buffer::{self, BufferNodes};
+use crate::deletion_costs::DeletionCosts;
 use crate::feed::DecisionFeed;
 use crate::instance_status::InstanceStatusController;
 use crate::interruption::InterruptionController;
+use crate::journal::{Journal, SharedLedger};
 use crate::launching::Launching;
 use crate::measured_provider::MeasuredProvider;
 use crate::metrics::Metrics;
+use crate::model::Model;
 use crate::node::eviction::{EvictionKey, EvictionQueue};
 use crate::node::health::Health;
 use crate::node::termination::Termination;
@@ -45,11 +48,12 @@ use crate::provisioning::trigger::{NodeTrigger, PodTrigger};
 use crate::recorder::{Publisher, Recorder};
 use crate::runtime::{Profile, Reconciler, run};
 use crate::settings::Settings;
-use crate::shell::{Objects, SharedLedger, Shell};
+use crate::shell::Shell;
 use crate::static_capacity::{StaticCapacity, StaticPools};
 use crate::voluntary_disruption::{VoluntaryDisruption, repair_policies};
-use crate::watches::{self, Progress, Queues, Router};
+use crate::watches::{self, Queues, Router};
 use crate::work_queue::{BackOff, WorkQueue};
+use crate::writer::Writer;
 
 /// The policies that judge.
 #[derive(Clone)]
@@ -173,24 +177,36 @@ impl Controllers {
         let provider = overlaid(provider, &settings, &overlays);
         let (events, publisher) = Recorder::new(client.clone(), Arc::clone(&clock));
         let batcher = Arc::new(Batcher::new(settings.batch_idle, settings.batch_max));
-        let nominations = Nominations::new(settings.nominates_planned_pods);
-        let shell = Arc::new(Shell {
-            nominations,
-            client,
-            clock,
-            settings,
+        let window = settings.nomination_window();
+        let model = Arc::new(Model::new(client.clone(), Arc::clone(&clock), window));
+        let journal = Arc::new(Journal {
+            clock: Arc::clone(&clock),
             events,
             metrics: Arc::clone(&metrics),
-            ledger,
             feed: Arc::new(DecisionFeed::default()),
+            ledger,
+        });
+        let shell = Arc::new(Shell {
+            nominations: Nominations::new(
+                client.clone(),
+                Arc::clone(&model),
+                Arc::clone(&journal),
+                &settings,
+            ),
+            writer: Writer::new(client.clone(), Arc::clone(&model)),
+            settings,
+            clock,
+            client,
+            model,
+            journal,
+            metrics: Arc::clone(&metrics),
             rank: hooks.rank,
-            cluster: RwLock::new(Cluster::new()),
-            objects: Mutex::new(Objects::default()),
-            progress: watch::Sender::new(Progress::default()),
-            pod_ledger: Mutex::new(PodLedger::default()),
+            pods: PodLedger::default(),
+            deletion_costs: DeletionCosts::default(),
+            policies: Mutex::default(),
             launching: Launching::default(),
-            registration_health: Mutex::new(RegistrationHealth::default()),
-            overlays: Arc::clone(&overlays),
+            registration_health: RegistrationHealth::default(),
+            overlays,
             buffer_nodes: BufferNodes::default(),
             room_freed: Notify::new(),
             static_capacity: StaticCapacity::default(),
@@ -250,22 +266,22 @@ impl Controllers {
 
     /// The model of the cluster as it is now.
     pub fn snapshot(&self) -> Snapshot {
-        self.parts.shell.snapshot()
+        self.parts.shell.model.snapshot()
     }
 
     /// The record of decisions.
     pub fn ledger(&self) -> SharedLedger {
-        Arc::clone(&self.parts.shell.ledger)
+        Arc::clone(&self.parts.shell.journal.ledger)
     }
 
     /// The latest decisions, as lines.
     pub fn feed(&self) -> Arc<DecisionFeed> {
-        Arc::clone(&self.parts.shell.feed)
+        Arc::clone(&self.parts.shell.journal.feed)
     }
 
     /// Whether every kind was listed once; for readiness probes.
     pub fn is_started(&self) -> bool {
-        self.parts.shell.progress().is_complete()
+        self.parts.shell.model.progress().is_complete()
     }
 
     /// How busy the controllers are.
@@ -296,7 +312,7 @@ impl Parts {
         let mut activity = Activity {
             is_provisioning: self.provisioner.is_busy(),
             commands: self.disruption.commands(),
-            is_synced: self.shell.is_synced(),
+            is_synced: self.shell.model.is_synced(),
             ..Activity::default()
         };
         for state in working

@@ -100,7 +100,7 @@ impl InstanceStatusController {
         let may_wait = claim.termination_deadline().is_none_or(|at| at > now);
         if it.kind.is_forceful() && may_wait {
             let hurried = with_deadline(&claim, now);
-            self.shell.write_claim(&claim, &hurried).await?;
+            self.shell.writer.write_claim(&claim, &hurried).await?;
         }
         if claim.metadata.deletion_timestamp.is_some() {
             return Ok(());

@@ -3,6 +3,8 @@
 //! A notice only ever starts what could be started by hand, and only about a node of this cluster; one that says an
 //! instance has ended is believed once the cloud says so too. Answers to `pkg/controllers/interruption`.
 
+mod entries;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,14 +14,11 @@ use apis::ObjectKey;
 use cloudprovider::{CloudProvider, Interruption, InterruptionKind, InterruptionQueue};
 use futures::stream::{self, StreamExt};
 use jiff::SignedDuration;
-use k8s_openapi::api::core::v1::ObjectReference;
-use kube::{Resource, ResourceExt};
-use state::ledger::OutcomeId;
 use tracing::{debug, error, info};
 
 use crate::error::{ReconcileError, ignore_not_found};
-use crate::node_claim::{NodeClaimExt, disrupted};
-use crate::recorder::{EventType, Notice};
+use crate::interruption::entries::{Affected, WithdrawalEntry};
+use crate::node_claim::NodeClaimExt;
 use crate::references;
 use crate::shell::Shell;
 use crate::watches::Keys;
@@ -142,7 +141,7 @@ impl InterruptionController {
     ) -> Result<Handled, ReconcileError> {
         let Some(name) = claim else {
             // It may be about an instance whose claim does not know it yet.
-            let is_launching = !self.shell.is_synced();
+            let is_launching = !self.shell.model.is_synced();
             debug!(instance_id, kind = notice.kind.as_str(), "no claim of ours");
             return Ok(if is_launching {
                 Handled::Later
@@ -201,7 +200,7 @@ pub(crate) struct Withdrawal<'a> {
 impl Withdrawal<'_> {
     /// Names of the claims of these instances, by instance id.
     pub(crate) fn claims(self, instance_ids: &BTreeSet<&str>) -> BTreeMap<String, String> {
-        let snapshot = self.shell.snapshot();
+        let snapshot = self.shell.model.snapshot();
         let nodes = snapshot.nodes().filter_map(|node| {
             let id = node.provider_id().rsplit('/').next()?;
             let claim = node.claim_name()?;
@@ -221,12 +220,12 @@ impl Withdrawal<'_> {
         let is_its = |claim: &Arc<NodeClaim>| {
             claim.provider_id().and_then(|id| id.rsplit('/').next()) == Some(instance_id)
         };
-        Ok(self.shell.node_claim(name).await?.filter(is_its))
+        Ok(self.shell.model.node_claim(name).await?.filter(is_its))
     }
 
     /// Says on the claim and its node what is the matter.
     pub(crate) fn tell(self, claim: &NodeClaim, kind: InterruptionKind) {
-        self.publish(claim, told(kind));
+        self.write_entry(claim, &WithdrawalEntry::Notified(&kind));
     }
 
     /// Lets the claim go.
@@ -235,70 +234,15 @@ impl Withdrawal<'_> {
         claim: &NodeClaim,
         kind: InterruptionKind,
     ) -> Result<(), ReconcileError> {
-        ignore_not_found(self.shell.delete(claim).await)?;
-        let name = claim.name_any();
-        info!(NodeClaim = %name, reason = kind.as_str(), "deleted nodeclaim on word of the cloud");
-        let terminating = (
-            EventType::Warning,
-            "TerminatingOnInterruption",
-            "Interruption triggered termination for the",
-        );
-        self.publish(claim, terminating);
-        disrupted(&self.shell.metrics, claim, kind.as_str());
-        self.shell
-            .record_claim(claim, OutcomeId::ClaimInterrupted, kind.as_str());
-        self.shell
-            .say(format!("{name} goes: {}", kind.as_str().replace('_', " ")));
+        ignore_not_found(self.shell.writer.delete(claim).await)?;
+        self.write_entry(claim, &WithdrawalEntry::Deleted(&kind));
         Ok(())
     }
 
-    fn publish(self, claim: &NodeClaim, (kind, reason, words): (EventType, &'static str, &str)) {
-        let publish = |regarding: ObjectReference, object: &str| {
-            let notice = Notice::new(regarding, kind, reason, format!("{words} {object}"));
-            self.shell.events.publish(notice);
-        };
-        publish(claim.object_ref(&()), "NodeClaim");
+    fn write_entry(self, claim: &NodeClaim, entry: &WithdrawalEntry<'_>) {
         let node = claim.status.as_ref().and_then(|it| it.node_name.as_ref());
-        if let Some(node) = node {
-            publish(references::node(&self.shell.snapshot(), node), "Node");
-        }
-    }
-}
-
-fn told(kind: InterruptionKind) -> (EventType, &'static str, &'static str) {
-    match kind {
-        InterruptionKind::SpotInterrupted => (
-            EventType::Warning,
-            "SpotInterrupted",
-            "A spot interruption warning was received for the",
-        ),
-        InterruptionKind::RebalanceRecommendation => (
-            EventType::Normal,
-            "SpotRebalanceRecommendation",
-            "A spot rebalance recommendation was received for the",
-        ),
-        InterruptionKind::ScheduledChange
-        | InterruptionKind::InstanceStatus
-        | InterruptionKind::SystemStatus
-        | InterruptionKind::EventStatus => (
-            EventType::Warning,
-            "InstanceUnhealthy",
-            "A health event was received for the instance of the",
-        ),
-        InterruptionKind::InstanceStopped => (
-            EventType::Warning,
-            "InstanceStopping",
-            "The instance is stopping for the",
-        ),
-        InterruptionKind::InstanceTerminated | InterruptionKind::NoOp => (
-            EventType::Warning,
-            "InstanceTerminating",
-            "The instance is terminating for the",
-        ),
-        InterruptionKind::CapacityReservationInterrupted => (
-            EventType::Warning,
-            "CapacityReservationInstanceInterrupted",
-            "A capacity reservation interruption warning was received for the",
-        ),
+        let node = node.map(|it| references::node(&self.shell.model.snapshot(), it));
+        let subject = Affected { claim, node };
+        self.shell.journal.write(&subject, entry);
     }
 }

@@ -5,14 +5,17 @@
 
 mod capacity_buffer;
 mod controllers;
+mod deletion_costs;
 mod error;
 mod feed;
 mod instance_status;
 mod interruption;
+mod journal;
 mod launching;
 mod managed;
 mod measured_provider;
 mod metrics;
+mod model;
 mod node;
 mod node_claim;
 mod node_class;
@@ -33,9 +36,11 @@ mod static_capacity;
 mod voluntary_disruption;
 mod watches;
 mod work_queue;
+mod writer;
 
 pub use controllers::{Activity, Controllers, ControllersConfig, Hooks};
 pub use feed::{DecisionFeed, FeedLine};
+pub use journal::SharedLedger;
 pub use metrics::{Labels, Metrics};
 pub use paging::for_each_listed;
 pub use policy_binding::{
@@ -45,5 +50,4 @@ pub use policy_binding::{
 pub use settings::{
     FeatureGates, MinValuesPolicy, Packing, PreferencePolicy, Settings, SolvePlacement,
 };
-pub use shell::SharedLedger;
 pub use voluntary_disruption::compiled as compiled_repair_policies;

@@ -2,7 +2,7 @@
 //!
 //! Answers to `pkg/controllers/node`.
 
-pub(crate) mod events;
+pub(crate) mod entries;
 pub(crate) mod eviction;
 pub(crate) mod health;
 pub(crate) mod hydration;

@@ -6,13 +6,14 @@
 pub(crate) mod consistency;
 pub(crate) mod disruption;
 pub(crate) mod drift;
-pub(crate) mod events;
+pub(crate) mod entries;
 pub(crate) mod expiration;
 pub(crate) mod finalize;
 pub(crate) mod garbage_collection;
 pub(crate) mod hydration;
 pub(crate) mod initialization;
 pub(crate) mod launch;
+pub(crate) mod launch_record;
 pub(crate) mod lifecycle;
 pub(crate) mod pod_events;
 pub(crate) mod reboot;

@@ -9,9 +9,10 @@ use apis::ObjectKey;
 use apis::conditions::{self, Conditioned};
 use apis::{Ec2NodeClass, labels};
 use cloudprovider::{CloudProvider, NodeClassStatus};
-use kube::ResourceExt;
+use kube::{Resource, ResourceExt};
 
 use crate::error::ReconcileError;
+use crate::journal::Entry;
 use crate::patching::{Part, patch};
 use crate::recorder::{EventType, Notice};
 use crate::runtime::{Action, Reconciler};
@@ -47,7 +48,8 @@ impl Reconciler for NodeClassController {
     async fn reconcile(&self, key: &ObjectKey) -> Result<Action, ReconcileError> {
         let observed = self
             .shell
-            .cluster_api::<Ec2NodeClass>()
+            .writer
+            .api::<Ec2NodeClass>()
             .get_opt(&key.name)
             .await?;
         let Some(class) = observed else {
@@ -67,6 +69,7 @@ impl NodeClassController {
         let name = class.name_any();
         let mut users = Vec::new();
         self.shell
+            .model
             .for_each_claim("", |claim| {
                 if claim.spec.node_class_ref.name == name {
                     users.push(claim.name_any());
@@ -89,15 +92,8 @@ impl NodeClassController {
             }
             Step::Resolve => self.resolve(class).await,
             Step::AwaitClaims(claims) => {
-                let message = format!("Waiting on NodeClaim termination for {}", claims.join(", "));
-                let regarding = kube::Resource::object_ref(class, &());
-                let reason = "WaitingOnNodeClaimTermination";
-                self.shell.events.publish(Notice::new(
-                    regarding,
-                    EventType::Normal,
-                    reason,
-                    message,
-                ));
+                let entry = NodeClassEntry::AwaitsClaims(&claims);
+                self.shell.journal.write(class, &entry);
                 Ok(Action::RequeueAfter(
                     RELEASE_POLL.min(Duration::from_secs(30)),
                 ))
@@ -128,17 +124,8 @@ impl NodeClassController {
         let was_ready = is_ready(class);
         self.write(&written, &after, Part::Status).await?;
         if is_ready(&after) != was_ready {
-            let ready = after.condition(conditions::READY);
-            let message = ready.map(|ready| ready.message.clone()).unwrap_or_default();
-            let state = if is_ready(&after) {
-                "is ready"
-            } else {
-                "is not ready: "
-            };
-            self.shell.say(format!(
-                "EC2NodeClass {} {state}{message}",
-                class.name_any()
-            ));
+            let entry = NodeClassEntry::Resolved;
+            self.shell.journal.write(&after, &entry);
         }
         Ok(Action::RequeueAfter(Duration::from_secs(
             requeue_after_seconds.max(1),
@@ -151,8 +138,44 @@ impl NodeClassController {
         after: &Ec2NodeClass,
         part: Part,
     ) -> Result<Ec2NodeClass, ReconcileError> {
-        let written = patch(&self.shell.cluster_api(), before, after, part).await?;
+        let written = patch(&self.shell.writer.api(), before, after, part).await?;
         Ok(written.unwrap_or_else(|| before.clone()))
+    }
+}
+
+/// Something in the life of a NodeClass.
+enum NodeClassEntry<'a> {
+    /// It is deleted, and these claims still use it.
+    AwaitsClaims(&'a [String]),
+    /// It became ready, or is ready no more.
+    Resolved,
+}
+
+impl Entry for NodeClassEntry<'_> {
+    type Subject = Ec2NodeClass;
+
+    fn events(&self, class: &Ec2NodeClass) -> Vec<Notice> {
+        let Self::AwaitsClaims(claims) = self else {
+            return Vec::new();
+        };
+        let message = format!("Waiting on NodeClaim termination for {}", claims.join(", "));
+        let (regarding, reason) = (class.object_ref(&()), "WaitingOnNodeClaimTermination");
+        vec![Notice::new(regarding, EventType::Normal, reason, message)]
+    }
+
+    fn line(&self, class: &Ec2NodeClass) -> Option<String> {
+        let Self::Resolved = self else {
+            return None;
+        };
+        let ready = class.condition(conditions::READY);
+        let message = ready.map_or("", |ready| ready.message.as_str());
+        let state = if is_ready(class) {
+            "is ready"
+        } else {
+            "is not ready: "
+        };
+        let name = class.name_any();
+        Some(format!("EC2NodeClass {name} {state}{message}"))
     }
 }
 

@@ -110,7 +110,7 @@ impl Reconciler for Controller {
     type Key = ObjectKey;
 
     async fn reconcile(&self, _: &ObjectKey) -> Result<Action, ReconcileError> {
-        let snapshot = self.shell.snapshot();
+        let snapshot = self.shell.model.snapshot();
         let overlays: Vec<NodeOverlay> = snapshot
             .node_overlays()
             .filter(|it| it.metadata.deletion_timestamp.is_none())
@@ -120,7 +120,7 @@ impl Reconciler for Controller {
         let mut again = AGAIN;
         for pool in snapshot.node_pools() {
             let class = &pool.spec.template.spec.node_class_ref.name;
-            let Some(class) = self.shell.node_class(class) else {
+            let Some(class) = self.shell.model.node_class(class) else {
                 continue;
             };
             match self.provider.instance_types(pool, &class).await {
@@ -139,11 +139,11 @@ impl Reconciler for Controller {
         };
         let store = &self.shell.overlays;
         *store.judged.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(judged));
-        self.shell.tell(Event::OfferingsChanged).ok();
+        self.shell.model.apply(Event::OfferingsChanged).ok();
         for overlay in &overlays {
             if let Some(verdict) = verdicts.get(&overlay.name_any()) {
                 let after = told(overlay, verdict, self.shell.now());
-                patch(&self.shell.cluster_api(), overlay, &after, Part::Status).await?;
+                patch(&self.shell.writer.api(), overlay, &after, Part::Status).await?;
             }
         }
         Ok(again)

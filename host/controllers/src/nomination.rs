@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use apis::NodeClaim;
@@ -26,8 +26,11 @@ use state::nomination::{awaits_its_pods, awaits_others, is_crowded, nominations}
 use tokio::time::Instant;
 use tracing::{debug, warn};
 
+use crate::journal::{Entry, Journal};
+use crate::metrics::Metrics;
+use crate::model::Model;
 use crate::node_claim::initialization;
-use crate::shell::Shell;
+use crate::settings::Settings;
 
 /// Writes under way at one time.
 const WRITES_AT_ONCE: usize = 16;
@@ -42,10 +45,15 @@ const HELD_UNREADY: Duration = Duration::from_secs(30);
 /// A node does not wait longer than this for its pods to be told of it.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Whether nominations are written.
-#[derive(Debug)]
+/// Shared by all that open nodes and place pods.
 pub(crate) struct Nominations {
+    client: Client,
+    model: Arc<Model>,
+    journal: Arc<Journal>,
+    /// Whether they are written.
     is_on: AtomicBool,
+    /// Whether a node stays closed until its pods were told of it.
+    holds_nodes_closed: bool,
     /// When nodes were opened last: all that were ready by then go with them.
     wave: Mutex<Timestamp>,
     /// When the pods of nodes were told last, by claim.
@@ -71,9 +79,18 @@ fn latest_opening(node: &Node, held_ready: Duration) -> Option<Timestamp> {
 }
 
 impl Nominations {
-    pub(crate) fn new(is_on: bool) -> Self {
+    pub(crate) fn new(
+        client: Client,
+        model: Arc<Model>,
+        journal: Arc<Journal>,
+        settings: &Settings,
+    ) -> Self {
         Self {
-            is_on: AtomicBool::new(is_on),
+            client,
+            model,
+            journal,
+            is_on: AtomicBool::new(settings.nominates_planned_pods),
+            holds_nodes_closed: settings.holds_nodes_closed,
             wave: Mutex::new(Timestamp::MIN),
             told: Mutex::default(),
         }
@@ -135,7 +152,7 @@ impl Write {
     }
 }
 
-impl Shell {
+impl Nominations {
     /// What a node stays closed for, for a moment: once it is open the scheduler fills it with whatever is there. The pods that
     /// it was bought for are told of it meanwhile, where they can be.
     pub(crate) async fn holds_closed(
@@ -156,7 +173,7 @@ impl Shell {
     /// there may be more to tell.
     pub(crate) async fn tells_again(&self, claim: &NodeClaim, node: &Node) -> bool {
         let name = claim.name_any();
-        if !self.nominations.is_on() || !awaits_its_pods(&self.snapshot(), &name, self.now()) {
+        if !self.is_on() || !awaits_its_pods(&self.model.snapshot(), &name, self.model.now()) {
             return false;
         }
         self.nominate_placed(&name, node).await;
@@ -165,12 +182,12 @@ impl Shell {
 
     /// Whether it is too early to tell pods of a node.
     fn is_too_early(&self, claim: &str, node: &Node) -> Option<&'static str> {
-        let now = self.now();
-        let may_hold = self.settings.holds_nodes_closed && self.nominations.is_on();
+        let now = self.model.now();
+        let may_hold = self.holds_nodes_closed && self.is_on();
         if !may_hold || now >= latest_opening(node, HELD_READY)? {
             return None;
         }
-        let snapshot = self.snapshot();
+        let snapshot = self.model.snapshot();
         if is_awaiting(&snapshot, claim, now) {
             return Some("pods that it was planned for are about to be created");
         }
@@ -184,19 +201,15 @@ impl Shell {
     /// Whether a node opens with others. Each that opens wakes every pod that waits, and the scheduler, which tries them all, gets
     /// late to those whose node is there: so all that are ready open at once, when one has waited for as long as it may.
     fn awaits_other_nodes(&self, claim: &str, node: &Node) -> Option<&'static str> {
-        let now = self.now();
-        if !self.settings.holds_nodes_closed {
+        let now = self.model.now();
+        if !self.holds_nodes_closed {
             return None;
         }
-        let mut wave = self
-            .nominations
-            .wave
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut wave = self.wave.lock().unwrap_or_else(PoisonError::into_inner);
         if ready_at(node).is_some_and(|it| it <= *wave) {
             return None;
         }
-        let snapshot = self.snapshot();
+        let snapshot = self.model.snapshot();
         let is_crowded = is_crowded(&snapshot);
         let held = if is_crowded {
             HELD_IN_CROWD
@@ -204,7 +217,7 @@ impl Shell {
             HELD_READY
         };
         let is_due = latest_opening(node, held).is_none_or(|it| now >= it);
-        let matters = !self.nominations.is_on() || is_crowded;
+        let matters = !self.is_on() || is_crowded;
         if is_due || !matters || !awaits_others(&snapshot, claim, is_crowded) {
             *wave = now;
             return None;
@@ -214,10 +227,10 @@ impl Shell {
 
     /// Nominates the pods that were placed on a node which is about to take pods.
     async fn nominate_placed(&self, claim: &str, node: &Node) {
-        if !self.nominations.is_on() {
+        if !self.is_on() {
             return;
         }
-        let snapshot = self.snapshot();
+        let snapshot = self.model.snapshot();
         let Some(state_node) = snapshot.node_of_claim(claim) else {
             return;
         };
@@ -229,53 +242,33 @@ impl Shell {
         });
         let writes: Vec<Write> = writes.collect();
         drop(snapshot);
-        if writes.is_empty() || !self.nominations.is_turn_of(claim, self.now()) {
+        if writes.is_empty() || !self.is_turn_of(claim, self.model.now()) {
             return;
         }
         let (wanted, since) = (writes.len(), Instant::now());
         let told = self.write_nominations(writes).await;
         debug!(Node = %node.name_any(), wanted, told, took = ?since.elapsed(), "nominated pods");
-        self.metrics.pods_nominated.inc_by(told);
+        self.journal.write(&(), &PlanEntry::Nominated(told));
     }
 
     /// Notes that a pod was bound to another node than the one planned for it, if so.
     pub(crate) fn pod_bound(&self, pod: &PodKey, node: &str, planned: &str) {
-        let snapshot = self.snapshot();
-        let Some(place) = snapshot
-            .node(planned)
-            .filter(|it| it.node_name() != Some(node))
-        else {
+        let snapshot = self.model.snapshot();
+        let place = snapshot.node(planned);
+        let Some(place) = place.filter(|it| it.node_name() != Some(node)) else {
             return;
         };
         let planned = place.name().to_owned();
         let is_open = place.is_initialized();
         drop(snapshot);
         debug!(Pod = %pod, Node = node, planned, is_open, "pod off plan");
-        self.metrics.pods_off_plan.inc();
-        self.record(Record::Placement(PlacementRecord {
-            at: self.now(),
-            pod: pod.to_string(),
-            outcome: OutcomeId::PodOffPlan,
-            planned,
-            node: node.to_owned(),
-        }));
-    }
-
-    /// Counts a new claim that would not be there had all pods gone where they were planned: it is for pods whose
-    /// node has come, and has no room for them.
-    pub(crate) fn claim_opened(&self, snapshot: &Snapshot, new: &NewClaim) {
-        let has_come = |pod| snapshot.place(pod).is_some_and(|it| it.is_initialized());
-        if !new.pods.iter().any(has_come) {
-            return;
-        }
-        self.metrics.node_claims_off_plan.inc();
-        let price = new.best.price_per_hour;
-        self.metrics.off_plan_usd_per_hour.inc_by(price);
+        let entry = PlanEntry::PodElsewhere { pod, node, planned };
+        self.journal.write(&(), &entry);
     }
 
     /// Takes back what was said of pods whose place is now another.
-    pub(crate) async fn withdraw_nominations(&self, pods: impl Iterator<Item = &PodKey>) {
-        let snapshot = self.snapshot();
+    pub(crate) async fn withdraw(&self, pods: impl Iterator<Item = &PodKey>) {
+        let snapshot = self.model.snapshot();
         let pods = pods.filter_map(|key| snapshot.pod(key));
         let ours = pods.filter(|pod| pod.nomination.as_ref().is_some_and(|it| it.is_of_plan));
         let writes = ours.map(|pod| Write {
@@ -300,7 +293,7 @@ impl Shell {
             while let Some(answer) = answers.next().await {
                 match answer {
                     Ok(()) => written += 1,
-                    Err(error) if is_refusal(&error) => self.nominations.refused(&error),
+                    Err(error) if is_refusal(&error) => self.refused(&error),
                     Err(error) => debug!(%error, "a pod was not nominated"),
                 }
             }
@@ -310,6 +303,49 @@ impl Shell {
         }
         written
     }
+}
+
+/// What became of a plan.
+enum PlanEntry<'a> {
+    /// So many pods were nominated to the nodes planned for them.
+    Nominated(u64),
+    /// The scheduler bound a pod to another node than the one planned for it.
+    PodElsewhere {
+        pod: &'a PodKey,
+        node: &'a str,
+        planned: String,
+    },
+}
+
+impl Entry for PlanEntry<'_> {
+    type Subject = ();
+
+    fn measure(&self, (): &(), metrics: &Metrics) {
+        match self {
+            Self::Nominated(pods) => metrics.pods_nominated.inc_by(*pods),
+            Self::PodElsewhere { .. } => metrics.pods_off_plan.inc(),
+        };
+    }
+
+    fn record(&self, (): &(), at: Timestamp) -> Option<Record> {
+        let Self::PodElsewhere { pod, node, planned } = self else {
+            return None;
+        };
+        Some(Record::Placement(PlacementRecord {
+            at,
+            pod: pod.to_string(),
+            outcome: OutcomeId::PodOffPlan,
+            planned: planned.clone(),
+            node: (*node).to_owned(),
+        }))
+    }
+}
+
+/// Whether a new claim would not be there had all pods gone where they were planned: it is for pods whose node has
+/// come, and has no room for them.
+pub(crate) fn is_off_plan(snapshot: &Snapshot, new: &NewClaim) -> bool {
+    let has_come = |pod| snapshot.place(pod).is_some_and(|it| it.is_initialized());
+    new.pods.iter().any(has_come)
 }
 
 /// Whether every other try would be met likewise. A pod may be gone, bound by now (which the server calls invalid) or nominated by

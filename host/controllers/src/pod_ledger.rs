@@ -4,6 +4,7 @@
 //! Karpenter's `pkg/controllers/state/cluster.go`.
 
 use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use jiff::Timestamp;
 use scheduling::pod::PodKey;
@@ -11,33 +12,38 @@ use scheduling::pod::PodKey;
 /// Facts about pods between their first sight and their node.
 #[derive(Debug, Default)]
 pub(crate) struct PodLedger {
-    first_seen: BTreeMap<PodKey, Timestamp>,
-    pods_of_claim: BTreeMap<String, Vec<PodKey>>,
+    first_seen: Mutex<BTreeMap<PodKey, Timestamp>>,
+    pods_of_claim: Mutex<BTreeMap<String, Vec<PodKey>>>,
 }
 
 impl PodLedger {
     /// A pod waits for a decision.
-    pub(crate) fn saw(&mut self, key: &PodKey, now: Timestamp) {
-        self.first_seen.entry(key.clone()).or_insert(now);
+    pub(crate) fn saw(&self, key: &PodKey, now: Timestamp) {
+        lock(&self.first_seen).entry(key.clone()).or_insert(now);
     }
 
     /// A pod got its first decision, or is gone; answers since when it waited.
-    pub(crate) fn decided(&mut self, key: &PodKey) -> Option<Timestamp> {
-        self.first_seen.remove(key)
+    pub(crate) fn decided(&self, key: &PodKey) -> Option<Timestamp> {
+        lock(&self.first_seen).remove(key)
     }
 
     /// A claim was made for these pods.
-    pub(crate) fn claim_for(&mut self, claim: &str, pods: Vec<PodKey>) {
-        self.pods_of_claim.insert(claim.to_owned(), pods);
+    pub(crate) fn claim_for(&self, claim: &str, pods: Vec<PodKey>) {
+        lock(&self.pods_of_claim).insert(claim.to_owned(), pods);
     }
 
     /// The pods that a claim was made for, as far as this process knows.
     pub(crate) fn pods_for(&self, claim: &str) -> Vec<PodKey> {
-        self.pods_of_claim.get(claim).cloned().unwrap_or_default()
+        let pods = lock(&self.pods_of_claim);
+        pods.get(claim).cloned().unwrap_or_default()
     }
 
     /// The claim has a node, or failed; answers the pods it was made for.
-    pub(crate) fn settle_claim(&mut self, claim: &str) -> Vec<PodKey> {
-        self.pods_of_claim.remove(claim).unwrap_or_default()
+    pub(crate) fn settle_claim(&self, claim: &str) -> Vec<PodKey> {
+        lock(&self.pods_of_claim).remove(claim).unwrap_or_default()
     }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -213,10 +213,10 @@ impl PolicyBinding {
 
     fn tell_node_pools(&self) {
         let _telling = self.telling.lock().unwrap_or_else(PoisonError::into_inner);
-        if !self.shell.objects().policies.take_untold_pools() {
+        if !self.shell.policies().take_untold_pools() {
             return;
         }
-        let snapshot = self.shell.snapshot();
+        let snapshot = self.shell.model.snapshot();
         let pools = snapshot
             .node_pools()
             .map(|pool| (pool.name_any(), pool.labels().clone()))
@@ -226,7 +226,7 @@ impl PolicyBinding {
 
     /// The binding's ConfigMap as the watch told it, if it is to decide.
     fn told(&self, key: &ObjectKey) -> Option<Arc<ConfigMap>> {
-        let told = self.shell.objects().policies.binding(key);
+        let told = self.shell.policies().binding(key);
         told.filter(|it| it.metadata.deletion_timestamp.is_none())
     }
 
@@ -236,7 +236,7 @@ impl PolicyBinding {
         key: &ObjectKey,
         config_map: &ConfigMap,
     ) -> Result<Option<(BindingSource, u64)>, ReconcileError> {
-        let is_stale = self.shell.objects().policies.take_stale(key);
+        let is_stale = self.shell.policies().take_stale(key);
         let version = config_map.metadata.resource_version.as_ref();
         let is_known = self.known().get_mut(key).is_some_and(|known| {
             known.gone_since = None;
@@ -247,7 +247,7 @@ impl PolicyBinding {
         }
         let mut source = source_of(config_map);
         if let Err(error) = self.read_others(key, &mut source).await {
-            self.shell.objects().policies.read_anew(key);
+            self.shell.policies().read_anew(key);
             return Err(error);
         }
         let fingerprint = fingerprint(&source);
@@ -269,7 +269,7 @@ impl PolicyBinding {
         let names: BTreeSet<String> = self.registry.named(source).into_iter().collect();
         // Before they are read: what changes from now on is heard of.
         let known = names.clone();
-        self.shell.objects().policies.names(key, known);
+        self.shell.policies().names(key, known);
         let api: Api<ConfigMap> = Api::namespaced(self.shell.client.clone(), &key.namespace);
         for name in names {
             let Some(found) = api.get_opt(&name).await? else {
@@ -294,7 +294,7 @@ impl PolicyBinding {
         let mut pace = SwapPace::first(now);
         if let Some(known) = self.known().get_mut(key) {
             if let Err(wait) = known.pace.swap(now, &fingerprint.to_string()) {
-                self.shell.objects().policies.read_anew(key);
+                self.shell.policies().read_anew(key);
                 return Err(wait);
             }
             pace = known.pace.clone();
@@ -333,7 +333,7 @@ impl PolicyBinding {
         }
         self.registry.remove(&key.namespace, &key.name).await;
         if self.known().remove(key).is_some() {
-            self.shell.say(format!(
+            self.shell.journal.say(format!(
                 "policy {} removed: what it replaced decides again",
                 key.name
             ));
@@ -370,7 +370,7 @@ impl PolicyBinding {
             let regarding = config_map.object_ref(&());
             let reason = "PolicyNodePoolNotFound";
             let notice = Notice::new(regarding, EventType::Warning, reason, warning.clone());
-            self.shell.events.publish(notice.distinct_by(&warning));
+            self.shell.journal.publish(notice.distinct_by(&warning));
         }
         Ok(())
     }
@@ -398,6 +398,7 @@ impl PolicyBinding {
             "rejected"
         };
         self.shell
+            .journal
             .say(format!("policy {} {verb}: {message}", key.name));
         let notice = Notice::new(
             config_map.object_ref(&()),
@@ -406,7 +407,7 @@ impl PolicyBinding {
             message.clone(),
         )
         .distinct_by(message);
-        self.shell.events.publish(notice);
+        self.shell.journal.publish(notice);
     }
 }
 
@@ -434,7 +435,7 @@ impl Reconciler for PolicyBinding {
         for failure in self.registry.failures(&key.namespace, &key.name) {
             let regarding = config_map.object_ref(&());
             let notice = Notice::new(regarding, EventType::Warning, "PolicyFailed", failure);
-            self.shell.events.publish(notice);
+            self.shell.journal.publish(notice);
         }
         // A policy can fall into quarantine by itself.
         Ok(Action::RequeueAfter(Duration::from_secs(10)))

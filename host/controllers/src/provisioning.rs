@@ -6,7 +6,6 @@
 pub(crate) mod batcher;
 mod create;
 mod early;
-pub(crate) mod events;
 mod report;
 pub(crate) mod trigger;
 
@@ -103,7 +102,7 @@ impl Provisioner {
                     self.pass(batch).await;
                 }
                 Batch::GoesOn
-                    if self.shell.settings.plans_coming_pods && self.shell.is_synced() =>
+                    if self.shell.settings.plans_coming_pods && self.shell.model.is_synced() =>
                 {
                     self.pass(batch).await;
                 }
@@ -121,7 +120,7 @@ impl Provisioner {
     async fn wait_for_sync(&self) {
         let started = Instant::now();
         let mut complaint = SYNC_COMPLAINT;
-        while !self.shell.is_synced() {
+        while !self.shell.model.is_synced() {
             if started.elapsed() >= complaint {
                 error!(
                     seconds = started.elapsed().as_secs(),
@@ -151,13 +150,14 @@ impl Provisioner {
         let number = self.passes.fetch_add(1, Ordering::Relaxed) + 1;
         let now = self.shell.now();
         // The snapshot is taken before anything else, so nothing is decided on facts of two moments.
-        let snapshot = self.shell.snapshot();
+        let snapshot = self.shell.model.snapshot();
         let (node_pools, mut pool_outcomes) = provisionable_pools(&snapshot);
         let mut pools = Vec::with_capacity(node_pools.len());
         for node_pool in node_pools {
             let name = node_pool.name_any();
             let failure = match self
                 .shell
+                .model
                 .node_class(&node_pool.spec.template.spec.node_class_ref.name)
             {
                 None => "its NodeClass does not exist".to_owned(),

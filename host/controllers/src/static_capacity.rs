@@ -14,11 +14,10 @@ use apis::{NodePool, conditions, labels};
 use disruption::{static_drift, surplus};
 use kube::ResourceExt;
 use scheduling::solution::NewClaim;
-use state::ledger::OutcomeId;
 use tokio::sync::{Mutex, MutexGuard};
-use tracing::info;
 
 use crate::error::{ReconcileError, ignore_not_found};
+use crate::node_claim::entries::ClaimEntry;
 use crate::runtime::{Action, Reconciler};
 use crate::shell::Shell;
 
@@ -76,7 +75,7 @@ pub(crate) async fn count(
     pool: &str,
     pending: &BTreeSet<String>,
 ) -> Result<Count, ReconcileError> {
-    let Some(node_pool) = shell.fresh_node_pool(pool).await? else {
+    let Some(node_pool) = shell.model.fresh_node_pool(pool).await? else {
         return Ok(Count::default());
     };
     let as_count = |it: u64| usize::try_from(it).unwrap_or(usize::MAX);
@@ -87,6 +86,7 @@ pub(crate) async fn count(
     };
     let of_pool = format!("{}={pool}", labels::NODEPOOL);
     shell
+        .model
         .for_each_claim(&of_pool, |claim| {
             let name = claim.name_any();
             if claim.metadata.deletion_timestamp.is_some() {
@@ -114,7 +114,7 @@ impl Reconciler for StaticPools {
         if !self.shell.settings.feature_gates.static_capacity {
             return Ok(Action::Await);
         }
-        let pool = self.shell.fresh_node_pool(&key.name).await?;
+        let pool = self.shell.model.fresh_node_pool(&key.name).await?;
         let is_kept = |it: &NodePool| it.is_static() && it.metadata.deletion_timestamp.is_none();
         let Some(pool) = pool.filter(is_kept) else {
             return Ok(Action::Await);
@@ -142,25 +142,27 @@ impl StaticPools {
     async fn create(&self, pool: &NodePool) -> Result<(), ReconcileError> {
         let name = pool.name_any();
         let object = NewClaim::bare(pool, &[]).to_node_claim(pool, self.shell.seed_for(&name));
-        let created = self.shell.create_claim(&object, "provisioned").await?;
-        self.shell
-            .record_claim(&created, OutcomeId::ClaimCreated, "replicas");
+        let created = self.shell.writer.create_claim(&object).await?;
+        let entry = ClaimEntry::Created {
+            reason: "provisioned",
+            record: Some("replicas"),
+        };
+        self.shell.journal.write(&created, &entry);
         Ok(())
     }
 
     async fn delete(&self, pool: &NodePool, count: &Count) -> Result<(), ReconcileError> {
-        let (snapshot, now) = (self.shell.snapshot(), self.shell.now());
+        let (snapshot, now) = (self.shell.model.snapshot(), self.shell.now());
         let picked = surplus::pick(&snapshot, &count.active, count.too_many(), now);
         drop(snapshot);
         for name in picked {
-            let Some(claim) = self.shell.node_claim(&name).await? else {
+            let Some(claim) = self.shell.model.node_claim(&name).await? else {
                 continue;
             };
-            ignore_not_found(self.shell.delete(claim.as_ref()).await)?;
-            info!(NodePool = %pool.name_any(), NodeClaim = %name, "deleted nodeclaim beyond replicas");
-            self.shell.record_claim(&claim, OutcomeId::ClaimSurplus, "");
-            self.shell
-                .say(format!("{name} is one more than {} needs", pool.name_any()));
+            ignore_not_found(self.shell.writer.delete(claim.as_ref()).await)?;
+            let pool = &pool.name_any();
+            let entry = ClaimEntry::Surplus { pool };
+            self.shell.journal.write(claim.as_ref(), &entry);
         }
         Ok(())
     }

@@ -136,7 +136,7 @@ impl VoluntaryDisruption {
         let poll = self.shell.settings.disruption_poll;
         let (mut rest, mut heeds_room) = (poll, true);
         loop {
-            if !self.shell.is_synced() {
+            if !self.shell.model.is_synced() {
                 tokio::time::sleep(UNSYNCED_POLL).await;
                 continue;
             }
@@ -214,7 +214,7 @@ impl VoluntaryDisruption {
     /// Looks a second time at the commands that waited long enough, oldest first, each in the world that those before it
     /// left: it must still agree, or the command is dropped.
     async fn begin_what_still_holds(&self) {
-        while self.shell.is_synced() && self.until_due().is_some_and(|it| it.is_zero()) {
+        while self.shell.model.is_synced() && self.until_due().is_some_and(|it| it.is_zero()) {
             let Some(Waiting { command, .. }) = self.waiting().front().cloned() else {
                 return;
             };
@@ -269,17 +269,17 @@ impl VoluntaryDisruption {
         let number = self.scans.fetch_add(1, Ordering::Relaxed) + 1;
         let (settings, now) = (&self.shell.settings, self.shell.now());
         if settings.plans_coming_pods {
-            for node in awaiting_nodes(&self.shell.snapshot(), now) {
-                self.shell.nominate(&node);
+            for node in awaiting_nodes(&self.shell.model.snapshot(), now) {
+                self.shell.model.nominate(&node);
             }
         }
-        let snapshot = self.shell.snapshot();
+        let snapshot = self.shell.model.snapshot();
         let types = self.types(&snapshot).await;
         let (ready, _) = provisionable_pools(&snapshot);
         let mut pools = Vec::with_capacity(ready.len());
         for node_pool in ready {
             let class = &node_pool.spec.template.spec.node_class_ref.name;
-            let class = self.shell.node_class(class);
+            let class = self.shell.model.node_class(class);
             if let (Some(class), Some(types)) = (class, types.get(&node_pool.name_any())) {
                 pools.push(PoolTypes {
                     free_addresses: self.provider.free_addresses(&class).await,
@@ -321,6 +321,7 @@ impl VoluntaryDisruption {
         for pool in snapshot.node_pools() {
             let class = self
                 .shell
+                .model
                 .node_class(&pool.spec.template.spec.node_class_ref.name);
             let Some(class) = class else { continue };
             match self.provider.instance_types(pool, &class).await {

@@ -97,7 +97,7 @@ pub(crate) async fn run(shell: Arc<Shell>, router: Router) {
         watches.extend(watch_devices(&shell.client).await);
     }
     let kinds: Vec<Kind> = watches.iter().map(|(kind, _)| *kind).collect();
-    shell.progress.send_modify(|it| it.begin(kinds));
+    shell.model.note_progress(|it| it.begin(kinds));
     let mut streams: SelectAll<_> = watches.into_iter().map(|(_, stream)| stream).collect();
     while let Some(told) = streams.next().await {
         match told {
@@ -105,7 +105,7 @@ pub(crate) async fn run(shell: Arc<Shell>, router: Router) {
             Told::Fact(fact) => router.take(fact),
             Told::Complete(kind, fact) => {
                 router.take(fact);
-                shell.progress.send_modify(|it| it.listed(kind));
+                shell.model.note_progress(|it| it.listed(kind));
             }
             Told::Failed(kind, error) => {
                 if kind.is_essential() {
@@ -114,7 +114,7 @@ pub(crate) async fn run(shell: Arc<Shell>, router: Router) {
                     debug!(?kind, %error, "watch failed, will be tried again");
                 }
                 let failure = failure(&error);
-                shell.progress.send_modify(|it| it.failed(kind, failure));
+                shell.model.note_progress(|it| it.failed(kind, failure));
             }
         }
     }
@@ -122,7 +122,7 @@ pub(crate) async fn run(shell: Arc<Shell>, router: Router) {
 
 /// Waits until everything that there is has been told; says what is missing where that takes long.
 pub(crate) async fn first_lists(shell: &Shell) {
-    let mut progress = shell.progress.subscribe();
+    let mut progress = shell.model.watch_progress();
     loop {
         let complete = progress.wait_for(Progress::is_complete);
         // The sender lives as long as the shell.
@@ -130,7 +130,7 @@ pub(crate) async fn first_lists(shell: &Shell) {
             info!("cluster state has seen every kind");
             return;
         }
-        let awaited = shell.progress().awaited();
+        let awaited = shell.model.progress().awaited();
         warn!(kinds = ?awaited, "still waiting for first lists; nothing is decided before they are complete");
     }
 }

@@ -11,12 +11,10 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1;
 use kube::api::{Api, DeleteParams, EvictParams, Preconditions};
 use scheduling::pod::{Pod, PodKey};
-use state::ledger::{OutcomeId, Record, TerminationRecord};
-use tracing::debug;
 
 use crate::error::ReconcileError;
-use crate::node::events;
-use crate::node_claim::{NodeClaimExt, drain_reason, reboot};
+use crate::node::entries::{LeavingPod, PodEntry};
+use crate::node_claim::{NodeClaimExt, reboot};
 use crate::references;
 use crate::runtime::{Action, Reconciler};
 use crate::shell::Shell;
@@ -67,11 +65,16 @@ impl EvictionQueue {
     }
 
     async fn observe(&self, key: &EvictionKey) -> Result<Option<Observed>, ReconcileError> {
-        let Some(pod) = self.shell.pod(&key.pod).filter(|pod| pod.uid == key.uid) else {
+        let Some(pod) = self
+            .shell
+            .model
+            .pod(&key.pod)
+            .filter(|pod| pod.uid == key.uid)
+        else {
             return Ok(None);
         };
-        let claim = match self.shell.claim_name_of_node(&key.node) {
-            Some(name) => self.shell.node_claim(&name).await?,
+        let claim = match self.shell.model.claim_name_of_node(&key.node) {
+            Some(name) => self.shell.model.node_claim(&name).await?,
             None => None,
         };
         Ok(Some(Observed { pod, claim }))
@@ -112,11 +115,7 @@ impl EvictionQueue {
             .inc();
         match answer {
             Ok(_) => {
-                let reason = drain_reason(observed.claim.as_deref());
-                self.shell
-                    .events
-                    .publish(events::evicted(&observed.pod, &reason));
-                self.left(key, observed, OutcomeId::PodEvicted, &reason);
+                self.write_entry(key, observed, &PodEntry::Evicted);
                 Ok(Action::Await)
             }
             // Gone already, or another pod by that name.
@@ -124,11 +123,8 @@ impl EvictionQueue {
             Err(error) => {
                 if code == 429 || is_many_budgets(&error) {
                     let why = format!("failed to evict pod {}: {}", key.pod, message_of(&error));
-                    let regarding = references::node(&self.shell.snapshot(), &key.node);
-                    self.shell
-                        .events
-                        .publish(events::failed_draining(regarding, &why));
-                    debug!(Node = %key.node, pod = %key.pod, "eviction refused by a budget");
+                    let entry = PodEntry::EvictionRefused { why: &why };
+                    self.write_entry(key, observed, &entry);
                     return Err(ReconcileError::Refused(why));
                 }
                 Err(error.into())
@@ -150,41 +146,18 @@ impl EvictionQueue {
             }
             Err(error) => return Err(error.into()),
         }
-        let deadline = observed
-            .claim
-            .as_ref()
-            .and_then(|claim| claim.termination_deadline());
-        let deadline = deadline.map(|at| at.to_string()).unwrap_or_default();
-        self.shell.events.publish(events::force_deleted(
-            &observed.pod,
-            grace_seconds,
-            &deadline,
-        ));
-        self.left(key, observed, OutcomeId::PodForceDeleted, &deadline);
+        self.write_entry(key, observed, &PodEntry::ForceDeleted { grace_seconds });
         Ok(Action::Await)
     }
 
-    fn left(&self, key: &EvictionKey, observed: &Observed, outcome: OutcomeId, reason: &str) {
-        let drained = drain_reason(observed.claim.as_deref());
-        self.shell
-            .metrics
-            .pods_drained
-            .get_or_create(&vec![("reason", drained)])
-            .inc();
-        let claim = observed.claim.as_deref();
-        self.shell.record(Record::Termination(TerminationRecord {
-            at: self.shell.now(),
-            node: key.node.clone(),
-            claim: claim
-                .and_then(|claim| claim.metadata.name.clone())
-                .unwrap_or_default(),
-            pool: claim
-                .map(|claim| claim.pool_name().to_owned())
-                .unwrap_or_default(),
-            outcome,
-            pods: vec![key.pod.to_string()],
-            reason: reason.to_owned(),
-        }));
+    fn write_entry(&self, key: &EvictionKey, observed: &Observed, entry: &PodEntry<'_>) {
+        let subject = LeavingPod {
+            pod: &observed.pod,
+            node: &key.node,
+            node_reference: &references::node(&self.shell.model.snapshot(), &key.node),
+            claim: observed.claim.as_deref(),
+        };
+        self.shell.journal.write(&subject, entry);
     }
 
     fn pods(&self, key: &EvictionKey) -> Api<v1::Pod> {

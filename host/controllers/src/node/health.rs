@@ -10,14 +10,13 @@ use std::time::Duration;
 use apis::GoDuration;
 use cloudprovider::{CloudProvider, RepairAction, RepairPolicy};
 use jiff::{SignedDuration, Timestamp};
-use kube::ResourceExt;
 use regex::Regex;
-use state::ledger::OutcomeId;
 use state::{Snapshot, StateNode};
-use tracing::{error, info};
+use tracing::error;
 
 use crate::error::{ReconcileError, ignore_not_found};
-use crate::node_claim::{NodeClaimExt, disrupted, unhealthy_disrupted, with_deadline};
+use crate::node_claim::entries::ClaimEntry;
+use crate::node_claim::{NodeClaimExt, with_deadline};
 use crate::shell::Shell;
 use crate::voluntary_disruption::repair_blocked;
 
@@ -94,21 +93,21 @@ impl Health {
         let mut held_back = HeldBack::default();
         loop {
             tokio::time::sleep(PERIOD).await;
-            if !self.shell.is_synced() {
+            if !self.shell.model.is_synced() {
                 continue;
             }
             let now = self.shell.now();
             held_back.forget_past(now);
-            let mut sick = sick(&self.shell.snapshot(), &policies, now);
+            let mut sick = sick(&self.shell.model.snapshot(), &policies, now);
             sick.retain(|it| !held_back.has(it));
             for it in sick {
                 if let Some(why) = it.blocked {
                     held_back.add(&it, now);
-                    let snapshot = self.shell.snapshot();
+                    let snapshot = self.shell.model.snapshot();
                     let pool = snapshot.node(&it.node).and_then(|it| it.node_pool());
                     let about = (it.node.as_str(), it.claim.as_str(), pool);
                     for notice in repair_blocked(&snapshot, about, why) {
-                        self.shell.events.publish(notice);
+                        self.shell.journal.publish(notice);
                     }
                 } else if let Err(error) = self.repair(&it).await {
                     error!(NodeClaim = %it.claim, %error, "repairing a node");
@@ -118,7 +117,7 @@ impl Health {
     }
 
     async fn repair(&self, sick: &Sick) -> Result<(), ReconcileError> {
-        let Some(claim) = self.shell.node_claim(&sick.claim).await? else {
+        let Some(claim) = self.shell.model.node_claim(&sick.claim).await? else {
             return Ok(());
         };
         if claim.metadata.deletion_timestamp.is_some() {
@@ -127,13 +126,14 @@ impl Health {
         let now = self.shell.now();
         let deadline = claim.termination_deadline().map_or(now, |at| at.min(now));
         let after = with_deadline(&claim, deadline);
-        let claim = self.shell.write_claim(&claim, &after).await?;
-        ignore_not_found(self.shell.delete(&claim).await)?;
-        info!(NodeClaim = %claim.name_any(), Node = %sick.node, condition = %sick.condition, "deleted unhealthy node");
-        disrupted(&self.shell.metrics, &claim, "unhealthy");
-        unhealthy_disrupted(&self.shell.metrics, &claim, (&sick.condition, sick.bound));
-        self.shell
-            .record_claim(&claim, OutcomeId::ClaimRepaired, &sick.condition);
+        let claim = self.shell.writer.write_claim(&claim, &after).await?;
+        ignore_not_found(self.shell.writer.delete(&claim).await)?;
+        let entry = ClaimEntry::Repaired {
+            node: &sick.node,
+            condition: &sick.condition,
+            bound: sick.bound,
+        };
+        self.shell.journal.write(&claim, &entry);
         Ok(())
     }
 }

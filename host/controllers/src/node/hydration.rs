@@ -22,7 +22,7 @@ impl Reconciler for Hydration {
     type Key = ObjectKey;
 
     async fn reconcile(&self, key: &ObjectKey) -> Result<Action, ReconcileError> {
-        let state = self.shell.snapshot().node(&key.name).cloned();
+        let state = self.shell.model.snapshot().node(&key.name).cloned();
         let Some((facts, claim)) = state.and_then(|it| Some((it.node.clone()?, it.claim.clone()?)))
         else {
             return Ok(Action::Await);
@@ -31,14 +31,14 @@ impl Reconciler for Hydration {
         if !is_registered || facts.labels.contains_key(labels::EC2_NODE_CLASS) {
             return Ok(Action::Await);
         }
-        let Some(node) = self.shell.node(&key.name).await? else {
+        let Some(node) = self.shell.model.node(&key.name).await? else {
             return Ok(Action::Await);
         };
         let mut after = node.as_ref().clone();
         after
             .labels_mut()
             .insert(labels::EC2_NODE_CLASS.to_owned(), claim.node_class.clone());
-        self.shell.write_node(&node, &after).await?;
+        self.shell.writer.write_node(&node, &after).await?;
         Ok(Action::Await)
     }
 }

@@ -3,6 +3,7 @@
 //! Level-triggered: each reconcile looks at the objects and takes the next step. Answers to
 //! `pkg/controllers/node/termination/controller.go`.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,13 +14,12 @@ use cloudprovider::{CloudProvider, CloudProviderError};
 use disruption::drain::{DrainInput, DrainStep, drain_step};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Node;
-use kube::{Resource, ResourceExt};
+use kube::ResourceExt;
 use scheduling::pod::Pod;
-use state::ledger::{OutcomeId, Record, TerminationRecord};
-use tracing::info;
+use state::pod::PodLife;
 
 use crate::error::{ReconcileError, ignore_not_found};
-use crate::node::events;
+use crate::node::entries::{LeavingNode, NodeEntry};
 use crate::node::eviction::EvictionKey;
 use crate::node_claim::NodeClaimExt;
 use crate::node_claim::initialization::taints;
@@ -83,19 +83,19 @@ impl Termination {
     }
 
     async fn observe(&self, key: &ObjectKey) -> Result<Option<Observed>, ReconcileError> {
-        let Some(node) = self.shell.node(&key.name).await? else {
+        let Some(node) = self.shell.model.node(&key.name).await? else {
             return Ok(None);
         };
         if !is_ours(&node) {
             return Ok(None);
         }
-        let claim = match self.shell.claim_name_of_node(&key.name) {
-            Some(name) => self.shell.node_claim(&name).await?,
+        let claim = match self.shell.model.claim_name_of_node(&key.name) {
+            Some(name) => self.shell.model.node_claim(&name).await?,
             None => None,
         };
         let is_instance_gone = !is_node_ready(&node) && self.is_instance_gone(&node).await?;
-        let pods = self.shell.pods_on(&key.name);
-        let attachments = self.shell.attachments_to_await(&key.name, &pods);
+        let pods = self.shell.model.pods_on(&key.name);
+        let attachments = self.attachments_to_await(&key.name, &pods);
         Ok(Some(Observed {
             node,
             claim,
@@ -118,30 +118,21 @@ impl Termination {
 
     async fn apply(&self, observed: &Observed, step: Step) -> Result<Action, ReconcileError> {
         let Observed {
-            node,
-            claim,
-            pods: _,
-            attachments,
-            is_instance_gone: _,
+            claim, attachments, ..
         } = observed;
-        self.warn_of_deadline(node, claim.as_deref());
+        self.warn_of_deadline(observed);
         match step {
             Step::Leave => Ok(Action::Await),
             Step::DeleteClaim => {
                 if let Some(claim) = claim {
-                    ignore_not_found(self.shell.delete(claim.as_ref()).await)?;
+                    ignore_not_found(self.shell.writer.delete(claim.as_ref()).await)?;
                 }
                 Ok(Action::RequeueAfter(Duration::ZERO))
             }
             Step::Taint => self.taint(observed).await,
             Step::Drain(drain) => self.drain(observed, drain).await,
             Step::Drained => {
-                self.shell
-                    .metrics
-                    .nodes_drained
-                    .get_or_create(&vec![("nodepool", pool_of(node))])
-                    .inc();
-                self.record(observed, OutcomeId::TerminationDrained, Vec::new());
+                self.write_entry(observed, &NodeEntry::Drained);
                 self.tell(
                     observed,
                     conditions::DRAINED,
@@ -151,9 +142,8 @@ impl Termination {
                 Ok(Action::RequeueAfter(Duration::ZERO))
             }
             Step::AwaitVolumes => {
-                self.shell
-                    .events
-                    .publish(events::awaiting_volumes(node, attachments));
+                let entry = NodeEntry::AwaitsVolumes { attachments };
+                self.write_entry(observed, &entry);
                 let told = (Status::Unknown, reason::AWAITING_VOLUME_DETACHMENT, "");
                 self.tell(observed, conditions::VOLUMES_DETACHED, told)
                     .await?;
@@ -176,14 +166,13 @@ impl Termination {
 
     async fn taint(&self, observed: &Observed) -> Result<Action, ReconcileError> {
         let tainted = tainted(&observed.node);
-        self.shell.write_node(&observed.node, &tainted).await?;
-        info!(Node = %observed.node.name_any(), taint = labels::DISRUPTED_TAINT_KEY, "tainted node");
-        let pods = observed
-            .pods
-            .iter()
-            .map(|pod| pod.key.to_string())
-            .collect();
-        self.record(observed, OutcomeId::TerminationStarted, pods);
+        self.shell
+            .writer
+            .write_node(&observed.node, &tainted)
+            .await?;
+        let pods = observed.pods.iter();
+        let pods = pods.map(|pod| pod.key.to_string()).collect();
+        self.write_entry(observed, &NodeEntry::Tainted { pods });
         Ok(Action::RequeueAfter(Duration::ZERO))
     }
 
@@ -202,10 +191,7 @@ impl Termination {
         }
         if !waiting.is_empty() {
             let why = format!("{} pods are waiting to be evicted", waiting.len());
-            let regarding = observed.node.object_ref(&());
-            self.shell
-                .events
-                .publish(events::failed_draining(regarding, &why));
+            self.write_entry(observed, &NodeEntry::DrainWaits { why });
         }
         Ok(Action::RequeueAfter(DRAIN_POLL))
     }
@@ -232,34 +218,9 @@ impl Termination {
         after
             .finalizers_mut()
             .retain(|name| name != labels::TERMINATION_FINALIZER);
-        self.shell.write_node(node, &after).await?;
-        let (now, pool) = (self.shell.now(), pool_of(node));
-        let zone = node
-            .labels()
-            .get(labels::TOPOLOGY_ZONE)
-            .cloned()
-            .unwrap_or_default();
-        let pool_label = vec![("nodepool", pool.clone())];
-        let seconds_since =
-            |time: Option<&k8s_openapi::apimachinery::pkg::apis::meta::v1::Time>| {
-                time.map_or(0.0, |time| now.duration_since(time.0).as_secs_f64())
-            };
-        let metrics = &self.shell.metrics;
-        metrics
-            .node_termination_seconds
-            .get_or_create(&pool_label)
-            .observe(seconds_since(node.metadata.deletion_timestamp.as_ref()));
-        metrics
-            .node_lifetime_seconds
-            .get_or_create(&pool_label)
-            .observe(seconds_since(node.metadata.creation_timestamp.as_ref()));
-        metrics
-            .nodes_terminated
-            .get_or_create(&vec![("nodepool", pool), ("zone", zone)])
-            .inc();
-        info!(Node = %node.name_any(), "deleted node");
-        self.record(observed, OutcomeId::TerminationFinished, Vec::new());
-        self.shell.say(format!("node {} is gone", node.name_any()));
+        self.shell.writer.write_node(node, &after).await?;
+        let now = self.shell.now();
+        self.write_entry(observed, &NodeEntry::Gone { now });
         Ok(Action::Await)
     }
 
@@ -286,31 +247,39 @@ impl Termination {
                 told.2,
             );
             let after = claim.with_condition(condition_type, told, self.shell.now());
-            ignore_gone(self.shell.write_claim_status(claim, &after).await)?;
+            ignore_gone(self.shell.writer.write_claim_status(claim, &after).await)?;
         }
         Ok(())
     }
 
-    fn warn_of_deadline(&self, node: &Node, claim: Option<&NodeClaim>) {
+    fn warn_of_deadline(&self, observed: &Observed) {
+        let claim = observed.claim.as_deref();
         if let Some(deadline) = claim.and_then(NodeClaimExt::termination_deadline) {
-            let text = deadline.to_string();
-            self.shell
-                .events
-                .publish(events::grace_period_expiring(node, &text));
+            self.write_entry(observed, &NodeEntry::DeadlineSet { deadline });
         }
     }
 
-    fn record(&self, observed: &Observed, outcome: OutcomeId, pods: Vec<String>) {
-        let claim = observed.claim.as_deref();
-        self.shell.record(Record::Termination(TerminationRecord {
-            at: self.shell.now(),
-            node: observed.node.name_any(),
-            claim: claim.map(ResourceExt::name_any).unwrap_or_default(),
-            pool: pool_of(&observed.node),
-            outcome,
-            pods,
-            reason: String::new(),
-        }));
+    fn write_entry(&self, observed: &Observed, entry: &NodeEntry<'_>) {
+        let subject = LeavingNode {
+            node: &observed.node,
+            claim: observed.claim.as_deref(),
+        };
+        self.shell.journal.write(&subject, entry);
+    }
+
+    /// VolumeAttachments of the node that will go once the drained pods are gone; those of pods that stay with
+    /// the node are not waited for.
+    fn attachments_to_await(&self, node_name: &str, pods: &[Arc<Pod>]) -> Vec<String> {
+        let (snapshot, now) = (self.shell.model.snapshot(), self.shell.now());
+        let staying: BTreeSet<&str> = pods
+            .iter()
+            .filter(|pod| !pod.is_drainable(now))
+            .flat_map(|pod| snapshot.volumes().names_of(pod))
+            .collect();
+        let attached = snapshot.volumes().attached_to(node_name);
+        let awaited =
+            attached.filter(|(_, volume)| !volume.is_empty() && !staying.contains(volume));
+        awaited.map(|(name, _)| name.to_owned()).collect()
     }
 }
 
@@ -411,13 +380,6 @@ fn provider_id(node: &Node) -> Option<&str> {
         .provider_id
         .as_deref()
         .filter(|id| !id.is_empty())
-}
-
-fn pool_of(node: &Node) -> String {
-    node.labels()
-        .get(labels::NODEPOOL)
-        .cloned()
-        .unwrap_or_default()
 }
 
 /// The node with the taint and the label of those that go.

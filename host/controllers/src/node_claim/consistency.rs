@@ -8,10 +8,10 @@ use std::time::Duration;
 use apis::ObjectKey;
 use apis::conditions::{self, Conditioned, Status, reason};
 use state::StateNode;
-use tracing::error;
 
 use crate::error::ReconcileError;
-use crate::node_claim::{NodeClaimExt, events};
+use crate::node_claim::NodeClaimExt;
+use crate::node_claim::entries::ClaimEntry;
 use crate::runtime::{Action, Reconciler};
 use crate::shell::Shell;
 
@@ -52,14 +52,19 @@ impl Reconciler for Consistency {
     type Key = ObjectKey;
 
     async fn reconcile(&self, key: &ObjectKey) -> Result<Action, ReconcileError> {
-        let observed = self.shell.snapshot().node_of_claim(&key.name).cloned();
+        let observed = self
+            .shell
+            .model
+            .snapshot()
+            .node_of_claim(&key.name)
+            .cloned();
         let Some(node) = observed.filter(|node| {
             node.is_initialized() && node.node.is_some() && !node.is_marked_for_deletion()
         }) else {
             return Ok(Action::Await);
         };
         let issues = decide(&node);
-        let Some(claim) = self.shell.node_claim(&key.name).await? else {
+        let Some(claim) = self.shell.model.node_claim(&key.name).await? else {
             return Ok(Action::Await);
         };
         let now = self.shell.now();
@@ -67,10 +72,8 @@ impl Reconciler for Consistency {
             claim.with_true(conditions::CONSISTENT_STATE_FOUND, now)
         } else {
             for issue in &issues {
-                error!(NodeClaim = %key.name, error = %issue, "consistency error");
-                self.shell
-                    .events
-                    .publish(events::failed_consistency_check(&claim, issue));
+                let entry = ClaimEntry::Inconsistent { issue };
+                self.shell.journal.write(claim.as_ref(), &entry);
             }
             let message = issues.join(", ");
             let told = (
@@ -81,7 +84,7 @@ impl Reconciler for Consistency {
             claim.with_condition(conditions::CONSISTENT_STATE_FOUND, told, now)
         };
         if claim.conditions() != after.conditions() {
-            self.shell.write_claim_status(&claim, &after).await?;
+            self.shell.writer.write_claim_status(&claim, &after).await?;
         }
         Ok(PERIOD)
     }

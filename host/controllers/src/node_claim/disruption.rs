@@ -17,6 +17,7 @@ use state::facts::ClaimFacts;
 
 use crate::error::ReconcileError;
 use crate::node_claim::drift::{drift, is_instance_type_gone};
+use crate::node_claim::entries::ClaimEntry;
 use crate::node_claim::{NodeClaimExt, remaining};
 use crate::runtime::{Action, Reconciler};
 use crate::shell::Shell;
@@ -101,7 +102,7 @@ impl Markers {
         pool: Arc<NodePool>,
         class: Option<Arc<Ec2NodeClass>>,
     ) -> Result<Option<Observed>, ReconcileError> {
-        let claim = self.shell.node_claim(&key.name).await?;
+        let claim = self.shell.model.node_claim(&key.name).await?;
         let Some(claim) = claim.filter(|claim| claim.metadata.deletion_timestamp.is_none()) else {
             return Ok(None);
         };
@@ -209,6 +210,7 @@ impl Reconciler for Markers {
     async fn reconcile(&self, key: &ObjectKey) -> Result<Action, ReconcileError> {
         let facts = self
             .shell
+            .model
             .snapshot()
             .node_of_claim(&key.name)
             .and_then(|it| it.claim.clone());
@@ -220,10 +222,10 @@ impl Reconciler for Markers {
             .labels
             .get(labels::NODEPOOL)
             .map_or("", String::as_str);
-        let Some(pool) = self.shell.node_pool(pool) else {
+        let Some(pool) = self.shell.model.node_pool(pool) else {
             return Ok(Action::Await);
         };
-        let class = self.shell.node_class(&facts.node_class);
+        let class = self.shell.model.node_class(&facts.node_class);
         let question = question(&facts, &pool, class.as_deref());
         if let Some(action) = self.settled(&facts, &pool, question) {
             return Ok(action);
@@ -238,11 +240,13 @@ impl Reconciler for Markers {
         let reason = drifted.map(|it| it.reason.clone());
         if after.conditions() != observed.claim.conditions() {
             self.shell
+                .writer
                 .write_claim_status(&observed.claim, &after)
                 .await?;
             let was = observed.claim.is_condition_true(conditions::DRIFTED);
             if let Some(why) = reason.as_ref().filter(|_| !was) {
-                self.shell.say(format!("{} drifted: {why}", key.name));
+                let entry = ClaimEntry::Drifted { why };
+                self.shell.journal.write(&after, &entry);
             }
         }
         let answer = DriftAnswer {

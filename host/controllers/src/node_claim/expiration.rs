@@ -7,13 +7,11 @@ use std::time::Duration;
 
 use apis::ObjectKey;
 use jiff::Timestamp;
-use kube::ResourceExt;
 use state::facts::ClaimFacts;
-use state::ledger::OutcomeId;
-use tracing::info;
 
 use crate::error::{ReconcileError, ignore_not_found};
-use crate::node_claim::{disrupted, remaining};
+use crate::node_claim::entries::ClaimEntry;
+use crate::node_claim::remaining;
 use crate::runtime::{Action, Reconciler};
 use crate::shell::Shell;
 
@@ -41,6 +39,7 @@ impl Reconciler for Expiration {
     async fn reconcile(&self, key: &ObjectKey) -> Result<Action, ReconcileError> {
         let observed = self
             .shell
+            .model
             .snapshot()
             .node_of_claim(&key.name)
             .and_then(|it| it.claim.clone());
@@ -57,15 +56,13 @@ impl Reconciler for Expiration {
 
 impl Expiration {
     async fn apply(&self, key: &ObjectKey) -> Result<Action, ReconcileError> {
-        let Some(claim) = self.shell.node_claim(&key.name).await? else {
+        let Some(claim) = self.shell.model.node_claim(&key.name).await? else {
             return Ok(Action::Await);
         };
-        ignore_not_found(self.shell.delete(claim.as_ref()).await)?;
-        info!(NodeClaim = %claim.name_any(), "expired nodeclaim");
-        disrupted(&self.shell.metrics, &claim, "expired");
-        self.shell.record_claim(&claim, OutcomeId::ClaimExpired, "");
+        ignore_not_found(self.shell.writer.delete(claim.as_ref()).await)?;
         self.shell
-            .say(format!("{} reached its expiry", claim.name_any()));
+            .journal
+            .write(claim.as_ref(), &ClaimEntry::Expired);
         Ok(Action::Await)
     }
 }

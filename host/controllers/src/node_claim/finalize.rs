@@ -11,10 +11,10 @@ use cloudprovider::{CloudProvider, CloudProviderError};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Node;
 use kube::ResourceExt;
-use tracing::info;
 
 use crate::error::{ReconcileError, ignore_not_found};
-use crate::node_claim::{NodeClaimExt, deadline_text, events, with_deadline};
+use crate::node_claim::entries::ClaimEntry;
+use crate::node_claim::{NodeClaimExt, deadline_text, with_deadline};
 use crate::runtime::Action;
 use crate::shell::Shell;
 
@@ -48,7 +48,7 @@ impl Finalizer {
 
     pub(crate) async fn finalize(&self, claim: Arc<NodeClaim>) -> Result<Action, ReconcileError> {
         let nodes = match claim.provider_id() {
-            Some(id) => self.shell.nodes_of(id).await?,
+            Some(id) => self.shell.model.nodes_of(id).await?,
             None => Vec::new(),
         };
         let step = decide(&claim, nodes);
@@ -61,11 +61,9 @@ impl Finalizer {
             Step::SetDeadline(deadline) => {
                 let text = deadline_text(deadline);
                 let after = with_deadline(claim, deadline);
-                self.shell.write_claim(claim, &after).await?;
-                info!(NodeClaim = %claim.name_any(), deadline = %text, "annotated nodeclaim");
-                self.shell
-                    .events
-                    .publish(events::grace_period_expiring(claim, &text));
+                self.shell.writer.write_claim(claim, &after).await?;
+                let entry = ClaimEntry::DeadlineSet { deadline: &text };
+                self.shell.journal.write(claim, &entry);
                 Ok(Action::RequeueAfter(Duration::ZERO))
             }
             Step::DeleteNodes(nodes) => {
@@ -73,7 +71,7 @@ impl Finalizer {
                     .iter()
                     .filter(|node| node.metadata.deletion_timestamp.is_none())
                 {
-                    ignore_not_found(self.shell.delete(node.as_ref()).await)?;
+                    ignore_not_found(self.shell.writer.delete(node.as_ref()).await)?;
                 }
                 Ok(Action::RequeueAfter(NODE_POLL))
             }
@@ -91,17 +89,15 @@ impl Finalizer {
         match self.provider.delete(provider_id).await {
             Ok(()) => {
                 let after = claim.with_true(conditions::INSTANCE_TERMINATING, now);
-                self.shell.write_claim_status(claim, &after).await?;
+                self.shell.writer.write_claim_status(claim, &after).await?;
                 Ok(Action::RequeueAfter(INSTANCE_POLL))
             }
             Err(CloudProviderError::NotFound(_)) => {
                 if claim.is_true(conditions::INSTANCE_TERMINATING) {
                     let since = claim.condition_since(conditions::INSTANCE_TERMINATING);
-                    self.shell
-                        .metrics
-                        .instance_termination_seconds
-                        .get_or_create(&vec![("nodepool", claim.pool_name().to_owned())])
-                        .observe(now.duration_since(since).as_secs_f64());
+                    let took = now.duration_since(since);
+                    let entry = ClaimEntry::InstanceTerminated { took };
+                    self.shell.journal.write(claim, &entry);
                 }
                 self.release(claim).await
             }
@@ -114,30 +110,12 @@ impl Finalizer {
         after
             .finalizers_mut()
             .retain(|name| name != labels::TERMINATION_FINALIZER);
-        self.shell.write_claim(claim, &after).await?;
-        let pool = ("nodepool", claim.pool_name().to_owned());
-        if let Some(deleted_at) = &claim.metadata.deletion_timestamp {
-            let took = self.shell.now().duration_since(deleted_at.0);
-            self.shell
-                .metrics
-                .node_claim_termination_seconds
-                .get_or_create(&vec![pool.clone()])
-                .observe(took.as_secs_f64());
-        }
-        let terminated = vec![
-            pool,
-            (
-                "capacity_type",
-                claim.label(labels::CAPACITY_TYPE).to_owned(),
-            ),
-            ("zone", claim.label(labels::TOPOLOGY_ZONE).to_owned()),
-        ];
+        self.shell.writer.write_claim(claim, &after).await?;
+        let deleted_at = claim.metadata.deletion_timestamp.as_ref();
+        let took = deleted_at.map(|at| self.shell.now().duration_since(at.0));
         self.shell
-            .metrics
-            .node_claims_terminated
-            .get_or_create(&terminated)
-            .inc();
-        info!(NodeClaim = %claim.name_any(), provider_id = claim.provider_id(), "deleted nodeclaim");
+            .journal
+            .write(claim, &ClaimEntry::Released { took });
         Ok(Action::Await)
     }
 }

@@ -16,10 +16,12 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Node;
 use kube::ResourceExt;
 use state::ledger::{LaunchRecord, OutcomeId, Record};
-use tracing::{error, info, warn};
+use tracing::{error, warn};
 
 use crate::error::{ReconcileError, ignore_not_found};
-use crate::node_claim::{NodeClaimExt, disrupted, remaining};
+use crate::journal::Entry;
+use crate::node_claim::entries::ClaimEntry;
+use crate::node_claim::{NodeClaimExt, remaining};
 use crate::paging::for_each_listed;
 use crate::shell::Shell;
 
@@ -52,7 +54,7 @@ impl GarbageCollection {
     pub(crate) async fn run(&self) {
         loop {
             tokio::time::sleep(PERIOD).await;
-            self.shell.cluster().forget_claims_at_rest();
+            self.shell.model.forget_claims_at_rest();
             match self.observe().await {
                 Ok(observed) => self.apply(decide(observed, self.shell.now())).await,
                 Err(error) => error!(%error, "listing for garbage collection"),
@@ -65,6 +67,7 @@ impl GarbageCollection {
         let instances = self.provider.list().await?;
         let mut claims = Vec::new();
         self.shell
+            .model
             .for_each_claim("", |mut claim| {
                 // Hundreds of names of instance types, which nothing here asks for.
                 claim.spec.requirements = Vec::new();
@@ -73,7 +76,7 @@ impl GarbageCollection {
             })
             .await?;
         let mut ready = BTreeSet::new();
-        for_each_listed(&self.shell.cluster_api::<Node>(), "", |node| {
+        for_each_listed(&self.shell.writer.api::<Node>(), "", |node| {
             let is_ready = is_node_ready(&node);
             let id = node.spec.and_then(|spec| spec.provider_id);
             ready.extend(id.filter(|_| is_ready));
@@ -104,16 +107,11 @@ impl GarbageCollection {
     }
 
     async fn delete_claim(&self, claim: &NodeClaim) {
-        if let Err(error) = ignore_not_found(self.shell.delete(claim).await) {
+        if let Err(error) = ignore_not_found(self.shell.writer.delete(claim).await) {
             error!(NodeClaim = %claim.name_any(), %error, "garbage collecting nodeclaim");
             return;
         }
-        info!(NodeClaim = %claim.name_any(), provider_id = claim.provider_id(), "garbage collecting nodeclaim with no cloudprovider representation");
-        disrupted(&self.shell.metrics, claim, "garbage_collected");
-        self.shell
-            .record_claim(claim, OutcomeId::ClaimGarbageCollected, "");
-        self.shell
-            .say(format!("{} has lost its instance", claim.name_any()));
+        self.shell.journal.write(claim, &ClaimEntry::InstanceLost);
     }
 
     async fn terminate(&self, instance: &Launched) {
@@ -125,12 +123,41 @@ impl GarbageCollection {
                 return;
             }
         }
-        warn!(provider_id = %id, "garbage collected cloudprovider instance");
-        self.shell
-            .say(format!("terminated {id}, which belongs to no claim"));
+        self.shell.journal.write(instance, &LeakedInstance);
+        match self.shell.model.nodes_of(id).await {
+            Ok(nodes) => {
+                for node in nodes {
+                    if let Err(error) =
+                        ignore_not_found(self.shell.writer.delete(node.as_ref()).await)
+                    {
+                        error!(Node = %node.name_any(), %error, "garbage collecting node");
+                    }
+                }
+            }
+            Err(error) => error!(provider_id = %id, %error, "finding nodes of the instance"),
+        }
+    }
+}
+
+/// An instance that belonged to no claim was terminated.
+struct LeakedInstance;
+
+impl Entry for LeakedInstance {
+    type Subject = Launched;
+
+    fn log(&self, instance: &Launched) {
+        warn!(provider_id = %instance.provider_id, "garbage collected cloudprovider instance");
+    }
+
+    fn line(&self, instance: &Launched) -> Option<String> {
+        let id = &instance.provider_id;
+        Some(format!("terminated {id}, which belongs to no claim"))
+    }
+
+    fn record(&self, instance: &Launched, at: Timestamp) -> Option<Record> {
         let label = |key: &str| instance.labels.get(key).cloned().unwrap_or_default();
-        self.shell.record(Record::Launch(LaunchRecord {
-            at: self.shell.now(),
+        Some(Record::Launch(LaunchRecord {
+            at,
             claim: instance.node_claim_name.clone().unwrap_or_default(),
             pool: instance.node_pool_name.clone().unwrap_or_default(),
             node: String::new(),
@@ -139,19 +166,9 @@ impl GarbageCollection {
             zone: label(apis::labels::TOPOLOGY_ZONE),
             capacity_type: label(apis::labels::CAPACITY_TYPE),
             price_per_hour: 0.0,
-            reason: id.clone(),
+            reason: instance.provider_id.clone(),
             policies: Vec::new(),
-        }));
-        match self.shell.nodes_of(id).await {
-            Ok(nodes) => {
-                for node in nodes {
-                    if let Err(error) = ignore_not_found(self.shell.delete(node.as_ref()).await) {
-                        error!(Node = %node.name_any(), %error, "garbage collecting node");
-                    }
-                }
-            }
-            Err(error) => error!(provider_id = %id, %error, "finding nodes of the instance"),
-        }
+        }))
     }
 }
 

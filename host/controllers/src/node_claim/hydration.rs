@@ -24,6 +24,7 @@ impl Reconciler for Hydration {
     async fn reconcile(&self, key: &ObjectKey) -> Result<Action, ReconcileError> {
         let facts = self
             .shell
+            .model
             .snapshot()
             .node_of_claim(&key.name)
             .and_then(|it| it.claim.clone());
@@ -32,14 +33,14 @@ impl Reconciler for Hydration {
         if !is_lacking {
             return Ok(Action::Await);
         }
-        let Some(claim) = self.shell.node_claim(&key.name).await? else {
+        let Some(claim) = self.shell.model.node_claim(&key.name).await? else {
             return Ok(Action::Await);
         };
         let class = &claim.spec.node_class_ref;
         let label = labels::node_class_label(&class.group, &class.kind);
         let mut after = claim.as_ref().clone();
         after.labels_mut().insert(label, class.name.clone());
-        self.shell.write_claim(&claim, &after).await?;
+        self.shell.writer.write_claim(&claim, &after).await?;
         Ok(Action::Await)
     }
 }

@@ -10,23 +10,23 @@ use apis::conditions::{self, Status};
 use apis::{NodeClaim, NodePool};
 use cloudprovider::{CloudProvider, CloudProviderError, LaunchRequest, Launched};
 use jiff::Timestamp;
+use k8s_openapi::api::core::v1::ObjectReference;
 use kube::ResourceExt;
-use scheduling::ranking::{Exclusions, RankedLaunch};
-use state::ledger::OutcomeId;
+use scheduling::pod::Pod;
+use scheduling::ranking::{Exclusions, LaunchRanking, RankedLaunch, rank_for_launch};
 use state::provisioning::PoolTypes;
-use tracing::{error, info};
 
 use crate::error::{ErrorClass, ReconcileError, ignore_not_found};
+use crate::node_claim::entries::{ClaimEntry, LaunchFailure};
 use crate::node_claim::lifecycle::LAUNCH_TIMEOUT;
-use crate::node_claim::{NodeClaimExt, disrupted, events, remaining, uid};
+use crate::node_claim::{NodeClaimExt, remaining, uid};
 use crate::recorder::shorten;
+use crate::references;
 use crate::runtime::Action;
 use crate::shell::Shell;
 
 /// A condition message of a failed launch is cut here.
 const MESSAGE_BYTES_MAX: usize = 300;
-/// A policy's note on a launch is cut here.
-const NOTE_BYTES_MAX: usize = 300;
 /// Times that a launched claim is written again after a conflict.
 const WRITES_MAX: usize = 3;
 
@@ -53,8 +53,7 @@ enum Verdict {
     Launched(Box<Launched>),
     /// The claim cannot be launched: it is deleted and its pods are solved again.
     Delete {
-        metric_reason: &'static str,
-        outcome: OutcomeId,
+        cause: LaunchFailure,
         message: String,
     },
     /// The launch is tried again.
@@ -140,6 +139,7 @@ impl Launcher {
         let name = &claim.spec.node_class_ref.name;
         let node_class = self
             .shell
+            .model
             .node_class(name)
             .filter(|class| class.metadata.deletion_timestamp.is_none())
             .ok_or_else(|| {
@@ -150,7 +150,7 @@ impl Launcher {
                 "{name} is not ready"
             )));
         }
-        let pool = self.shell.node_pool(claim.pool_name());
+        let pool = self.shell.model.node_pool(claim.pool_name());
         let pool = pool.unwrap_or_else(|| Arc::new(pool_of_standalone(claim)));
         let instance_types = self.provider.instance_types(&pool, &node_class).await?;
         let types = PoolTypes {
@@ -158,7 +158,7 @@ impl Launcher {
             node_pool: pool,
             instance_types: Arc::clone(&instance_types),
         };
-        let ranked = self.shell.rank_for_launch(claim, &types).await;
+        let ranked = self.rank(claim, &types).await;
         let request = LaunchRequest {
             node_claim: Arc::clone(claim),
             node_class,
@@ -167,6 +167,57 @@ impl Launcher {
             instance_types,
         };
         Ok((request, ranked))
+    }
+
+    /// Asks the ranking policy in which order the offerings of a claim are to be tried.
+    async fn rank(&self, claim: &Arc<NodeClaim>, pool: &PoolTypes) -> RankedLaunch {
+        let name = claim.name_any();
+        let snapshot = self.shell.model.snapshot();
+        let keys = self.shell.pods.pods_for(&name);
+        let pods = keys.iter().filter_map(|it| snapshot.pod(it).cloned());
+        let pods: Vec<Arc<Pod>> = pods.collect();
+        let owners = snapshot.owners(pods.iter());
+        let mut usage = snapshot.usage();
+        drop(snapshot);
+        self.shell.launching.add_to(&mut usage, &name);
+        let settings = &self.shell.settings;
+        let (now, seed) = (self.shell.now(), self.shell.seed_for(&name));
+        let (cluster, premium_max) = (settings.cluster_name.clone(), settings.policy_premium_max);
+        let rank = Arc::clone(&self.shell.rank);
+        let (claim, pool) = (Arc::clone(claim), pool.clone());
+        let pool_name = claim.pool_name().to_owned();
+        let work = move || {
+            let launch = LaunchRanking {
+                node_claim: &claim,
+                node_pool: &pool.node_pool,
+                instance_types: &pool.instance_types,
+                pods: &pods,
+                owners: &owners,
+                usage: &usage,
+                free_addresses: &pool.free_addresses,
+                now,
+                cluster: &cluster,
+                seed,
+                premium_max,
+            };
+            rank_for_launch(&launch, rank.as_ref())
+        };
+        let ranked = self.shell.compute(work).await;
+        if let Some(best) = ranked.offerings.first() {
+            self.shell.launching.chose(&name, &pool_name, best);
+        }
+        ranked
+    }
+
+    /// The pods that the failed claim was made for and that still wait for a node.
+    fn pods_left_waiting(&self, claim: &NodeClaim) -> Vec<ObjectReference> {
+        let keys = self.shell.pods.settle_claim(&claim.name_any());
+        let snapshot = self.shell.model.snapshot();
+        let pods = keys.iter().filter_map(|key| snapshot.pod(key));
+        let waiting = pods.filter(|it| it.node_name.is_none() && !it.is_terminating());
+        waiting
+            .map(|pod| references::pod(&pod.key, &pod.uid))
+            .collect()
     }
 
     /// Writes what the instance turned out to be. A claim that was changed or deleted meanwhile must still learn of
@@ -182,7 +233,7 @@ impl Launcher {
                 break;
             }
             // Not what is at hand: that is what was out of date.
-            let claims = self.shell.cluster_api::<NodeClaim>();
+            let claims = self.shell.writer.api::<NodeClaim>();
             let fresh = claims.get_opt(&claim.name_any()).await?;
             let Some(fresh) = fresh.filter(|it| it.metadata.uid == claim.metadata.uid) else {
                 return self.abandon(claim, launched).await;
@@ -201,9 +252,9 @@ impl Launcher {
         launched: &Launched,
     ) -> Result<NodeClaim, ReconcileError> {
         let hydrated = with_metadata(claim, launched);
-        let written = self.shell.write_claim(claim, &hydrated).await?;
+        let written = self.shell.writer.write_claim(claim, &hydrated).await?;
         let after = with_status(&written, launched, self.shell.now());
-        self.shell.write_claim_status(&written, &after).await
+        self.shell.writer.write_claim_status(&written, &after).await
     }
 
     /// The claim is gone, so its instance goes.
@@ -212,19 +263,16 @@ impl Launcher {
         claim: &NodeClaim,
         launched: &Launched,
     ) -> Result<NodeClaim, ReconcileError> {
-        let name = claim.name_any();
-        info!(NodeClaim = %name, provider_id = %launched.provider_id, "the claim went while its instance was launched");
-        match self.provider.delete(&launched.provider_id).await {
+        let provider_id = &launched.provider_id;
+        let entry = ClaimEntry::GoneMeanwhile { provider_id };
+        self.shell.journal.write(claim, &entry);
+        match self.provider.delete(provider_id).await {
             Err(error) if !error.is_not_found() => Err(error.into()),
             Ok(()) | Err(_) => Err(ReconcileError::Terminal(format!(
-                "nodeclaim {name} is gone"
+                "nodeclaim {} is gone",
+                claim.name_any()
             ))),
         }
-    }
-
-    fn record(&self, claim: &NodeClaim, outcome: OutcomeId, reason: &str, ranked: &RankedLaunch) {
-        let reason = with_policy(reason, ranked);
-        self.shell.record_launch(claim, outcome, &reason, ranked);
     }
 
     async fn apply(
@@ -245,47 +293,24 @@ impl Launcher {
                         return Err(error);
                     }
                 };
-                info!(
-                    NodeClaim = %claim.name_any(),
-                    provider_id = %launched.provider_id,
-                    instance_type = after.label(apis::labels::INSTANCE_TYPE),
-                    zone = after.label(apis::labels::TOPOLOGY_ZONE),
-                    capacity_type = after.label(apis::labels::CAPACITY_TYPE),
-                    "launched nodeclaim"
-                );
-                let too_dear = ranked.too_dear.map(|(offerings, bound)| {
-                    format!("{offerings} offerings dropped that cost more than {bound} above the cheapest")
-                });
-                let reason = too_dear.unwrap_or_default();
-                if !reason.is_empty() {
-                    let notice = events::premium_exceeded(&after, &reason);
-                    self.shell.events.publish(notice);
-                }
-                self.record(&after, OutcomeId::ClaimLaunched, &reason, ranked);
-                self.shell.say(format!(
-                    "launched {} for {}",
-                    after.instance_text(),
-                    claim.name_any()
-                ));
+                self.shell
+                    .journal
+                    .write(&after, &ClaimEntry::Launched { ranked });
                 Ok(Action::RequeueAfter(Duration::ZERO))
             }
-            Verdict::Delete {
-                metric_reason,
-                outcome,
-                message,
-            } => {
-                if outcome == OutcomeId::ClaimInsufficientCapacity {
-                    self.shell
-                        .events
-                        .publish(events::insufficient_capacity(claim, &message));
-                    self.shell.tell_pods_of(claim, &message);
-                }
-                error!(NodeClaim = %claim.name_any(), error = %message, "failed launching nodeclaim");
-                ignore_not_found(self.shell.delete(claim).await)?;
-                disrupted(&self.shell.metrics, claim, metric_reason);
-                self.record(claim, outcome, &message, ranked);
-                self.shell
-                    .say(format!("could not launch {}: {message}", claim.name_any()));
+            Verdict::Delete { cause, message } => {
+                ignore_not_found(self.shell.writer.delete(claim).await)?;
+                let pods = match cause {
+                    LaunchFailure::InsufficientCapacity => self.pods_left_waiting(claim),
+                    LaunchFailure::NodeClassNotReady => Vec::new(),
+                };
+                let entry = ClaimEntry::LaunchGivenUp {
+                    cause,
+                    message: &message,
+                    ranked,
+                    pods,
+                };
+                self.shell.journal.write(claim, &entry);
                 Ok(Action::Await)
             }
             Verdict::Retry {
@@ -296,8 +321,12 @@ impl Launcher {
                 let now = self.shell.now();
                 let told = (Status::Unknown, reason.as_str(), message.as_str());
                 let after = claim.with_condition(conditions::LAUNCHED, told, now);
-                self.shell.write_claim_status(claim, &after).await?;
-                self.record(claim, OutcomeId::ClaimLaunchFailed, &message, ranked);
+                self.shell.writer.write_claim_status(claim, &after).await?;
+                let entry = ClaimEntry::LaunchFailed {
+                    message: &message,
+                    ranked,
+                };
+                self.shell.journal.write(claim, &entry);
                 Err(error.into())
             }
         }
@@ -326,13 +355,11 @@ fn decide(answer: Result<Launched, CloudProviderError>) -> Verdict {
     match answer {
         Ok(launched) => Verdict::Launched(Box::new(launched)),
         Err(CloudProviderError::InsufficientCapacity(message)) => Verdict::Delete {
-            metric_reason: "insufficient_capacity",
-            outcome: OutcomeId::ClaimInsufficientCapacity,
+            cause: LaunchFailure::InsufficientCapacity,
             message,
         },
         Err(CloudProviderError::NodeClassNotReady(message)) => Verdict::Delete {
-            metric_reason: "nodeclass_not_ready",
-            outcome: OutcomeId::ClaimNodeClassNotReady,
+            cause: LaunchFailure::NodeClassNotReady,
             message,
         },
         Err(error) => {
@@ -357,25 +384,6 @@ fn nothing_left(exclusions: &Exclusions) -> String {
     } else {
         "all requested instance types were unavailable during launch".to_owned()
     }
-}
-
-/// A reason with what the policy says of its order, and what it ruled out of it.
-fn with_policy(reason: &str, ranked: &RankedLaunch) -> String {
-    let note = shorten(ranked.note.as_deref().unwrap_or_default(), NOTE_BYTES_MAX);
-    // Where nothing is left, the reason has it already.
-    let exclusions = if ranked.offerings.is_empty() {
-        Exclusions::default()
-    } else {
-        ranked.exclusions()
-    };
-    let excluded = match exclusions.total() {
-        0 => String::new(),
-        1 => format!("1 offering excluded: {exclusions}"),
-        many => format!("{many} offerings excluded: {exclusions}"),
-    };
-    let told = [reason, &note, &excluded];
-    let told: Vec<&str> = told.into_iter().filter(|it| !it.is_empty()).collect();
-    told.join("; ")
 }
 
 /// Labels of the claim win over the provider's, annotations of the provider over the claim's.

@@ -14,17 +14,16 @@ use cloudprovider::{CloudProvider, Registrable};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Node;
 use kube::ResourceExt;
-use state::ledger::OutcomeId;
-use tracing::{error, info};
 
 use crate::error::{ReconcileError, ignore_not_found};
+use crate::node_claim::entries::{ClaimEntry, TimeLimit};
 use crate::node_claim::finalize::Finalizer;
 use crate::node_claim::initialization::{self, Lack};
 use crate::node_claim::launch::Launcher;
-use crate::node_claim::{NodeClaimExt, disrupted, remaining};
-use crate::node_claim::{events, registration};
+use crate::node_claim::{NodeClaimExt, registration, remaining};
+use crate::node_pool::registration_health::Registration;
 use crate::runtime::{Action, Reconciler};
-use crate::shell::{Registration, Shell};
+use crate::shell::Shell;
 
 /// A claim that did not launch within this time is deleted.
 pub(crate) const LAUNCH_TIMEOUT: Duration = Duration::from_mins(5);
@@ -70,16 +69,9 @@ enum Step {
     /// Its node is ready for pods.
     Initialize(Arc<Node>),
     /// It took too long.
-    GiveUp(GaveUp),
+    GiveUp(TimeLimit),
     /// Nothing is left to do but to see that pods come to its node.
     Rest(Option<Arc<Node>>),
-}
-
-/// What took too long.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum GaveUp {
-    Launching,
-    Registering,
 }
 
 impl Lifecycle {
@@ -98,11 +90,11 @@ impl Lifecycle {
     }
 
     async fn observe(&self, key: &ObjectKey) -> Result<Option<Observed>, ReconcileError> {
-        let Some(claim) = self.shell.node_claim(&key.name).await? else {
+        let Some(claim) = self.shell.model.node_claim(&key.name).await? else {
             return Ok(None);
         };
         let nodes = match claim.provider_id() {
-            Some(id) => self.shell.nodes_of(id).await?,
+            Some(id) => self.shell.model.nodes_of(id).await?,
             None => Vec::new(),
         };
         Ok(Some(Observed { claim, nodes }))
@@ -131,12 +123,12 @@ impl Lifecycle {
                 let told = (Status::Unknown, reason, message.as_str());
                 let now = self.shell.now();
                 let after = claim.with_condition(conditions::INITIALIZED, told, now);
-                self.shell.write_claim_status(&claim, &after).await?;
+                self.shell.writer.write_claim_status(&claim, &after).await?;
                 Ok(Action::Await)
             }
             Step::Initialize(node) => self.initialize(&claim, &node).await,
             Step::GiveUp(what) => self.give_up(&claim, what).await,
-            Step::Rest(Some(node)) if self.shell.tells_again(&claim, &node).await => {
+            Step::Rest(Some(node)) if self.shell.nominations.tells_again(&claim, &node).await => {
                 Ok(Action::RequeueAfter(self.next_poll()))
             }
             Step::Rest(_) => Ok(Action::Await),
@@ -148,7 +140,7 @@ impl Lifecycle {
         after
             .finalizers_mut()
             .push(labels::TERMINATION_FINALIZER.to_owned());
-        self.shell.write_claim(claim, &after).await?;
+        self.shell.writer.write_claim(claim, &after).await?;
         Ok(Action::RequeueAfter(Duration::ZERO))
     }
 
@@ -159,7 +151,7 @@ impl Lifecycle {
     ) -> Result<Action, ReconcileError> {
         let now = self.shell.now();
         let after = claim.with_condition(conditions::REGISTERED, told, now);
-        self.shell.write_claim_status(claim, &after).await?;
+        self.shell.writer.write_claim_status(claim, &after).await?;
         let since = claim.condition_since(conditions::REGISTERED);
         Ok(Action::RequeueAfter(remaining(
             since,
@@ -170,10 +162,9 @@ impl Lifecycle {
 
     async fn register(&self, claim: &NodeClaim, node: &Node) -> Result<Action, ReconcileError> {
         if registration::lacks_unregistered_taint(node) {
-            error!(NodeClaim = %claim.name_any(), Node = %node.name_any(), "missing required startup taint, karpenter.sh/unregistered");
-            self.shell
-                .events
-                .publish(events::unregistered_taint_missing(claim));
+            let node = &node.name_any();
+            let entry = ClaimEntry::UnregisteredTaintMissing { node };
+            self.shell.journal.write(claim, &entry);
         }
         let claim = &match self.provider.registrable(claim).await {
             Ok(Registrable::Ready(labels)) => self.label(claim, labels).await?,
@@ -183,31 +174,20 @@ impl Lifecycle {
                 return Err(error.into());
             }
         };
-        if let Some(hold) = self.shell.holds_closed(claim, node).await {
+        if let Some(hold) = self.shell.nominations.holds_closed(claim, node).await {
             return self.await_hook(claim, node, hold).await;
         }
         let registered = registration::registered_node(claim, node);
-        self.shell.write_node(node, &registered).await?;
+        self.shell.writer.write_node(node, &registered).await?;
         let now = self.shell.now();
         let mut after = claim.with_true(conditions::REGISTERED, now);
         after.status.get_or_insert_default().node_name = Some(node.name_any());
-        self.shell.write_claim_status(claim, &after).await?;
-        info!(NodeClaim = %claim.name_any(), Node = %node.name_any(), provider_id = claim.provider_id(), "registered nodeclaim");
-        let pool = claim.pool_name();
-        let zone = claim.label(labels::TOPOLOGY_ZONE);
-        self.shell
-            .metrics
-            .nodes_created
-            .get_or_create(&vec![
-                ("nodepool", pool.to_owned()),
-                ("zone", zone.to_owned()),
-            ])
-            .inc();
-        self.shell
-            .record_claim(claim, OutcomeId::ClaimRegistered, "");
-        self.shell.pod_ledger().settle_claim(&claim.name_any());
-        self.shell
-            .note_registration(claim, Registration::Succeeded)
+        self.shell.writer.write_claim_status(claim, &after).await?;
+        let node = &node.name_any();
+        let entry = ClaimEntry::Registered { node };
+        self.shell.journal.write(claim, &entry);
+        self.shell.pods.settle_claim(&claim.name_any());
+        self.note_registration(claim, &Registration::Succeeded)
             .await?;
         Ok(Action::RequeueAfter(Duration::ZERO))
     }
@@ -223,7 +203,7 @@ impl Lifecycle {
         }
         let mut labelled = claim.clone();
         labelled.labels_mut().extend(labels);
-        self.shell.write_claim(claim, &labelled).await
+        self.shell.writer.write_claim(claim, &labelled).await
     }
 
     /// The node gets what its claim has and keeps the taint that keeps pods away, for as long as the provider's hook
@@ -235,7 +215,7 @@ impl Lifecycle {
         hook: &str,
     ) -> Result<Action, ReconcileError> {
         let synced = registration::synced_node(claim, node);
-        self.shell.write_node(node, &synced).await?;
+        self.shell.writer.write_node(node, &synced).await?;
         let told = (
             Status::Unknown,
             conditions::reason::REGISTRATION_HOOK_PENDING,
@@ -243,7 +223,7 @@ impl Lifecycle {
         );
         match self.await_registration(claim, told).await? {
             Action::RequeueAfter(left) if left.is_zero() => {
-                self.give_up(claim, GaveUp::Registering).await
+                self.give_up(claim, TimeLimit::Registration).await
             }
             limit => Ok(limit.sooner(Action::RequeueAfter(self.next_poll()))),
         }
@@ -260,52 +240,41 @@ impl Lifecycle {
         initialized
             .labels_mut()
             .insert(labels::INITIALIZED.to_owned(), "true".to_owned());
-        self.shell.write_node(node, &initialized).await?;
+        self.shell.writer.write_node(node, &initialized).await?;
         let after = claim.with_true(conditions::INITIALIZED, self.shell.now());
-        self.shell.write_claim_status(claim, &after).await?;
-        info!(NodeClaim = %claim.name_any(), Node = %node.name_any(), provider_id = claim.provider_id(), "initialized nodeclaim");
-        self.shell
-            .record_claim(claim, OutcomeId::ClaimInitialized, "");
-        self.shell.say(format!(
-            "node {} is ready ({})",
-            node.name_any(),
-            claim.instance_text()
-        ));
+        self.shell.writer.write_claim_status(claim, &after).await?;
+        let node = &node.name_any();
+        let entry = ClaimEntry::Initialized { node };
+        self.shell.journal.write(claim, &entry);
         Ok(Action::RequeueAfter(self.next_poll()))
     }
 
-    async fn give_up(&self, claim: &NodeClaim, what: GaveUp) -> Result<Action, ReconcileError> {
-        let (reason, outcome, words) = match what {
-            GaveUp::Launching => ("launch_timeout", OutcomeId::ClaimLaunchTimeout, "launch"),
-            GaveUp::Registering => (
-                "registration_timeout",
-                OutcomeId::ClaimRegistrationTimeout,
-                "register",
+    async fn give_up(&self, claim: &NodeClaim, what: TimeLimit) -> Result<Action, ReconcileError> {
+        ignore_not_found(self.shell.writer.delete(claim).await)?;
+        self.shell.journal.write(claim, &ClaimEntry::TimedOut(what));
+        let launched = claim.condition(conditions::LAUNCHED);
+        let (reason, message) = match what {
+            TimeLimit::Registration => (
+                conditions::reason::REGISTRATION_FAILED,
+                "Failed to register node",
             ),
+            TimeLimit::Launch => launched.map_or((conditions::reason::LAUNCH_FAILED, ""), |it| {
+                (it.reason.as_str(), it.message.as_str())
+            }),
         };
-        ignore_not_found(self.shell.delete(claim).await)?;
-        info!(NodeClaim = %claim.name_any(), reason, "terminating due to liveness");
-        disrupted(&self.shell.metrics, claim, reason);
-        let told = match what {
-            GaveUp::Registering => Registration::Failed {
-                reason: conditions::reason::REGISTRATION_FAILED,
-                message: "Failed to register node",
-            },
-            GaveUp::Launching => {
-                let launched = claim.condition(conditions::LAUNCHED);
-                Registration::Failed {
-                    reason: launched.map_or(conditions::reason::LAUNCH_FAILED, |it| &it.reason),
-                    message: launched.map_or("", |it| &it.message),
-                }
-            }
-        };
-        self.shell.note_registration(claim, told).await?;
-        self.shell.record_claim(claim, outcome, "");
-        self.shell.say(format!(
-            "gave up {}: did not {words} in time",
-            claim.name_any()
-        ));
+        self.note_registration(claim, &Registration::Failed { reason, message })
+            .await?;
         Ok(Action::Await)
+    }
+
+    async fn note_registration(
+        &self,
+        claim: &NodeClaim,
+        outcome: &Registration<'_>,
+    ) -> Result<(), ReconcileError> {
+        let Shell { model, writer, .. } = self.shell.as_ref();
+        let health = &self.shell.registration_health;
+        health.note(model, writer, claim, outcome).await
     }
 }
 
@@ -339,7 +308,7 @@ fn decide(observed: &Observed, now: Timestamp) -> Step {
     };
     if !claim.is_true(conditions::LAUNCHED) {
         return if overdue(conditions::LAUNCHED, LAUNCH_TIMEOUT) {
-            Step::GiveUp(GaveUp::Launching)
+            Step::GiveUp(TimeLimit::Launch)
         } else {
             Step::Launch
         };
@@ -349,7 +318,7 @@ fn decide(observed: &Observed, now: Timestamp) -> Step {
         return match nodes.as_slice() {
             [node] => Step::Register(Arc::clone(node)),
             _ if overdue(conditions::REGISTERED, REGISTRATION_TIMEOUT) => {
-                Step::GiveUp(GaveUp::Registering)
+                Step::GiveUp(TimeLimit::Registration)
             }
             [] => Step::AwaitNode {
                 is_false: false,

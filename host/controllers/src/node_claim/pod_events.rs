@@ -47,17 +47,22 @@ impl Reconciler for PodEvents {
     type Key = ObjectKey;
 
     async fn reconcile(&self, key: &ObjectKey) -> Result<Action, ReconcileError> {
-        let facts = self.shell.snapshot().node_of_claim(&key.name).cloned();
+        let facts = self
+            .shell
+            .model
+            .snapshot()
+            .node_of_claim(&key.name)
+            .cloned();
         let last = facts.and_then(|node| node.claim.as_ref()?.last_pod_event_at);
         if is_recent(last, self.shell.now()) {
             return Ok(Action::Await);
         }
-        let observed = self.shell.node_claim(&key.name).await?;
+        let observed = self.shell.model.node_claim(&key.name).await?;
         let Some(claim) = observed else {
             return Ok(Action::Await);
         };
         if let Some(after) = decide(&claim, self.shell.now()) {
-            self.shell.write_claim_status(&claim, &after).await?;
+            self.shell.writer.write_claim_status(&claim, &after).await?;
         }
         Ok(Action::Await)
     }

@@ -4,6 +4,8 @@
 //! the middle goes on where it was. What does not come back is replaced. Answers to Karpenter's
 //! `pkg/controllers/nodeclaim/reboot`.
 
+mod entries;
+
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -18,13 +20,13 @@ use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::Node;
 use kube::ResourceExt;
 use scheduling::pod::Pod;
-use state::ledger::OutcomeId;
-use tracing::{info, warn};
+use tracing::warn;
 
 use crate::error::{ReconcileError, ignore_not_found};
 use crate::node::eviction::EvictionKey;
 use crate::node_claim::initialization::taints;
-use crate::node_claim::{NodeClaimExt, events, uid, with_deadline};
+use crate::node_claim::reboot::entries::RebootEntry;
+use crate::node_claim::{NodeClaimExt, uid, with_deadline};
 use crate::runtime::{Action, Reconciler};
 use crate::shell::Shell;
 use crate::work_queue::WorkQueue;
@@ -110,7 +112,7 @@ impl Reboot {
     }
 
     async fn observe(&self, key: &ObjectKey) -> Result<Option<Observed>, ReconcileError> {
-        let Some(claim) = self.shell.node_claim(&key.name).await? else {
+        let Some(claim) = self.shell.model.node_claim(&key.name).await? else {
             return Ok(None);
         };
         if claim.metadata.deletion_timestamp.is_some() || !claim.is_true(conditions::REBOOTING) {
@@ -118,10 +120,12 @@ impl Reboot {
         }
         let name = claim.status.as_ref().and_then(|it| it.node_name.clone());
         let node = match &name {
-            Some(name) => self.shell.node(name).await?,
+            Some(name) => self.shell.model.node(name).await?,
             None => None,
         };
-        let pods = name.map(|it| self.shell.pods_on(&it)).unwrap_or_default();
+        let pods = name
+            .map(|it| self.shell.model.pods_on(&it))
+            .unwrap_or_default();
         let asked_at = self.asked(|it| it.get(&uid(&claim)).copied());
         Ok(Some(Observed {
             claim,
@@ -137,7 +141,7 @@ impl Reboot {
             (Step::Fail(ending, why), _) => self.fail(claim, ending, why).await,
             (Step::Wait, _) | (_, None) => Ok(Action::RequeueAfter(POLL)),
             (Step::Fence, Some(node)) => {
-                self.shell.write_node(node, &fenced(node)).await?;
+                self.shell.writer.write_node(node, &fenced(node)).await?;
                 Ok(Action::RequeueAfter(Duration::ZERO))
             }
             (Step::Drain(drain), Some(node)) => Ok(self.drain(&node.name_any(), &drain)),
@@ -145,14 +149,15 @@ impl Reboot {
                 let mut after = NodeClaim::clone(claim);
                 let key = labels::REBOOT_PRE_BOOT_ID_ANNOTATION.to_owned();
                 after.annotations_mut().insert(key, boot);
-                self.shell.write_claim(claim, &after).await?;
+                self.shell.writer.write_claim(claim, &after).await?;
                 Ok(Action::RequeueAfter(Duration::ZERO))
             }
             (Step::Ask { operation_id }, Some(_)) => self.ask(observed, &operation_id).await,
             (Step::Issued, Some(node)) => self.issued(claim, node).await,
             (Step::Unfence, Some(node)) => {
-                self.shell.write_node(node, &unfenced(node)).await?;
-                self.shell.events.publish(events::reboot_observed(claim));
+                self.shell.writer.write_node(node, &unfenced(node)).await?;
+                let entry = RebootEntry::Observed;
+                self.shell.journal.write(claim.as_ref(), &entry);
                 Ok(Action::RequeueAfter(Duration::ZERO))
             }
             (Step::Succeed, Some(_)) => self.succeed(claim).await,
@@ -173,8 +178,10 @@ impl Reboot {
         let id = claim.provider_id().unwrap_or_default();
         match self.provider.reboot(id, operation_id).await {
             Ok(()) => {
-                info!(NodeClaim = %claim.name_any(), operation_id, "asked for a reboot");
+                let entry = RebootEntry::Asked { operation_id };
+                self.shell.journal.write(claim.as_ref(), &entry);
                 self.shell
+                    .writer
                     .write_claim_status(claim, &issued(claim, now))
                     .await?;
                 Ok(Action::RequeueAfter(Duration::ZERO))
@@ -194,10 +201,10 @@ impl Reboot {
     async fn issued(&self, claim: &NodeClaim, node: &Node) -> Result<Action, ReconcileError> {
         let mut after = node.clone();
         after.labels_mut().remove(labels::INITIALIZED);
-        self.shell.write_node(node, &after).await?;
+        self.shell.writer.write_node(node, &after).await?;
         if !is_issued(claim) {
             let after = issued(claim, self.shell.now());
-            self.shell.write_claim_status(claim, &after).await?;
+            self.shell.writer.write_claim_status(claim, &after).await?;
         }
         Ok(Action::RequeueAfter(POLL))
     }
@@ -207,18 +214,11 @@ impl Reboot {
         let now = self.shell.now();
         let told = (Status::False, SUCCEEDED, "");
         let after = claim.with_condition(conditions::REBOOTING, told, now);
-        self.shell.write_claim_status(&claim, &after).await?;
-        self.measure(&claim, "succeeded");
+        self.shell.writer.write_claim_status(&claim, &after).await?;
         let away = now.duration_since(claim.condition_since(conditions::INITIALIZED));
-        let recovery = &self.shell.metrics.reboot_recovery_seconds;
-        recovery
-            .get_or_create(&Vec::new())
-            .observe(away.as_secs_f64());
-        info!(NodeClaim = %claim.name_any(), "the node rebooted");
-        self.shell
-            .record_claim(&claim, OutcomeId::ClaimRebooted, "");
-        self.shell
-            .say(format!("{} rebooted in place", claim.name_any()));
+        let took = self.is_over(&claim);
+        let entry = RebootEntry::Succeeded { took, away };
+        self.shell.journal.write(&claim, &entry);
         Ok(Action::Await)
     }
 
@@ -239,7 +239,7 @@ impl Reboot {
             let claim = self.forget(claim).await?;
             let told = (Status::False, FAILED, why);
             let after = claim.with_condition(conditions::REBOOTING, told, now);
-            self.shell.write_claim_status(&claim, &after).await?;
+            self.shell.writer.write_claim_status(&claim, &after).await?;
         } else {
             let bound = bound(claim)
                 .ok()
@@ -250,20 +250,20 @@ impl Reboot {
             let claim = match earliest {
                 Some(at) => {
                     let after = with_deadline(claim, at);
-                    self.shell.write_claim(claim, &after).await?
+                    self.shell.writer.write_claim(claim, &after).await?
                 }
                 None => claim.clone(),
             };
             // Whoever changed it meanwhile may have called the reboot off.
-            ignore_not_found(self.shell.delete_unchanged(&claim).await)?;
-            crate::node_claim::disrupted(&self.shell.metrics, &claim, "unhealthy");
+            ignore_not_found(self.shell.writer.delete_unchanged(&claim).await)?;
         }
-        self.measure(claim, result);
-        self.shell.events.publish(events::reboot_failed(claim, why));
-        self.shell
-            .record_claim(claim, OutcomeId::ClaimRebootFailed, why);
-        self.shell
-            .say(format!("reboot of {} failed: {why}", claim.name_any()));
+        let entry = RebootEntry::Failed {
+            result,
+            why,
+            took: self.is_over(claim),
+            is_deleted: ending != Ending::Invalid,
+        };
+        self.shell.journal.write(claim, &entry);
         Ok(Action::Await)
     }
 
@@ -271,9 +271,12 @@ impl Reboot {
     async fn forget(&self, claim: &NodeClaim) -> Result<NodeClaim, ReconcileError> {
         let name = claim.status.as_ref().and_then(|it| it.node_name.as_deref());
         if let Some(name) = name
-            && let Some(node) = self.shell.node(name).await?
+            && let Some(node) = self.shell.model.node(name).await?
         {
-            self.shell.write_node(&node, &unfenced(&node)).await?;
+            self.shell
+                .writer
+                .write_node(&node, &unfenced(&node))
+                .await?;
         }
         let mut after = claim.clone();
         for key in [
@@ -282,20 +285,14 @@ impl Reboot {
         ] {
             after.annotations_mut().remove(key);
         }
-        self.shell.write_claim(claim, &after).await
+        self.shell.writer.write_claim(claim, &after).await
     }
 
-    /// Counts how a reboot ended; what was noted of it in memory goes.
-    fn measure(&self, claim: &NodeClaim, result: &str) {
+    /// What was noted of the reboot in memory goes; answers how long it took.
+    fn is_over(&self, claim: &NodeClaim) -> SignedDuration {
         self.asked(|it| it.remove(&uid(claim)));
-        let labels = vec![("result", result.to_owned())];
-        let took = self
-            .shell
-            .now()
-            .duration_since(claim.condition_since(conditions::REBOOTING));
-        self.shell.metrics.reboots.get_or_create(&labels).inc();
-        let seconds = &self.shell.metrics.reboot_seconds;
-        seconds.get_or_create(&labels).observe(took.as_secs_f64());
+        let since = claim.condition_since(conditions::REBOOTING);
+        self.shell.now().duration_since(since)
     }
 
     fn asked<T>(&self, of: impl FnOnce(&mut BTreeMap<String, Timestamp>) -> T) -> T {

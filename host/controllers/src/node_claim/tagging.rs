@@ -27,6 +27,7 @@ impl Reconciler for Tagging {
     async fn reconcile(&self, key: &ObjectKey) -> Result<Action, ReconcileError> {
         let facts = self
             .shell
+            .model
             .snapshot()
             .node_of_claim(&key.name)
             .and_then(|it| it.claim.clone());
@@ -40,7 +41,7 @@ impl Reconciler for Tagging {
         if !is_due {
             return Ok(Action::Await);
         }
-        let observed = self.shell.node_claim(&key.name).await?;
+        let observed = self.shell.model.node_claim(&key.name).await?;
         let Some(claim) = observed.filter(|claim| claim.provider_id().is_some()) else {
             return Ok(Action::Await);
         };
@@ -57,7 +58,7 @@ impl Reconciler for Tagging {
         ] {
             annotations.insert(annotation.to_owned(), "true".to_owned());
         }
-        self.shell.write_claim(&claim, &after).await?;
+        self.shell.writer.write_claim(&claim, &after).await?;
         Ok(Action::Await)
     }
 }

@@ -36,10 +36,10 @@ impl Reconciler for Counter {
     type Key = ObjectKey;
 
     async fn reconcile(&self, key: &ObjectKey) -> Result<Action, ReconcileError> {
-        if !self.shell.is_synced() {
+        if !self.shell.model.is_synced() {
             return Ok(UNSYNCED);
         }
-        let snapshot = self.shell.snapshot();
+        let snapshot = self.shell.model.snapshot();
         let Some(pool) = snapshot.node_pool(&key.name).cloned() else {
             return Ok(Action::Await);
         };
@@ -47,10 +47,11 @@ impl Reconciler for Counter {
         drop(snapshot);
         let after = decide(&pool, &usage);
         if after.status != pool.status {
-            let Some(pool) = self.shell.fresh_node_pool(&key.name).await? else {
+            let Some(pool) = self.shell.model.fresh_node_pool(&key.name).await? else {
                 return Ok(Action::Await);
             };
             self.shell
+                .writer
                 .write_pool_status(&pool, &decide(&pool, &usage))
                 .await?;
         }

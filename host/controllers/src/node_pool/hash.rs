@@ -10,7 +10,6 @@ use apis::{NodeClaim, NodePool, hash, labels};
 use kube::ResourceExt;
 
 use crate::error::ReconcileError;
-use crate::patching::Part;
 use crate::runtime::{Action, Reconciler};
 use crate::shell::Shell;
 
@@ -24,7 +23,7 @@ impl Reconciler for Hash {
     type Key = ObjectKey;
 
     async fn reconcile(&self, key: &ObjectKey) -> Result<Action, ReconcileError> {
-        let Some(pool) = self.shell.fresh_node_pool(&key.name).await? else {
+        let Some(pool) = self.shell.model.fresh_node_pool(&key.name).await? else {
             return Ok(Action::Await);
         };
         let hash = hash::node_pool(&pool);
@@ -32,7 +31,7 @@ impl Reconciler for Hash {
             self.migrate(&key.name, &hash).await?;
         }
         let after = stamped(&pool, &hash);
-        self.shell.write_pool(&pool, &after, Part::Main).await?;
+        self.shell.writer.write_pool(&pool, &after).await?;
         Ok(Action::Await)
     }
 }
@@ -43,6 +42,7 @@ impl Hash {
         let mut outdated: Vec<NodeClaim> = Vec::new();
         let of_pool = format!("{}={pool}", labels::NODEPOOL);
         self.shell
+            .model
             .for_each_claim(&of_pool, |claim| {
                 if version_of(claim.annotations()) != Some(hash::NODE_POOL_HASH_VERSION) {
                     outdated.push(claim);
@@ -59,7 +59,7 @@ impl Hash {
             if claim.condition(conditions::DRIFTED).is_none() {
                 annotations.insert(labels::NODEPOOL_HASH_ANNOTATION.to_owned(), hash.to_owned());
             }
-            self.shell.write_claim(claim, &after).await?;
+            self.shell.writer.write_claim(claim, &after).await?;
         }
         Ok(())
     }

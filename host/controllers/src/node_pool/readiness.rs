@@ -24,18 +24,19 @@ impl Reconciler for Readiness {
     type Key = ObjectKey;
 
     async fn reconcile(&self, key: &ObjectKey) -> Result<Action, ReconcileError> {
-        let Some(pool) = self.shell.fresh_node_pool(&key.name).await? else {
+        let Some(pool) = self.shell.model.fresh_node_pool(&key.name).await? else {
             return Ok(Action::Await);
         };
         let class = self
             .shell
+            .model
             .node_class(&pool.spec.template.spec.node_class_ref.name);
         let after = decide(&pool, class.as_deref(), self.shell.now());
         if is_past_outdated(&pool, class.as_deref()) {
             let uid = pool.uid().unwrap_or_default();
-            self.shell.registration_health().forget(&uid);
+            self.shell.registration_health.forget(&uid);
         }
-        self.shell.write_pool_status(&pool, &after).await?;
+        self.shell.writer.write_pool_status(&pool, &after).await?;
         Ok(Action::Await)
     }
 }

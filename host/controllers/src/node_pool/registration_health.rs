@@ -4,34 +4,114 @@
 //! `pkg/controllers/nodepool/registrationhealth/controller.go`.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use apis::conditions::{self, Conditioned, Status};
+use apis::{NodeClaim, NodePool};
+use kube::ResourceExt;
+
+use crate::error::ReconcileError;
+use crate::model::Model;
+use crate::node_claim::NodeClaimExt;
+use crate::writer::Writer;
 
 /// Results that are remembered.
 const REMEMBERED: usize = 4;
 /// With this many failures among them, a pool is unhealthy.
 const FAILURES_MIN: usize = 2;
 
+/// How a launch or a registration went.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Registration<'a> {
+    /// The node joined.
+    Succeeded,
+    /// It did not.
+    Failed {
+        /// Reason for the pool's condition.
+        reason: &'a str,
+        /// Message for it.
+        message: &'a str,
+    },
+}
+
+impl Registration<'_> {
+    fn is_success(&self) -> bool {
+        matches!(self, Self::Succeeded)
+    }
+}
+
+/// Shared by all that launch and register.
+#[derive(Debug, Default)]
+pub(crate) struct RegistrationHealth(Mutex<Health>);
+
 /// The last results of each pool, by its UID: a pool that was made anew starts afresh.
 #[derive(Debug, Default)]
-pub(crate) struct RegistrationHealth {
+struct Health {
     results: BTreeMap<String, VecDeque<bool>>,
     /// UIDs of pools whose condition is being written.
-    telling: BTreeSet<String>,
+    writing: BTreeSet<String>,
 }
 
 impl RegistrationHealth {
-    /// Whether the condition of the pool is to be written by who asks: where many nodes register at once, one of them
-    /// says so for all.
-    pub(crate) fn tells(&mut self, pool: &str) -> bool {
-        self.telling.insert(pool.to_owned())
+    /// Takes in how the launch or registration of a claim went, and writes the condition of its pool where that
+    /// changes. Where many nodes register at once, one of them writes it for all.
+    pub(crate) async fn note(
+        &self,
+        model: &Model,
+        writer: &Writer,
+        claim: &NodeClaim,
+        outcome: &Registration<'_>,
+    ) -> Result<(), ReconcileError> {
+        let Some(pool) = model.node_pool(claim.pool_name()) else {
+            return Ok(());
+        };
+        let uid = pool.uid().unwrap_or_default();
+        let Some(status) = self.health().decide(&pool, outcome.is_success()) else {
+            return Ok(());
+        };
+        if !self.health().writing.insert(uid.clone()) {
+            return Ok(());
+        }
+        let result = write(model, writer, &pool, (status, outcome)).await;
+        self.health().writing.remove(&uid);
+        result
     }
 
-    /// The condition was written, or could not be.
-    pub(crate) fn told(&mut self, pool: &str) {
-        self.telling.remove(pool);
+    /// The pool or its class changed, so the past says nothing.
+    pub(crate) fn forget(&self, pool: &str) {
+        self.health().results.remove(pool);
+    }
+
+    fn health(&self) -> MutexGuard<'_, Health> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Health {
+    /// Takes in a result; answers the status that the pool's condition is to get, where it says something else.
+    fn decide(&mut self, pool: &NodePool, is_success: bool) -> Option<Status> {
+        let uid = pool.uid().unwrap_or_default();
+        let condition = pool.condition(conditions::NODE_REGISTRATION_HEALTHY);
+        let known = condition.and_then(|it| match it.status.as_str() {
+            "True" => Some(true),
+            "False" => Some(false),
+            _ => None,
+        });
+        self.seed(&uid, known);
+        let is_healthy = self.note(&uid, is_success);
+        // A failure does not make a pool healthy, nor a success unhealthy.
+        if known == Some(is_healthy) || is_healthy != is_success {
+            return None;
+        }
+        Some(if is_healthy {
+            Status::True
+        } else {
+            Status::False
+        })
     }
 
     /// Takes in a result; answers whether the pool is healthy now.
-    pub(crate) fn note(&mut self, pool: &str, success: bool) -> bool {
+    fn note(&mut self, pool: &str, success: bool) -> bool {
         let results = self.results.entry(pool.to_owned()).or_default();
         results.push_back(success);
         if results.len() > REMEMBERED {
@@ -42,7 +122,7 @@ impl RegistrationHealth {
 
     /// A process that knows nothing takes the pool's condition for what it remembers: one success where it says
     /// healthy, as many failures as make a pool unhealthy where it says the contrary.
-    pub(crate) fn seed(&mut self, pool: &str, healthy: Option<bool>) {
+    fn seed(&mut self, pool: &str, healthy: Option<bool>) {
         if let (Some(healthy), false) = (healthy, self.results.contains_key(pool)) {
             let results = if healthy {
                 VecDeque::from([true])
@@ -52,11 +132,27 @@ impl RegistrationHealth {
             self.results.insert(pool.to_owned(), results);
         }
     }
+}
 
-    /// The pool or its class changed, so the past says nothing.
-    pub(crate) fn forget(&mut self, pool: &str) {
-        self.results.remove(pool);
-    }
+async fn write(
+    model: &Model,
+    writer: &Writer,
+    pool: &NodePool,
+    (status, outcome): (Status, &Registration<'_>),
+) -> Result<(), ReconcileError> {
+    let Some(pool) = model.fresh_node_pool(&pool.name_any()).await? else {
+        return Ok(());
+    };
+    let (reason, message) = match outcome {
+        Registration::Succeeded => (conditions::NODE_REGISTRATION_HEALTHY, ""),
+        Registration::Failed { reason, message } => (*reason, *message),
+    };
+    let mut after = pool.clone();
+    after.edit_conditions(model.now(), |editor| {
+        let condition = conditions::NODE_REGISTRATION_HEALTHY;
+        editor.set(condition, status, reason, message);
+    });
+    writer.write_pool_status(&pool, &after).await
 }
 
 #[cfg(test)]
@@ -72,7 +168,7 @@ mod tests {
             (&[false, false, true, true, true], true),
         ];
         for (results, healthy) in cases {
-            let mut health = RegistrationHealth::default();
+            let mut health = Health::default();
             let last = results
                 .iter()
                 .map(|result| health.note("p", *result))
@@ -88,11 +184,11 @@ mod tests {
             (Some(true), false, true),
             (None, false, true),
         ] {
-            let mut health = RegistrationHealth::default();
+            let mut health = Health::default();
             health.seed("p", told);
             assert_eq!(health.note("p", result), healthy, "{told:?} {result}");
         }
-        let mut health = RegistrationHealth::default();
+        let mut health = Health::default();
         health.note("p", true);
         health.seed("p", Some(false));
         assert!(health.note("p", true), "what is remembered counts more");

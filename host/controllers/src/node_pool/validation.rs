@@ -23,11 +23,11 @@ impl Reconciler for Validation {
     type Key = ObjectKey;
 
     async fn reconcile(&self, key: &ObjectKey) -> Result<Action, ReconcileError> {
-        let Some(pool) = self.shell.fresh_node_pool(&key.name).await? else {
+        let Some(pool) = self.shell.model.fresh_node_pool(&key.name).await? else {
             return Ok(Action::Await);
         };
         let after = decide(&pool, self.shell.now());
-        self.shell.write_pool_status(&pool, &after).await?;
+        self.shell.writer.write_pool_status(&pool, &after).await?;
         Ok(Action::Await)
     }
 }

@@ -14,8 +14,11 @@ use state::ledger::OutcomeId;
 use tracing::{error, info};
 
 use crate::capacity_buffer;
+use crate::node_claim::entries::ClaimEntry;
+use crate::nomination::is_off_plan;
 
-use super::{Decided, Observed, Provisioner, report};
+use super::report::Pass;
+use super::{Decided, Observed, Provisioner};
 
 /// NodeClaims created at one time.
 const CREATES_AT_ONCE: usize = 50;
@@ -48,11 +51,7 @@ impl Refusal {
 
 impl Provisioner {
     pub(super) async fn apply(&self, observed: &Observed, decided: Decided, took: Duration) {
-        let Decided {
-            solution,
-            ignored,
-            pods,
-        } = &decided;
+        let Decided { solution, pods, .. } = &decided;
         if *pods > 0 {
             info!(pods, duration = ?took, "found provisionable pod(s)");
         }
@@ -65,7 +64,7 @@ impl Provisioner {
         capacity_buffer::tell(&self.shell, &observed.snapshot, solution).await;
         self.nominate(observed, solution);
         let moved = solution.claims.iter().flat_map(|claim| &claim.pods);
-        self.shell.withdraw_nominations(moved).await;
+        self.shell.nominations.withdraw(moved).await;
         let creates: Vec<_> = solution
             .claims
             .iter()
@@ -75,9 +74,8 @@ impl Provisioner {
             .buffered(CREATES_AT_ONCE)
             .collect()
             .await;
-        report::measure(&self.shell, solution, ignored.len(), took);
-        report::publish(&self.shell, observed, &decided, &creations);
-        report::record(&self.shell, observed, &decided, &creations);
+        let pass = Pass::new(observed, &decided, &creations, took, &self.shell.pods);
+        self.shell.journal.write(&(), &pass);
     }
 
     fn nominate(&self, observed: &Observed, solution: &scheduling::Solution) {
@@ -87,12 +85,12 @@ impl Provisioner {
                 continue;
             }
             tracing::debug!(Node = %name, pods = pods.len(), "nominated node");
-            self.shell.nominate(name);
+            self.shell.model.nominate(name);
             let placed = Event::Placed {
                 name: name.clone(),
                 pods: pods.clone(),
             };
-            self.shell.tell(placed).ok();
+            self.shell.model.apply(placed).ok();
         }
     }
 
@@ -107,22 +105,33 @@ impl Provisioner {
     async fn try_create(&self, observed: &Observed, new: &NewClaim) -> Result<NodeClaim, Refusal> {
         let node_pool = self
             .shell
+            .model
             .node_pool(&new.pool)
             .ok_or_else(|| Refusal::PoolGone(new.pool.clone()))?;
         self.check_limits(&node_pool)?;
         let seed = self.shell.seed_for(&observed.decision_id);
         let mut object = new.to_node_claim(&node_pool, seed);
         self.shell.overlays.mark(&mut object, &new.pool);
-        let created = self.shell.create_claim(&object, "provisioned").await?;
-        self.shell.claim_opened(&observed.snapshot, new);
+        let created = self.shell.writer.create_claim(&object).await?;
+        let entry = ClaimEntry::Created {
+            reason: "provisioned",
+            record: None,
+        };
+        self.shell.journal.write(&created, &entry);
+        if is_off_plan(&observed.snapshot, new) {
+            let price_per_hour = new.best.price_per_hour;
+            let entry = ClaimEntry::OffPlan { price_per_hour };
+            self.shell.journal.write(&created, &entry);
+        }
         self.shell
-            .tell(Event::Placed {
+            .model
+            .apply(Event::Placed {
                 name: created.name_any(),
                 pods: awaited(observed, &new.pods),
             })
             .ok();
         self.shell
-            .pod_ledger()
+            .pods
             .claim_for(&created.name_any(), real(observed, &new.pods));
         Ok(created)
     }
@@ -132,7 +141,11 @@ impl Provisioner {
         let Some(limits) = &node_pool.spec.limits else {
             return Ok(());
         };
-        let usage = self.shell.snapshot().pool_resources(&node_pool.name_any());
+        let usage = self
+            .shell
+            .model
+            .snapshot()
+            .pool_resources(&node_pool.name_any());
         let limits = Resources::from_list(limits);
         let over = usage.exceeding(&limits);
         if over.is_empty() {

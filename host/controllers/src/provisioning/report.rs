@@ -1,13 +1,16 @@
-//! The traces of a provisioning pass: metrics, events, decision lines and the ledger's record.
+//! What is told of a provisioning pass: metrics, Events of pods, decision lines and the ledger's record, from one walk
+//! over what came of each pod.
+//!
+//! Events answer to `pkg/controllers/provisioning/scheduling/events.go`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use jiff::Timestamp;
 use kube::ResourceExt;
-use scheduling::Solution;
 use scheduling::error::PodError;
-use scheduling::pod::PodKey;
-use scheduling::solution::NewClaim;
+use scheduling::pod::{Pod, PodKey};
+use scheduling::solution::{NewClaim, PlanPremium};
 use state::coming::is_coming;
 use state::ledger::{
     ClaimOutcome, OutcomeId, PodGroupOutcome, PoolOutcome, ProvisioningRound, Record,
@@ -15,33 +18,336 @@ use state::ledger::{
 use state::provisioning::IgnoredReason;
 
 use super::create::Creation;
-use super::{Decided, Observed, events};
+use super::{Decided, Observed};
+use crate::journal::Entry;
+use crate::metrics::Metrics;
+use crate::pod_ledger::PodLedger;
+use crate::recorder::{EventType, Notice, RateClass};
 use crate::references;
-use crate::shell::{Shell, policy_records};
+use crate::shell::policy_records;
 
 /// Instance types that a record names.
 const TYPES_NAMED_MAX: usize = 10;
+/// What stays as it is is told again after this long.
+const REPEAT: Duration = Duration::from_mins(5);
 
-pub(super) fn measure(shell: &Shell, solution: &Solution, ignored: usize, took: Duration) {
-    let labels = vec![("controller", "provisioner".to_owned())];
-    let metrics = &shell.metrics;
-    metrics
-        .scheduling_seconds
-        .get_or_create(&labels)
-        .observe(took.as_secs_f64());
-    metrics
-        .ignored_pods
-        .get_or_create(&Vec::new())
-        .set(count(ignored));
-    let failed = solution
-        .pod_errors
-        .values()
-        .filter(|error| !is_deferral(error))
-        .count();
-    metrics
-        .unschedulable_pods
-        .get_or_create(&labels)
-        .set(count(failed));
+/// A pass that is over.
+pub(super) struct Pass<'a> {
+    observed: &'a Observed,
+    decided: &'a Decided,
+    creations: &'a [Creation<'a>],
+    took: Duration,
+    outcomes: Vec<PodsOutcome<'a>>,
+    /// How long each pod waited that got its first decision.
+    waits: Vec<f64>,
+}
+
+/// Pods of which the same came.
+struct PodsOutcome<'a> {
+    outcome: OutcomeId,
+    /// Where they go.
+    target: String,
+    reason: String,
+    pods: Vec<&'a PodKey>,
+    told: Told<'a>,
+}
+
+/// What the pods' Events say.
+enum Told<'a> {
+    /// Where they should go.
+    Nominated {
+        claim: Option<String>,
+        node: Option<&'a str>,
+    },
+    /// That there is no place, and why.
+    Failed,
+    /// Nothing: it is their own will, or the next pass sees to it.
+    Nothing,
+}
+
+impl<'a> Pass<'a> {
+    pub(super) fn new(
+        observed: &'a Observed,
+        decided: &'a Decided,
+        creations: &'a [Creation<'a>],
+        took: Duration,
+        pods: &PodLedger,
+    ) -> Self {
+        let outcomes: Vec<_> = placed(observed, decided)
+            .chain(creations.iter().map(opened))
+            .chain(failed(decided))
+            .chain(ignored(decided))
+            .collect();
+        let keys = outcomes.iter().flat_map(|it| &it.pods);
+        let since = keys.filter_map(|key| pods.decided(key));
+        let waits = since.map(|it| observed.now.duration_since(it).as_secs_f64().max(0.0));
+        Self {
+            waits: waits.collect(),
+            observed,
+            decided,
+            creations,
+            took,
+            outcomes,
+        }
+    }
+
+    /// The ranking policy's plan that was not followed as it cost too much.
+    fn refused_premium(&self) -> Option<PlanPremium> {
+        self.decided.solution.premium.filter(|it| it.is_refused)
+    }
+
+    /// Pods by what came of them, where they go, and why.
+    fn groups(&self) -> Vec<PodGroupOutcome> {
+        let mut groups: BTreeMap<(OutcomeId, &str, &str), Vec<String>> = BTreeMap::new();
+        for it in self.outcomes.iter().filter(|it| !it.pods.is_empty()) {
+            let pods = it.pods.iter().map(ToString::to_string);
+            groups
+                .entry((it.outcome, &it.target, &it.reason))
+                .or_default()
+                .extend(pods);
+        }
+        let groups = groups.into_iter();
+        groups
+            .map(|((outcome, target, reason), pods)| PodGroupOutcome {
+                outcome,
+                target: target.to_owned(),
+                reason: reason.to_owned(),
+                pods,
+            })
+            .collect()
+    }
+
+    /// What came of each pool.
+    fn pools(&self) -> Vec<PoolOutcome> {
+        let solution = &self.decided.solution;
+        let mut pools = self.observed.pool_outcomes.clone();
+        let refused = self.refused_premium();
+        let buys = |pool: &str| solution.claims.iter().any(|it| it.pool == pool);
+        for pool in &mut pools {
+            if let Some(reason) = solution.pool_errors.get(&pool.pool) {
+                pool.outcome = OutcomeId::PoolNoInstanceTypes;
+                pool.reason.clone_from(reason);
+            } else if let Some(premium) = refused.filter(|_| buys(&pool.pool)) {
+                pool.outcome = OutcomeId::PoolPremiumExceeded;
+                pool.reason = premium.to_string();
+            }
+        }
+        pools
+    }
+
+    fn claim(&self, creation: &Creation<'_>) -> ClaimOutcome {
+        let Creation { new, result } = creation;
+        let (claim, outcome) = match result {
+            Ok(claim) => (claim.name_any(), OutcomeId::ClaimCreated),
+            Err(refusal) => (String::new(), refusal.outcome()),
+        };
+        let types = new.instance_types.iter();
+        let note = self.decided.solution.notes.get(&new.pool);
+        ClaimOutcome {
+            claim,
+            pool: new.pool.clone(),
+            outcome,
+            instance_types: types.take(TYPES_NAMED_MAX).map(str::to_owned).collect(),
+            instance_types_total: u32::try_from(new.instance_types.len()).unwrap_or(u32::MAX),
+            pods: u32::try_from(new.pods.len()).unwrap_or(u32::MAX),
+            coming: u32::try_from(coming(new)).unwrap_or(u32::MAX),
+            price_per_hour: new.best.price_per_hour,
+            note: note.cloned().unwrap_or_default(),
+        }
+    }
+
+    /// Says of each pool that buys that its ranking policy was not followed.
+    fn premium_notices(&self) -> Vec<Notice> {
+        let Some(premium) = self.refused_premium() else {
+            return Vec::new();
+        };
+        let claims = self.decided.solution.claims.iter();
+        let pools: BTreeSet<&str> = claims.map(|it| it.pool.as_str()).collect();
+        let notices = pools.into_iter().map(|pool| {
+            let regarding = references::node_pool(&self.observed.snapshot, pool);
+            let message = format!("Ranking policy not followed, {premium}");
+            let reason = "PolicyPremiumExceeded";
+            Notice::new(regarding, EventType::Warning, reason, message).at_most_every(REPEAT)
+        });
+        notices.collect()
+    }
+}
+
+impl Entry for Pass<'_> {
+    type Subject = ();
+
+    fn events(&self, (): &()) -> Vec<Notice> {
+        let mut notices = self.premium_notices();
+        for it in &self.outcomes {
+            let pods = it.pods.iter();
+            let pods = pods.filter_map(|key| self.observed.snapshot.pod(key));
+            match &it.told {
+                Told::Nominated { claim, node } => {
+                    notices.extend(pods.map(|pod| nominated(pod, claim.as_deref(), *node)));
+                }
+                Told::Failed => {
+                    notices.extend(pods.map(|pod| failed_scheduling(pod, &it.reason)));
+                }
+                Told::Nothing => {}
+            }
+        }
+        notices
+    }
+
+    fn measure(&self, (): &(), metrics: &Metrics) {
+        let labels = vec![("controller", "provisioner".to_owned())];
+        let seconds = &metrics.scheduling_seconds;
+        seconds
+            .get_or_create(&labels)
+            .observe(self.took.as_secs_f64());
+        let ignored = self.decided.ignored.len();
+        metrics
+            .ignored_pods
+            .get_or_create(&Vec::new())
+            .set(count(ignored));
+        let failed = self.decided.solution.pod_errors.values();
+        let failed = failed.filter(|error| !is_deferral(error)).count();
+        metrics
+            .unschedulable_pods
+            .get_or_create(&labels)
+            .set(count(failed));
+        let histogram = metrics.pod_decision_seconds.get_or_create(&Vec::new());
+        for wait in &self.waits {
+            histogram.observe(*wait);
+        }
+    }
+
+    fn lines(&self, (): &()) -> Vec<String> {
+        let premium = self.refused_premium();
+        let premium = premium.map(|it| format!("the ranking policy was not followed: {it}"));
+        let opened = self.creations.iter().map(creation_line);
+        premium
+            .into_iter()
+            .chain(opened)
+            .chain(no_place_lines(self.decided))
+            .collect()
+    }
+
+    fn record(&self, (): &(), _at: Timestamp) -> Option<Record> {
+        if self.outcomes.is_empty() {
+            return None;
+        }
+        let (observed, solution) = (self.observed, &self.decided.solution);
+        Some(Record::ProvisioningRound(ProvisioningRound {
+            at: observed.now,
+            decision_id: observed.decision_id.clone(),
+            pods: self.groups(),
+            pools: self.pools(),
+            claims: self.creations.iter().map(|it| self.claim(it)).collect(),
+            policies: policy_records(&solution.uses),
+            interrupted: solution.is_interrupted,
+        }))
+    }
+}
+
+/// Pods that go to nodes that are there or on their way.
+fn placed<'a>(
+    observed: &'a Observed,
+    decided: &'a Decided,
+) -> impl Iterator<Item = PodsOutcome<'a>> {
+    decided.solution.existing.iter().map(|(node, pods)| {
+        let known = observed.snapshot.node(node);
+        let claim = known.and_then(|it| it.claim_name());
+        PodsOutcome {
+            outcome: OutcomeId::PodOnExistingNode,
+            target: node.clone(),
+            reason: String::new(),
+            pods: present(pods),
+            told: Told::Nominated {
+                claim: claim.map(str::to_owned),
+                node: Some(node),
+            },
+        }
+    })
+}
+
+/// Pods for which a claim was to be made.
+fn opened<'a>(Creation { new, result }: &'a Creation<'_>) -> PodsOutcome<'a> {
+    let pods = present(&new.pods);
+    match result {
+        Ok(claim) => PodsOutcome {
+            outcome: OutcomeId::PodOnNewClaim,
+            target: claim.name_any(),
+            reason: String::new(),
+            pods,
+            told: Told::Nominated {
+                claim: Some(claim.name_any()),
+                node: None,
+            },
+        },
+        Err(refusal) => PodsOutcome {
+            outcome: OutcomeId::PodUnschedulable,
+            target: String::new(),
+            reason: refusal.to_string(),
+            pods,
+            told: Told::Failed,
+        },
+    }
+}
+
+/// Pods for which there is no place.
+fn failed(decided: &Decided) -> impl Iterator<Item = PodsOutcome<'_>> {
+    let errors = decided.solution.pod_errors.iter();
+    errors.map(|(key, error)| PodsOutcome {
+        outcome: match error {
+            PodError::NoPools => OutcomeId::PodNoNodePools,
+            PodError::ReservedCapacityPending { .. } => OutcomeId::PodDeferred,
+            PodError::Interrupted => OutcomeId::PodNotReached,
+            PodError::Pools(_)
+            | PodError::Volumes(_)
+            | PodError::ResourceClaims
+            | PodError::Devices(_) => OutcomeId::PodUnschedulable,
+        },
+        target: String::new(),
+        reason: error.to_string(),
+        pods: present(std::slice::from_ref(key)),
+        told: if is_deferral(error) {
+            Told::Nothing
+        } else {
+            Told::Failed
+        },
+    })
+}
+
+/// Pods that were not looked at.
+fn ignored(decided: &Decided) -> impl Iterator<Item = PodsOutcome<'_>> {
+    decided.ignored.iter().map(|(key, reason)| PodsOutcome {
+        outcome: OutcomeId::PodIgnored,
+        target: String::new(),
+        reason: reason.to_string(),
+        pods: present(std::slice::from_ref(key)),
+        told: if *reason == IgnoredReason::OptsOut {
+            Told::Nothing
+        } else {
+            Told::Failed
+        },
+    })
+}
+
+/// The pods that are there: nothing is told of those about to be created.
+fn present(pods: &[PodKey]) -> Vec<&PodKey> {
+    pods.iter().filter(|it| !is_coming(it)).collect()
+}
+
+fn nominated(pod: &Pod, claim: Option<&str>, node: Option<&str>) -> Notice {
+    let claim = claim.map(|name| format!("nodeclaim/{name}"));
+    let node = node.map(|name| format!("node/{name}"));
+    let target: Vec<String> = [claim, node].into_iter().flatten().collect();
+    let message = format!("Pod should schedule on: {}", target.join(", "));
+    let regarding = references::pod(&pod.key, &pod.uid);
+    Notice::new(regarding, EventType::Normal, "Nominated", message)
+        .limited_by(RateClass::Nomination)
+}
+
+fn failed_scheduling(pod: &Pod, why: &str) -> Notice {
+    let message = format!("Failed to schedule pod, {why}");
+    let regarding = references::pod(&pod.key, &pod.uid);
+    Notice::new(regarding, EventType::Warning, "FailedScheduling", message).at_most_every(REPEAT)
 }
 
 fn count(number: usize) -> f64 {
@@ -52,81 +358,10 @@ fn is_deferral(error: &PodError) -> bool {
     matches!(error, PodError::ReservedCapacityPending { .. })
 }
 
-/// Events for pods, and lines for the decision feed.
-pub(super) fn publish(
-    shell: &Shell,
-    observed: &Observed,
-    decided: &Decided,
-    creations: &[Creation<'_>],
-) {
-    let Decided {
-        solution,
-        ignored,
-        pods: _,
-    } = decided;
-    publish_premium(shell, observed, solution);
-    let pod = |key: &PodKey| observed.snapshot.pod(key).cloned();
-    for (node, pods) in &solution.existing {
-        let claim = observed
-            .snapshot
-            .node(node)
-            .and_then(|node| node.claim_name());
-        for pod in pods.iter().filter_map(pod) {
-            shell
-                .events
-                .publish(events::nominated(&pod, claim, Some(node)));
-        }
-    }
-    for Creation { new, result } in creations {
-        match result {
-            Ok(claim) => {
-                for pod in new.pods.iter().filter_map(pod) {
-                    shell
-                        .events
-                        .publish(events::nominated(&pod, Some(&claim.name_any()), None));
-                }
-                shell.say(opened_line(new, &claim.name_any()));
-            }
-            Err(refusal) => {
-                for pod in new.pods.iter().filter_map(pod) {
-                    shell
-                        .events
-                        .publish(events::failed_scheduling(&pod, &refusal.to_string()));
-                }
-                shell.say(format!("could not open a node in {}: {refusal}", new.pool));
-            }
-        }
-    }
-    let failures = solution
-        .pod_errors
-        .iter()
-        .filter(|(_, error)| !is_deferral(error));
-    for (key, error) in failures {
-        if let Some(pod) = pod(key) {
-            shell
-                .events
-                .publish(events::failed_scheduling(&pod, &error.to_string()));
-        }
-    }
-    for (key, reason) in ignored
-        .iter()
-        .filter(|(_, reason)| *reason != IgnoredReason::OptsOut)
-    {
-        if let Some(pod) = pod(key) {
-            shell
-                .events
-                .publish(events::failed_scheduling(&pod, &reason.to_string()));
-        }
-    }
-    for (reason, keys) in by_reason(solution) {
-        let first = keys.first().map(ToString::to_string).unwrap_or_default();
-        let more = keys.len().saturating_sub(1);
-        let others = if more > 0 {
-            format!(" and {more} more")
-        } else {
-            String::new()
-        };
-        shell.say(format!("no place for {first}{others}: {reason}"));
+fn creation_line(Creation { new, result }: &Creation<'_>) -> String {
+    match result {
+        Ok(claim) => opened_line(new, &claim.name_any()),
+        Err(refusal) => format!("could not open a node in {}: {refusal}", new.pool),
     }
 }
 
@@ -161,181 +396,19 @@ fn coming(new: &NewClaim) -> usize {
     new.pods.iter().filter(|it| is_coming(it)).count()
 }
 
-fn by_reason(solution: &Solution) -> BTreeMap<String, Vec<&PodKey>> {
-    let mut groups: BTreeMap<String, Vec<&PodKey>> = BTreeMap::new();
-    for (key, error) in &solution.pod_errors {
-        groups.entry(error.to_string()).or_default().push(key);
+/// One line for each reason for which there is no place.
+fn no_place_lines(decided: &Decided) -> Vec<String> {
+    let mut reasons: BTreeMap<String, Vec<&PodKey>> = BTreeMap::new();
+    for (key, error) in &decided.solution.pod_errors {
+        reasons.entry(error.to_string()).or_default().push(key);
     }
-    groups
-}
-
-/// The record, and the end of every decided pod's wait.
-pub(super) fn record(
-    shell: &Shell,
-    observed: &Observed,
-    decided: &Decided,
-    creations: &[Creation<'_>],
-) {
-    let Decided {
-        solution,
-        ignored,
-        pods: _,
-    } = decided;
-    let mut groups = Groups::default();
-    for (node, pods) in &solution.existing {
-        groups.add(OutcomeId::PodOnExistingNode, node, "", pods.iter());
-    }
-    for Creation { new, result } in creations {
-        match result {
-            Ok(claim) => {
-                groups.add(
-                    OutcomeId::PodOnNewClaim,
-                    &claim.name_any(),
-                    "",
-                    new.pods.iter(),
-                );
-            }
-            Err(refusal) => {
-                let reason = refusal.to_string();
-                groups.add(OutcomeId::PodUnschedulable, "", &reason, new.pods.iter());
-            }
-        }
-    }
-    for (key, error) in &solution.pod_errors {
-        let outcome = match error {
-            PodError::NoPools => OutcomeId::PodNoNodePools,
-            PodError::ReservedCapacityPending { .. } => OutcomeId::PodDeferred,
-            PodError::Interrupted => OutcomeId::PodNotReached,
-            PodError::Pools(_)
-            | PodError::Volumes(_)
-            | PodError::ResourceClaims
-            | PodError::Devices(_) => OutcomeId::PodUnschedulable,
+    let line = |(reason, pods): (String, Vec<&PodKey>)| {
+        let first = pods.first().map(ToString::to_string).unwrap_or_default();
+        let others = match pods.len().saturating_sub(1) {
+            0 => String::new(),
+            more => format!(" and {more} more"),
         };
-        groups.add(outcome, "", &error.to_string(), std::iter::once(key));
-    }
-    for (key, reason) in ignored {
-        groups.add(
-            OutcomeId::PodIgnored,
-            "",
-            &reason.to_string(),
-            std::iter::once(key),
-        );
-    }
-    end_waits(shell, observed, &groups);
-    if groups.0.is_empty() {
-        return;
-    }
-    shell.record(Record::ProvisioningRound(ProvisioningRound {
-        at: observed.now,
-        decision_id: observed.decision_id.clone(),
-        pods: groups.into_outcomes(),
-        pools: pool_outcomes(observed, solution),
-        claims: creations
-            .iter()
-            .map(|creation| claim_outcome(solution, creation))
-            .collect(),
-        policies: policy_records(&solution.uses),
-        interrupted: solution.is_interrupted,
-    }));
-}
-
-/// What came of each pool.
-fn pool_outcomes(observed: &Observed, solution: &Solution) -> Vec<PoolOutcome> {
-    let mut pools = observed.pool_outcomes.clone();
-    let refused = solution.premium.filter(|it| it.is_refused);
-    let buys = |pool: &str| solution.claims.iter().any(|it| it.pool == pool);
-    for pool in &mut pools {
-        if let Some(reason) = solution.pool_errors.get(&pool.pool) {
-            pool.outcome = OutcomeId::PoolNoInstanceTypes;
-            pool.reason.clone_from(reason);
-        } else if let Some(premium) = refused.filter(|_| buys(&pool.pool)) {
-            pool.outcome = OutcomeId::PoolPremiumExceeded;
-            pool.reason = premium.to_string();
-        }
-    }
-    pools
-}
-
-/// Says of each pool that buys that its ranking policy was not followed.
-fn publish_premium(shell: &Shell, observed: &Observed, solution: &Solution) {
-    let Some(premium) = solution.premium.filter(|it| it.is_refused) else {
-        return;
+        format!("no place for {first}{others}: {reason}")
     };
-    let pools: BTreeSet<&str> = solution.claims.iter().map(|it| it.pool.as_str()).collect();
-    for pool in pools {
-        let regarding = references::node_pool(&observed.snapshot, pool);
-        let notice = events::premium_exceeded(regarding, &premium.to_string());
-        shell.events.publish(notice);
-    }
-    shell.say(format!("the ranking policy was not followed: {premium}"));
-}
-
-fn claim_outcome(solution: &Solution, creation: &Creation<'_>) -> ClaimOutcome {
-    let Creation { new, result } = creation;
-    let (claim, outcome) = match result {
-        Ok(claim) => (claim.name_any(), OutcomeId::ClaimCreated),
-        Err(refusal) => (String::new(), refusal.outcome()),
-    };
-    ClaimOutcome {
-        claim,
-        pool: new.pool.clone(),
-        outcome,
-        instance_types: new
-            .instance_types
-            .iter()
-            .take(TYPES_NAMED_MAX)
-            .map(str::to_owned)
-            .collect(),
-        instance_types_total: u32::try_from(new.instance_types.len()).unwrap_or(u32::MAX),
-        pods: u32::try_from(new.pods.len()).unwrap_or(u32::MAX),
-        coming: u32::try_from(coming(new)).unwrap_or(u32::MAX),
-        price_per_hour: new.best.price_per_hour,
-        note: solution.notes.get(&new.pool).cloned().unwrap_or_default(),
-    }
-}
-
-fn end_waits(shell: &Shell, observed: &Observed, groups: &Groups) {
-    let mut waits = shell.pod_ledger();
-    let histogram = shell
-        .metrics
-        .pod_decision_seconds
-        .get_or_create(&Vec::new());
-    for key in groups.0.values().flatten() {
-        if let Some(since) = waits.decided(key) {
-            histogram.observe(observed.now.duration_since(since).as_secs_f64().max(0.0));
-        }
-    }
-}
-
-/// Pods by what came of them, where they go, and why.
-#[derive(Default)]
-struct Groups(BTreeMap<(OutcomeId, String, String), Vec<PodKey>>);
-
-impl Groups {
-    fn add<'a>(
-        &mut self,
-        outcome: OutcomeId,
-        target: &str,
-        reason: &str,
-        pods: impl Iterator<Item = &'a PodKey>,
-    ) {
-        let group = self
-            .0
-            .entry((outcome, target.to_owned(), reason.to_owned()))
-            .or_default();
-        group.extend(pods.filter(|it| !is_coming(it)).cloned());
-    }
-
-    fn into_outcomes(self) -> Vec<PodGroupOutcome> {
-        self.0
-            .into_iter()
-            .filter(|(_, pods)| !pods.is_empty())
-            .map(|((outcome, target, reason), pods)| PodGroupOutcome {
-                outcome,
-                target,
-                reason,
-                pods: pods.iter().map(ToString::to_string).collect(),
-            })
-            .collect()
-    }
+    reasons.into_iter().map(line).collect()
 }

@@ -38,10 +38,15 @@ impl Reconciler for PodTrigger {
             namespace: key.namespace.clone(),
             name: key.name.clone(),
         };
-        let Some(pod) = self.shell.pod(&key).filter(|pod| pod.is_provisionable()) else {
+        let Some(pod) = self
+            .shell
+            .model
+            .pod(&key)
+            .filter(|pod| pod.is_provisionable())
+        else {
             return Ok(Action::Await);
         };
-        self.shell.pod_ledger().saw(&key, self.shell.now());
+        self.shell.pods.saw(&key, self.shell.now());
         self.batcher.trigger(&pod.uid);
         Ok(AGAIN)
     }
@@ -52,7 +57,7 @@ impl Reconciler for NodeTrigger {
     type Key = ObjectKey;
 
     async fn reconcile(&self, key: &ObjectKey) -> Result<Action, ReconcileError> {
-        let snapshot = self.shell.snapshot();
+        let snapshot = self.shell.model.snapshot();
         let node = snapshot.node(&key.name).and_then(|node| node.node.clone());
         let Some(node) = node else {
             return Ok(Action::Await);

@@ -39,11 +39,15 @@ impl VoluntaryDisruption {
         }
         let mut seen: Option<ConsolidationState> = None;
         loop {
-            if !self.shell.is_synced() {
+            if !self.shell.model.is_synced() {
                 tokio::time::sleep(UNSYNCED).await;
                 continue;
             }
-            let state = self.shell.snapshot().consolidation_state(self.shell.now());
+            let state = self
+                .shell
+                .model
+                .snapshot()
+                .consolidation_state(self.shell.now());
             if seen != Some(state) && self.rank_pods().await {
                 seen = Some(state);
             }
@@ -121,7 +125,7 @@ impl VoluntaryDisruption {
     /// Whether the pod says so already, whoever wrote it.
     fn says(&self, pod: &PodKey, value: Option<i32>) -> bool {
         let wanted = value.map(|it| it.to_string());
-        self.shell.objects().deletion_costs.get(pod) == wanted.as_ref()
+        self.shell.deletion_costs.says(pod, wanted.as_ref())
     }
 
     async fn write_cost(&self, key: &PodKey, value: Option<i32>) -> bool {

@@ -26,6 +26,7 @@ use state::pod::PodLife;
 use tracing::{error, info, warn};
 
 use crate::error::{ReconcileError, ignore_not_found};
+use crate::node_claim::entries::ClaimEntry;
 use crate::node_claim::{NodeClaimExt, reboot, with_deadline};
 use crate::shell::Shell;
 use crate::static_capacity;
@@ -89,7 +90,12 @@ impl Orchestration {
             let commands: Vec<RunningCommand> = self.running().clone();
             let queued = commands.iter().map(|it| it.command.candidates.len()).sum();
             for running in commands {
-                let step = progress(&running, &self.shell.snapshot(), queued, self.shell.now());
+                let step = progress(
+                    &running,
+                    &self.shell.model.snapshot(),
+                    queued,
+                    self.shell.now(),
+                );
                 self.apply(running, step).await;
             }
         }
@@ -134,9 +140,12 @@ impl Orchestration {
             .iter()
             .map(|it| it.claim.clone())
             .collect();
-        self.shell.tell(Event::MarkedForDeletion(claims)).ok();
+        self.shell
+            .model
+            .apply(Event::MarkedForDeletion(claims))
+            .ok();
         for name in &command.destinations {
-            self.shell.nominate(name);
+            self.shell.model.nominate(name);
         }
         let names: Vec<String> = replacements.iter().map(ResourceExt::name_any).collect();
         report::started(&self.shell, &command, &replacements);
@@ -188,7 +197,7 @@ impl Orchestration {
         command: &Command,
         candidate: &CommandCandidate,
     ) -> Result<Option<String>, ReconcileError> {
-        let claims = self.shell.cluster_api::<NodeClaim>();
+        let claims = self.shell.writer.api::<NodeClaim>();
         let Some(claim) = claims.get_opt(&candidate.claim).await? else {
             return Ok(None);
         };
@@ -208,13 +217,13 @@ impl Orchestration {
                 .insert(key.to_owned(), bound.to_string()),
             None => after.annotations_mut().remove(key),
         };
-        let claim = self.shell.write_claim(&claim, &after).await?;
+        let claim = self.shell.writer.write_claim(&claim, &after).await?;
         let (reason, now) = (command.reason().to_string(), self.shell.now());
         let sick = (Status::True, reason.as_str(), reason.as_str());
         let after = claim.with_condition(conditions::DISRUPTION_REASON, sick, now);
         let told = (Status::True, reboot::REQUESTED, "");
         let after = after.with_condition(conditions::REBOOTING, told, now);
-        self.shell.write_claim_status(&claim, &after).await?;
+        self.shell.writer.write_claim_status(&claim, &after).await?;
         Ok(claim.uid())
     }
 
@@ -251,15 +260,18 @@ impl Orchestration {
         candidate: &CommandCandidate,
         reason: &str,
     ) -> Result<(), ReconcileError> {
-        if let Some(node) = self.shell.node(&candidate.node).await? {
-            self.shell.write_node(&node, &stale::tainted(&node)).await?;
+        if let Some(node) = self.shell.model.node(&candidate.node).await? {
+            self.shell
+                .writer
+                .write_node(&node, &stale::tainted(&node))
+                .await?;
             info!(Node = %candidate.node, taint = labels::DISRUPTED_TAINT_KEY, "tainted node");
         }
-        if let Some(claim) = self.shell.node_claim(&candidate.claim).await? {
+        if let Some(claim) = self.shell.model.node_claim(&candidate.claim).await? {
             let told = (Status::True, reason, reason);
             let now = self.shell.now();
             let after = claim.with_condition(conditions::DISRUPTION_REASON, told, now);
-            self.shell.write_claim_status(&claim, &after).await?;
+            self.shell.writer.write_claim_status(&claim, &after).await?;
         }
         Ok(())
     }
@@ -294,7 +306,7 @@ impl Orchestration {
                 Err(error) => {
                     // What was created already would run for nothing.
                     for claim in &created {
-                        self.shell.delete(claim).await.ok();
+                        self.shell.writer.delete(claim).await.ok();
                     }
                     return Err(error);
                 }
@@ -308,22 +320,32 @@ impl Orchestration {
         command: &Command,
         replacement: &NewClaim,
     ) -> Result<NodeClaim, ReconcileError> {
-        let pool = self.shell.node_pool(&replacement.pool).ok_or_else(|| {
-            ReconcileError::Terminal(format!("nodepool \"{}\" is gone", replacement.pool))
-        })?;
+        let pool = self
+            .shell
+            .model
+            .node_pool(&replacement.pool)
+            .ok_or_else(|| {
+                ReconcileError::Terminal(format!("nodepool \"{}\" is gone", replacement.pool))
+            })?;
         let mut object = replacement.to_node_claim(&pool, self.shell.seed_for(&command.id));
         self.shell.overlays.mark(&mut object, &replacement.pool);
         let reason = command.reason().to_string().to_lowercase();
-        let created = self.shell.create_claim(&object, &reason).await?;
+        let created = self.shell.writer.create_claim(&object).await?;
+        let entry = ClaimEntry::Created {
+            reason: &reason,
+            record: None,
+        };
+        self.shell.journal.write(&created, &entry);
         // Else whoever looks at the pods next plans anew for nodes that were chosen for an exact fit.
         self.shell
-            .tell(Event::Placed {
+            .model
+            .apply(Event::Placed {
                 name: created.name_any(),
                 pods: replacement.pods.clone(),
             })
             .ok();
         self.shell
-            .pod_ledger()
+            .pods
             .claim_for(&created.name_any(), replacement.pods.clone());
         Ok(created)
     }
@@ -332,8 +354,10 @@ impl Orchestration {
         match step {
             Progress::Wait { on } => {
                 for name in on {
-                    if let Ok(Some(claim)) = self.shell.node_claim(&name).await {
-                        self.shell.events.publish(events::waiting_readiness(&claim));
+                    if let Ok(Some(claim)) = self.shell.model.node_claim(&name).await {
+                        self.shell
+                            .journal
+                            .publish(events::waiting_readiness(&claim));
                     }
                 }
             }
@@ -370,7 +394,7 @@ impl Orchestration {
         }
         // Empty until the pods of those that go arrive.
         for name in &running.replacements {
-            self.shell.nominate(name);
+            self.shell.model.nominate(name);
         }
         self.remember(|history| {
             for candidate in &command.candidates {
@@ -396,7 +420,7 @@ impl Orchestration {
             return Ok(protected);
         }
         for candidate in &command.candidates {
-            let claim = self.shell.node_claim(&candidate.claim).await?;
+            let claim = self.shell.model.node_claim(&candidate.claim).await?;
             match claim {
                 Some(claim) if claim.metadata.deletion_timestamp.is_none() => {
                     let why = self.protection(command, candidate, &claim).await?;
@@ -416,7 +440,7 @@ impl Orchestration {
         candidate: &CommandCandidate,
         claim: &NodeClaim,
     ) -> Result<Option<String>, ReconcileError> {
-        let Some(node) = self.shell.node(&candidate.node).await? else {
+        let Some(node) = self.shell.model.node(&candidate.node).await? else {
             return Ok(None);
         };
         let annotation = node.annotations().get(labels::DO_NOT_DISRUPT_ANNOTATION);
@@ -469,7 +493,7 @@ impl Orchestration {
         command: &Command,
         candidate: &CommandCandidate,
     ) -> Result<(), ReconcileError> {
-        let Some(claim) = self.shell.node_claim(&candidate.claim).await? else {
+        let Some(claim) = self.shell.model.node_claim(&candidate.claim).await? else {
             return Ok(());
         };
         if claim.metadata.deletion_timestamp.is_some() {
@@ -482,7 +506,7 @@ impl Orchestration {
             }) => self.bound_drain(&claim, *bound).await?,
             Some(_) | None => claim,
         };
-        ignore_not_found(self.shell.delete(claim.as_ref()).await)?;
+        ignore_not_found(self.shell.writer.delete(claim.as_ref()).await)?;
         report::deleted(&self.shell, command, candidate, &claim);
         Ok(())
     }
@@ -500,7 +524,11 @@ impl Orchestration {
             .unwrap_or(jiff::Timestamp::MAX);
         let deadline = claim.termination_deadline().map_or(at, |it| it.min(at));
         let after = with_deadline(claim, deadline);
-        self.shell.write_claim(claim, &after).await.map(Arc::new)
+        self.shell
+            .writer
+            .write_claim(claim, &after)
+            .await
+            .map(Arc::new)
     }
 
     async fn give_up(&self, running: &RunningCommand, why: &str) {
@@ -514,7 +542,7 @@ impl Orchestration {
 
     /// Replacements without pods serve nothing any more. One that pods came to, or are planned for, stays.
     async fn return_replacements(&self, names: &[String]) {
-        let (snapshot, now) = (self.shell.snapshot(), self.shell.now());
+        let (snapshot, now) = (self.shell.model.snapshot(), self.shell.now());
         let is_unused = |name: &&String| {
             let Some(node) = snapshot.node_of_claim(name) else {
                 return false;
@@ -527,10 +555,10 @@ impl Orchestration {
             !is_awaited && !pods.any(|pod| pod.is_reschedulable())
         };
         for name in names.iter().filter(is_unused) {
-            let Ok(Some(claim)) = self.shell.node_claim(name).await else {
+            let Ok(Some(claim)) = self.shell.model.node_claim(name).await else {
                 continue;
             };
-            match ignore_not_found(self.shell.delete(claim.as_ref()).await) {
+            match ignore_not_found(self.shell.writer.delete(claim.as_ref()).await) {
                 Ok(_) => info!(NodeClaim = %name, "deleted unused replacement"),
                 Err(error) => {
                     warn!(NodeClaim = %name, %error, "deleting unused replacement, left to consolidation");
@@ -543,7 +571,10 @@ impl Orchestration {
     async fn release(&self, candidates: &[CommandCandidate]) {
         self.take_back(candidates).await;
         let claims = candidates.iter().map(|it| it.claim.clone()).collect();
-        self.shell.tell(Event::UnmarkedForDeletion(claims)).ok();
+        self.shell
+            .model
+            .apply(Event::UnmarkedForDeletion(claims))
+            .ok();
         self.remember(|history| {
             for candidate in candidates {
                 history.abandoned(&candidate.claim);

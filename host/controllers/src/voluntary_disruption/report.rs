@@ -61,7 +61,7 @@ pub(super) fn measure(shell: &Shell, decision: &Decision, laps: &[(Method, Durat
     };
     replace(&metrics.allowed_disruptions, budgets(|it| it.allowed));
     replace(&metrics.nodes_consuming_budgets, budgets(|it| it.consuming));
-    replace(&metrics.policy_premium, premiums(&shell.snapshot()));
+    replace(&metrics.policy_premium, premiums(&shell.model.snapshot()));
     for scored in &decision.scored {
         measure_move(metrics, scored);
     }
@@ -131,7 +131,7 @@ fn measure_move(metrics: &Metrics, scored: &ScoredMove) {
 }
 
 pub(super) fn publish(shell: &Shell, decision: &Decision) {
-    let snapshot = shell.snapshot();
+    let snapshot = shell.model.snapshot();
     for blocked in &decision.blocked {
         let Some(message) = &blocked.message else {
             continue;
@@ -214,13 +214,13 @@ fn publish_protection(shell: &Shell, snapshot: &Snapshot) {
 
 fn tell(shell: &Shell, notices: impl IntoIterator<Item = Notice>) {
     for notice in notices {
-        shell.events.publish(notice);
+        shell.journal.publish(notice);
     }
 }
 
 /// The Node and the NodeClaim of a candidate.
 fn both(shell: &Shell, candidate: &CommandCandidate) -> [ObjectReference; 2] {
-    references::node_and_claim(&shell.snapshot(), &candidate.node, &candidate.claim)
+    references::node_and_claim(&shell.model.snapshot(), &candidate.node, &candidate.claim)
 }
 
 /// The outcomes that the reference tells as `Unconsolidatable`.
@@ -246,7 +246,9 @@ fn is_unconsolidatable(outcome: OutcomeId) -> bool {
 pub(super) fn record(shell: &Shell, decision: &Decision, at: Timestamp) {
     // A cluster without nodes has nothing to tell.
     if !decision.outcomes.is_empty() {
-        shell.record(Record::DisruptionRound(decision.record(at)));
+        shell
+            .journal
+            .record(Record::DisruptionRound(decision.record(at)));
     }
 }
 
@@ -303,14 +305,14 @@ pub(super) fn announce(shell: &Shell, command: &Command) {
     } else {
         format!(" ({})", command.policy_reason)
     };
-    shell.say(format!("{text}{reason}"));
+    shell.journal.say(format!("{text}{reason}"));
 }
 
 /// Candidates are marked and replacements exist.
 pub(super) fn started(shell: &Shell, command: &Command, replacements: &[NodeClaim]) {
     let reason = command.reason().to_string();
     for claim in replacements {
-        shell.events.publish(events::launching(claim, &reason));
+        shell.journal.publish(events::launching(claim, &reason));
     }
     let mut labels = method_labels(command.method);
     labels.insert(0, ("decision", command.decision().to_owned()));
@@ -349,7 +351,7 @@ pub(super) fn started(shell: &Shell, command: &Command, replacements: &[NodeClai
     if let (Manner::Reboot, Some(sickness)) = (command.manner, &command.sickness) {
         let claims = command.candidates.iter();
         // What was just written is at hand.
-        for claim in claims.filter_map(|it| shell.recent_node_claim(&it.claim)) {
+        for claim in claims.filter_map(|it| shell.model.recent_node_claim(&it.claim)) {
             sick(shell, sickness, &claim);
         }
     }
@@ -373,6 +375,7 @@ pub(super) fn deleted(
     let reason = command.reason().to_string();
     tell(shell, events::terminating(both(shell, candidate), &reason));
     let policy = shell
+        .model
         .node_pool(&candidate.pool)
         .map(|pool| snake_case(&pool.spec.disruption.consolidation_policy.to_string()))
         .filter(|_| command.method.is_consolidation() || command.method == Method::Emptiness)
@@ -412,7 +415,7 @@ fn sick(shell: &Shell, sickness: &Sickness, claim: &NodeClaim) {
 pub(super) fn failed(shell: &Shell, command: &Command, replacements: &[String], why: &str) {
     let mut labels = method_labels(command.method);
     labels.insert(0, ("decision", command.decision().to_owned()));
-    let snapshot = shell.snapshot();
+    let snapshot = shell.model.snapshot();
     let is_missing = |name: &&String| {
         let node = snapshot.node_of_claim(name);
         node.is_none_or(|it| !it.is_initialized())
@@ -422,7 +425,7 @@ pub(super) fn failed(shell: &Shell, command: &Command, replacements: &[String], 
         .disruption_queue_failures
         .get_or_create(&labels)
         .inc_by(replacements.iter().filter(is_missing).count() as u64);
-    shell.say(format!("gave up {}: {why}", command.id));
+    shell.journal.say(format!("gave up {}: {why}", command.id));
     step(
         shell,
         command,
@@ -434,7 +437,7 @@ pub(super) fn failed(shell: &Shell, command: &Command, replacements: &[String], 
 
 /// A node stays although others of its command have gone.
 pub(super) fn left_out(shell: &Shell, command: &Command, candidate: &CommandCandidate, why: &str) {
-    shell.say(format!(
+    shell.journal.say(format!(
         "left {} out of {}: {why}",
         candidate.node, command.id
     ));
@@ -478,21 +481,25 @@ pub(super) fn dropped(shell: &Shell, command: &Command, dropped: &[(CommandCandi
         outcome: rejection.outcome(),
         reason: rejection.to_string(),
     });
-    shell.record(Record::DisruptionRound(DisruptionRound {
-        at: shell.now(),
-        decision_id: command.id.clone(),
-        nodes: nodes.collect(),
-        policies: Vec::new(),
-        commands: 0,
-        interrupted: false,
-    }));
+    shell
+        .journal
+        .record(Record::DisruptionRound(DisruptionRound {
+            at: shell.now(),
+            decision_id: command.id.clone(),
+            nodes: nodes.collect(),
+            policies: Vec::new(),
+            commands: 0,
+            interrupted: false,
+        }));
 }
 
 /// A command of which nothing survived its validation.
 pub(super) fn rejected(shell: &Shell, command: &Command, rejection: &Rejection) {
     let text = text(command);
     info!(command = %text, reason = %rejection, "abandoning disruption attempt");
-    shell.say(format!("dropped {}: {rejection}", command.id));
+    shell
+        .journal
+        .say(format!("dropped {}: {rejection}", command.id));
     let detail = rejection.to_string();
     step(
         shell,
@@ -512,7 +519,7 @@ pub(super) fn step(
     told: (&[String], &str),
 ) {
     let (replacements, detail) = told;
-    shell.record(Record::Command(CommandRecord {
+    shell.journal.record(Record::Command(CommandRecord {
         at: shell.now(),
         command_id: command.id.clone(),
         step,

@@ -16,7 +16,7 @@ use crate::node_claim::NodeClaimExt;
 use crate::shell::Shell;
 
 pub(super) async fn remove(shell: &Shell, queued: &BTreeSet<String>) {
-    let stale = stale_marks(&shell.snapshot(), queued);
+    let stale = stale_marks(&shell.model.snapshot(), queued);
     for StaleMark {
         node,
         claim,
@@ -38,14 +38,14 @@ pub(super) async fn unmark(
     node: Option<&str>,
 ) -> Result<(), ReconcileError> {
     if let Some(name) = node
-        && let Some(node) = shell.node(name).await?
+        && let Some(node) = shell.model.node(name).await?
     {
-        shell.write_node(&node, &untainted(&node)).await?;
+        shell.writer.write_node(&node, &untainted(&node)).await?;
         info!(Node = name, "removed disrupted taint");
     }
-    if let Some(claim) = shell.node_claim(claim).await? {
+    if let Some(claim) = shell.model.node_claim(claim).await? {
         let after = claim.without(conditions::DISRUPTION_REASON, shell.now());
-        shell.write_claim_status(&claim, &after).await?;
+        shell.writer.write_claim_status(&claim, &after).await?;
     }
     Ok(())
 }

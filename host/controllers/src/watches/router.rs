@@ -26,12 +26,12 @@ impl Router {
             Fact::Model(event) => event,
             Fact::Policy(fact) => return self.take_policy(fact),
         };
-        let changes = self.shell.tell(event).unwrap_or_else(|refused| {
+        let changes = self.shell.model.apply(event).unwrap_or_else(|refused| {
             warn!(error = %refused, "object left out of cluster state");
             refused.changes
         });
         for change in changes {
-            let wakes = wakes(&change, &self.shell.snapshot());
+            let wakes = wakes(&change, &self.shell.model.snapshot());
             // The next fact would have to copy what somebody still looks at.
             drop(change);
             for wake in wakes {
@@ -51,16 +51,18 @@ impl Router {
                 }
             }
             Wake::Policies => {
-                let bindings = self.shell.objects().policies.pools_touched();
+                let bindings = self.shell.policies().pools_touched();
                 self.look_at(bindings);
             }
-            Wake::PodBound { pod, node, planned } => self.shell.pod_bound(&pod, &node, &planned),
+            Wake::PodBound { pod, node, planned } => {
+                self.shell.nominations.pod_bound(&pod, &node, &planned)
+            }
             Wake::PodEnded(pod) => {
-                self.shell.pod_decided_or_gone(&pod);
+                self.shell.pods.decided(&pod);
                 self.queues.pod_trigger.forget(&pod);
             }
             Wake::RoomFreed => self.shell.room_freed.notify_one(),
-            Wake::PoolGone(uid) => self.shell.registration_health().forget(&uid),
+            Wake::PoolGone(uid) => self.shell.registration_health.forget(&uid),
         }
     }
 
@@ -68,21 +70,19 @@ impl Router {
         match fact {
             PolicyFact::Applied(key, object) => {
                 self.data_touched(&key);
-                let mut objects = self.shell.objects();
-                objects.policies.applied(key.clone(), object);
-                drop(objects);
+                self.shell.policies().applied(key.clone(), object);
                 self.queues.policies.add(key);
             }
             PolicyFact::Deleted(key) => self.policy_gone(&key),
             PolicyFact::Listed(keys) => {
-                let gone = self.shell.objects().policies.beside(&keys);
+                let gone = self.shell.policies().beside(&keys);
                 for key in gone {
                     self.policy_gone(&key);
                 }
             }
             PolicyFact::DataTouched(key) => self.data_touched(&key),
             PolicyFact::DataListed(keys) => {
-                let naming = self.shell.objects().policies.listed(&keys);
+                let naming = self.shell.policies().listed(&keys);
                 self.look_at(naming);
             }
         }
@@ -90,13 +90,13 @@ impl Router {
 
     fn policy_gone(&self, key: &ObjectKey) {
         self.data_touched(key);
-        self.shell.objects().policies.deleted(key);
+        self.shell.policies().deleted(key);
         self.queues.policies.add(key.clone());
     }
 
     /// Bindings that name a ConfigMap are read anew when it changes.
     fn data_touched(&self, key: &ObjectKey) {
-        let naming = self.shell.objects().policies.touched(&key.name);
+        let naming = self.shell.policies().touched(&key.name);
         self.look_at(naming);
     }
 

@@ -89,21 +89,18 @@ impl Telling<Pod> for Pods {
         if gates.pod_deletion_cost_management {
             let annotations = object.metadata.annotations.as_mut();
             let cost = annotations.and_then(|it| it.remove(labels::POD_DELETION_COST_ANNOTATION));
-            self.0.told_cost(&key_of(&object), cost);
+            self.0.deletion_costs.set(&key_of(&object), cost);
         }
         Fact::Model(Event::applied(Arc::new(object)))
     }
 
     fn deleted(&self, key: ObjectKey) -> Fact {
-        self.0.told_cost(&key, None);
+        self.0.deletion_costs.set(&key, None);
         Fact::Model(Event::deleted::<Pod>(key))
     }
 
     fn listed(&self, keys: BTreeSet<ObjectKey>) -> Fact {
-        self.0
-            .objects()
-            .deletion_costs
-            .retain(|pod, _| keys.contains(pod));
+        self.0.deletion_costs.retain(&keys);
         Fact::Model(Event::listed::<Pod>((), keys))
     }
 }

@@ -1,0 +1,122 @@
+//! What is told of a notice of the cloud, on the claim that it is about and on its node.
+//!
+//! Answers to `pkg/controllers/interruption/events` of the AWS provider.
+
+use apis::NodeClaim;
+use cloudprovider::InterruptionKind;
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::ObjectReference;
+use kube::{Resource, ResourceExt};
+use scheduling::ranking::RankedLaunch;
+use state::ledger::{OutcomeId, Record};
+use tracing::info;
+
+use crate::journal::Entry;
+use crate::metrics::Metrics;
+use crate::node_claim::disrupted;
+use crate::node_claim::launch_record::launch_record;
+use crate::recorder::{EventType, Notice};
+
+/// A claim, and its node where it has one.
+pub(super) struct Affected<'a> {
+    pub(super) claim: &'a NodeClaim,
+    pub(super) node: Option<ObjectReference>,
+}
+
+/// What came of the cloud's word about an instance.
+pub(super) enum WithdrawalEntry<'a> {
+    /// It was heard.
+    Notified(&'a InterruptionKind),
+    /// The claim went for it.
+    Deleted(&'a InterruptionKind),
+}
+
+impl<'a> Entry for WithdrawalEntry<'a> {
+    type Subject = Affected<'a>;
+
+    fn log(&self, Affected { claim, .. }: &Affected<'a>) {
+        if let Self::Deleted(kind) = self {
+            info!(NodeClaim = %claim.name_any(), reason = kind.as_str(), "deleted nodeclaim on word of the cloud");
+        }
+    }
+
+    fn events(&self, Affected { claim, node }: &Affected<'a>) -> Vec<Notice> {
+        let (kind, reason, words) = match self {
+            Self::Notified(kind) => notified(**kind),
+            Self::Deleted(_) => (
+                EventType::Warning,
+                "TerminatingOnInterruption",
+                "Interruption triggered termination for the",
+            ),
+        };
+        let notice = |regarding: ObjectReference, object: &str| {
+            Notice::new(regarding, kind, reason, format!("{words} {object}"))
+        };
+        let node = node.iter().map(|it| notice(it.clone(), "Node"));
+        std::iter::once(notice(claim.object_ref(&()), "NodeClaim"))
+            .chain(node)
+            .collect()
+    }
+
+    fn measure(&self, Affected { claim, .. }: &Affected<'a>, metrics: &Metrics) {
+        if let Self::Deleted(kind) = self {
+            disrupted(metrics, claim, kind.as_str());
+        }
+    }
+
+    fn line(&self, Affected { claim, .. }: &Affected<'a>) -> Option<String> {
+        let Self::Deleted(kind) = self else {
+            return None;
+        };
+        let why = kind.as_str().replace('_', " ");
+        Some(format!("{} goes: {why}", claim.name_any()))
+    }
+
+    fn record(&self, Affected { claim, .. }: &Affected<'a>, at: Timestamp) -> Option<Record> {
+        let Self::Deleted(kind) = self else {
+            return None;
+        };
+        let (outcome, reason) = (OutcomeId::ClaimInterrupted, kind.as_str());
+        let unranked = RankedLaunch::default();
+        Some(launch_record(claim, at, outcome, reason, &unranked))
+    }
+}
+
+/// Type and reason of the Event, and its words but for the object.
+fn notified(kind: InterruptionKind) -> (EventType, &'static str, &'static str) {
+    match kind {
+        InterruptionKind::SpotInterrupted => (
+            EventType::Warning,
+            "SpotInterrupted",
+            "A spot interruption warning was received for the",
+        ),
+        InterruptionKind::RebalanceRecommendation => (
+            EventType::Normal,
+            "SpotRebalanceRecommendation",
+            "A spot rebalance recommendation was received for the",
+        ),
+        InterruptionKind::ScheduledChange
+        | InterruptionKind::InstanceStatus
+        | InterruptionKind::SystemStatus
+        | InterruptionKind::EventStatus => (
+            EventType::Warning,
+            "InstanceUnhealthy",
+            "A health event was received for the instance of the",
+        ),
+        InterruptionKind::InstanceStopped => (
+            EventType::Warning,
+            "InstanceStopping",
+            "The instance is stopping for the",
+        ),
+        InterruptionKind::InstanceTerminated | InterruptionKind::NoOp => (
+            EventType::Warning,
+            "InstanceTerminating",
+            "The instance is terminating for the",
+        ),
+        InterruptionKind::CapacityReservationInterrupted => (
+            EventType::Warning,
+            "CapacityReservationInstanceInterrupted",
+            "A capacity reservation interruption warning was received for the",
+        ),
+    }
+}

@@ -1,0 +1,249 @@
+//! What is told of nodes on their way out, and of the pods that leave them.
+//!
+//! Events answer to `pkg/controllers/node/termination/terminator/events`, metrics and log lines to
+//! `pkg/controllers/node/termination`.
+
+use apis::{NodeClaim, labels};
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::{Node, ObjectReference};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use kube::{Resource, ResourceExt};
+use scheduling::pod::Pod;
+use state::ledger::{OutcomeId, Record, TerminationRecord};
+use tracing::{debug, info};
+
+use crate::journal::Entry;
+use crate::metrics::Metrics;
+use crate::node_claim::{NodeClaimExt, drain_reason};
+use crate::recorder::{EventType, Notice};
+use crate::references;
+
+/// VolumeAttachments that an event names.
+const ATTACHMENTS_NAMED_MAX: usize = 5;
+
+/// A deleted node and its claim.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct LeavingNode<'a> {
+    pub(crate) node: &'a Node,
+    pub(crate) claim: Option<&'a NodeClaim>,
+}
+
+/// Something on a node's way out.
+#[derive(Debug)]
+pub(crate) enum NodeEntry<'a> {
+    /// It keeps new pods away, and these are to leave.
+    Tainted { pods: Vec<String> },
+    /// By then its pods are deleted.
+    DeadlineSet { deadline: Timestamp },
+    /// Its drain cannot go on.
+    DrainWaits { why: String },
+    /// No pod is left that would have to leave.
+    Drained,
+    /// Volumes are still attached.
+    AwaitsVolumes { attachments: &'a [String] },
+    /// It is gone.
+    Gone { now: Timestamp },
+}
+
+impl<'a> Entry for NodeEntry<'a> {
+    type Subject = LeavingNode<'a>;
+
+    fn log(&self, LeavingNode { node, .. }: &LeavingNode<'a>) {
+        match self {
+            Self::Tainted { .. } => {
+                info!(Node = %node.name_any(), taint = labels::DISRUPTED_TAINT_KEY, "tainted node");
+            }
+            Self::Gone { .. } => info!(Node = %node.name_any(), "deleted node"),
+            _ => {}
+        }
+    }
+
+    fn events(&self, LeavingNode { node, .. }: &LeavingNode<'a>) -> Vec<Notice> {
+        let regarding = node.object_ref(&());
+        match self {
+            Self::DeadlineSet { deadline } => {
+                let message = format!("All pods will be deleted by {deadline}");
+                let reason = "TerminationGracePeriodExpiring";
+                let kind = EventType::Warning;
+                vec![Notice::new(regarding, kind, reason, message)]
+            }
+            Self::DrainWaits { why } => vec![failed_draining(regarding, why)],
+            Self::AwaitsVolumes { attachments } => {
+                let message = awaited_volumes(attachments);
+                let reason = "AwaitingVolumeDetachment";
+                vec![Notice::new(regarding, EventType::Normal, reason, message)]
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    fn measure(&self, LeavingNode { node, .. }: &LeavingNode<'a>, metrics: &Metrics) {
+        let pool = ("nodepool", pool_of(node));
+        match self {
+            Self::Drained => {
+                metrics.nodes_drained.get_or_create(&vec![pool]).inc();
+            }
+            Self::Gone { now } => {
+                let since = |time: Option<&Time>| {
+                    time.map_or(0.0, |time| now.duration_since(time.0).as_secs_f64())
+                };
+                let (meta, labels) = (&node.metadata, vec![pool.clone()]);
+                metrics
+                    .node_termination_seconds
+                    .get_or_create(&labels)
+                    .observe(since(meta.deletion_timestamp.as_ref()));
+                metrics
+                    .node_lifetime_seconds
+                    .get_or_create(&labels)
+                    .observe(since(meta.creation_timestamp.as_ref()));
+                let zone = node.labels().get(labels::TOPOLOGY_ZONE).cloned();
+                let labels = vec![pool, ("zone", zone.unwrap_or_default())];
+                metrics.nodes_terminated.get_or_create(&labels).inc();
+            }
+            _ => {}
+        }
+    }
+
+    fn line(&self, LeavingNode { node, .. }: &LeavingNode<'a>) -> Option<String> {
+        matches!(self, Self::Gone { .. }).then(|| format!("node {} is gone", node.name_any()))
+    }
+
+    fn record(&self, subject: &LeavingNode<'a>, at: Timestamp) -> Option<Record> {
+        let (outcome, pods) = match self {
+            Self::Tainted { pods } => (OutcomeId::TerminationStarted, pods.clone()),
+            Self::Drained => (OutcomeId::TerminationDrained, Vec::new()),
+            Self::Gone { .. } => (OutcomeId::TerminationFinished, Vec::new()),
+            _ => return None,
+        };
+        let LeavingNode { node, claim } = subject;
+        Some(Record::Termination(TerminationRecord {
+            at,
+            node: node.name_any(),
+            claim: claim.map(ResourceExt::name_any).unwrap_or_default(),
+            pool: pool_of(node),
+            outcome,
+            pods,
+            reason: String::new(),
+        }))
+    }
+}
+
+/// A pod that leaves a node.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct LeavingPod<'a> {
+    pub(crate) pod: &'a Pod,
+    /// The node's name.
+    pub(crate) node: &'a str,
+    /// The node as events refer to it.
+    pub(crate) node_reference: &'a ObjectReference,
+    pub(crate) claim: Option<&'a NodeClaim>,
+}
+
+/// How a pod left, or did not.
+#[derive(Debug)]
+pub(crate) enum PodEntry<'a> {
+    /// It was evicted.
+    Evicted,
+    /// A disruption budget refuses.
+    EvictionRefused { why: &'a str },
+    /// It would have outlived its node's deadline.
+    ForceDeleted { grace_seconds: u32 },
+}
+
+impl<'a> Entry for PodEntry<'a> {
+    type Subject = LeavingPod<'a>;
+
+    fn log(&self, LeavingPod { pod, node, .. }: &LeavingPod<'a>) {
+        if let Self::EvictionRefused { .. } = self {
+            debug!(Node = %node, pod = %pod.key, "eviction refused by a budget");
+        }
+    }
+
+    fn events(&self, subject: &LeavingPod<'a>) -> Vec<Notice> {
+        let pod = subject.pod;
+        let about_pod = |reason, message| {
+            let regarding = references::pod(&pod.key, &pod.uid);
+            Notice::new(regarding, EventType::Normal, reason, message)
+        };
+        vec![match self {
+            Self::Evicted => {
+                let message = format!("Evicted pod: {}", drain_reason(subject.claim));
+                about_pod("Evicted", message)
+            }
+            Self::EvictionRefused { why } => failed_draining(subject.node_reference.clone(), why),
+            Self::ForceDeleted { grace_seconds } => {
+                about_pod("Disrupted", force_deleted(subject, *grace_seconds))
+            }
+        }]
+    }
+
+    fn measure(&self, subject: &LeavingPod<'a>, metrics: &Metrics) {
+        if !matches!(self, Self::EvictionRefused { .. }) {
+            let labels = vec![("reason", drain_reason(subject.claim))];
+            metrics.pods_drained.get_or_create(&labels).inc();
+        }
+    }
+
+    fn record(&self, subject: &LeavingPod<'a>, at: Timestamp) -> Option<Record> {
+        let LeavingPod {
+            pod, node, claim, ..
+        } = subject;
+        let (outcome, reason) = match self {
+            Self::Evicted => (OutcomeId::PodEvicted, drain_reason(*claim)),
+            Self::ForceDeleted { .. } => (OutcomeId::PodForceDeleted, deadline_of(*claim)),
+            Self::EvictionRefused { .. } => return None,
+        };
+        let name = claim.and_then(|it| it.metadata.name.clone());
+        let pool = claim.map(|it| it.pool_name().to_owned());
+        Some(Record::Termination(TerminationRecord {
+            at,
+            node: (*node).to_owned(),
+            claim: name.unwrap_or_default(),
+            pool: pool.unwrap_or_default(),
+            outcome,
+            pods: vec![pod.key.to_string()],
+            reason,
+        }))
+    }
+}
+
+/// By when the claim's node must be gone; empty where nothing bounds that.
+fn deadline_of(claim: Option<&NodeClaim>) -> String {
+    let deadline = claim.and_then(NodeClaimExt::termination_deadline);
+    deadline.map(|at| at.to_string()).unwrap_or_default()
+}
+
+fn force_deleted(subject: &LeavingPod<'_>, grace_seconds: u32) -> String {
+    let own = subject.pod.shape.termination_grace_period_seconds;
+    let (own, deadline) = (own.unwrap_or_default(), deadline_of(subject.claim));
+    format!(
+        "Deleting the pod to accommodate the terminationTime {deadline} of the node. The pod was granted \
+         {grace_seconds} seconds of grace-period of its {own} terminationGracePeriodSeconds. This bypasses the \
+         PDB of the pod and the do-not-disrupt annotation."
+    )
+}
+
+fn failed_draining(node: ObjectReference, why: &str) -> Notice {
+    let message = format!("Failed to drain node, {why}");
+    Notice::new(node, EventType::Warning, "FailedDraining", message)
+}
+
+fn awaited_volumes(attachments: &[String]) -> String {
+    let named: Vec<&str> = attachments
+        .iter()
+        .take(ATTACHMENTS_NAMED_MAX)
+        .map(String::as_str)
+        .collect();
+    let more = match attachments.len().saturating_sub(named.len()) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    let named = named.join(", ");
+    format!("Awaiting deletion of bound volumeattachments ({named}{more})")
+}
+
+/// The node's pool, or the empty string.
+fn pool_of(node: &Node) -> String {
+    let pool = node.labels().get(labels::NODEPOOL);
+    pool.cloned().unwrap_or_default()
+}

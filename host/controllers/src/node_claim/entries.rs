@@ -1,0 +1,393 @@
+//! What is told of a NodeClaim's life, to whom and in which words.
+//!
+//! Events answer to `pkg/controllers/nodeclaim/lifecycle/events.go` and its neighbours, log lines and metrics to the
+//! controllers of `pkg/controllers/nodeclaim`. Reboots have their own, `reboot/entries.rs`.
+
+use apis::{GoDuration, NodeClaim, labels};
+use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::api::core::v1::ObjectReference;
+use kube::{Resource, ResourceExt};
+use scheduling::ranking::RankedLaunch;
+use state::ledger::{OutcomeId, Record};
+use tracing::{error, info};
+
+use crate::journal::Entry;
+use crate::metrics::Metrics;
+use crate::node_claim::launch_record::{launch_record, with_policy};
+use crate::node_claim::{NodeClaimExt, disrupted, unhealthy_disrupted};
+use crate::recorder::{EventType, Notice, RateClass, shorten};
+
+const ERROR_BYTES_MAX: usize = 1024;
+
+/// Something in the life of a claim.
+#[derive(Debug)]
+pub(crate) enum ClaimEntry<'a> {
+    /// It was created, for one of Karpenter's reasons; where no round of decisions has it, the ledger gets another.
+    Created {
+        reason: &'a str,
+        record: Option<&'a str>,
+    },
+    /// It is there only because pods did not go where they were planned.
+    OffPlan { price_per_hour: f64 },
+    /// Its instance runs.
+    Launched { ranked: &'a RankedLaunch },
+    /// The launch failed and will be tried again.
+    LaunchFailed {
+        message: &'a str,
+        ranked: &'a RankedLaunch,
+    },
+    /// The launch failed for good and the claim went; these pods still wait for a node.
+    LaunchGivenUp {
+        cause: LaunchFailure,
+        message: &'a str,
+        ranked: &'a RankedLaunch,
+        pods: Vec<ObjectReference>,
+    },
+    /// It went while its instance was launched.
+    GoneMeanwhile { provider_id: &'a str },
+    /// Its node came without the taint that keeps pods away until it is registered.
+    UnregisteredTaintMissing { node: &'a str },
+    /// Its node joined.
+    Registered { node: &'a str },
+    /// Its node takes pods.
+    Initialized { node: &'a str },
+    /// It took too long, and went.
+    TimedOut(TimeLimit),
+    /// Its node is smaller than it was told to be.
+    Inconsistent { issue: &'a str },
+    /// It is not any more what it would be if it were made now.
+    Drifted { why: &'a str },
+    /// It reached its expiry.
+    Expired,
+    /// Its instance is gone.
+    InstanceLost,
+    /// One more than the static pool needs.
+    Surplus { pool: &'a str },
+    /// Its node was sick, and it went; the bound is the repair policy's on the drain.
+    Repaired {
+        node: &'a str,
+        condition: &'a str,
+        bound: Option<GoDuration>,
+    },
+    /// By then its node must be gone.
+    DeadlineSet { deadline: &'a str },
+    /// The cloud took so long to end the instance.
+    InstanceTerminated { took: SignedDuration },
+    /// Our finalizer is off; it was deleted so long ago.
+    Released { took: Option<SignedDuration> },
+}
+
+/// Why a claim can never be launched.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum LaunchFailure {
+    /// Nothing it may be is to be had.
+    InsufficientCapacity,
+    /// Its NodeClass is not there or not ready.
+    NodeClassNotReady,
+}
+
+/// What took too long.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum TimeLimit {
+    /// To launch the instance.
+    Launch,
+    /// To join the cluster.
+    Registration,
+}
+
+impl LaunchFailure {
+    fn metric_reason(self) -> &'static str {
+        match self {
+            Self::InsufficientCapacity => "insufficient_capacity",
+            Self::NodeClassNotReady => "nodeclass_not_ready",
+        }
+    }
+
+    fn outcome(self) -> OutcomeId {
+        match self {
+            Self::InsufficientCapacity => OutcomeId::ClaimInsufficientCapacity,
+            Self::NodeClassNotReady => OutcomeId::ClaimNodeClassNotReady,
+        }
+    }
+}
+
+impl TimeLimit {
+    fn metric_reason(self) -> &'static str {
+        match self {
+            Self::Launch => "launch_timeout",
+            Self::Registration => "registration_timeout",
+        }
+    }
+
+    fn outcome(self) -> OutcomeId {
+        match self {
+            Self::Launch => OutcomeId::ClaimLaunchTimeout,
+            Self::Registration => OutcomeId::ClaimRegistrationTimeout,
+        }
+    }
+
+    fn verb(self) -> &'static str {
+        match self {
+            Self::Launch => "launch",
+            Self::Registration => "register",
+        }
+    }
+}
+
+impl Entry for ClaimEntry<'_> {
+    type Subject = NodeClaim;
+
+    fn log(&self, claim: &NodeClaim) {
+        let name = claim.name_any();
+        let provider_id = claim.provider_id();
+        match self {
+            Self::Created { reason, .. } => {
+                info!(NodePool = %claim.pool_name(), NodeClaim = %name, reason, "created nodeclaim");
+            }
+            Self::Launched { .. } => {
+                let [instance_type, zone, capacity_type] = [
+                    labels::INSTANCE_TYPE,
+                    labels::TOPOLOGY_ZONE,
+                    labels::CAPACITY_TYPE,
+                ]
+                .map(|key| claim.label(key));
+                info!(NodeClaim = %name, provider_id, instance_type, zone, capacity_type, "launched nodeclaim");
+            }
+            Self::LaunchGivenUp { message, .. } => {
+                error!(NodeClaim = %name, error = %message, "failed launching nodeclaim");
+            }
+            Self::GoneMeanwhile { provider_id } => {
+                info!(NodeClaim = %name, provider_id, "the claim went while its instance was launched");
+            }
+            Self::UnregisteredTaintMissing { node } => {
+                error!(NodeClaim = %name, Node = %node, "missing required startup taint, karpenter.sh/unregistered");
+            }
+            Self::Registered { node } => {
+                info!(NodeClaim = %name, Node = %node, provider_id, "registered nodeclaim");
+            }
+            Self::Initialized { node } => {
+                info!(NodeClaim = %name, Node = %node, provider_id, "initialized nodeclaim");
+            }
+            _ => self.log_of_its_end(claim),
+        }
+    }
+
+    fn events(&self, claim: &NodeClaim) -> Vec<Notice> {
+        use EventType::Warning;
+        let notice = |kind, reason, message: String| {
+            vec![Notice::new(claim.object_ref(&()), kind, reason, message)]
+        };
+        match self {
+            Self::Launched { ranked } if ranked.too_dear.is_some() => {
+                let message = format!(
+                    "Ranking policy not followed in full, {}",
+                    dropped_as_too_dear(ranked)
+                );
+                notice(Warning, "PolicyPremiumExceeded", message)
+            }
+            Self::LaunchGivenUp {
+                cause: LaunchFailure::InsufficientCapacity,
+                message,
+                pods,
+                ..
+            } => insufficient_capacity(claim, message, pods),
+            Self::UnregisteredTaintMissing { .. } => {
+                let message = "Missing karpenter.sh/unregistered taint which prevents registration related race \
+                               conditions on Karpenter-managed nodes";
+                notice(Warning, "UnregisteredTaintMissing", message.to_owned())
+            }
+            Self::DeadlineSet { deadline } => {
+                let message = format!("All pods will be deleted by {deadline}");
+                notice(Warning, "TerminationGracePeriodExpiring", message)
+            }
+            Self::Inconsistent { issue } => {
+                let notices = notice(Warning, "FailedConsistencyCheck", (*issue).to_owned());
+                let notices = notices.into_iter();
+                notices.map(|it| it.distinct_by(issue)).collect()
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    fn measure(&self, claim: &NodeClaim, metrics: &Metrics) {
+        match self {
+            Self::Created { reason, .. } => created(metrics, claim, reason),
+            Self::OffPlan { price_per_hour } => {
+                metrics.node_claims_off_plan.inc();
+                metrics.off_plan_usd_per_hour.inc_by(*price_per_hour);
+            }
+            Self::LaunchGivenUp { cause, .. } => disrupted(metrics, claim, cause.metric_reason()),
+            Self::Registered { .. } => {
+                let labels = vec![pool(claim), zone(claim)];
+                metrics.nodes_created.get_or_create(&labels).inc();
+            }
+            Self::TimedOut(limit) => disrupted(metrics, claim, limit.metric_reason()),
+            Self::Expired => disrupted(metrics, claim, "expired"),
+            Self::InstanceLost => disrupted(metrics, claim, "garbage_collected"),
+            Self::Repaired {
+                condition, bound, ..
+            } => {
+                disrupted(metrics, claim, "unhealthy");
+                unhealthy_disrupted(metrics, claim, (condition, *bound));
+            }
+            Self::InstanceTerminated { took } => {
+                let seconds = &metrics.instance_termination_seconds;
+                let labels = vec![pool(claim)];
+                seconds.get_or_create(&labels).observe(took.as_secs_f64());
+            }
+            Self::Released { took } => released(metrics, claim, *took),
+            _ => {}
+        }
+    }
+
+    fn line(&self, claim: &NodeClaim) -> Option<String> {
+        let name = claim.name_any();
+        Some(match self {
+            Self::Launched { .. } => format!("launched {} for {name}", claim.instance_text()),
+            Self::LaunchGivenUp { message, .. } => format!("could not launch {name}: {message}"),
+            Self::Initialized { node } => {
+                format!("node {node} is ready ({})", claim.instance_text())
+            }
+            Self::TimedOut(limit) => {
+                format!("gave up {name}: did not {} in time", limit.verb())
+            }
+            Self::Drifted { why } => format!("{name} drifted: {why}"),
+            Self::Expired => format!("{name} reached its expiry"),
+            Self::InstanceLost => format!("{name} has lost its instance"),
+            Self::Surplus { pool } => format!("{name} is one more than {pool} needs"),
+            _ => return None,
+        })
+    }
+
+    fn record(&self, claim: &NodeClaim, at: Timestamp) -> Option<Record> {
+        let unranked = RankedLaunch::default();
+        let (outcome, reason, ranked): (OutcomeId, String, &RankedLaunch) = match self {
+            Self::Created {
+                record: Some(reason),
+                ..
+            } => (OutcomeId::ClaimCreated, (*reason).to_owned(), &unranked),
+            Self::Launched { ranked } => {
+                let reason = with_policy(&dropped_as_too_dear(ranked), ranked);
+                (OutcomeId::ClaimLaunched, reason, *ranked)
+            }
+            Self::LaunchFailed { message, ranked } => {
+                let reason = with_policy(message, ranked);
+                (OutcomeId::ClaimLaunchFailed, reason, *ranked)
+            }
+            Self::LaunchGivenUp {
+                cause,
+                message,
+                ranked,
+                ..
+            } => (cause.outcome(), with_policy(message, ranked), *ranked),
+            Self::Repaired { condition, .. } => {
+                let outcome = OutcomeId::ClaimRepaired;
+                (outcome, (*condition).to_owned(), &unranked)
+            }
+            _ => (self.plain_outcome()?, String::new(), &unranked),
+        };
+        Some(launch_record(claim, at, outcome, &reason, ranked))
+    }
+}
+
+impl ClaimEntry<'_> {
+    /// Log lines of claims that go.
+    fn log_of_its_end(&self, claim: &NodeClaim) {
+        let name = claim.name_any();
+        let provider_id = claim.provider_id();
+        match self {
+            Self::TimedOut(limit) => {
+                let reason = limit.metric_reason();
+                info!(NodeClaim = %name, reason, "terminating due to liveness");
+            }
+            Self::Inconsistent { issue } => {
+                error!(NodeClaim = %name, error = %issue, "consistency error");
+            }
+            Self::Expired => info!(NodeClaim = %name, "expired nodeclaim"),
+            Self::InstanceLost => {
+                info!(NodeClaim = %name, provider_id, "garbage collecting nodeclaim with no cloudprovider representation");
+            }
+            Self::Surplus { pool } => {
+                info!(NodePool = %pool, NodeClaim = %name, "deleted nodeclaim beyond replicas");
+            }
+            Self::Repaired {
+                node, condition, ..
+            } => {
+                info!(NodeClaim = %name, Node = %node, condition, "deleted unhealthy node");
+            }
+            Self::DeadlineSet { deadline } => {
+                info!(NodeClaim = %name, deadline, "annotated nodeclaim");
+            }
+            Self::Released { .. } => info!(NodeClaim = %name, provider_id, "deleted nodeclaim"),
+            _ => {}
+        }
+    }
+
+    /// The outcome of an entry whose record needs no reason.
+    fn plain_outcome(&self) -> Option<OutcomeId> {
+        Some(match self {
+            Self::Registered { .. } => OutcomeId::ClaimRegistered,
+            Self::Initialized { .. } => OutcomeId::ClaimInitialized,
+            Self::TimedOut(limit) => limit.outcome(),
+            Self::Expired => OutcomeId::ClaimExpired,
+            Self::InstanceLost => OutcomeId::ClaimGarbageCollected,
+            Self::Surplus { .. } => OutcomeId::ClaimSurplus,
+            _ => return None,
+        })
+    }
+}
+
+fn pool(claim: &NodeClaim) -> (&'static str, String) {
+    ("nodepool", claim.pool_name().to_owned())
+}
+
+fn zone(claim: &NodeClaim) -> (&'static str, String) {
+    ("zone", claim.label(labels::TOPOLOGY_ZONE).to_owned())
+}
+
+/// What the policy's order would have cost too much for, or nothing.
+fn dropped_as_too_dear(ranked: &RankedLaunch) -> String {
+    let dropped = ranked.too_dear.map(|(offerings, bound)| {
+        format!("{offerings} offerings dropped that cost more than {bound} above the cheapest")
+    });
+    dropped.unwrap_or_default()
+}
+
+/// For the claim, and for the pods that it was made for.
+fn insufficient_capacity(claim: &NodeClaim, error: &str, pods: &[ObjectReference]) -> Vec<Notice> {
+    let error = shorten(error, ERROR_BYTES_MAX);
+    let message = format!("NodeClaim {} event: {error}", claim.name_any());
+    let notice = |regarding| {
+        let reason = "InsufficientCapacityError";
+        Notice::new(regarding, EventType::Warning, reason, message.clone())
+    };
+    let pods = pods.iter().cloned();
+    let pods = pods.map(|it| notice(it).limited_by(RateClass::NoCapacity));
+    std::iter::once(notice(claim.object_ref(&())))
+        .chain(pods)
+        .collect()
+}
+
+fn created(metrics: &Metrics, claim: &NodeClaim, reason: &str) {
+    let relaxed = claim
+        .annotations()
+        .get(labels::NODECLAIM_MIN_VALUES_RELAXED_ANNOTATION);
+    let relaxed = relaxed.map_or("false", String::as_str);
+    let labels = vec![
+        ("reason", reason.to_owned()),
+        pool(claim),
+        ("min_values_relaxed", relaxed.to_owned()),
+    ];
+    metrics.node_claims_created.get_or_create(&labels).inc();
+}
+
+fn released(metrics: &Metrics, claim: &NodeClaim, took: Option<SignedDuration>) {
+    if let Some(took) = took {
+        let seconds = &metrics.node_claim_termination_seconds;
+        let labels = vec![pool(claim)];
+        seconds.get_or_create(&labels).observe(took.as_secs_f64());
+    }
+    let capacity_type = claim.label(labels::CAPACITY_TYPE).to_owned();
+    let labels = vec![pool(claim), ("capacity_type", capacity_type), zone(claim)];
+    metrics.node_claims_terminated.get_or_create(&labels).inc();
+}

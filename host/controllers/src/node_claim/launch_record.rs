@@ -1,0 +1,63 @@
+//! The ledger's record of a step in a claim's life, with what ranking policies had to do with it.
+
+use apis::{NodeClaim, labels};
+use jiff::Timestamp;
+use kube::ResourceExt;
+use scheduling::ranking::{Exclusions, RankedLaunch};
+use state::ledger::{LaunchRecord, OutcomeId, Record};
+
+use crate::node_claim::NodeClaimExt;
+use crate::recorder::shorten;
+use crate::shell::policy_records;
+
+/// A policy's note on a launch is cut here.
+const NOTE_BYTES_MAX: usize = 300;
+
+/// What the claim was at that time; the price is that of the offering that was bought.
+pub(crate) fn launch_record(
+    claim: &NodeClaim,
+    at: Timestamp,
+    outcome: OutcomeId,
+    reason: &str,
+    ranked: &RankedLaunch,
+) -> Record {
+    let bought = ranked.offerings.iter().find(|offering| {
+        offering.instance_type == claim.label(labels::INSTANCE_TYPE)
+            && offering.zone == claim.label(labels::TOPOLOGY_ZONE)
+            && offering.capacity_type == claim.label(labels::CAPACITY_TYPE)
+    });
+    let status = claim.status.as_ref();
+    let node = status.and_then(|status| status.node_name.clone());
+    Record::Launch(LaunchRecord {
+        at,
+        claim: claim.name_any(),
+        pool: claim.pool_name().to_owned(),
+        node: node.unwrap_or_default(),
+        outcome,
+        instance_type: claim.label(labels::INSTANCE_TYPE).to_owned(),
+        zone: claim.label(labels::TOPOLOGY_ZONE).to_owned(),
+        capacity_type: claim.label(labels::CAPACITY_TYPE).to_owned(),
+        price_per_hour: bought.map_or(0.0, |offering| offering.price_per_hour),
+        reason: reason.to_owned(),
+        policies: policy_records(&ranked.uses),
+    })
+}
+
+/// A reason with what the policy says of its order, and what it ruled out of it.
+pub(super) fn with_policy(reason: &str, ranked: &RankedLaunch) -> String {
+    let note = shorten(ranked.note.as_deref().unwrap_or_default(), NOTE_BYTES_MAX);
+    // Where nothing is left, the reason has it already.
+    let exclusions = if ranked.offerings.is_empty() {
+        Exclusions::default()
+    } else {
+        ranked.exclusions()
+    };
+    let excluded = match exclusions.total() {
+        0 => String::new(),
+        1 => format!("1 offering excluded: {exclusions}"),
+        many => format!("{many} offerings excluded: {exclusions}"),
+    };
+    let told = [reason, &note, &excluded];
+    let told: Vec<&str> = told.into_iter().filter(|it| !it.is_empty()).collect();
+    told.join("; ")
+}

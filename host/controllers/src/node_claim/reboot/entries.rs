@@ -1,0 +1,117 @@
+//! What is told of the reboot of a NodeClaim's node.
+
+use std::time::Duration;
+
+use apis::NodeClaim;
+use jiff::{SignedDuration, Timestamp};
+use kube::{Resource, ResourceExt};
+use scheduling::ranking::RankedLaunch;
+use state::ledger::{OutcomeId, Record};
+use tracing::info;
+
+use crate::journal::Entry;
+use crate::metrics::Metrics;
+use crate::node_claim::disrupted;
+use crate::node_claim::launch_record::launch_record;
+use crate::recorder::{EventType, Notice};
+
+const REPEAT: Duration = Duration::from_mins(30);
+
+/// A step of a reboot.
+#[derive(Debug)]
+pub(super) enum RebootEntry<'a> {
+    /// The cloud was asked for it.
+    Asked { operation_id: &'a str },
+    /// The node has booted anew.
+    Observed,
+    /// The node takes pods again.
+    Succeeded {
+        /// Since the reboot was decided.
+        took: SignedDuration,
+        /// For so long it took no pods.
+        away: SignedDuration,
+    },
+    /// The node did not come back.
+    Failed {
+        /// The metric's label.
+        result: &'static str,
+        why: &'a str,
+        took: SignedDuration,
+        /// Whether the claim went for it.
+        is_deleted: bool,
+    },
+}
+
+impl Entry for RebootEntry<'_> {
+    type Subject = NodeClaim;
+
+    fn log(&self, claim: &NodeClaim) {
+        let name = claim.name_any();
+        match self {
+            Self::Asked { operation_id } => {
+                info!(NodeClaim = %name, operation_id, "asked for a reboot");
+            }
+            Self::Succeeded { .. } => info!(NodeClaim = %name, "the node rebooted"),
+            Self::Observed | Self::Failed { .. } => {}
+        }
+    }
+
+    fn events(&self, claim: &NodeClaim) -> Vec<Notice> {
+        let notice = |kind, reason, message: &str| {
+            Notice::new(claim.object_ref(&()), kind, reason, message).at_most_every(REPEAT)
+        };
+        match self {
+            Self::Observed => vec![notice(EventType::Normal, "RebootObserved", "Node rebooted")],
+            Self::Failed { why, .. } => {
+                vec![notice(EventType::Warning, "RebootFailed", why).distinct_by(why)]
+            }
+            Self::Asked { .. } | Self::Succeeded { .. } => Vec::new(),
+        }
+    }
+
+    fn measure(&self, claim: &NodeClaim, metrics: &Metrics) {
+        let (result, took) = match self {
+            Self::Asked { .. } | Self::Observed => return,
+            Self::Succeeded { took, away } => {
+                let recovery = &metrics.reboot_recovery_seconds;
+                let recovery = recovery.get_or_create(&Vec::new());
+                recovery.observe(away.as_secs_f64());
+                ("succeeded", took)
+            }
+            Self::Failed {
+                result,
+                took,
+                is_deleted,
+                ..
+            } => {
+                if *is_deleted {
+                    disrupted(metrics, claim, "unhealthy");
+                }
+                (*result, took)
+            }
+        };
+        let labels = vec![("result", result.to_owned())];
+        metrics.reboots.get_or_create(&labels).inc();
+        let seconds = &metrics.reboot_seconds;
+        seconds.get_or_create(&labels).observe(took.as_secs_f64());
+    }
+
+    fn line(&self, claim: &NodeClaim) -> Option<String> {
+        let name = claim.name_any();
+        match self {
+            Self::Asked { .. } | Self::Observed => None,
+            Self::Succeeded { .. } => Some(format!("{name} rebooted in place")),
+            Self::Failed { why, .. } => Some(format!("reboot of {name} failed: {why}")),
+        }
+    }
+
+    fn record(&self, claim: &NodeClaim, at: Timestamp) -> Option<Record> {
+        let (outcome, reason) = match self {
+            Self::Asked { .. } | Self::Observed => return None,
+            Self::Succeeded { .. } => (OutcomeId::ClaimRebooted, ""),
+            Self::Failed { why, .. } => (OutcomeId::ClaimRebootFailed, *why),
+        };
+        let unranked = RankedLaunch::default();
+        Some(launch_record(claim, at, outcome, reason, &unranked))
+    }
+}

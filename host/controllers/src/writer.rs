@@ -1,0 +1,183 @@
+//! What controllers write: NodeClaims, Nodes and NodePools. The model learns of each write before the watch does.
+//!
+//! It decides nothing and tells nobody; that is the controllers' and the [`crate::journal`]'s. Answers to the writing
+//! half of controller-runtime's client.
+
+use std::fmt::Debug;
+use std::sync::Arc;
+
+use apis::{NodeClaim, NodePool};
+use k8s_openapi::api::core::v1::Node;
+use kube::api::{Api, DeleteParams, PostParams, Preconditions};
+use kube::{Client, Resource, ResourceExt};
+use serde::de::DeserializeOwned;
+use state::Event;
+
+use crate::error::ReconcileError;
+use crate::model::Model;
+use crate::patching::{Part, patch};
+
+/// Shared by all that write.
+pub(crate) struct Writer {
+    client: Client,
+    model: Arc<Model>,
+}
+
+impl Writer {
+    pub(crate) fn new(client: Client, model: Arc<Model>) -> Self {
+        Self { client, model }
+    }
+
+    /// The API of a cluster-scoped kind.
+    pub(crate) fn api<K>(&self) -> Api<K>
+    where
+        K: Resource<DynamicType = ()>,
+    {
+        Api::all(self.client.clone())
+    }
+
+    /// Creates a claim; the model learns of it at once, as the watch may tell only after the next pass.
+    pub(crate) async fn create_claim(&self, claim: &NodeClaim) -> Result<NodeClaim, kube::Error> {
+        let created = self.api().create(&PostParams::default(), claim).await?;
+        self.claim_written(&created);
+        Ok(created)
+    }
+
+    /// Writes metadata of a claim; answers what the API server made of it.
+    pub(crate) async fn write_claim(
+        &self,
+        before: &NodeClaim,
+        after: &NodeClaim,
+    ) -> Result<NodeClaim, ReconcileError> {
+        self.write_claim_part(before, after, Part::Main).await
+    }
+
+    /// Writes the status of a claim; answers what the API server made of it.
+    pub(crate) async fn write_claim_status(
+        &self,
+        before: &NodeClaim,
+        after: &NodeClaim,
+    ) -> Result<NodeClaim, ReconcileError> {
+        self.write_claim_part(before, after, Part::Status).await
+    }
+
+    async fn write_claim_part(
+        &self,
+        before: &NodeClaim,
+        after: &NodeClaim,
+        part: Part,
+    ) -> Result<NodeClaim, ReconcileError> {
+        let written = match patch(&self.api(), before, after, part).await {
+            Ok(Some(written)) => written,
+            Ok(None) => return Ok(before.clone()),
+            Err(error) => {
+                self.model.forget_recent_claim(&before.name_any());
+                return Err(error);
+            }
+        };
+        if is_gone(&written) {
+            self.model.forget_recent_claim(&written.name_any());
+        } else {
+            self.claim_written(&written);
+        }
+        Ok(written)
+    }
+
+    fn claim_written(&self, claim: &NodeClaim) {
+        let mut claim = claim.clone();
+        claim.metadata.managed_fields = None;
+        self.model.apply(Event::written(Arc::new(claim))).ok();
+    }
+
+    /// Writes metadata and spec of a node.
+    pub(crate) async fn write_node(
+        &self,
+        before: &Node,
+        after: &Node,
+    ) -> Result<Node, ReconcileError> {
+        let Some(written) = patch(&self.api(), before, after, Part::Main).await? else {
+            return Ok(before.clone());
+        };
+        if !is_gone(&written) {
+            let event = Event::written(Arc::new(written.clone()));
+            self.model.apply(event).ok();
+        }
+        Ok(written)
+    }
+
+    /// Writes metadata and spec of a pool.
+    pub(crate) async fn write_pool(
+        &self,
+        before: &NodePool,
+        after: &NodePool,
+    ) -> Result<(), ReconcileError> {
+        self.write_pool_part(before, after, Part::Main).await
+    }
+
+    /// Writes the status of a pool.
+    pub(crate) async fn write_pool_status(
+        &self,
+        before: &NodePool,
+        after: &NodePool,
+    ) -> Result<(), ReconcileError> {
+        self.write_pool_part(before, after, Part::Status).await
+    }
+
+    async fn write_pool_part(
+        &self,
+        before: &NodePool,
+        after: &NodePool,
+        part: Part,
+    ) -> Result<(), ReconcileError> {
+        if let Some(written) = patch(&self.api(), before, after, part).await? {
+            self.model.apply(Event::written(Arc::new(written))).ok();
+        }
+        Ok(())
+    }
+
+    /// Deletes this very object, not a later one of the same name.
+    pub(crate) async fn delete<K>(&self, object: &K) -> Result<(), kube::Error>
+    where
+        K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned,
+    {
+        let preconditions = Preconditions {
+            uid: object.uid(),
+            resource_version: None,
+        };
+        self.delete_if(object, preconditions).await
+    }
+
+    /// Deletes the object unless it has changed since; what was seen of a claim is then asked for anew.
+    pub(crate) async fn delete_unchanged(&self, claim: &NodeClaim) -> Result<(), kube::Error> {
+        let preconditions = Preconditions {
+            uid: claim.uid(),
+            resource_version: claim.resource_version(),
+        };
+        let result = self.delete_if(claim, preconditions).await;
+        if result.is_err() {
+            self.model.forget_recent_claim(&claim.name_any());
+        }
+        result
+    }
+
+    async fn delete_if<K>(
+        &self,
+        object: &K,
+        preconditions: Preconditions,
+    ) -> Result<(), kube::Error>
+    where
+        K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned,
+    {
+        let params = DeleteParams {
+            preconditions: Some(preconditions),
+            ..DeleteParams::default()
+        };
+        let deleted = self.api::<K>().delete(&object.name_any(), &params).await;
+        deleted.map(drop)
+    }
+}
+
+/// Whether the write took the last finalizer off a deleted object.
+fn is_gone(written: &impl ResourceExt) -> bool {
+    written.meta().deletion_timestamp.is_some() && written.finalizers().is_empty()
+}
