@@ -80,502 +80,149 @@ fn histograms(constructor: fn() -> Histogram) -> Histograms {
     Family::new_with_constructor(constructor)
 }
 
-/// Every metric the controllers write.
-#[derive(Debug)]
-pub struct Metrics {
-    /// `karpenter_nodeclaims_created_total{reason,nodepool,min_values_relaxed}`.
-    pub node_claims_created: Counters,
-    /// `karpenter_nodeclaims_terminated_total{nodepool,capacity_type,zone}`.
-    pub node_claims_terminated: Counters,
-    /// `karpenter_nodeclaims_disrupted_total{reason,nodepool,capacity_type,…}`.
-    pub node_claims_disrupted: Counters,
-    /// `karpenter_nodeclaims_unhealthy_disrupted_total{condition,nodepool,capacity_type,image_id,termination_mode}`.
-    pub node_claims_unhealthy_disrupted: Counters,
-    /// `karpenter_nodeclaims_instance_termination_duration_seconds{nodepool}`.
-    pub instance_termination_seconds: Histograms,
-    /// `karpenter_nodeclaims_termination_duration_seconds{nodepool}`.
-    pub node_claim_termination_seconds: Histograms,
-    /// `karpenter_nodes_created_total{nodepool,zone}`.
-    pub nodes_created: Counters,
-    /// `karpenter_nodes_terminated_total{nodepool,zone}`.
-    pub nodes_terminated: Counters,
-    /// `karpenter_nodes_drained_total{nodepool}`.
-    pub nodes_drained: Counters,
-    /// `karpenter_nodes_termination_duration_seconds{nodepool}`.
-    pub node_termination_seconds: Histograms,
-    /// `karpenter_nodes_lifetime_duration_seconds{nodepool}`.
-    pub node_lifetime_seconds: Histograms,
-    /// `karpenter_nodes_reboots_total{result}`.
-    pub reboots: Counters,
-    /// `karpenter_nodes_reboot_duration_seconds{result}`.
-    pub reboot_seconds: Histograms,
-    /// `karpenter_nodes_reboot_recovery_duration_seconds`.
-    pub reboot_recovery_seconds: Histograms,
-    /// `karpenter_pods_eviction_requests_total{code}`.
-    pub eviction_requests: Counters,
-    /// `karpenter_pods_drained_total{reason}`.
-    pub pods_drained: Counters,
-    /// `karpenter_pods_disruption_initiated_total{reason,nodepool,capacity_type,…}`.
-    pub pods_disruption_initiated: Counters,
-    /// `mortise_pods_nominated_total`.
-    pub pods_nominated: Counter,
-    /// `mortise_pods_off_plan_total`.
-    pub pods_off_plan: Counter,
-    /// `mortise_nodeclaims_off_plan_total`.
-    pub node_claims_off_plan: Counter,
-    /// `mortise_nodeclaims_off_plan_usd_per_hour`.
-    pub off_plan_usd_per_hour: Gauge<f64, AtomicU64>,
-    /// `karpenter_pods_scheduling_decision_duration_seconds`.
-    pub pod_decision_seconds: Histograms,
-    /// `karpenter_nodepools_limit{resource_type,nodepool}`.
-    pub node_pool_limit: Gauges,
-    /// `karpenter_nodepools_usage{resource_type,nodepool}`.
-    pub node_pool_usage: Gauges,
-    /// `karpenter_nodepools_allowed_disruptions{nodepool,reason}`.
-    pub allowed_disruptions: Gauges,
-    /// `mortise_policy_premium_usd_per_hour{nodepool,policy}`.
-    pub policy_premium: Gauges,
-    /// `karpenter_nodepools_nodes_consuming_budgets{nodepool,reason}`.
-    pub nodes_consuming_budgets: Gauges,
-    /// `karpenter_voluntary_disruption_decision_evaluation_duration_seconds{reason,consolidation_type}`.
-    pub disruption_evaluation_seconds: Histograms,
-    /// `karpenter_voluntary_disruption_decisions_total{decision,reason,consolidation_type}`.
-    pub disruption_decisions: Counters,
-    /// `karpenter_voluntary_disruption_decisions_by_nodepool_total{nodepool,decision,reason,consolidation_type}`.
-    pub disruption_decisions_by_node_pool: Counters,
-    /// `karpenter_voluntary_disruption_eligible_nodes{reason}`.
-    pub disruption_eligible_nodes: Gauges,
-    /// `karpenter_voluntary_disruption_consolidation_timeouts_total{consolidation_type}`.
-    pub consolidation_timeouts: Counters,
-    /// `karpenter_voluntary_disruption_failed_validations_total{consolidation_type}`.
-    pub failed_validations: Counters,
-    /// `karpenter_voluntary_disruption_queue_failures_total{decision,reason,consolidation_type}`.
-    pub disruption_queue_failures: Counters,
-    /// `karpenter_voluntary_disruption_terminate_first_decisions_total{nodepool,reason,terminate_first_reason}`.
-    pub terminate_first_decisions: Counters,
-    /// `karpenter_consolidation_moves_total{decision,nodepool,policy}`.
-    pub consolidation_moves: Counters,
-    /// `karpenter_consolidation_score{decision,nodepool,policy}`.
-    pub consolidation_score: Histograms,
-    /// `karpenter_pod_deletion_cost_nodes_with_pending_annotation_writes{nodepool}`.
-    pub deletion_cost_pending_nodes: Gauges,
-    /// `karpenter_pod_deletion_cost_pod_annotation_writes_total{result}`.
-    pub deletion_cost_writes: Counters,
-    /// `karpenter_interruption_received_messages_total{message_type}`.
-    pub interruption_received: Counters,
-    /// `karpenter_interruption_deleted_messages_total`.
-    pub interruption_deleted: Counters,
-    /// `karpenter_interruption_instance_status_unhealthy_total{category}`.
-    pub instance_status_unhealthy: Counters,
-    /// `karpenter_interruption_message_queue_duration_seconds`.
-    pub interruption_queue_seconds: Histograms,
-    /// `karpenter_scheduler_scheduling_duration_seconds{controller}`.
-    pub scheduling_seconds: Histograms,
-    /// `karpenter_scheduler_queue_depth{controller}`; the deprecated scheduling id is not a label here.
-    pub scheduler_queue_depth: Gauges,
-    /// `karpenter_scheduler_ignored_pods_count`.
-    pub ignored_pods: Gauges,
-    /// `karpenter_scheduler_unschedulable_pods_count{controller}`.
-    pub unschedulable_pods: Gauges,
-    /// `karpenter_cluster_state_node_count`.
-    pub state_node_count: Gauges,
-    /// `karpenter_cluster_state_synced`.
-    pub state_synced: Gauges,
-    /// `karpenter_cluster_state_unsynced_time_seconds`.
-    pub state_unsynced_seconds: Gauges,
-    /// `karpenter_cloudprovider_duration_seconds{controller,method,provider}`.
-    pub cloud_seconds: Histograms,
-    /// `karpenter_cloudprovider_errors_total{controller,method,provider,error}`.
-    pub cloud_errors: Counters,
-    /// `controller_runtime_reconcile_total{controller,result}`.
-    pub reconciles: Counters,
-    /// `controller_runtime_reconcile_errors_total{controller}`.
-    pub reconcile_errors: Counters,
-    /// `controller_runtime_reconcile_time_seconds{controller}`.
-    pub reconcile_seconds: Histograms,
+/// One row a metric: its field and type, how it is made, its name and its help text.
+macro_rules! metrics {
+    ($($(#[$labels:meta])* $field:ident: $kind:ty = $made:expr, $name:literal, $help:literal;)*) => {
+        /// Every metric the controllers write.
+        #[derive(Debug)]
+        pub struct Metrics {
+            $(
+                #[doc = concat!("`", $name, "`: ", $help, ".\n")]
+                $(#[$labels])*
+                pub $field: $kind,
+            )*
+        }
+
+        impl Metrics {
+            /// Makes the metrics; [`Self::register`] shows them.
+            pub fn new() -> Self {
+                Self {
+                    $($field: $made,)*
+                }
+            }
+
+            /// Puts every metric under its name. The text encoder adds `_total` to counters.
+            pub fn register(&self, registry: &mut Registry) {
+                $(registry.register($name, $help, self.$field.clone());)*
+            }
+        }
+    };
+}
+
+metrics! {
+    /// Labels: `reason`, `nodepool`, `min_values_relaxed`.
+    node_claims_created: Counters = Counters::default(), "karpenter_nodeclaims_created", "NodeClaims created";
+    /// Labels: `nodepool`, `capacity_type`, `zone`.
+    node_claims_terminated: Counters = Counters::default(), "karpenter_nodeclaims_terminated", "NodeClaims terminated";
+    /// Labels: `reason`, `nodepool`, `capacity_type`, `consolidation_policy`, `termination_mode`.
+    node_claims_disrupted: Counters = Counters::default(), "karpenter_nodeclaims_disrupted", "NodeClaims disrupted";
+    /// Labels: `condition`, `nodepool`, `capacity_type`, `image_id`, `termination_mode`.
+    node_claims_unhealthy_disrupted: Counters = Counters::default(), "karpenter_nodeclaims_unhealthy_disrupted", "NodeClaims disrupted because their node was sick";
+    /// Labels: `nodepool`.
+    instance_termination_seconds: Histograms = histograms(doubling_to_1024), "karpenter_nodeclaims_instance_termination_duration_seconds", "Time an instance took to terminate";
+    /// Labels: `nodepool`.
+    node_claim_termination_seconds: Histograms = histograms(doubling_to_2048), "karpenter_nodeclaims_termination_duration_seconds", "Time a NodeClaim took to terminate";
+    /// Labels: `nodepool`, `zone`.
+    nodes_created: Counters = Counters::default(), "karpenter_nodes_created", "Nodes that registered";
+    /// Labels: `nodepool`, `zone`.
+    nodes_terminated: Counters = Counters::default(), "karpenter_nodes_terminated", "Nodes terminated";
+    /// Labels: `nodepool`.
+    nodes_drained: Counters = Counters::default(), "karpenter_nodes_drained", "Nodes drained";
+    /// Labels: `nodepool`.
+    node_termination_seconds: Histograms = histograms(doubling_to_2048), "karpenter_nodes_termination_duration_seconds", "Time a node took to terminate";
+    /// Labels: `nodepool`.
+    node_lifetime_seconds: Histograms = histograms(lifetimes), "karpenter_nodes_lifetime_duration_seconds", "Age of nodes at termination";
+    /// Labels: `result`.
+    reboots: Counters = Counters::default(), "karpenter_nodes_reboots", "Reboots of sick nodes";
+    /// Labels: `result`.
+    reboot_seconds: Histograms = histograms(doubling_to_1280), "karpenter_nodes_reboot_duration_seconds", "Time from the decision to reboot a node to its end";
+    /// No labels.
+    reboot_recovery_seconds: Histograms = histograms(doubling_to_1280), "karpenter_nodes_reboot_recovery_duration_seconds", "Time a node was away to reboot";
+    /// Labels: `code`.
+    eviction_requests: Counters = Counters::default(), "karpenter_pods_eviction_requests", "Answers of the Eviction API";
+    /// Labels: `reason`.
+    pods_drained: Counters = Counters::default(), "karpenter_pods_drained", "Pods drained";
+    /// Labels: `reason`, `nodepool`, `capacity_type`, `consolidation_policy`, `termination_mode`.
+    pods_disruption_initiated: Counters = Counters::default(), "karpenter_pods_disruption_initiated", "Reschedulable pods on disrupted NodeClaims";
+    /// No labels.
+    pods_nominated: Counter = Counter::default(), "mortise_pods_nominated", "Pods nominated to the node planned for them";
+    /// No labels.
+    pods_off_plan: Counter = Counter::default(), "mortise_pods_off_plan", "Pods that the scheduler bound to another node than the one planned for them";
+    /// No labels.
+    node_claims_off_plan: Counter = Counter::default(), "mortise_nodeclaims_off_plan", "NodeClaims opened for pods whose place was taken by others";
+    /// No labels.
+    off_plan_usd_per_hour: Gauge<f64, AtomicU64> = Gauge::default(), "mortise_nodeclaims_off_plan_usd_per_hour", "What those NodeClaims cost together when they were opened";
+    /// No labels.
+    pod_decision_seconds: Histograms = histograms(durations), "karpenter_pods_scheduling_decision_duration_seconds", "Time from a pod first seen to its first decision";
+    /// Labels: `resource_type`, `nodepool`.
+    node_pool_limit: Gauges = Gauges::default(), "karpenter_nodepools_limit", "Limits of the NodePool";
+    /// Labels: `resource_type`, `nodepool`.
+    node_pool_usage: Gauges = Gauges::default(), "karpenter_nodepools_usage", "Resources of the NodePool's nodes";
+    /// Labels: `nodepool`, `reason`.
+    allowed_disruptions: Gauges = Gauges::default(), "karpenter_nodepools_allowed_disruptions", "Disruptions the budgets allow";
+    /// Labels: `nodepool`, `policy`.
+    policy_premium: Gauges = Gauges::default(), "mortise_policy_premium_usd_per_hour", "What the nodes that there are cost more, by list price at their launch, than the default's choice";
+    /// Labels: `nodepool`, `reason`.
+    nodes_consuming_budgets: Gauges = Gauges::default(), "karpenter_nodepools_nodes_consuming_budgets", "Nodes not ready or deleting";
+    /// Labels: `reason`, `consolidation_type`.
+    disruption_evaluation_seconds: Histograms = histograms(durations), "karpenter_voluntary_disruption_decision_evaluation_duration_seconds", "Time of one disruption method";
+    /// Labels: `decision`, `reason`, `consolidation_type`.
+    disruption_decisions: Counters = Counters::default(), "karpenter_voluntary_disruption_decisions", "Disruption commands started";
+    /// Labels: `nodepool`, `decision`, `reason`, `consolidation_type`.
+    disruption_decisions_by_node_pool: Counters = Counters::default(), "karpenter_voluntary_disruption_decisions_by_nodepool", "Disruption commands started, for each NodePool";
+    /// Labels: `reason`.
+    disruption_eligible_nodes: Gauges = Gauges::default(), "karpenter_voluntary_disruption_eligible_nodes", "Candidates of the last run";
+    /// Labels: `consolidation_type`.
+    consolidation_timeouts: Counters = never_yet(), "karpenter_voluntary_disruption_consolidation_timeouts", "Consolidation scans cut short";
+    /// Labels: `consolidation_type`.
+    failed_validations: Counters = Counters::default(), "karpenter_voluntary_disruption_failed_validations", "Candidates that failed validation";
+    /// Labels: `decision`, `reason`, `consolidation_type`.
+    disruption_queue_failures: Counters = Counters::default(), "karpenter_voluntary_disruption_queue_failures", "Disruption commands that failed";
+    /// Labels: `nodepool`, `reason`, `terminate_first_reason`.
+    terminate_first_decisions: Counters = Counters::default(), "karpenter_voluntary_disruption_terminate_first_decisions", "Nodes that go before their replacement comes";
+    /// Labels: `decision`, `nodepool`, `policy`.
+    consolidation_moves: Counters = Counters::default(), "karpenter_consolidation_moves", "Moves of consolidation that were judged";
+    /// Labels: `decision`, `nodepool`, `policy`.
+    consolidation_score: Histograms = histograms(scores), "karpenter_consolidation_score", "Scores of moves that take nodes of Balanced NodePools";
+    /// Labels: `nodepool`.
+    deletion_cost_pending_nodes: Gauges = Gauges::default(), "karpenter_pod_deletion_cost_nodes_with_pending_annotation_writes", "Nodes with deletion costs to write in the last pass";
+    /// Labels: `result`.
+    deletion_cost_writes: Counters = Counters::default(), "karpenter_pod_deletion_cost_pod_annotation_writes", "Deletion costs written to pods, or not";
+    /// Labels: `message_type`.
+    interruption_received: Counters = Counters::default(), "karpenter_interruption_received_messages", "Interruption notices received";
+    /// No labels.
+    interruption_deleted: Counters = Counters::default(), "karpenter_interruption_deleted_messages", "Interruption notices taken off the queue";
+    /// Labels: `category`.
+    instance_status_unhealthy: Counters = Counters::default(), "karpenter_interruption_instance_status_unhealthy", "Instances the cloud finds unhealthy, once for each time and kind of trouble";
+    /// No labels.
+    interruption_queue_seconds: Histograms = histograms(durations), "karpenter_interruption_message_queue_duration_seconds", "Time from an event to the receipt of its notice";
+    /// Labels: `controller`.
+    scheduling_seconds: Histograms = histograms(durations), "karpenter_scheduler_scheduling_duration_seconds", "Time of one simulation";
+    /// Labels: `controller`; the deprecated scheduling id is not a label here.
+    scheduler_queue_depth: Gauges = Gauges::default(), "karpenter_scheduler_queue_depth", "Pods left in the pass";
+    /// No labels.
+    ignored_pods: Gauges = Gauges::default(), "karpenter_scheduler_ignored_pods_count", "Pods failing validation";
+    /// Labels: `controller`.
+    unschedulable_pods: Gauges = Gauges::default(), "karpenter_scheduler_unschedulable_pods_count", "Pods without a place";
+    /// No labels.
+    state_node_count: Gauges = Gauges::default(), "karpenter_cluster_state_node_count", "Nodes in cluster state";
+    /// No labels.
+    state_synced: Gauges = Gauges::default(), "karpenter_cluster_state_synced", "Whether cluster state is synced";
+    /// No labels.
+    state_unsynced_seconds: Gauges = Gauges::default(), "karpenter_cluster_state_unsynced_time_seconds", "How long cluster state has not been synced";
+    /// Labels: `controller`, `method`, `provider`.
+    cloud_seconds: Histograms = histograms(library_default), "karpenter_cloudprovider_duration_seconds", "Time of calls to the cloud provider";
+    /// Labels: `controller`, `method`, `provider`, `error`.
+    cloud_errors: Counters = Counters::default(), "karpenter_cloudprovider_errors", "Errors of the cloud provider";
+    /// Labels: `controller`, `result`.
+    reconciles: Counters = Counters::default(), "controller_runtime_reconcile", "Reconciles";
+    /// Labels: `controller`.
+    reconcile_errors: Counters = Counters::default(), "controller_runtime_reconcile_errors", "Failed reconciles";
+    /// Labels: `controller`.
+    reconcile_seconds: Histograms = histograms(durations), "controller_runtime_reconcile_time_seconds", "Time of reconciles";
 }
 
 impl Metrics {
-    /// Makes the metrics; [`Self::register`] shows them.
-    pub fn new() -> Self {
-        Self {
-            node_claims_created: Counters::default(),
-            node_claims_terminated: Counters::default(),
-            node_claims_disrupted: Counters::default(),
-            node_claims_unhealthy_disrupted: Counters::default(),
-            instance_termination_seconds: histograms(doubling_to_1024),
-            node_claim_termination_seconds: histograms(doubling_to_2048),
-            nodes_created: Counters::default(),
-            nodes_terminated: Counters::default(),
-            nodes_drained: Counters::default(),
-            node_termination_seconds: histograms(doubling_to_2048),
-            node_lifetime_seconds: histograms(lifetimes),
-            reboots: Counters::default(),
-            reboot_seconds: histograms(doubling_to_1280),
-            reboot_recovery_seconds: histograms(doubling_to_1280),
-            eviction_requests: Counters::default(),
-            pods_drained: Counters::default(),
-            pods_disruption_initiated: Counters::default(),
-            pods_nominated: Counter::default(),
-            pods_off_plan: Counter::default(),
-            node_claims_off_plan: Counter::default(),
-            off_plan_usd_per_hour: Gauge::default(),
-            pod_decision_seconds: histograms(durations),
-            node_pool_limit: Gauges::default(),
-            node_pool_usage: Gauges::default(),
-            allowed_disruptions: Gauges::default(),
-            nodes_consuming_budgets: Gauges::default(),
-            policy_premium: Gauges::default(),
-            disruption_evaluation_seconds: histograms(durations),
-            disruption_decisions: Counters::default(),
-            disruption_decisions_by_node_pool: Counters::default(),
-            disruption_eligible_nodes: Gauges::default(),
-            consolidation_timeouts: never_yet(),
-            failed_validations: Counters::default(),
-            disruption_queue_failures: Counters::default(),
-            terminate_first_decisions: Counters::default(),
-            consolidation_moves: Counters::default(),
-            consolidation_score: histograms(scores),
-            deletion_cost_pending_nodes: Gauges::default(),
-            deletion_cost_writes: Counters::default(),
-            interruption_received: Counters::default(),
-            interruption_deleted: Counters::default(),
-            instance_status_unhealthy: Counters::default(),
-            interruption_queue_seconds: histograms(durations),
-            scheduling_seconds: histograms(durations),
-            scheduler_queue_depth: Gauges::default(),
-            ignored_pods: Gauges::default(),
-            unschedulable_pods: Gauges::default(),
-            state_node_count: Gauges::default(),
-            state_synced: Gauges::default(),
-            state_unsynced_seconds: Gauges::default(),
-            cloud_seconds: histograms(library_default),
-            cloud_errors: Counters::default(),
-            reconciles: Counters::default(),
-            reconcile_errors: Counters::default(),
-            reconcile_seconds: histograms(durations),
-        }
-    }
-
-    /// Puts every metric under its name. The text encoder adds `_total` to counters.
-    pub fn register(&self, registry: &mut Registry) {
-        self.register_counters(registry);
-        self.register_counters_of_plans(registry);
-        self.register_disruption_counters(registry);
-        self.register_counters_of_the_world_outside(registry);
-        self.register_gauges(registry);
-        self.register_histograms(registry);
-    }
-
-    fn register_counters(&self, registry: &mut Registry) {
-        let counters = [
-            (
-                "karpenter_nodeclaims_created",
-                "NodeClaims created",
-                &self.node_claims_created,
-            ),
-            (
-                "karpenter_nodeclaims_terminated",
-                "NodeClaims terminated",
-                &self.node_claims_terminated,
-            ),
-            (
-                "karpenter_nodeclaims_disrupted",
-                "NodeClaims disrupted",
-                &self.node_claims_disrupted,
-            ),
-            (
-                "karpenter_nodeclaims_unhealthy_disrupted",
-                "NodeClaims disrupted because their node was sick",
-                &self.node_claims_unhealthy_disrupted,
-            ),
-            (
-                "karpenter_nodes_created",
-                "Nodes that registered",
-                &self.nodes_created,
-            ),
-            (
-                "karpenter_nodes_terminated",
-                "Nodes terminated",
-                &self.nodes_terminated,
-            ),
-            (
-                "karpenter_nodes_drained",
-                "Nodes drained",
-                &self.nodes_drained,
-            ),
-            (
-                "karpenter_nodes_reboots",
-                "Reboots of sick nodes",
-                &self.reboots,
-            ),
-            (
-                "karpenter_pods_eviction_requests",
-                "Answers of the Eviction API",
-                &self.eviction_requests,
-            ),
-            ("karpenter_pods_drained", "Pods drained", &self.pods_drained),
-            (
-                "karpenter_pods_disruption_initiated",
-                "Reschedulable pods on disrupted NodeClaims",
-                &self.pods_disruption_initiated,
-            ),
-        ];
-        register_all(registry, counters);
-    }
-
-    /// What became of plans.
-    fn register_counters_of_plans(&self, registry: &mut Registry) {
-        for (name, help, counter) in [
-            (
-                "mortise_pods_nominated",
-                "Pods nominated to the node planned for them",
-                &self.pods_nominated,
-            ),
-            (
-                "mortise_pods_off_plan",
-                "Pods that the scheduler bound to another node than the one planned for them",
-                &self.pods_off_plan,
-            ),
-            (
-                "mortise_nodeclaims_off_plan",
-                "NodeClaims opened for pods whose place was taken by others",
-                &self.node_claims_off_plan,
-            ),
-        ] {
-            registry.register(name, help, counter.clone());
-        }
-        registry.register(
-            "mortise_nodeclaims_off_plan_usd_per_hour",
-            "What those NodeClaims cost together when they were opened",
-            self.off_plan_usd_per_hour.clone(),
-        );
-    }
-
-    fn register_disruption_counters(&self, registry: &mut Registry) {
-        let counters = [
-            (
-                "karpenter_voluntary_disruption_decisions",
-                "Disruption commands started",
-                &self.disruption_decisions,
-            ),
-            (
-                "karpenter_voluntary_disruption_decisions_by_nodepool",
-                "Disruption commands started, for each NodePool",
-                &self.disruption_decisions_by_node_pool,
-            ),
-            (
-                "karpenter_voluntary_disruption_consolidation_timeouts",
-                "Consolidation scans cut short",
-                &self.consolidation_timeouts,
-            ),
-            (
-                "karpenter_voluntary_disruption_failed_validations",
-                "Candidates that failed validation",
-                &self.failed_validations,
-            ),
-            (
-                "karpenter_voluntary_disruption_queue_failures",
-                "Disruption commands that failed",
-                &self.disruption_queue_failures,
-            ),
-            (
-                "karpenter_voluntary_disruption_terminate_first_decisions",
-                "Nodes that go before their replacement comes",
-                &self.terminate_first_decisions,
-            ),
-            (
-                "karpenter_consolidation_moves",
-                "Moves of consolidation that were judged",
-                &self.consolidation_moves,
-            ),
-            (
-                "karpenter_pod_deletion_cost_pod_annotation_writes",
-                "Deletion costs written to pods, or not",
-                &self.deletion_cost_writes,
-            ),
-        ];
-        register_all(registry, counters);
-    }
-
-    fn register_counters_of_the_world_outside(&self, registry: &mut Registry) {
-        let counters = [
-            (
-                "karpenter_interruption_received_messages",
-                "Interruption notices received",
-                &self.interruption_received,
-            ),
-            (
-                "karpenter_interruption_instance_status_unhealthy",
-                "Instances the cloud finds unhealthy, once for each time and kind of trouble",
-                &self.instance_status_unhealthy,
-            ),
-            (
-                "karpenter_interruption_deleted_messages",
-                "Interruption notices taken off the queue",
-                &self.interruption_deleted,
-            ),
-            (
-                "karpenter_cloudprovider_errors",
-                "Errors of the cloud provider",
-                &self.cloud_errors,
-            ),
-            (
-                "controller_runtime_reconcile",
-                "Reconciles",
-                &self.reconciles,
-            ),
-            (
-                "controller_runtime_reconcile_errors",
-                "Failed reconciles",
-                &self.reconcile_errors,
-            ),
-        ];
-        register_all(registry, counters);
-    }
-
-    fn register_gauges(&self, registry: &mut Registry) {
-        let gauges = [
-            (
-                "karpenter_nodepools_limit",
-                "Limits of the NodePool",
-                &self.node_pool_limit,
-            ),
-            (
-                "karpenter_nodepools_usage",
-                "Resources of the NodePool's nodes",
-                &self.node_pool_usage,
-            ),
-            (
-                "karpenter_nodepools_allowed_disruptions",
-                "Disruptions the budgets allow",
-                &self.allowed_disruptions,
-            ),
-            (
-                "mortise_policy_premium_usd_per_hour",
-                "What the nodes that there are cost more, by list price at their launch, than the default's choice",
-                &self.policy_premium,
-            ),
-            (
-                "karpenter_nodepools_nodes_consuming_budgets",
-                "Nodes not ready or deleting",
-                &self.nodes_consuming_budgets,
-            ),
-            (
-                "karpenter_voluntary_disruption_eligible_nodes",
-                "Candidates of the last run",
-                &self.disruption_eligible_nodes,
-            ),
-            (
-                "karpenter_pod_deletion_cost_nodes_with_pending_annotation_writes",
-                "Nodes with deletion costs to write in the last pass",
-                &self.deletion_cost_pending_nodes,
-            ),
-            (
-                "karpenter_scheduler_queue_depth",
-                "Pods left in the pass",
-                &self.scheduler_queue_depth,
-            ),
-            (
-                "karpenter_scheduler_ignored_pods_count",
-                "Pods failing validation",
-                &self.ignored_pods,
-            ),
-            (
-                "karpenter_scheduler_unschedulable_pods_count",
-                "Pods without a place",
-                &self.unschedulable_pods,
-            ),
-            (
-                "karpenter_cluster_state_node_count",
-                "Nodes in cluster state",
-                &self.state_node_count,
-            ),
-            (
-                "karpenter_cluster_state_synced",
-                "Whether cluster state is synced",
-                &self.state_synced,
-            ),
-            (
-                "karpenter_cluster_state_unsynced_time_seconds",
-                "How long cluster state has not been synced",
-                &self.state_unsynced_seconds,
-            ),
-        ];
-        register_all(registry, gauges);
-    }
-
-    fn register_histograms(&self, registry: &mut Registry) {
-        let histograms = [
-            (
-                "karpenter_nodeclaims_instance_termination_duration_seconds",
-                "Time an instance took to terminate",
-                &self.instance_termination_seconds,
-            ),
-            (
-                "karpenter_nodeclaims_termination_duration_seconds",
-                "Time a NodeClaim took to terminate",
-                &self.node_claim_termination_seconds,
-            ),
-            (
-                "karpenter_nodes_termination_duration_seconds",
-                "Time a node took to terminate",
-                &self.node_termination_seconds,
-            ),
-            (
-                "karpenter_nodes_lifetime_duration_seconds",
-                "Age of nodes at termination",
-                &self.node_lifetime_seconds,
-            ),
-            (
-                "karpenter_nodes_reboot_duration_seconds",
-                "Time from the decision to reboot a node to its end",
-                &self.reboot_seconds,
-            ),
-            (
-                "karpenter_nodes_reboot_recovery_duration_seconds",
-                "Time a node was away to reboot",
-                &self.reboot_recovery_seconds,
-            ),
-            (
-                "karpenter_pods_scheduling_decision_duration_seconds",
-                "Time from a pod first seen to its first decision",
-                &self.pod_decision_seconds,
-            ),
-            (
-                "karpenter_voluntary_disruption_decision_evaluation_duration_seconds",
-                "Time of one disruption method",
-                &self.disruption_evaluation_seconds,
-            ),
-            (
-                "karpenter_consolidation_score",
-                "Scores of moves that take nodes of Balanced NodePools",
-                &self.consolidation_score,
-            ),
-            (
-                "karpenter_scheduler_scheduling_duration_seconds",
-                "Time of one simulation",
-                &self.scheduling_seconds,
-            ),
-            (
-                "karpenter_interruption_message_queue_duration_seconds",
-                "Time from an event to the receipt of its notice",
-                &self.interruption_queue_seconds,
-            ),
-            (
-                "karpenter_cloudprovider_duration_seconds",
-                "Time of calls to the cloud provider",
-                &self.cloud_seconds,
-            ),
-            (
-                "controller_runtime_reconcile_time_seconds",
-                "Time of reconciles",
-                &self.reconcile_seconds,
-            ),
-        ];
-        register_all(registry, histograms);
-    }
-
     pub(crate) fn reconciled(
         &self,
         controller: &'static str,
@@ -609,17 +256,6 @@ impl Metrics {
 impl Default for Metrics {
     fn default() -> Self {
         Self::new()
-    }
-}
-
-fn register_all<M, const N: usize>(
-    registry: &mut Registry,
-    families: [(&'static str, &'static str, &M); N],
-) where
-    M: prometheus_client::registry::Metric + Clone,
-{
-    for (name, help, family) in families {
-        registry.register(name, help, family.clone());
     }
 }
 
