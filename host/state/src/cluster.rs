@@ -53,6 +53,8 @@ pub(crate) struct Data {
     pub(crate) pods: Arc<BTreeMap<PodKey, Arc<Pod>>>,
     /// Node or claim that a pod was placed on; the name may be of something that is gone.
     pub(crate) places: Arc<BTreeMap<PodKey, Arc<str>>>,
+    /// When a pod that had been placed was last bound, wherever that was.
+    pub(crate) last_placed_bound_at: Option<Timestamp>,
     /// By Node name; also of Nodes not tracked yet.
     pub(crate) bound: Arc<BTreeMap<String, Arc<BoundPods>>>,
     /// Pods by UID of the controlling owner.

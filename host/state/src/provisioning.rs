@@ -173,8 +173,10 @@ fn keep_places(
         .filter(|pod| pod.shape.looks_at_other_pods() && in_the_making(pod).is_some())
         .map(|pod| &*pod.shape)
         .collect();
+    let is_behind = snapshot.is_scheduler_behind(pods, now);
+    let just_opened = |pod: &Arc<Pod>| snapshot.place_just_opened(&pod.key, is_behind, now);
     let kept = |pod: &Arc<Pod>| {
-        let at_hand = in_the_making(pod).or_else(|| snapshot.place_just_opened(&pod.key, now));
+        let at_hand = in_the_making(pod).or_else(|| just_opened(pod));
         at_hand.or_else(|| {
             let place = snapshot.place(&pod.key)?;
             let awaits_others = !place.is_marked_for_deletion() && unfinished.contains(&*pod.shape);

@@ -26,6 +26,9 @@ const SCHEDULER_BACKOFF: SignedDuration = SignedDuration::from_secs(12);
 /// How long it may take to get to the pods of a node that opened, among a crowd of others.
 const SCHEDULER_LATE: SignedDuration = SignedDuration::from_secs(60);
 
+/// With so many pods left whose node is open, it is behind: it places 25 to 100 a second.
+const BACKLOG: usize = 100;
+
 /// A view of the model as it was when taken.
 #[derive(Debug, Clone)]
 pub struct Snapshot {
@@ -60,15 +63,37 @@ impl Snapshot {
     }
 
     /// The node that a pod was placed on and that opened so lately, or was given a pod so lately, that the scheduler may still be
-    /// about to bind it.
-    pub fn place_just_opened(&self, pod: &PodKey, now: Timestamp) -> Option<&Arc<StateNode>> {
+    /// about to bind it. One that is behind gives others a pod first.
+    pub fn place_just_opened(
+        &self,
+        pod: &PodKey,
+        is_scheduler_behind: bool,
+        now: Timestamp,
+    ) -> Option<&Arc<StateNode>> {
         let node = self.place(pod)?;
         let claim = node.claim.as_ref()?;
         let opened_at = claim.conditions.initialized_at?;
-        let last_pod_at = claim.last_pod_event_at.unwrap_or(opened_at).max(opened_at);
+        let last_pod_at = if is_scheduler_behind {
+            now
+        } else {
+            claim.last_pod_event_at.unwrap_or(opened_at).max(opened_at)
+        };
         let is_fresh = now.duration_since(opened_at) < SCHEDULER_LATE
             && now.duration_since(last_pod_at) < SCHEDULER_BACKOFF;
         (is_fresh && !node.is_marked_for_deletion()).then_some(node)
+    }
+
+    /// Whether the scheduler has yet to get to many of these pods, whose node is open: it binds others meanwhile.
+    pub fn is_scheduler_behind(&self, pods: &[Arc<Pod>], now: Timestamp) -> bool {
+        let binds = self
+            .data
+            .last_placed_bound_at
+            .is_some_and(|at| now.duration_since(at) < SCHEDULER_BACKOFF);
+        let is_open = |pod: &&Arc<Pod>| {
+            let claim = self.place(&pod.key).and_then(|node| node.claim.as_ref());
+            claim.is_some_and(|it| it.conditions.initialized_at.is_some())
+        };
+        binds && pods.iter().filter(is_open).take(BACKLOG).count() == BACKLOG
     }
 
     /// The node that a pod was last placed on.

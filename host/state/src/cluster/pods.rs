@@ -63,6 +63,9 @@ impl Cluster {
         {
             self.bump(now);
             planned = self.data.places.get(&pod.key).cloned();
+            if planned.is_some() {
+                self.data.last_placed_bound_at = Some(now);
+            }
             self.data.trade_places(&pod);
             self.unplace(&pod.key);
         }

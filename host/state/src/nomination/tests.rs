@@ -5,7 +5,7 @@ use std::sync::Arc;
 use apis::NodeClaim;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1;
-use scheduling::pod::PodKey;
+use scheduling::pod::{Pod, PodKey};
 use serde_json::{Value, json};
 
 use super::{awaits_its_pods, awaits_others, is_crowded, nominations};
@@ -204,9 +204,57 @@ fn a_place_is_kept_while_pods_still_come_to_its_node() {
         }
         let snapshot = cluster.snapshot();
         for (seconds, expected) in [(given_up - 1, true), (given_up, false)] {
-            let place =
-                snapshot.place_just_opened(&PodKey::new("default", "a"), at(OPENED + seconds));
+            let place = snapshot.place_just_opened(
+                &PodKey::new("default", "a"),
+                false,
+                at(OPENED + seconds),
+            );
             assert_eq!(place.is_some(), expected, "{seconds} s, {last_pod:?}");
+        }
+    }
+}
+
+#[test]
+fn a_place_is_kept_while_the_scheduler_is_behind_and_binds_others() {
+    let condition = json!({"type": "Initialized", "status": "True", "reason": "", "message": "", "lastTransitionTime": at(OPENED).to_string()});
+    let claim = json!({
+        "metadata": {"name": "c1", "uid": "c1"},
+        "spec": {"nodeClassRef": {"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": "default"}, "requirements": []},
+        "status": {"providerID": "id", "nodeName": "n1", "conditions": [condition]},
+    });
+    // How many pods wait for the node, when one that had been placed was bound last, and until when its place is kept.
+    for (waiting, last_bound, given_up) in
+        [(99, 30, 12), (100, 30, 42), (100, 55, 60), (100, 0, 12)]
+    {
+        let names: Vec<String> = (0..=waiting).map(|it| format!("p{it}")).collect();
+        let keys = names.iter().map(|it| PodKey::new("default", it));
+        let placed = Event::Placed {
+            name: "c1".to_owned(),
+            pods: keys.collect(),
+        };
+        let pods = names.iter().map(|it| pod(it, "1", false));
+        let pods = pods.map(|it| Event::applied::<v1::Pod>(Arc::new(typed(it))));
+        let claim = Event::applied::<NodeClaim>(Arc::new(typed(claim.clone())));
+        let mut cluster = Cluster::new();
+        for event in std::iter::once(claim).chain(pods).chain([placed]) {
+            cluster.apply(at(OPENED), event).unwrap();
+        }
+        let mut bound = pod("p0", "1", false);
+        bound["spec"]["nodeName"] = json!("elsewhere");
+        let bound = Event::applied::<v1::Pod>(Arc::new(typed(bound)));
+        cluster.apply(at(OPENED + last_bound), bound).unwrap();
+        let snapshot = cluster.snapshot();
+        for (seconds, expected) in [(given_up - 1, true), (given_up, false)] {
+            let now = at(OPENED + seconds);
+            let pods = snapshot.pods().filter(|it| it.is_provisionable()).cloned();
+            let pods: Vec<Arc<Pod>> = pods.collect();
+            let is_behind = snapshot.is_scheduler_behind(&pods, now);
+            let place = snapshot.place_just_opened(&pods[0].key, is_behind, now);
+            assert_eq!(
+                place.is_some(),
+                expected,
+                "{waiting} {last_bound} {seconds} s"
+            );
         }
     }
 }
