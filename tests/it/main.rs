@@ -11,6 +11,7 @@ mod bindings;
 mod currency;
 mod demo;
 mod first_policy;
+mod flags;
 mod kubectl;
 mod policy;
 mod simulate;

@@ -3,10 +3,11 @@
 //!
 //! Which nodes go is not decided here. Answers to `pkg/controllers/disruption/controller.go`.
 
+mod command_entry;
 mod deletion_cost;
 mod events;
 mod orchestration;
-mod report;
+mod scan_entry;
 mod stale;
 
 use std::collections::{BTreeSet, VecDeque};
@@ -34,9 +35,12 @@ use state::provisioning::{PoolTypes, provisionable_pools};
 use tokio::time::Instant;
 use tracing::{debug, error};
 
+use crate::metrics::Labels;
 use crate::settings::{Settings, SolverRun};
 use crate::shell::Shell;
+use crate::voluntary_disruption::command_entry::{CommandEntry, Underway};
 use crate::voluntary_disruption::orchestration::Orchestration;
+use crate::voluntary_disruption::scan_entry::ScanEntry;
 
 pub(crate) use events::repair_blocked;
 
@@ -176,9 +180,15 @@ impl VoluntaryDisruption {
         let observed = Arc::new(self.supposing_begun(self.observe().await));
         let now = observed.options.now;
         let (decision, laps) = self.decide(&observed).await;
-        report::measure(&self.shell, &decision, &laps);
-        report::publish(&self.shell, &decision);
-        report::record(&self.shell, &decision, now);
+        let entry = ScanEntry {
+            decision: &decision,
+            laps: &laps,
+            now,
+            repairs_nodes: self.shell.settings.feature_gates.node_repair,
+        };
+        self.shell
+            .journal
+            .write(&self.shell.model.snapshot(), &entry);
         let look_again = Duration::from_secs(u64::from(decision.next_look_seconds.max(1)));
         let Decision {
             commands, memory, ..
@@ -236,9 +246,16 @@ impl VoluntaryDisruption {
             Some(validate(observed.as_input(), hooks, &never, checked))
         };
         let Checked { survivor, dropped } = self.shell.compute(work).await?;
-        report::dropped(&self.shell, &command, &dropped);
+        let subject = Underway {
+            command: &command,
+            snapshot: &self.shell.model.snapshot(),
+        };
+        let journal = &self.shell.journal;
+        if !dropped.is_empty() {
+            journal.write(&subject, &CommandEntry::Dropped(&dropped));
+        }
         if let Err(rejection) = &survivor {
-            report::rejected(&self.shell, &command, rejection);
+            journal.write(&subject, &CommandEntry::Rejected(rejection));
         }
         survivor.ok()
     }
@@ -367,6 +384,14 @@ impl VoluntaryDisruption {
     fn memory(&self) -> MutexGuard<'_, Memory> {
         self.memory.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// How metrics call a method.
+fn method_labels(method: Method) -> Labels {
+    vec![
+        ("reason", method.reason().to_string().to_lowercase()),
+        ("consolidation_type", method.consolidation_type().to_owned()),
+    ]
 }
 
 /// The provider's repair policies, while repair is a disruption method; what is wrong with them otherwise.

@@ -21,6 +21,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail};
 use aws::SqsInterruptionQueue;
+use controllers::Settings;
 use sim::ec2::{Ec2Config, SimulatedQueue};
 use sim::{Time, World, WorldConfig};
 
@@ -263,16 +264,7 @@ fn start_controller(
         client,
         provider,
         clock: Arc::new(world.clock()),
-        settings: controllers::Settings {
-            policy_namespace: SYSTEM_NAMESPACE.to_owned(),
-            cluster_name: CLUSTER_NAME.to_owned(),
-            seed: arguments.seed,
-            nominates_planned_pods: arguments
-                .nominate_planned_pods
-                .is_on(arguments.kubernetes_version),
-            plans_coming_pods: arguments.plan_coming_pods,
-            ..controllers::Settings::default()
-        },
+        settings: settings(arguments),
         interruptions: Some(Arc::new(notices)),
         // Nothing that a policy could disrupt here is anybody's.
         policy_limits: policy::Limits {
@@ -286,6 +278,19 @@ fn start_controller(
     }
     tokio::spawn(stack.run());
     Ok(stack)
+}
+
+/// The controller's own defaults, but for what the demo has a flag for.
+fn settings(arguments: &DemoArguments) -> Settings {
+    let nominations = arguments.nominate_planned_pods;
+    Settings {
+        policy_namespace: SYSTEM_NAMESPACE.to_owned(),
+        cluster_name: CLUSTER_NAME.to_owned(),
+        seed: arguments.seed,
+        nominates_planned_pods: nominations.is_on(arguments.kubernetes_version),
+        plans_coming_pods: arguments.plan_coming_pods,
+        ..Settings::default()
+    }
 }
 
 fn print(output: Output, summary: &Summary) -> anyhow::Result<()> {

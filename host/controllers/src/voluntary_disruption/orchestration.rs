@@ -21,7 +21,6 @@ use kube::api::{Api, ListParams};
 use scheduling::pod::{Pod, ShapeTable};
 use scheduling::solution::NewClaim;
 use state::Event;
-use state::ledger::{CommandStep, OutcomeId};
 use state::pod::PodLife;
 use tracing::{error, info, warn};
 
@@ -30,7 +29,8 @@ use crate::node_claim::entries::ClaimEntry;
 use crate::node_claim::{NodeClaimExt, reboot, with_deadline};
 use crate::shell::Shell;
 use crate::static_capacity;
-use crate::voluntary_disruption::{events, report, stale};
+use crate::voluntary_disruption::command_entry::{CommandEntry, Underway};
+use crate::voluntary_disruption::{events, stale};
 
 const POLL: Duration = Duration::from_secs(1);
 
@@ -115,7 +115,7 @@ impl Orchestration {
         if command.manner == Manner::Reboot {
             return self.reboot(&command).await;
         }
-        report::announce(&self.shell, &command);
+        self.write_entry(&command, &CommandEntry::Announced);
         let command = match self.mark(command).await {
             Ok(command) => command,
             Err(command) => return self.not_begun(&command, "its nodes could not be marked"),
@@ -148,7 +148,11 @@ impl Orchestration {
             self.shell.model.nominate(name);
         }
         let names: Vec<String> = replacements.iter().map(ResourceExt::name_any).collect();
-        report::started(&self.shell, &command, &replacements);
+        let entry = CommandEntry::Started {
+            replacements: &replacements,
+            rebooting: Vec::new(),
+        };
+        self.write_entry(&command, &entry);
         let started_at = self.shell.now();
         self.remember(|history| {
             for candidate in &command.candidates {
@@ -165,9 +169,16 @@ impl Orchestration {
     }
 
     fn not_begun(&self, command: &Command, why: &str) -> bool {
-        let (step, outcome) = (CommandStep::Finished, OutcomeId::CommandFailed);
-        report::step(&self.shell, command, step, outcome, (&[], why));
+        self.write_entry(command, &CommandEntry::NotBegun { why });
         false
+    }
+
+    fn write_entry(&self, command: &Command, entry: &CommandEntry<'_>) {
+        let subject = Underway {
+            command,
+            snapshot: &self.shell.model.snapshot(),
+        };
+        self.shell.journal.write(&subject, entry);
     }
 
     /// Asks for a reboot by writing it on the claim; the rest is another controller's.
@@ -178,8 +189,15 @@ impl Orchestration {
         match self.request_reboot(command, candidate).await {
             Ok(None) => false,
             Ok(Some(uid)) => {
-                report::announce(&self.shell, command);
-                report::started(&self.shell, command, &[]);
+                self.write_entry(command, &CommandEntry::Announced);
+                // What was just written is at hand.
+                let claims = command.candidates.iter();
+                let claims = claims.filter_map(|it| self.shell.model.recent_node_claim(&it.claim));
+                let entry = CommandEntry::Started {
+                    replacements: &[],
+                    rebooting: claims.collect(),
+                };
+                self.write_entry(command, &entry);
                 let now = self.shell.now();
                 self.remember(|history| history.rebooted(&uid, now));
                 true
@@ -401,14 +419,8 @@ impl Orchestration {
                 history.finished(&candidate.claim, &candidate.pool, self.shell.now());
             }
         });
-        let (step, outcome) = (CommandStep::Finished, OutcomeId::CommandSucceeded);
-        report::step(
-            &self.shell,
-            command,
-            step,
-            outcome,
-            (&running.replacements, ""),
-        );
+        let replacements = &running.replacements;
+        self.write_entry(command, &CommandEntry::Finished { replacements });
         self.forget(command).await;
     }
 
@@ -470,8 +482,8 @@ impl Orchestration {
         staying: Vec<(CommandCandidate, String)>,
     ) {
         for (candidate, why) in &staying {
-            warn!(command = %running.command.id, Node = %candidate.node, reason = why, "leaving node out of the disruption command");
-            report::left_out(&self.shell, &running.command, candidate, why);
+            let entry = CommandEntry::LeftOut { candidate, why };
+            self.write_entry(&running.command, &entry);
         }
         let staying: Vec<CommandCandidate> = staying.into_iter().map(|it| it.0).collect();
         self.release(&staying).await;
@@ -507,7 +519,8 @@ impl Orchestration {
             Some(_) | None => claim,
         };
         ignore_not_found(self.shell.writer.delete(claim.as_ref()).await)?;
-        report::deleted(&self.shell, command, candidate, &claim);
+        let claim = claim.as_ref();
+        self.write_entry(command, &CommandEntry::Deleted { candidate, claim });
         Ok(())
     }
 
@@ -533,9 +546,9 @@ impl Orchestration {
 
     async fn give_up(&self, running: &RunningCommand, why: &str) {
         let command = &running.command;
-        warn!(command = %command.id, reason = why, "failed terminating nodes while executing a disruption command");
         self.release(&command.candidates).await;
-        report::failed(&self.shell, command, &running.replacements, why);
+        let replacements = &running.replacements;
+        self.write_entry(command, &CommandEntry::GivenUp { replacements, why });
         self.forget(command).await;
         self.return_replacements(&running.replacements).await;
     }

@@ -1,0 +1,389 @@
+//! What is told of a disruption command, from its announcement to its end.
+
+use std::sync::Arc;
+
+use apis::{NodeClaim, labels};
+use disruption::validation::Rejection;
+use disruption::{Command, CommandCandidate, Manner, Method};
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::ObjectReference;
+use kube::ResourceExt;
+use state::Snapshot;
+use state::ledger::{CommandRecord, CommandStep, DisruptionRound, NodeOutcome, OutcomeId, Record};
+use tracing::{info, warn};
+
+use crate::journal::Entry;
+use crate::metrics::{Metrics, snake_case};
+use crate::node_claim::{NodeClaimExt, disrupted_with, termination_mode, unhealthy_disrupted};
+use crate::recorder::Notice;
+use crate::references;
+use crate::voluntary_disruption::{events, method_labels};
+
+/// A command, and the cluster in which it takes place.
+pub(super) struct Underway<'a> {
+    pub(super) command: &'a Command,
+    pub(super) snapshot: &'a Snapshot,
+}
+
+/// A step of a command.
+pub(super) enum CommandEntry<'a> {
+    /// It is about to start.
+    Announced,
+    /// Candidates are marked and replacements exist; these claims were asked to reboot.
+    Started {
+        replacements: &'a [NodeClaim],
+        rebooting: Vec<Arc<NodeClaim>>,
+    },
+    /// It never began.
+    NotBegun { why: &'a str },
+    /// A candidate's claim was deleted.
+    Deleted {
+        candidate: &'a CommandCandidate,
+        claim: &'a NodeClaim,
+    },
+    /// A node stays although others of its command go.
+    LeftOut {
+        candidate: &'a CommandCandidate,
+        why: &'a str,
+    },
+    /// It was given up after it had started.
+    GivenUp {
+        replacements: &'a [String],
+        why: &'a str,
+    },
+    /// All of it is done.
+    Finished { replacements: &'a [String] },
+    /// Nodes did not survive its validation. The ledger has them as a scan of their own: the second look.
+    Dropped(&'a [(CommandCandidate, Rejection)]),
+    /// Nothing survived its validation.
+    Rejected(&'a Rejection),
+}
+
+impl<'a> Entry for CommandEntry<'a> {
+    type Subject = Underway<'a>;
+
+    fn log(&self, Underway { command, .. }: &Underway<'a>) {
+        match self {
+            Self::Announced => {
+                info!(
+                    command = %text(command),
+                    reason = %command.reason(),
+                    decision = command.decision(),
+                    disrupted_node_count = command.candidates.len(),
+                    replacement_node_count = command.replacements.len(),
+                    pod_count = command.candidates.iter().map(|it| it.pods).sum::<u32>(),
+                    "disrupting node(s)"
+                );
+            }
+            Self::Deleted { candidate, .. } => {
+                let reason = command.reason().to_string();
+                info!(NodeClaim = %candidate.claim, Node = %candidate.node, reason, "deleted nodeclaim");
+            }
+            Self::LeftOut { candidate, why } => {
+                warn!(command = %command.id, Node = %candidate.node, reason = why, "leaving node out of the disruption command");
+            }
+            Self::GivenUp { why, .. } => {
+                warn!(command = %command.id, reason = why, "failed terminating nodes while executing a disruption command");
+            }
+            Self::Rejected(rejection) => {
+                info!(command = %text(command), reason = %rejection, "abandoning disruption attempt");
+            }
+            Self::Started { .. }
+            | Self::NotBegun { .. }
+            | Self::Finished { .. }
+            | Self::Dropped(_) => {}
+        }
+    }
+
+    fn events(&self, subject: &Underway<'a>) -> Vec<Notice> {
+        let command = subject.command;
+        match self {
+            Self::Announced => {
+                let text = text(command);
+                let candidates = command.candidates.iter();
+                candidates
+                    .flat_map(|it| events::candidate(subject.references(it), &text))
+                    .collect()
+            }
+            Self::Started { replacements, .. } => {
+                let reason = command.reason().to_string();
+                let claims = replacements.iter();
+                claims
+                    .map(|claim| events::launching(claim, &reason))
+                    .collect()
+            }
+            Self::Deleted { candidate, .. } => {
+                let reason = command.reason().to_string();
+                events::terminating(subject.references(candidate), &reason).into()
+            }
+            Self::Dropped(dropped) => {
+                let text = text(command);
+                let notices = dropped.iter().flat_map(|(candidate, rejection)| {
+                    events::rejected(subject.references(candidate), &text, class(rejection))
+                });
+                notices.collect()
+            }
+            Self::NotBegun { .. }
+            | Self::LeftOut { .. }
+            | Self::GivenUp { .. }
+            | Self::Finished { .. }
+            | Self::Rejected(_) => Vec::new(),
+        }
+    }
+
+    fn measure(&self, subject: &Underway<'a>, metrics: &Metrics) {
+        let command = subject.command;
+        match self {
+            Self::Started { rebooting, .. } => {
+                count_decision(metrics, command);
+                if let Some(sickness) = &command.sickness {
+                    let found = (sickness.condition.as_str(), sickness.policy_bound);
+                    for claim in rebooting {
+                        unhealthy_disrupted(metrics, claim, found);
+                    }
+                }
+            }
+            Self::Deleted { candidate, claim } => {
+                count_deletion(metrics, subject, candidate, claim);
+            }
+            Self::GivenUp { replacements, .. } => {
+                let mut labels = method_labels(command.method);
+                labels.insert(0, ("decision", command.decision().to_owned()));
+                let is_missing = |name: &&String| {
+                    let node = subject.snapshot.node_of_claim(name);
+                    node.is_none_or(|it| !it.is_initialized())
+                };
+                let missing = replacements.iter().filter(is_missing).count();
+                metrics
+                    .disruption_queue_failures
+                    .get_or_create(&labels)
+                    .inc_by(missing as u64);
+            }
+            Self::Dropped(dropped) => {
+                let kind = command.method.consolidation_type().to_owned();
+                metrics
+                    .failed_validations
+                    .get_or_create(&vec![("consolidation_type", kind)])
+                    .inc_by(dropped.len() as u64);
+            }
+            Self::Announced
+            | Self::NotBegun { .. }
+            | Self::LeftOut { .. }
+            | Self::Finished { .. }
+            | Self::Rejected(_) => {}
+        }
+    }
+
+    fn line(&self, Underway { command, .. }: &Underway<'a>) -> Option<String> {
+        match self {
+            Self::Announced if command.policy_reason.is_empty() => Some(text(command)),
+            Self::Announced => Some(format!("{} ({})", text(command), command.policy_reason)),
+            Self::LeftOut { candidate, why } => Some(format!(
+                "left {} out of {}: {why}",
+                candidate.node, command.id
+            )),
+            Self::GivenUp { why, .. } => Some(format!("gave up {}: {why}", command.id)),
+            Self::Rejected(rejection) => Some(format!("dropped {}: {rejection}", command.id)),
+            Self::Started { .. }
+            | Self::NotBegun { .. }
+            | Self::Deleted { .. }
+            | Self::Finished { .. }
+            | Self::Dropped(_) => None,
+        }
+    }
+
+    fn record(&self, Underway { command, .. }: &Underway<'a>, at: Timestamp) -> Option<Record> {
+        let finished = |outcome, replacements: &[String], detail: &str| {
+            let step = CommandStep::Finished;
+            step_of(command, at, (step, outcome), replacements, detail)
+        };
+        let failed = OutcomeId::CommandFailed;
+        Some(Record::Command(match self {
+            Self::Announced | Self::Deleted { .. } => return None,
+            Self::Started { replacements, .. } => {
+                let names: Vec<String> = replacements.iter().map(ResourceExt::name_any).collect();
+                let step = (CommandStep::Started, OutcomeId::CommandStarted);
+                step_of(command, at, step, &names, &command.policy_reason)
+            }
+            Self::NotBegun { why } => finished(failed, &[], why),
+            Self::LeftOut { candidate, why } => {
+                let alone = Command {
+                    candidates: vec![(*candidate).clone()],
+                    ..(*command).clone()
+                };
+                step_of(&alone, at, (CommandStep::Finished, failed), &[], why)
+            }
+            Self::GivenUp { replacements, why } => finished(failed, replacements, why),
+            Self::Finished { replacements } => {
+                finished(OutcomeId::CommandSucceeded, replacements, "")
+            }
+            Self::Dropped([]) => return None,
+            Self::Dropped(dropped) => {
+                return Some(Record::DisruptionRound(second_look(command, dropped, at)));
+            }
+            Self::Rejected(rejection) => {
+                let detail = rejection.to_string();
+                finished(OutcomeId::CommandRejected, &[], &detail)
+            }
+        }))
+    }
+}
+
+impl Underway<'_> {
+    /// The Node and the NodeClaim of a candidate.
+    fn references(&self, candidate: &CommandCandidate) -> [ObjectReference; 2] {
+        references::node_and_claim(self.snapshot, &candidate.node, &candidate.claim)
+    }
+}
+
+fn class(rejection: &Rejection) -> &'static str {
+    match rejection {
+        Rejection::Churn(_) => "churn",
+        Rejection::Budget(_) => "budget",
+        Rejection::Scheduling(_) => "scheduling",
+    }
+}
+
+fn count_decision(metrics: &Metrics, command: &Command) {
+    let mut labels = method_labels(command.method);
+    labels.insert(0, ("decision", command.decision().to_owned()));
+    metrics.disruption_decisions.get_or_create(&labels).inc();
+    let pools = command.candidates.iter().map(|it| it.pool.as_str());
+    let mut pools: Vec<&str> = pools.collect();
+    pools.sort_unstable();
+    pools.dedup();
+    for pool in pools {
+        let mut labels = labels.clone();
+        labels.insert(0, ("nodepool", pool.to_owned()));
+        metrics
+            .disruption_decisions_by_node_pool
+            .get_or_create(&labels)
+            .inc();
+    }
+    if let Manner::TerminateFirst(why) = command.manner {
+        for candidate in &command.candidates {
+            let labels = vec![
+                ("nodepool", candidate.pool.clone()),
+                ("reason", command.reason().to_string().to_lowercase()),
+                ("terminate_first_reason", why.as_str().to_owned()),
+            ];
+            metrics
+                .terminate_first_decisions
+                .get_or_create(&labels)
+                .inc();
+        }
+    }
+}
+
+fn count_deletion(
+    metrics: &Metrics,
+    Underway { command, snapshot }: &Underway<'_>,
+    candidate: &CommandCandidate,
+    claim: &NodeClaim,
+) {
+    let reason = command.reason().to_string().to_lowercase();
+    let pool = snapshot.node_pool(&candidate.pool);
+    let policy =
+        pool.map(|pool| snake_case(&pool.spec.disruption.consolidation_policy.to_string()));
+    let is_by_policy = command.method.is_consolidation() || command.method == Method::Emptiness;
+    let policy = policy.filter(|_| is_by_policy).unwrap_or_default();
+    disrupted_with(metrics, claim, &reason, &policy);
+    if let Some(sickness) = &command.sickness {
+        let found = (sickness.condition.as_str(), sickness.policy_bound);
+        unhealthy_disrupted(metrics, claim, found);
+    }
+    let capacity_type = claim.label(labels::CAPACITY_TYPE).to_owned();
+    let initiated = vec![
+        ("reason", reason),
+        ("nodepool", candidate.pool.clone()),
+        ("capacity_type", capacity_type),
+        ("consolidation_policy", policy),
+        ("termination_mode", termination_mode(claim).to_owned()),
+    ];
+    metrics
+        .pods_disruption_initiated
+        .get_or_create(&initiated)
+        .inc_by(u64::from(candidate.pods));
+}
+
+/// The command in one line, as logs, events and the decision feed show it.
+fn text(command: &Command) -> String {
+    let nodes: Vec<String> = command
+        .candidates
+        .iter()
+        .map(|it| {
+            format!(
+                "{} ({} {} {})",
+                it.node, it.instance_type, it.capacity_type, it.zone
+            )
+        })
+        .collect();
+    let replacements = match command.replacements.len() {
+        0 => String::new(),
+        count => format!(", replaced by {count} new"),
+    };
+    let savings = command.before.price_per_hour - command.after.price_per_hour;
+    let effective = command.before.effective_per_hour - command.after.effective_per_hour;
+    // Told where a ranking policy reckons otherwise than the price list.
+    let reckoned = if (effective - savings).abs() < 0.005 {
+        String::new()
+    } else {
+        format!(" (${effective:.2}/h as the ranking policy reckons)")
+    };
+    format!(
+        "{}/{}: {} {}{replacements}, savings ${savings:.2}/h{reckoned}",
+        command.reason(),
+        command.id,
+        command.decision(),
+        nodes.join(", "),
+    )
+}
+
+fn second_look(
+    command: &Command,
+    dropped: &[(CommandCandidate, Rejection)],
+    at: Timestamp,
+) -> DisruptionRound {
+    let nodes = dropped.iter().map(|(candidate, rejection)| NodeOutcome {
+        node: candidate.node.clone(),
+        claim: candidate.claim.clone(),
+        pool: candidate.pool.clone(),
+        outcome: rejection.outcome(),
+        reason: rejection.to_string(),
+    });
+    DisruptionRound {
+        at,
+        decision_id: command.id.clone(),
+        nodes: nodes.collect(),
+        policies: Vec::new(),
+        commands: 0,
+        interrupted: false,
+    }
+}
+
+fn step_of(
+    command: &Command,
+    at: Timestamp,
+    (step, outcome): (CommandStep, OutcomeId),
+    replacements: &[String],
+    detail: &str,
+) -> CommandRecord {
+    let candidates = || command.candidates.iter();
+    CommandRecord {
+        at,
+        command_id: command.id.clone(),
+        step,
+        outcome,
+        reason: command.reason().to_string(),
+        decision: command.decision().to_owned(),
+        consolidation_type: command.method.consolidation_type().to_owned(),
+        candidates: candidates().map(|it| it.node.clone()).collect(),
+        candidate_claims: candidates().map(|it| it.claim.clone()).collect(),
+        replacements: replacements.to_vec(),
+        cost_before_per_hour: command.before.price_per_hour,
+        cost_after_per_hour: command.after.price_per_hour,
+        effective_before_per_hour: command.before.effective_per_hour,
+        effective_after_per_hour: command.after.effective_per_hour,
+        detail: detail.to_owned(),
+    }
+}

@@ -1,0 +1,245 @@
+//! What is told of a scan for nodes to disrupt: how long it took, what it found, what kept nodes from going.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use apis::labels;
+use disruption::budgets::BudgetDetail;
+use disruption::hooks::{BalancedScore, BudgetReason};
+use disruption::scored::ScoredMove;
+use disruption::{Decision, Method};
+use jiff::Timestamp;
+use state::Snapshot;
+use state::ledger::{OutcomeId, Record};
+use state::pod::PodLife;
+
+use crate::journal::Entry;
+use crate::metrics::{Labels, Metrics, replace};
+use crate::recorder::Notice;
+use crate::references;
+use crate::voluntary_disruption::{events, method_labels};
+
+/// A scan that is over.
+pub(super) struct ScanEntry<'a> {
+    pub(super) decision: &'a Decision,
+    /// How long each method took that was run.
+    pub(super) laps: &'a [(Method, Duration)],
+    /// When it began.
+    pub(super) now: Timestamp,
+    /// Whether sick nodes are repaired.
+    pub(super) repairs_nodes: bool,
+}
+
+impl Entry for ScanEntry<'_> {
+    type Subject = Snapshot;
+
+    fn events(&self, snapshot: &Snapshot) -> Vec<Notice> {
+        let mut notices = blocked(self.decision, snapshot);
+        notices.extend(self.blocked_pools(snapshot));
+        notices.extend(unconsolidatable(self.decision, snapshot));
+        notices.extend(approved(self.decision, snapshot));
+        notices.extend(self.protection(snapshot));
+        notices
+    }
+
+    fn measure(&self, snapshot: &Snapshot, metrics: &Metrics) {
+        let decision = self.decision;
+        for (method, took) in self.laps {
+            metrics
+                .disruption_evaluation_seconds
+                .get_or_create(&method_labels(*method))
+                .observe(took.as_secs_f64());
+        }
+        measure_eligible(metrics, decision);
+        if decision.is_interrupted {
+            let last = decision.commands.first();
+            let last = last.map_or(Method::SingleNodeConsolidation, |it| it.method);
+            let kind = last.consolidation_type().to_owned();
+            metrics
+                .consolidation_timeouts
+                .get_or_create(&vec![("consolidation_type", kind)])
+                .inc();
+        }
+        let budgets = |number: fn(&BudgetDetail) -> u32| {
+            decision.budgets.details.iter().map(move |it| {
+                let labels = vec![
+                    ("nodepool", it.pool.clone()),
+                    ("reason", it.reason.as_str().to_lowercase()),
+                ];
+                (labels, f64::from(number(it)))
+            })
+        };
+        replace(&metrics.allowed_disruptions, budgets(|it| it.allowed));
+        replace(&metrics.nodes_consuming_budgets, budgets(|it| it.consuming));
+        replace(&metrics.policy_premium, premiums(snapshot));
+        for scored in &decision.scored {
+            measure_move(metrics, scored);
+        }
+    }
+
+    fn record(&self, _: &Snapshot, _: Timestamp) -> Option<Record> {
+        // A cluster without nodes has nothing to tell.
+        let is_empty = self.decision.outcomes.is_empty();
+        (!is_empty).then(|| Record::DisruptionRound(self.decision.record(self.now)))
+    }
+}
+
+impl ScanEntry<'_> {
+    fn blocked_pools(&self, snapshot: &Snapshot) -> impl Iterator<Item = Notice> {
+        // A budget for what nobody does is no news.
+        let is_asked =
+            |it: &&BudgetDetail| it.reason != BudgetReason::Unhealthy || self.repairs_nodes;
+        let details = self.decision.budgets.details.iter().filter(is_asked);
+        let blocking = details.filter(|it| it.allowed == 0 && it.total > 0);
+        blocking.map(|it| events::pool_blocked(snapshot, &it.pool, it.reason.as_str()))
+    }
+
+    /// Until when do-not-disrupt protects the pods of our nodes, or that it does not any more, or never did.
+    fn protection(&self, snapshot: &Snapshot) -> Vec<Notice> {
+        let nodes = snapshot.nodes();
+        let staying = nodes.filter(|it| it.is_managed() && !it.is_marked_for_deletion());
+        let pods = staying.flat_map(|node| snapshot.bound(node).pods());
+        pods.filter(|pod| pod.is_active())
+            .filter_map(|pod| events::protection(pod, self.now))
+            .collect()
+    }
+}
+
+/// What kept nodes from being looked at.
+fn blocked(decision: &Decision, snapshot: &Snapshot) -> Vec<Notice> {
+    let mut notices = Vec::new();
+    for blocked in &decision.blocked {
+        let Some(message) = &blocked.message else {
+            continue;
+        };
+        if blocked.outcome == OutcomeId::NodeRepairBreaker
+            && let (Some(node), Some(claim)) = (&blocked.node, &blocked.claim)
+        {
+            let sick = (node.as_str(), claim.as_str(), Some(blocked.pool.as_str()));
+            notices.extend(events::repair_blocked(snapshot, sick, message));
+        } else {
+            notices.extend(events::blocked(snapshot, blocked, message));
+        }
+    }
+    notices
+}
+
+/// What is no matter for consolidation. A node that something blocks altogether is told of that.
+fn unconsolidatable(decision: &Decision, snapshot: &Snapshot) -> Vec<Notice> {
+    let blocked: BTreeSet<&str> = decision.blocked.iter().map(|it| it.name.as_str()).collect();
+    let outcomes = decision.outcomes.iter();
+    let outcomes = outcomes
+        .filter(|it| is_unconsolidatable(it.outcome) && !blocked.contains(it.node.as_str()));
+    let notices = outcomes.filter_map(|outcome| {
+        let claim = snapshot.node(&outcome.node)?.claim_name()?;
+        let regarding = references::node_and_claim(snapshot, &outcome.node, claim);
+        Some(events::unconsolidatable(regarding, outcome))
+    });
+    notices.flatten().collect()
+}
+
+/// The score of a single node is told on the node, that of several on their pools.
+fn approved(decision: &Decision, snapshot: &Snapshot) -> Vec<Notice> {
+    let mut notices = Vec::new();
+    for scored in decision.scored.iter().filter(|it| it.is_chosen) {
+        for pool in &scored.pools {
+            // Another policy may approve what this score does not.
+            let Some(balanced) = pool.balanced.filter(BalancedScore::passes) else {
+                continue;
+            };
+            let mut claims = scored.claims.iter();
+            let single = claims.next().filter(|_| scored.claims.len() == 1);
+            let node = single.and_then(|it| snapshot.node_of_claim(it)?.node_name());
+            let regarding = match (node, single) {
+                (Some(node), Some(claim)) => {
+                    references::node_and_claim(snapshot, node, claim).to_vec()
+                }
+                _ => vec![references::node_pool(snapshot, &pool.name)],
+            };
+            notices.extend(events::approved(regarding, &balanced));
+        }
+    }
+    notices
+}
+
+/// The outcomes that the reference tells as `Unconsolidatable`.
+fn is_unconsolidatable(outcome: OutcomeId) -> bool {
+    matches!(
+        outcome,
+        OutcomeId::NodeConsolidationNever
+            | OutcomeId::NodePolicyWhenEmpty
+            | OutcomeId::NodeTypeUnknown
+            | OutcomeId::NodeWithoutCapacityType
+            | OutcomeId::NodeWithoutZone
+            | OutcomeId::NodeHoldsBuffer
+            | OutcomeId::NodePodsDoNotFit
+            | OutcomeId::NodeNeedsManyNodes
+            | OutcomeId::NodeNoCheaperReplacement
+            | OutcomeId::NodeSpotToSpotDisabled
+            | OutcomeId::NodeSpotToSpotFewTypes
+            | OutcomeId::NodeMinValues
+            | OutcomeId::NodeLoopGuard
+    )
+}
+
+/// What following ranking policies costs an hour, by pool and policy, as the claims say of themselves.
+fn premiums(snapshot: &Snapshot) -> impl Iterator<Item = (Labels, f64)> {
+    let mut premiums: BTreeMap<(String, String), f64> = BTreeMap::new();
+    for claim in snapshot.nodes().filter_map(|it| it.claim.as_ref()) {
+        let annotation = |key: &str| claim.annotations.get(key);
+        let premium = annotation(labels::PREMIUM_ANNOTATION);
+        let premium = premium.and_then(|it| it.parse::<f64>().ok());
+        let Some(policies) = annotation(labels::RANKED_BY_ANNOTATION) else {
+            continue;
+        };
+        let names = policies
+            .split(',')
+            .map(|it| it.split('@').next().unwrap_or(it));
+        let names: Vec<&str> = names.collect();
+        let pool = claim.node_pool().unwrap_or_default().to_owned();
+        *premiums.entry((pool, names.join(","))).or_default() += premium.unwrap_or_default();
+    }
+    premiums
+        .into_iter()
+        .map(|((pool, policy), premium)| (vec![("nodepool", pool), ("policy", policy)], premium))
+}
+
+fn measure_eligible(metrics: &Metrics, decision: &Decision) {
+    let mut eligible_by_reason = BTreeMap::<String, u32>::new();
+    for (method, eligible) in &decision.eligible {
+        let reason = method.reason().to_string().to_lowercase();
+        let known = eligible_by_reason.entry(reason).or_default();
+        // The two kinds of consolidation look at the same nodes, the two kinds of drift at different ones.
+        *known = if method.is_consolidation() {
+            (*known).max(*eligible)
+        } else {
+            *known + eligible
+        };
+    }
+    for (reason, eligible) in eligible_by_reason {
+        metrics
+            .disruption_eligible_nodes
+            .get_or_create(&vec![("reason", reason)])
+            .set(f64::from(eligible));
+    }
+}
+
+fn measure_move(metrics: &Metrics, scored: &ScoredMove) {
+    let decision = if scored.is_approved {
+        "approved"
+    } else {
+        "rejected"
+    };
+    for pool in &scored.pools {
+        let labels = vec![
+            ("decision", decision.to_owned()),
+            ("nodepool", pool.name.clone()),
+            ("policy", pool.policy.to_string()),
+        ];
+        metrics.consolidation_moves.get_or_create(&labels).inc();
+        if let Some(balanced) = pool.balanced {
+            let scores = &metrics.consolidation_score;
+            scores.get_or_create(&labels).observe(balanced.score);
+        }
+    }
+}
