@@ -36,7 +36,6 @@ use crate::nomination::Nominations;
 use crate::paging::for_each_listed;
 use crate::patching::{Part, patch};
 use crate::pod_ledger::PodLedger;
-use crate::policy_binding::PolicyObjects;
 use crate::recorder::Recorder;
 use crate::references;
 use crate::settings::{Settings, SolvePlacement};
@@ -49,7 +48,6 @@ pub type SharedLedger = Arc<Mutex<Ledger>>;
 /// What watches tell and the model knows nothing of. Small.
 #[derive(Debug, Default)]
 pub(crate) struct Objects {
-    pub(crate) policies: PolicyObjects,
     /// What pods say that it costs to lose them, where that is ours to say; the model does not hear of it.
     pub(crate) deletion_costs: BTreeMap<PodKey, String>,
 }

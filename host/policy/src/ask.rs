@@ -4,18 +4,18 @@
 use std::borrow::Cow;
 use std::time::Instant;
 
+use hooks::binding::Mode;
 use hooks::disruption::{BudgetRound, ConsolidationRound, Move, Verdict};
 use hooks::ranking::{ClaimView, OfferingTable, RankRound, Ranking, Stage};
 
+use crate::active_policy::{ActivePolicy, Program};
 use crate::answer::{self, Allowed};
-use crate::binding::Mode;
 use crate::call::{CallFailure, Called, Log, Session, call};
 use crate::host::Inner;
 use crate::interface::{RankAsk, Remembering};
 use crate::limits::{CallLimits, Kind};
 use crate::module::Module;
 use crate::recording::{Answer, Asked, Question};
-use crate::registry::{Bound, Program};
 use crate::rule::{Ran, Rule};
 use crate::told::Told;
 
@@ -23,21 +23,21 @@ impl Inner {
     /// The effective costs for some claims, starting from `prior`.
     pub(crate) fn ask_rank(
         &self,
-        bound: &Bound,
+        policy: &ActivePolicy,
         round: &RankRound,
         claims: &[&ClaimView],
         prior: &[f64],
     ) -> Called<Vec<Ranking>> {
-        let memory = self.memories.of(bound, Kind::Rank);
-        let known = self.remembered.answer(bound, claims, prior);
+        let memory = self.memories.of(policy, Kind::Rank);
+        let known = self.remembered.answer(policy, claims, prior);
         let called = known.unwrap_or_else(|| {
             let ask = RankAsk {
                 round,
                 claims,
                 prior,
             };
-            let called = self.ask_rank_anew(bound, ask, &memory);
-            self.remembered.keep(bound, claims, prior, &called);
+            let called = self.ask_rank_anew(policy, ask, &memory);
+            self.remembered.keep(policy, claims, prior, &called);
             called
         });
         let question = || {
@@ -50,14 +50,14 @@ impl Inner {
         };
         let answer = |it: &Vec<Ranking>| Answer::Rank(it.clone());
         let asked = Asked {
-            bound,
+            policy,
             memory: &memory,
         };
         self.recording.call(asked, &called, question, answer);
         // Calls before packing follow one another; launches run beside them.
         let is_packing = claims.iter().any(|claim| claim.stage == Stage::Packing);
         if is_packing {
-            self.keep_memory(bound, Kind::Rank, &called);
+            self.keep_memory(policy, Kind::Rank, &called);
         }
         called.map(|it| it.answer)
     }
@@ -65,14 +65,14 @@ impl Inner {
     /// As [`ask_rank`](Self::ask_rank), whatever was answered before.
     pub(crate) fn ask_rank_anew(
         &self,
-        bound: &Bound,
+        policy: &ActivePolicy,
         ask: RankAsk<'_>,
         memory: &[u8],
     ) -> Called<Remembering<Vec<Ranking>>> {
-        let limits = self.limits_of(bound, Kind::Rank);
-        let mut told = Told::rank(bound, ask.round, memory);
-        match &bound.program {
-            Program::Component(module) => self.ask_module((module, bound), limits, |session| {
+        let limits = self.limits_of(policy, Kind::Rank);
+        let mut told = Told::rank(policy, ask.round, memory);
+        match &policy.program {
+            Program::Component(module) => self.ask_module((module, policy), limits, |session| {
                 answer::rank(session, &told, ask)
             }),
             Program::Rule(rule) => {
@@ -87,16 +87,20 @@ impl Inner {
     }
 
     /// The order in which to try nodes.
-    pub(crate) fn ask_order(&self, bound: &Bound, round: &ConsolidationRound) -> Called<Vec<f64>> {
-        let memory = self.memories.of(bound, Kind::Consolidation);
-        let called = self.ask_order_anew(bound, round, &memory);
+    pub(crate) fn ask_order(
+        &self,
+        policy: &ActivePolicy,
+        round: &ConsolidationRound,
+    ) -> Called<Vec<f64>> {
+        let memory = self.memories.of(policy, Kind::Consolidation);
+        let called = self.ask_order_anew(policy, round, &memory);
         let question = || {
             let round = round.clone();
             (round.context.decision_id.clone(), Question::Order { round })
         };
         let answer = |it: &Vec<f64>| Answer::Order(it.clone());
         let asked = Asked {
-            bound,
+            policy,
             memory: &memory,
         };
         self.recording.call(asked, &called, question, answer);
@@ -106,15 +110,15 @@ impl Inner {
     /// As [`ask_order`](Self::ask_order), kept nowhere.
     pub(crate) fn ask_order_anew(
         &self,
-        bound: &Bound,
+        policy: &ActivePolicy,
         round: &ConsolidationRound,
         memory: &[u8],
     ) -> Called<Remembering<Vec<f64>>> {
-        let limits = self.limits_of(bound, Kind::Consolidation);
-        match &bound.program {
+        let limits = self.limits_of(policy, Kind::Consolidation);
+        match &policy.program {
             Program::Component(module) => {
-                let told = Told::consolidation(bound, round, memory);
-                let called = self.ask_module((module, bound), limits, |session| {
+                let told = Told::consolidation(policy, round, memory);
+                let called = self.ask_module((module, policy), limits, |session| {
                     answer::order(session, &told, round)
                 });
                 called.map(|answer| Remembering {
@@ -129,12 +133,12 @@ impl Inner {
     /// The verdicts on moves.
     pub(crate) fn ask_judge(
         &self,
-        bound: &Bound,
+        policy: &ActivePolicy,
         round: &ConsolidationRound,
         moves: &[Move],
     ) -> Called<Vec<Verdict>> {
-        let memory = self.memories.of(bound, Kind::Consolidation);
-        let called = self.ask_judge_anew(bound, (round, moves), &memory);
+        let memory = self.memories.of(policy, Kind::Consolidation);
+        let called = self.ask_judge_anew(policy, (round, moves), &memory);
         let question = || {
             let (round, moves) = (round.clone(), moves.to_vec());
             let decision_id = round.context.decision_id.clone();
@@ -142,25 +146,25 @@ impl Inner {
         };
         let answer = |it: &Vec<Verdict>| Answer::Judge(it.clone());
         let asked = Asked {
-            bound,
+            policy,
             memory: &memory,
         };
         self.recording.call(asked, &called, question, answer);
-        self.keep_memory(bound, Kind::Consolidation, &called);
+        self.keep_memory(policy, Kind::Consolidation, &called);
         called.map(|it| it.answer)
     }
 
     /// As [`ask_judge`](Self::ask_judge), kept nowhere.
     pub(crate) fn ask_judge_anew(
         &self,
-        bound: &Bound,
+        policy: &ActivePolicy,
         (round, moves): (&ConsolidationRound, &[Move]),
         memory: &[u8],
     ) -> Called<Remembering<Vec<Verdict>>> {
-        let limits = self.limits_of(bound, Kind::Consolidation);
-        let told = Told::consolidation(bound, round, memory);
-        match &bound.program {
-            Program::Component(module) => self.ask_module((module, bound), limits, |session| {
+        let limits = self.limits_of(policy, Kind::Consolidation);
+        let told = Told::consolidation(policy, round, memory);
+        match &policy.program {
+            Program::Component(module) => self.ask_module((module, policy), limits, |session| {
                 answer::judge(session, &told, (round, moves))
             }),
             Program::Rule(rule) => {
@@ -173,9 +177,9 @@ impl Inner {
     }
 
     /// The allowances of pools.
-    pub(crate) fn ask_allow(&self, bound: &Bound, round: &BudgetRound) -> Called<Allowed> {
-        let memory = self.memories.of(bound, Kind::Budgets);
-        let called = self.ask_allow_anew(bound, round, &memory);
+    pub(crate) fn ask_allow(&self, policy: &ActivePolicy, round: &BudgetRound) -> Called<Allowed> {
+        let memory = self.memories.of(policy, Kind::Budgets);
+        let called = self.ask_allow_anew(policy, round, &memory);
         let question = || {
             let round = round.clone();
             (round.context.decision_id.clone(), Question::Allow { round })
@@ -185,25 +189,25 @@ impl Inner {
             valid_for_seconds: it.valid_for_seconds,
         };
         let asked = Asked {
-            bound,
+            policy,
             memory: &memory,
         };
         self.recording.call(asked, &called, question, answer);
-        self.keep_memory(bound, Kind::Budgets, &called);
+        self.keep_memory(policy, Kind::Budgets, &called);
         called.map(|it| it.answer)
     }
 
     /// As [`ask_allow`](Self::ask_allow), kept nowhere.
     pub(crate) fn ask_allow_anew(
         &self,
-        bound: &Bound,
+        policy: &ActivePolicy,
         round: &BudgetRound,
         memory: &[u8],
     ) -> Called<Remembering<Allowed>> {
-        let limits = self.limits_of(bound, Kind::Budgets);
-        let told = Told::budgets(bound, round, memory);
-        match &bound.program {
-            Program::Component(module) => self.ask_module((module, bound), limits, |session| {
+        let limits = self.limits_of(policy, Kind::Budgets);
+        let told = Told::budgets(policy, round, memory);
+        match &policy.program {
+            Program::Component(module) => self.ask_module((module, policy), limits, |session| {
                 answer::allow(session, &told, round)
             }),
             Program::Rule(rule) => {
@@ -212,17 +216,17 @@ impl Inner {
         }
     }
 
-    fn keep_memory<T>(&self, bound: &Bound, kind: Kind, called: &Called<Remembering<T>>) {
+    fn keep_memory<T>(&self, policy: &ActivePolicy, kind: Kind, called: &Called<Remembering<T>>) {
         if let Ok(answered) = &called.result {
-            self.memories.keep(bound, kind, answered.memory.as_ref());
+            self.memories.keep(policy, kind, answered.memory.as_ref());
         }
     }
 
-    fn limits_of(&self, bound: &Bound, kind: Kind) -> CallLimits {
+    fn limits_of(&self, policy: &ActivePolicy, kind: Kind) -> CallLimits {
         let limits = self.limits.of(kind);
-        if bound.is_on_trial {
+        if policy.is_on_trial {
             limits.patient()
-        } else if bound.mode == Mode::Shadow {
+        } else if policy.mode == Mode::Shadow {
             limits.halved()
         } else {
             limits
@@ -232,12 +236,12 @@ impl Inner {
     /// One call in a fresh, configured instance.
     fn ask_module<T>(
         &self,
-        (module, bound): (&Module, &Bound),
+        (module, policy): (&Module, &ActivePolicy),
         limits: CallLimits,
         question: impl FnOnce(&mut Session<'_>) -> Result<T, CallFailure>,
     ) -> Called<T> {
         call(module, self.grant(limits), |session| {
-            session.configure(&bound.config)?;
+            session.configure(&policy.config)?;
             question(session)
         })
     }
