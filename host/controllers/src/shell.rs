@@ -14,8 +14,8 @@ use k8s_openapi::api::core::v1::Node;
 use kube::api::{Api, DeleteParams, PostParams, Preconditions};
 use kube::{Client, Resource, ResourceExt};
 use scheduling::pod::{Pod, PodKey};
-use scheduling::ranking::{LaunchRanking, PolicyUse, RankHook, RankedLaunch, rank_for_launch};
-use state::ledger::{LaunchRecord, Ledger, OutcomeId, PolicyUseRecord, Record};
+use scheduling::ranking::{LaunchRanking, RankHook, RankedLaunch, rank_for_launch};
+use state::ledger::{LaunchRecord, Ledger, OutcomeId, Record};
 use state::pod::PodLife;
 use state::provisioning::PoolTypes;
 use state::{Changes, Cluster, Event, Refused, Snapshot};
@@ -172,7 +172,7 @@ impl Shell {
             capacity_type: claim.label(labels::CAPACITY_TYPE).to_owned(),
             price_per_hour: bought.map_or(0.0, |offering| offering.price_per_hour),
             reason: reason.to_owned(),
-            policies: policy_records(&ranked.uses),
+            policies: ranked.uses.clone(),
         }));
     }
 
@@ -507,25 +507,6 @@ impl Shell {
             .await
             .map(|_| ())
     }
-}
-
-/// Policies of a decision, as the ledger keeps them.
-pub(crate) fn policy_records(uses: &[PolicyUse]) -> Vec<PolicyUseRecord> {
-    uses.iter()
-        .map(
-            |PolicyUse {
-                 kind,
-                 name,
-                 digest,
-                 outcome,
-             }| PolicyUseRecord {
-                kind: kind.clone(),
-                name: name.clone(),
-                digest: digest.clone(),
-                outcome: outcome.clone(),
-            },
-        )
-        .collect()
 }
 
 impl Shell {

@@ -17,7 +17,7 @@ use state::provisioning::IgnoredReason;
 use super::create::Creation;
 use super::{Decided, Observed, events};
 use crate::references;
-use crate::shell::{Shell, policy_records};
+use crate::shell::Shell;
 
 /// Instance types that a record names.
 const TYPES_NAMED_MAX: usize = 10;
@@ -234,7 +234,7 @@ pub(super) fn record(
             .iter()
             .map(|creation| claim_outcome(solution, creation))
             .collect(),
-        policies: policy_records(&solution.uses),
+        policies: solution.uses.clone(),
         interrupted: solution.is_interrupted,
     }));
 }
