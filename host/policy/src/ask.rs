@@ -19,6 +19,25 @@ use crate::recording::{Answer, Asked, Question};
 use crate::rule::{Ran, Rule};
 use crate::told::Told;
 
+/// Who is asked, and as what.
+#[derive(Clone, Copy)]
+struct Asking<'a> {
+    policy: &'a ActivePolicy,
+    kind: Kind,
+    /// Whether its next call is told what this one wants to remember.
+    keeps_memory: bool,
+}
+
+impl<'a> Asking<'a> {
+    fn of(policy: &'a ActivePolicy, kind: Kind) -> Self {
+        Self {
+            policy,
+            kind,
+            keeps_memory: true,
+        }
+    }
+}
+
 impl Inner {
     /// The effective costs for some claims, starting from `prior`.
     pub(crate) fn ask_rank(
@@ -28,18 +47,19 @@ impl Inner {
         claims: &[&ClaimView],
         prior: &[f64],
     ) -> Called<Vec<Ranking>> {
-        let memory = self.memories.of(policy, Kind::Rank);
-        let known = self.remembered.answer(policy, claims, prior);
-        let called = known.unwrap_or_else(|| {
-            let ask = RankAsk {
-                round,
-                claims,
-                prior,
-            };
-            let called = self.ask_rank_anew(policy, ask, &memory);
-            self.remembered.keep(policy, claims, prior, &called);
-            called
-        });
+        let ask = |memory: &[u8]| {
+            let known = self.remembered.answer(policy, claims, prior);
+            known.unwrap_or_else(|| {
+                let ask = RankAsk {
+                    round,
+                    claims,
+                    prior,
+                };
+                let called = self.ask_rank_anew(policy, ask, memory);
+                self.remembered.keep(policy, claims, prior, &called);
+                called
+            })
+        };
         let question = || {
             let round = RankRound {
                 claims: claims.iter().map(|claim| (*claim).clone()).collect(),
@@ -48,18 +68,14 @@ impl Inner {
             let prior = prior.to_vec();
             (round.decision_id.clone(), Question::Rank { round, prior })
         };
-        let answer = |it: &Vec<Ranking>| Answer::Rank(it.clone());
-        let asked = Asked {
-            policy,
-            memory: &memory,
-        };
-        self.recording.call(asked, &called, question, answer);
         // Calls before packing follow one another; launches run beside them.
-        let is_packing = claims.iter().any(|claim| claim.stage == Stage::Packing);
-        if is_packing {
-            self.keep_memory(policy, Kind::Rank, &called);
-        }
-        called.map(|it| it.answer)
+        let keeps_memory = claims.iter().any(|claim| claim.stage == Stage::Packing);
+        let asking = Asking {
+            policy,
+            kind: Kind::Rank,
+            keeps_memory,
+        };
+        self.recorded(asking, ask, question, |it| Answer::Rank(it.clone()))
     }
 
     /// As [`ask_rank`](Self::ask_rank), whatever was answered before.
@@ -92,19 +108,13 @@ impl Inner {
         policy: &ActivePolicy,
         round: &ConsolidationRound,
     ) -> Called<Vec<f64>> {
-        let memory = self.memories.of(policy, Kind::Consolidation);
-        let called = self.ask_order_anew(policy, round, &memory);
+        let ask = |memory: &[u8]| self.ask_order_anew(policy, round, memory);
         let question = || {
             let round = round.clone();
             (round.context.decision_id.clone(), Question::Order { round })
         };
-        let answer = |it: &Vec<f64>| Answer::Order(it.clone());
-        let asked = Asked {
-            policy,
-            memory: &memory,
-        };
-        self.recording.call(asked, &called, question, answer);
-        called.map(|it| it.answer)
+        let asking = Asking::of(policy, Kind::Consolidation);
+        self.recorded(asking, ask, question, |it| Answer::Order(it.clone()))
     }
 
     /// As [`ask_order`](Self::ask_order), kept nowhere.
@@ -137,21 +147,14 @@ impl Inner {
         round: &ConsolidationRound,
         moves: &[Move],
     ) -> Called<Vec<Verdict>> {
-        let memory = self.memories.of(policy, Kind::Consolidation);
-        let called = self.ask_judge_anew(policy, (round, moves), &memory);
+        let ask = |memory: &[u8]| self.ask_judge_anew(policy, (round, moves), memory);
         let question = || {
             let (round, moves) = (round.clone(), moves.to_vec());
             let decision_id = round.context.decision_id.clone();
             (decision_id, Question::Judge { round, moves })
         };
-        let answer = |it: &Vec<Verdict>| Answer::Judge(it.clone());
-        let asked = Asked {
-            policy,
-            memory: &memory,
-        };
-        self.recording.call(asked, &called, question, answer);
-        self.keep_memory(policy, Kind::Consolidation, &called);
-        called.map(|it| it.answer)
+        let asking = Asking::of(policy, Kind::Consolidation);
+        self.recorded(asking, ask, question, |it| Answer::Judge(it.clone()))
     }
 
     /// As [`ask_judge`](Self::ask_judge), kept nowhere.
@@ -178,8 +181,7 @@ impl Inner {
 
     /// The allowances of pools.
     pub(crate) fn ask_allow(&self, policy: &ActivePolicy, round: &BudgetRound) -> Called<Allowed> {
-        let memory = self.memories.of(policy, Kind::Budgets);
-        let called = self.ask_allow_anew(policy, round, &memory);
+        let ask = |memory: &[u8]| self.ask_allow_anew(policy, round, memory);
         let question = || {
             let round = round.clone();
             (round.context.decision_id.clone(), Question::Allow { round })
@@ -188,13 +190,8 @@ impl Inner {
             items: it.items.clone(),
             valid_for_seconds: it.valid_for_seconds,
         };
-        let asked = Asked {
-            policy,
-            memory: &memory,
-        };
-        self.recording.call(asked, &called, question, answer);
-        self.keep_memory(policy, Kind::Budgets, &called);
-        called.map(|it| it.answer)
+        let asking = Asking::of(policy, Kind::Budgets);
+        self.recorded(asking, ask, question, answer)
     }
 
     /// As [`ask_allow`](Self::ask_allow), kept nowhere.
@@ -216,10 +213,30 @@ impl Inner {
         }
     }
 
-    fn keep_memory<T>(&self, policy: &ActivePolicy, kind: Kind, called: &Called<Remembering<T>>) {
-        if let Ok(answered) = &called.result {
+    /// One call as a cluster makes it: the policy is told what it remembers, and what somebody records is recorded.
+    fn recorded<T>(
+        &self,
+        asking: Asking<'_>,
+        ask: impl FnOnce(&[u8]) -> Called<Remembering<T>>,
+        question: impl FnOnce() -> (String, Question),
+        answer: impl FnOnce(&T) -> Answer,
+    ) -> Called<T> {
+        let Asking {
+            policy,
+            kind,
+            keeps_memory,
+        } = asking;
+        let memory = self.memories.of(policy, kind);
+        let called = ask(&memory);
+        let asked = Asked {
+            policy,
+            memory: &memory,
+        };
+        self.recording.call(asked, &called, question, answer);
+        if keeps_memory && let Ok(answered) = &called.result {
             self.memories.keep(policy, kind, answered.memory.as_ref());
         }
+        called.map(|it| it.answer)
     }
 
     fn limits_of(&self, policy: &ActivePolicy, kind: Kind) -> CallLimits {
