@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use anyhow::bail;
-use policy::{BindingKey, BindingState, Difference, PolicyHost, RecordedLine};
+use policy::{BindingState, Difference, ObjectKey, PolicyHost, RecordedLine};
 
 use super::arguments::DiffArguments;
 use super::records::Records;
@@ -45,7 +45,7 @@ fn bind(
     argument: &str,
     name: &str,
     arguments: &DiffArguments,
-) -> anyhow::Result<BindingKey> {
+) -> anyhow::Result<ObjectKey> {
     let mut source = target::source(host, argument, arguments.kind.map(Into::into))?;
     name.clone_into(&mut source.name);
     let status = host.apply(&source);

@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use anyhow::bail;
 use clap::Args;
 use policy::{
-    AllowedNodes, BindingKey, BindingState, JudgedMove, Kind, LaidOut, LaidOutResult, OrderedNode,
+    AllowedNodes, BindingState, JudgedMove, Kind, LaidOut, LaidOutResult, ObjectKey, OrderedNode,
     PolicyHost, Question, RankedClaim, RecordedLine,
 };
 
@@ -113,7 +113,7 @@ fn records(arguments: &RunArguments, cluster: Option<Cluster>) -> anyhow::Result
 fn latest(
     lines: &mut Records,
     host: &PolicyHost,
-    key: &BindingKey,
+    key: &ObjectKey,
     arguments: &RunArguments,
 ) -> Vec<Question> {
     let mut kept: BTreeMap<Kind, VecDeque<(u64, Question)>> = BTreeMap::new();

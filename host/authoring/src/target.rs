@@ -178,7 +178,7 @@ pub fn policies_of(all: &[BindingSource]) -> Vec<BindingSource> {
     let is_policy = |it: &&BindingSource| it.labels.contains_key(LABEL_KIND);
     let mut policies: Vec<BindingSource> = all.iter().filter(is_policy).cloned().collect();
     for policy in &mut policies {
-        let names = policy.named();
+        let names = policy::references(policy);
         let beside = all.iter().filter(|it| it.namespace == policy.namespace);
         let named = beside.filter(|it| names.contains(&it.name));
         let others = named.map(|it| {

@@ -9,6 +9,7 @@ use std::time::Duration;
 use cloudprovider::{Clock, CloudProvider, InterruptionQueue};
 use disruption::hooks::{BudgetsHook, ConsolidationHook};
 use futures::future::FutureExt;
+use hooks::binding::PolicyRegistry;
 use kube::Client;
 use scheduling::ranking::RankHook;
 use state::Snapshot;
@@ -41,7 +42,7 @@ use crate::node_pool::registration_health::RegistrationHealth;
 use crate::node_pool::{counter, hash, readiness, validation};
 use crate::nomination::Nominations;
 use crate::pod_ledger::PodLedger;
-use crate::policy_binding::{PolicyBinding, PolicyRegistry};
+use crate::policy_binding::{PolicyBinding, PolicyObjects};
 use crate::provisioning::Provisioner;
 use crate::provisioning::batcher::Batcher;
 use crate::provisioning::trigger::{NodeTrigger, PodTrigger};
@@ -149,6 +150,7 @@ struct Parts {
     /// Knows nothing of overlays.
     bare_provider: Arc<dyn CloudProvider>,
     policies: Arc<dyn PolicyRegistry>,
+    policy_objects: Arc<PolicyObjects>,
     interruptions: Option<Arc<dyn InterruptionQueue>>,
     publisher: Mutex<Option<Publisher>>,
 }
@@ -203,7 +205,6 @@ impl Controllers {
             rank: hooks.rank,
             pods: PodLedger::default(),
             deletion_costs: DeletionCosts::default(),
-            policies: Mutex::default(),
             launching: Launching::default(),
             registration_health: RegistrationHealth::default(),
             overlays,
@@ -230,6 +231,7 @@ impl Controllers {
         Self {
             parts: Arc::new(Parts {
                 shell,
+                policy_objects: Arc::new(PolicyObjects::new()),
                 queues: Queues::new(),
                 evictions: Arc::new(WorkQueue::new(eviction_back_off)),
                 provisioner: Arc::new(provisioner),
@@ -444,7 +446,6 @@ impl Parts {
             shell: shell(),
             batcher: Arc::clone(&self.batcher),
         };
-        let policies = PolicyBinding::new(shell(), Arc::clone(&self.policies));
         vec![
             self.spawn(
                 ("nodepool.hash", 10, 1000),
@@ -487,12 +488,28 @@ impl Parts {
                 &queues.node_trigger,
                 nodes,
             ),
-            self.spawn(("policy.binding", 2, 2), &queues.policies, policies),
+            self.spawn(
+                ("policy.binding", 2, 2),
+                &self.policy_objects.queue,
+                self.policy_binding(),
+            ),
         ]
     }
 
+    fn policy_binding(&self) -> PolicyBinding {
+        PolicyBinding::new(
+            Arc::clone(&self.shell),
+            Arc::clone(&self.policies),
+            Arc::clone(&self.policy_objects),
+        )
+    }
+
     fn router(&self) -> Router {
-        Router::new(Arc::clone(&self.shell), self.queues.clone())
+        Router::new(
+            Arc::clone(&self.shell),
+            self.queues.clone(),
+            Arc::clone(&self.policy_objects),
+        )
     }
 
     fn loops(&self) -> Vec<Task> {

@@ -43,10 +43,7 @@ pub use feed::{DecisionFeed, FeedLine};
 pub use journal::SharedLedger;
 pub use metrics::{Labels, Metrics};
 pub use paging::for_each_listed;
-pub use policy_binding::{
-    BindingReport, BindingSource, BindingState, InCharge, NoPolicies, NodePoolLabels,
-    OtherConfigMap, POLICY_LABEL, PolicyRegistry, STATUS_ANNOTATION,
-};
+pub use policy_binding::{NoPolicies, POLICY_LABEL, STATUS_ANNOTATION, source_of};
 pub use settings::{
     FeatureGates, MinValuesPolicy, Packing, PreferencePolicy, Settings, SolvePlacement,
 };

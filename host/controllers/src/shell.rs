@@ -3,13 +3,12 @@
 //!
 //! It holds and decides nothing.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use cloudprovider::Clock;
 use jiff::Timestamp;
 use kube::Client;
-use scheduling::ranking::{PolicyUse, RankHook};
-use state::ledger::PolicyUseRecord;
+use scheduling::ranking::RankHook;
 use tokio::sync::Notify;
 
 use crate::capacity_buffer::BufferNodes;
@@ -22,7 +21,6 @@ use crate::node_overlay::Overlays;
 use crate::node_pool::registration_health::RegistrationHealth;
 use crate::nomination::Nominations;
 use crate::pod_ledger::PodLedger;
-use crate::policy_binding::PolicyObjects;
 use crate::settings::{Settings, SolvePlacement};
 use crate::static_capacity::StaticCapacity;
 use crate::writer::Writer;
@@ -41,7 +39,6 @@ pub(crate) struct Shell {
     pub(crate) rank: Arc<dyn RankHook>,
     pub(crate) pods: PodLedger,
     pub(crate) deletion_costs: DeletionCosts,
-    pub(crate) policies: Mutex<PolicyObjects>,
     pub(crate) nominations: Nominations,
     pub(crate) registration_health: RegistrationHealth,
     pub(crate) overlays: Arc<Overlays>,
@@ -56,10 +53,6 @@ pub(crate) struct Shell {
 impl Shell {
     pub(crate) fn now(&self) -> Timestamp {
         self.clock.now()
-    }
-
-    pub(crate) fn policies(&self) -> MutexGuard<'_, PolicyObjects> {
-        self.policies.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Runs a computation where the settings want it.
@@ -87,23 +80,4 @@ impl Shell {
                 (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
             })
     }
-}
-
-/// Policies of a decision, as the ledger keeps them.
-pub(crate) fn policy_records(uses: &[PolicyUse]) -> Vec<PolicyUseRecord> {
-    uses.iter()
-        .map(
-            |PolicyUse {
-                 kind,
-                 name,
-                 digest,
-                 outcome,
-             }| PolicyUseRecord {
-                kind: kind.clone(),
-                name: name.clone(),
-                digest: digest.clone(),
-                outcome: outcome.clone(),
-            },
-        )
-        .collect()
 }

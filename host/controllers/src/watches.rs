@@ -36,7 +36,7 @@ use state::devices::DeviceKind;
 use state::workloads::{Workload, WorkloadKind};
 use tracing::{debug, info, warn};
 
-use crate::policy_binding::POLICY_LABEL;
+use crate::policy_binding::{POLICY_LABEL, PolicyFact};
 use crate::settings::Settings;
 use crate::shell::Shell;
 use telling::{Devices, Ours, Plain, Pods, Policies, PolicyData, Telling, Workloads};
@@ -61,17 +61,6 @@ enum Fact {
     Model(Event),
     /// For the policies, which the model knows nothing of.
     Policy(PolicyFact),
-}
-
-/// What is said of ConfigMaps beside policies and of policies themselves.
-#[derive(Debug)]
-enum PolicyFact {
-    Applied(ObjectKey, Arc<ConfigMap>),
-    Deleted(ObjectKey),
-    Listed(BTreeSet<ObjectKey>),
-    /// One that policies may name was added, changed or deleted.
-    DataTouched(ObjectKey),
-    DataListed(BTreeSet<ObjectKey>),
 }
 
 /// What a watch tells.

@@ -12,7 +12,7 @@ use jiff::Timestamp;
 use scheduling::problem::Options;
 use scheduling::ranking::{PolicyUse, RankHook};
 use scheduling::{Interrupt, TableCache};
-use state::ledger::{DisruptionRound, NodeOutcome, OutcomeId, PolicyUseRecord};
+use state::ledger::{DisruptionRound, NodeOutcome, OutcomeId};
 use state::provisioning::PoolTypes;
 use state::{ConsolidationState, Snapshot};
 
@@ -174,26 +174,10 @@ impl Decision {
             at,
             decision_id: self.decision_id.clone(),
             nodes: self.outcomes.clone(),
-            policies: self.uses.iter().map(policy_use).collect(),
+            policies: self.uses.clone(),
             commands: u32::try_from(self.commands.len()).unwrap_or(u32::MAX),
             interrupted: self.is_interrupted,
         }
-    }
-}
-
-/// A use of a policy as the ledger keeps it.
-pub fn policy_use(it: &PolicyUse) -> PolicyUseRecord {
-    let PolicyUse {
-        kind,
-        name,
-        digest,
-        outcome,
-    } = it.clone();
-    PolicyUseRecord {
-        kind,
-        name,
-        digest,
-        outcome,
     }
 }
 

@@ -1,10 +1,8 @@
 //! The policies of a cluster, for `mortise policy status`: the verbs themselves have no client.
 
-use std::collections::BTreeMap;
-
 use anyhow::Context as _;
 use authoring::StatusArguments;
-use controllers::POLICY_LABEL;
+use controllers::{POLICY_LABEL, source_of};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{Api, ListParams};
 use policy::BindingSource;
@@ -14,7 +12,7 @@ pub(crate) fn list(arguments: &StatusArguments) -> anyhow::Result<Vec<BindingSou
         .enable_all()
         .build()?;
     let config_maps = runtime.block_on(config_maps(arguments))?;
-    Ok(config_maps.into_iter().map(source).collect())
+    Ok(config_maps.iter().map(source_of).collect())
 }
 
 async fn config_maps(arguments: &StatusArguments) -> anyhow::Result<Vec<ConfigMap>> {
@@ -30,18 +28,4 @@ async fn config_maps(arguments: &StatusArguments) -> anyhow::Result<Vec<ConfigMa
         .await
         .context("the ConfigMaps of policies cannot be listed")?;
     Ok(list.items)
-}
-
-fn source(config_map: ConfigMap) -> BindingSource {
-    let metadata = config_map.metadata;
-    let binary = config_map.binary_data.unwrap_or_default().into_iter();
-    BindingSource {
-        namespace: metadata.namespace.unwrap_or_default(),
-        name: metadata.name.unwrap_or_default(),
-        labels: metadata.labels.unwrap_or_default(),
-        annotations: metadata.annotations.unwrap_or_default(),
-        data: config_map.data.unwrap_or_default(),
-        binary_data: binary.map(|(key, bytes)| (key, bytes.0)).collect(),
-        others: BTreeMap::new(),
-    }
 }

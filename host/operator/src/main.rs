@@ -16,7 +16,6 @@ mod policy_metrics;
 mod policy_parts;
 mod policy_recorder;
 mod policy_records;
-mod policy_registry;
 mod running_controller;
 mod simulate;
 mod simulated_nodes;

@@ -18,7 +18,6 @@ use crate::http::PolicyParts;
 use crate::policy_metrics::PolicyMetrics;
 use crate::policy_parts;
 use crate::policy_recorder::FileRecorder;
-use crate::policy_registry::PolicyBinder;
 
 /// How often prices and types are read anew, as Karpenter does.
 const CATALOGUE_REFRESH: Duration = Duration::from_hours(12);
@@ -76,7 +75,7 @@ impl Stack {
             settings,
             ledger: Arc::new(Mutex::new(Ledger::default())),
             metrics: Arc::clone(&metrics),
-            policies: Arc::new(PolicyBinder::new(policies.clone())),
+            policies: Arc::new(policies.clone()),
             interruptions,
         };
         config.check().map_err(anyhow::Error::msg)?;

@@ -15,7 +15,7 @@ use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 use criterion::{BenchmarkId, Criterion};
-use policy::{BindingKey, BindingSource, BindingState, Kind, Limits, PolicyHost};
+use policy::{BindingSource, BindingState, Kind, Limits, ObjectKey, PolicyHost};
 use scheduling::ranking::{
     ClaimView, OfferingTable, PriceRank, RankHook, RankRound, UsageTable, WorkloadTable,
 };
@@ -167,8 +167,8 @@ fn applied(name: &str, source: &BindingSource) -> PolicyHost {
     host
 }
 
-fn key() -> BindingKey {
-    BindingKey {
+fn key() -> ObjectKey {
+    ObjectKey {
         namespace: "mortise".to_owned(),
         name: "measured".to_owned(),
     }

@@ -4,42 +4,62 @@
 use std::borrow::Cow;
 use std::time::Instant;
 
+use hooks::binding::Mode;
 use hooks::disruption::{BudgetRound, ConsolidationRound, Move, Verdict};
 use hooks::ranking::{ClaimView, OfferingTable, RankRound, Ranking, Stage};
 
+use crate::active_policy::{ActivePolicy, Program};
 use crate::answer::{self, Allowed};
-use crate::binding::Mode;
 use crate::call::{CallFailure, Called, Log, Session, call};
 use crate::host::Inner;
 use crate::interface::{RankAsk, Remembering};
 use crate::limits::{CallLimits, Kind};
 use crate::module::Module;
 use crate::recording::{Answer, Asked, Question};
-use crate::registry::{Bound, Program};
 use crate::rule::{Ran, Rule};
 use crate::told::Told;
+
+/// Who is asked, and as what.
+#[derive(Clone, Copy)]
+struct Asking<'a> {
+    policy: &'a ActivePolicy,
+    kind: Kind,
+    /// Whether its next call is told what this one wants to remember.
+    keeps_memory: bool,
+}
+
+impl<'a> Asking<'a> {
+    fn of(policy: &'a ActivePolicy, kind: Kind) -> Self {
+        Self {
+            policy,
+            kind,
+            keeps_memory: true,
+        }
+    }
+}
 
 impl Inner {
     /// The effective costs for some claims, starting from `prior`.
     pub(crate) fn ask_rank(
         &self,
-        bound: &Bound,
+        policy: &ActivePolicy,
         round: &RankRound,
         claims: &[&ClaimView],
         prior: &[f64],
     ) -> Called<Vec<Ranking>> {
-        let memory = self.memories.of(bound, Kind::Rank);
-        let known = self.remembered.answer(bound, claims, prior);
-        let called = known.unwrap_or_else(|| {
-            let ask = RankAsk {
-                round,
-                claims,
-                prior,
-            };
-            let called = self.ask_rank_anew(bound, ask, &memory);
-            self.remembered.keep(bound, claims, prior, &called);
-            called
-        });
+        let ask = |memory: &[u8]| {
+            let known = self.remembered.answer(policy, claims, prior);
+            known.unwrap_or_else(|| {
+                let ask = RankAsk {
+                    round,
+                    claims,
+                    prior,
+                };
+                let called = self.ask_rank_anew(policy, ask, memory);
+                self.remembered.keep(policy, claims, prior, &called);
+                called
+            })
+        };
         let question = || {
             let round = RankRound {
                 claims: claims.iter().map(|claim| (*claim).clone()).collect(),
@@ -48,31 +68,27 @@ impl Inner {
             let prior = prior.to_vec();
             (round.decision_id.clone(), Question::Rank { round, prior })
         };
-        let answer = |it: &Vec<Ranking>| Answer::Rank(it.clone());
-        let asked = Asked {
-            bound,
-            memory: &memory,
-        };
-        self.recording.call(asked, &called, question, answer);
         // Calls before packing follow one another; launches run beside them.
-        let is_packing = claims.iter().any(|claim| claim.stage == Stage::Packing);
-        if is_packing {
-            self.keep_memory(bound, Kind::Rank, &called);
-        }
-        called.map(|it| it.answer)
+        let keeps_memory = claims.iter().any(|claim| claim.stage == Stage::Packing);
+        let asking = Asking {
+            policy,
+            kind: Kind::Rank,
+            keeps_memory,
+        };
+        self.recorded(asking, ask, question, |it| Answer::Rank(it.clone()))
     }
 
     /// As [`ask_rank`](Self::ask_rank), whatever was answered before.
     pub(crate) fn ask_rank_anew(
         &self,
-        bound: &Bound,
+        policy: &ActivePolicy,
         ask: RankAsk<'_>,
         memory: &[u8],
     ) -> Called<Remembering<Vec<Ranking>>> {
-        let limits = self.limits_of(bound, Kind::Rank);
-        let mut told = Told::rank(bound, ask.round, memory);
-        match &bound.program {
-            Program::Component(module) => self.ask_module((module, bound), limits, |session| {
+        let limits = self.limits_of(policy, Kind::Rank);
+        let mut told = Told::rank(policy, ask.round, memory);
+        match &policy.program {
+            Program::Component(module) => self.ask_module((module, policy), limits, |session| {
                 answer::rank(session, &told, ask)
             }),
             Program::Rule(rule) => {
@@ -87,34 +103,32 @@ impl Inner {
     }
 
     /// The order in which to try nodes.
-    pub(crate) fn ask_order(&self, bound: &Bound, round: &ConsolidationRound) -> Called<Vec<f64>> {
-        let memory = self.memories.of(bound, Kind::Consolidation);
-        let called = self.ask_order_anew(bound, round, &memory);
+    pub(crate) fn ask_order(
+        &self,
+        policy: &ActivePolicy,
+        round: &ConsolidationRound,
+    ) -> Called<Vec<f64>> {
+        let ask = |memory: &[u8]| self.ask_order_anew(policy, round, memory);
         let question = || {
             let round = round.clone();
             (round.context.decision_id.clone(), Question::Order { round })
         };
-        let answer = |it: &Vec<f64>| Answer::Order(it.clone());
-        let asked = Asked {
-            bound,
-            memory: &memory,
-        };
-        self.recording.call(asked, &called, question, answer);
-        called.map(|it| it.answer)
+        let asking = Asking::of(policy, Kind::Consolidation);
+        self.recorded(asking, ask, question, |it| Answer::Order(it.clone()))
     }
 
     /// As [`ask_order`](Self::ask_order), kept nowhere.
     pub(crate) fn ask_order_anew(
         &self,
-        bound: &Bound,
+        policy: &ActivePolicy,
         round: &ConsolidationRound,
         memory: &[u8],
     ) -> Called<Remembering<Vec<f64>>> {
-        let limits = self.limits_of(bound, Kind::Consolidation);
-        match &bound.program {
+        let limits = self.limits_of(policy, Kind::Consolidation);
+        match &policy.program {
             Program::Component(module) => {
-                let told = Told::consolidation(bound, round, memory);
-                let called = self.ask_module((module, bound), limits, |session| {
+                let told = Told::consolidation(policy, round, memory);
+                let called = self.ask_module((module, policy), limits, |session| {
                     answer::order(session, &told, round)
                 });
                 called.map(|answer| Remembering {
@@ -129,38 +143,31 @@ impl Inner {
     /// The verdicts on moves.
     pub(crate) fn ask_judge(
         &self,
-        bound: &Bound,
+        policy: &ActivePolicy,
         round: &ConsolidationRound,
         moves: &[Move],
     ) -> Called<Vec<Verdict>> {
-        let memory = self.memories.of(bound, Kind::Consolidation);
-        let called = self.ask_judge_anew(bound, (round, moves), &memory);
+        let ask = |memory: &[u8]| self.ask_judge_anew(policy, (round, moves), memory);
         let question = || {
             let (round, moves) = (round.clone(), moves.to_vec());
             let decision_id = round.context.decision_id.clone();
             (decision_id, Question::Judge { round, moves })
         };
-        let answer = |it: &Vec<Verdict>| Answer::Judge(it.clone());
-        let asked = Asked {
-            bound,
-            memory: &memory,
-        };
-        self.recording.call(asked, &called, question, answer);
-        self.keep_memory(bound, Kind::Consolidation, &called);
-        called.map(|it| it.answer)
+        let asking = Asking::of(policy, Kind::Consolidation);
+        self.recorded(asking, ask, question, |it| Answer::Judge(it.clone()))
     }
 
     /// As [`ask_judge`](Self::ask_judge), kept nowhere.
     pub(crate) fn ask_judge_anew(
         &self,
-        bound: &Bound,
+        policy: &ActivePolicy,
         (round, moves): (&ConsolidationRound, &[Move]),
         memory: &[u8],
     ) -> Called<Remembering<Vec<Verdict>>> {
-        let limits = self.limits_of(bound, Kind::Consolidation);
-        let told = Told::consolidation(bound, round, memory);
-        match &bound.program {
-            Program::Component(module) => self.ask_module((module, bound), limits, |session| {
+        let limits = self.limits_of(policy, Kind::Consolidation);
+        let told = Told::consolidation(policy, round, memory);
+        match &policy.program {
+            Program::Component(module) => self.ask_module((module, policy), limits, |session| {
                 answer::judge(session, &told, (round, moves))
             }),
             Program::Rule(rule) => {
@@ -173,9 +180,8 @@ impl Inner {
     }
 
     /// The allowances of pools.
-    pub(crate) fn ask_allow(&self, bound: &Bound, round: &BudgetRound) -> Called<Allowed> {
-        let memory = self.memories.of(bound, Kind::Budgets);
-        let called = self.ask_allow_anew(bound, round, &memory);
+    pub(crate) fn ask_allow(&self, policy: &ActivePolicy, round: &BudgetRound) -> Called<Allowed> {
+        let ask = |memory: &[u8]| self.ask_allow_anew(policy, round, memory);
         let question = || {
             let round = round.clone();
             (round.context.decision_id.clone(), Question::Allow { round })
@@ -184,26 +190,21 @@ impl Inner {
             items: it.items.clone(),
             valid_for_seconds: it.valid_for_seconds,
         };
-        let asked = Asked {
-            bound,
-            memory: &memory,
-        };
-        self.recording.call(asked, &called, question, answer);
-        self.keep_memory(bound, Kind::Budgets, &called);
-        called.map(|it| it.answer)
+        let asking = Asking::of(policy, Kind::Budgets);
+        self.recorded(asking, ask, question, answer)
     }
 
     /// As [`ask_allow`](Self::ask_allow), kept nowhere.
     pub(crate) fn ask_allow_anew(
         &self,
-        bound: &Bound,
+        policy: &ActivePolicy,
         round: &BudgetRound,
         memory: &[u8],
     ) -> Called<Remembering<Allowed>> {
-        let limits = self.limits_of(bound, Kind::Budgets);
-        let told = Told::budgets(bound, round, memory);
-        match &bound.program {
-            Program::Component(module) => self.ask_module((module, bound), limits, |session| {
+        let limits = self.limits_of(policy, Kind::Budgets);
+        let told = Told::budgets(policy, round, memory);
+        match &policy.program {
+            Program::Component(module) => self.ask_module((module, policy), limits, |session| {
                 answer::allow(session, &told, round)
             }),
             Program::Rule(rule) => {
@@ -212,17 +213,37 @@ impl Inner {
         }
     }
 
-    fn keep_memory<T>(&self, bound: &Bound, kind: Kind, called: &Called<Remembering<T>>) {
-        if let Ok(answered) = &called.result {
-            self.memories.keep(bound, kind, answered.memory.as_ref());
+    /// One call as a cluster makes it: the policy is told what it remembers, and what somebody records is recorded.
+    fn recorded<T>(
+        &self,
+        asking: Asking<'_>,
+        ask: impl FnOnce(&[u8]) -> Called<Remembering<T>>,
+        question: impl FnOnce() -> (String, Question),
+        answer: impl FnOnce(&T) -> Answer,
+    ) -> Called<T> {
+        let Asking {
+            policy,
+            kind,
+            keeps_memory,
+        } = asking;
+        let memory = self.memories.of(policy, kind);
+        let called = ask(&memory);
+        let asked = Asked {
+            policy,
+            memory: &memory,
+        };
+        self.recording.call(asked, &called, question, answer);
+        if keeps_memory && let Ok(answered) = &called.result {
+            self.memories.keep(policy, kind, answered.memory.as_ref());
         }
+        called.map(|it| it.answer)
     }
 
-    fn limits_of(&self, bound: &Bound, kind: Kind) -> CallLimits {
+    fn limits_of(&self, policy: &ActivePolicy, kind: Kind) -> CallLimits {
         let limits = self.limits.of(kind);
-        if bound.is_on_trial {
+        if policy.is_on_trial {
             limits.patient()
-        } else if bound.mode == Mode::Shadow {
+        } else if policy.mode == Mode::Shadow {
             limits.halved()
         } else {
             limits
@@ -232,12 +253,12 @@ impl Inner {
     /// One call in a fresh, configured instance.
     fn ask_module<T>(
         &self,
-        (module, bound): (&Module, &Bound),
+        (module, policy): (&Module, &ActivePolicy),
         limits: CallLimits,
         question: impl FnOnce(&mut Session<'_>) -> Result<T, CallFailure>,
     ) -> Called<T> {
         call(module, self.grant(limits), |session| {
-            session.configure(&bound.config)?;
+            session.configure(&policy.config)?;
             question(session)
         })
     }

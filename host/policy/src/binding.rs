@@ -4,14 +4,13 @@
 
 mod config;
 mod error;
+mod facts;
 mod keys;
 mod module;
 mod node_pools;
 
-mod facts;
-
-use std::collections::BTreeMap;
-use std::fmt;
+use apis::ObjectKey;
+use hooks::binding::{Authority, BindingSource, Mode, OnFailure, OtherConfigMap};
 
 use crate::builtin::{self, BUILTINS};
 use crate::limits::Kind;
@@ -20,123 +19,15 @@ use crate::rule::RuleSource;
 pub use error::BindingError;
 pub use facts::BindingFacts;
 pub use keys::{BINDING_ANNOTATIONS, BINDING_BINARY_DATA, BINDING_DATA, BINDING_LABELS};
+pub use node_pools::NodePools;
 pub(crate) use node_pools::Scope;
 use node_pools::{ANNOTATION_NODE_POOLS, ANNOTATION_SELECTOR};
-pub use node_pools::{AppliesTo, NodePoolLabels, NodePools};
 
 const LABEL_KIND: &str = "mortise.dev/policy";
 const ANNOTATION_MODE: &str = "mortise.dev/mode";
 const ANNOTATION_ORDER: &str = "mortise.dev/order";
 const ANNOTATION_ON_FAILURE: &str = "mortise.dev/on-failure";
 const ANNOTATION_AUTHORITY: &str = "mortise.dev/authority";
-
-/// A ConfigMap as plain maps.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct BindingSource {
-    /// Namespace of the ConfigMap.
-    pub namespace: String,
-    /// Name of the ConfigMap.
-    pub name: String,
-    /// Its labels.
-    pub labels: BTreeMap<String, String>,
-    /// Its annotations.
-    pub annotations: BTreeMap<String, String>,
-    /// Its text values.
-    pub data: BTreeMap<String, String>,
-    /// Its binary values, decoded.
-    pub binary_data: BTreeMap<String, Vec<u8>>,
-    /// Of the ConfigMaps beside it that it names, those that there are.
-    pub others: BTreeMap<String, OtherConfigMap>,
-}
-
-/// A ConfigMap that a binding names, as plain maps.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct OtherConfigMap {
-    /// Its text values.
-    pub data: BTreeMap<String, String>,
-    /// Its binary values, decoded.
-    pub binary_data: BTreeMap<String, Vec<u8>>,
-}
-
-impl BindingSource {
-    /// Names of the ConfigMaps beside it without which it cannot be read.
-    pub fn named(&self) -> Vec<String> {
-        let config = config::reference(self).map(|(name, _)| name);
-        let names = config.into_iter().chain(module::parts(self));
-        names
-            .filter(|name| is_name(name))
-            .map(str::to_owned)
-            .collect()
-    }
-
-    /// Who the binding is.
-    pub fn key(&self) -> BindingKey {
-        BindingKey {
-            namespace: self.namespace.clone(),
-            name: self.name.clone(),
-        }
-    }
-}
-
-/// Namespace and name of a binding.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct BindingKey {
-    /// Namespace of the ConfigMap.
-    pub namespace: String,
-    /// Name of the ConfigMap.
-    pub name: String,
-}
-
-impl fmt::Display for BindingKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}/{}", self.namespace, self.name)
-    }
-}
-
-/// What a policy's answer does.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Mode {
-    /// It decides.
-    Enforce,
-    /// It is asked after the decision, and the difference is reported.
-    Shadow,
-    /// It decides for so many of a hundred NodePools, picked by their names.
-    Canary {
-        /// 0 to 100.
-        percent: u8,
-    },
-    /// It is checked and not asked.
-    Off,
-}
-
-impl fmt::Display for Mode {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Enforce => f.write_str("enforce"),
-            Self::Shadow => f.write_str("shadow"),
-            Self::Canary { percent } => write!(f, "canary:{percent}%"),
-            Self::Off => f.write_str("off"),
-        }
-    }
-}
-
-/// Who decides when the policy fails.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum OnFailure {
-    /// The built-in default.
-    Default,
-    /// Nobody: nothing is disrupted this round.
-    Hold,
-}
-
-/// How far a budget policy reaches.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Authority {
-    /// The declared budgets hold in any case.
-    Lower,
-    /// Its answer stands in for the declared budgets.
-    Replace,
-}
 
 /// Where the component comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -153,7 +44,7 @@ pub enum PolicySource {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Binding {
     /// Who it is.
-    pub key: BindingKey,
+    pub key: ObjectKey,
     /// What it judges: one kind, or all for `full`.
     pub kinds: Vec<Kind>,
     /// What its answer does.
@@ -202,6 +93,16 @@ impl Binding {
     }
 }
 
+/// Names of the ConfigMaps beside a binding without which it cannot be read.
+pub fn references(source: &BindingSource) -> Vec<String> {
+    let config = config::reference(source).map(|(name, _)| name);
+    let names = config.into_iter().chain(module::parts(source));
+    names
+        .filter(|name| is_name(name))
+        .map(str::to_owned)
+        .collect()
+}
+
 fn value(key: &'static str, found: &str, expected: &str) -> BindingError {
     BindingError::Value {
         key,
@@ -226,16 +127,10 @@ fn kinds(label: &str) -> Result<Vec<Kind>, BindingError> {
 
 fn mode(text: Option<&str>) -> Result<Mode, BindingError> {
     match text {
-        None | Some("enforce") => Ok(Mode::Enforce),
-        Some("shadow") => Ok(Mode::Shadow),
-        Some("off") => Ok(Mode::Off),
-        Some(other) => other
-            .strip_prefix("canary:")
-            .and_then(|rest| rest.strip_suffix('%'))
-            .and_then(|percent| percent.parse().ok())
-            .filter(|percent| *percent <= 100)
-            .map(|percent| Mode::Canary { percent })
-            .ok_or_else(|| value(ANNOTATION_MODE, other, "enforce, shadow, canary:10% or off")),
+        None => Ok(Mode::Enforce),
+        Some(text) => text
+            .parse()
+            .map_err(|_| value(ANNOTATION_MODE, text, "enforce, shadow, canary:10% or off")),
     }
 }
 

@@ -11,14 +11,14 @@ mod workloads;
 
 use std::collections::BTreeMap;
 
+use apis::ObjectKey;
+use hooks::binding::{BindingSource, BindingState};
 use hooks::disruption::{Civil, Context, PolicyUse};
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::binding::{BindingKey, BindingSource};
 use crate::host::PolicyHost;
 use crate::needs::Need;
-use crate::registry::BindingState;
 
 pub use recorded::{NoCases, RecordedCases};
 
@@ -257,17 +257,17 @@ impl Case {
     }
 
     /// Gives the policy the memory of the case.
-    fn remind(&self, host: &PolicyHost, key: &BindingKey, faults: &mut Faults) {
+    fn remind(&self, host: &PolicyHost, key: &ObjectKey, faults: &mut Faults) {
         host.inner.memories.forget(key);
         let Some(memory) = &self.memory else { return };
-        let bound = host.inner.bound(key);
-        match bound.filter(|it| it.needs.has(Need::Memory)) {
-            Some(bound) => host.inner.memories.told(&bound, memory.as_bytes()),
+        let policy = host.inner.policy(key);
+        match policy.filter(|it| it.needs.has(Need::Memory)) {
+            Some(policy) => host.inner.memories.told(&policy, memory.as_bytes()),
             None => faults.add("the policy's needs do not name `memory`".to_owned()),
         }
     }
 
-    fn ask(&self, host: &PolicyHost, key: &BindingKey, faults: &mut Faults) {
+    fn ask(&self, host: &PolicyHost, key: &ObjectKey, faults: &mut Faults) {
         self.remind(host, key, faults);
         host.drain_records();
         let uses = if !self.offerings.is_empty() {
@@ -277,9 +277,9 @@ impl Case {
         } else {
             self.ask_budgets(host, faults)
         };
-        if let (Some(expected), Some(bound)) = (&self.expect.remembers, host.inner.bound(key)) {
-            let kept = bound.kinds.iter();
-            let kept = kept.map(|kind| host.inner.memories.of(&bound, *kind));
+        if let (Some(expected), Some(policy)) = (&self.expect.remembers, host.inner.policy(key)) {
+            let kept = policy.kinds.iter();
+            let kept = kept.map(|kind| host.inner.memories.of(&policy, *kind));
             let kept: Vec<u8> = kept.flatten().collect();
             let kept = String::from_utf8_lossy(&kept).into_owned();
             faults.equal("memory", expected, &kept);

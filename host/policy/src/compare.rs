@@ -1,9 +1,10 @@
 //! What one policy decides differently from another, on the same rounds.
 
+use apis::ObjectKey;
 use hooks::disruption::{BudgetRound, ConsolidationRound, Move};
 use hooks::ranking::{ClaimView, RankRound};
 
-use crate::binding::BindingKey;
+use crate::active_policy::ActivePolicy;
 use crate::call::{CallFailure, Called};
 use crate::columns::{at, word};
 use crate::conformance;
@@ -12,7 +13,6 @@ use crate::host::{Inner, PolicyHost};
 use crate::interface::{RankAsk, Remembering};
 use crate::limits::Kind;
 use crate::recording::Question;
-use crate::registry::Bound;
 
 /// How two policies differ.
 #[derive(Debug, Clone, PartialEq)]
@@ -44,8 +44,8 @@ impl PolicyHost {
     /// Compares two bound policies on made-up rounds, for every kind that both are bound for.
     pub fn compare(
         &self,
-        old: &BindingKey,
-        new: &BindingKey,
+        old: &ObjectKey,
+        new: &ObjectKey,
         rounds: u32,
     ) -> Result<Vec<Difference>, CannotCompare> {
         let questions: Vec<Question> = Kind::ALL
@@ -58,11 +58,11 @@ impl PolicyHost {
     /// Compares two bound policies on given rounds, for every kind that both are bound for.
     pub fn compare_on(
         &self,
-        old: &BindingKey,
-        new: &BindingKey,
+        old: &ObjectKey,
+        new: &ObjectKey,
         questions: &[Question],
     ) -> Result<Vec<Difference>, CannotCompare> {
-        let (Some(old), Some(new)) = (self.inner.bound(old), self.inner.bound(new)) else {
+        let (Some(old), Some(new)) = (self.inner.policy(old), self.inner.policy(new)) else {
             return Ok(Vec::new());
         };
         let kinds = old.kinds.iter().filter(|kind| new.kinds.contains(kind));
@@ -98,20 +98,20 @@ impl PolicyHost {
 
 struct Pair<'a> {
     host: &'a Inner,
-    old: &'a Bound,
-    new: &'a Bound,
+    old: &'a ActivePolicy,
+    new: &'a ActivePolicy,
     found: Difference,
 }
 
 impl Pair<'_> {
     fn both<T>(
         &self,
-        ask: impl Fn(&Bound) -> Called<Remembering<T>>,
+        ask: impl Fn(&ActivePolicy) -> Called<Remembering<T>>,
     ) -> Result<(T, T), CannotCompare> {
-        let answer = |bound: &Bound| {
-            let answered = ask(bound).result.map(|it| it.answer);
+        let answer = |policy: &ActivePolicy| {
+            let answered = ask(policy).result.map(|it| it.answer);
             answered.map_err(|failure| CannotCompare {
-                which: bound.name.clone(),
+                which: policy.name.clone(),
                 kind: self.found.kind,
                 failure,
             })
@@ -135,7 +135,7 @@ impl Pair<'_> {
             claims: &claims,
             prior,
         };
-        let (old, new) = self.both(|bound| host.ask_rank_anew(bound, ask, &[]))?;
+        let (old, new) = self.both(|policy| host.ask_rank_anew(policy, ask, &[]))?;
         for ((claim, old), new) in claims.iter().zip(old).zip(new) {
             let (before, after) = (
                 first_choice(round, claim, &old),
@@ -164,7 +164,7 @@ impl Pair<'_> {
 
     fn judge(&mut self, round: &ConsolidationRound, moves: &[Move]) -> Result<(), CannotCompare> {
         let host = self.host;
-        let (old, new) = self.both(|bound| host.ask_judge_anew(bound, (round, moves), &[]))?;
+        let (old, new) = self.both(|policy| host.ask_judge_anew(policy, (round, moves), &[]))?;
         for ((it, old), new) in moves.iter().zip(old).zip(new) {
             self.note(old.decision != new.decision, || {
                 format!(
@@ -183,7 +183,7 @@ impl Pair<'_> {
 
     fn allow(&mut self, round: &BudgetRound) -> Result<(), CannotCompare> {
         let host = self.host;
-        let (old, new) = self.both(|bound| host.ask_allow_anew(bound, round, &[]))?;
+        let (old, new) = self.both(|policy| host.ask_allow_anew(policy, round, &[]))?;
         for before in &old.items {
             let after = new
                 .items

@@ -5,12 +5,13 @@
 
 use std::cmp::Ordering;
 
+use apis::ObjectKey;
 use hooks::disruption::{
     BudgetRound, Civil, ConsolidationRound, Move, MoveKind, NO_CAPACITY_TYPE, VerdictDecision,
 };
 use hooks::ranking::{ClaimView, RankRound, Ranking, Stage};
 
-use crate::binding::BindingKey;
+use crate::active_policy::{ActivePolicy, Program};
 use crate::call::{CallFailure, Called};
 use crate::golden;
 use crate::host::{Inner, PolicyHost};
@@ -18,7 +19,6 @@ use crate::interface::{RankAsk, Remembering};
 use crate::limits::Kind;
 use crate::random::Random;
 use crate::recording::Question;
-use crate::registry::{Bound, Program};
 use crate::told::moment;
 
 /// Rows of the tables, in turn: none and one are rare and real, as is every type in every zone.
@@ -82,24 +82,24 @@ impl PolicyHost {
     /// Puts so many made-up rounds of each of its kinds to a bound policy; empty for an unknown binding.
     pub fn conformance(
         &self,
-        key: &BindingKey,
+        key: &ObjectKey,
         rounds: u32,
     ) -> Result<Vec<Conformance>, NotConformant> {
-        let Some(bound) = self.inner.bound(key) else {
+        let Some(policy) = self.inner.policy(key) else {
             return Ok(Vec::new());
         };
-        let kinds = bound.kinds.iter();
+        let kinds = policy.kinds.iter();
         kinds
-            .map(|kind| of_kind(&self.inner, &bound, *kind, rounds))
+            .map(|kind| of_kind(&self.inner, &policy, *kind, rounds))
             .collect()
     }
 }
 
 /// What a policy must answer before it may decide. Gives what is worth knowing of it.
-pub(crate) fn gate(host: &Inner, bound: &Bound) -> Result<Vec<String>, NotConformant> {
+pub(crate) fn gate(host: &Inner, policy: &ActivePolicy) -> Result<Vec<String>, NotConformant> {
     let mut notes = Vec::new();
-    for kind in &bound.kinds {
-        notes.extend(of_kind(host, bound, *kind, ROUNDS_OF_LOADING)?.notes);
+    for kind in &policy.kinds {
+        notes.extend(of_kind(host, policy, *kind, ROUNDS_OF_LOADING)?.notes);
     }
     Ok(notes)
 }
@@ -115,7 +115,7 @@ struct Response {
 
 fn of_kind(
     host: &Inner,
-    bound: &Bound,
+    policy: &ActivePolicy,
     kind: Kind,
     rounds: u32,
 ) -> Result<Conformance, NotConformant> {
@@ -128,7 +128,7 @@ fn of_kind(
     };
     // What a policy answers as memory it is told in the next round, as in a cluster.
     let mut memory = Vec::new();
-    let rows_max = match bound.program {
+    let rows_max = match policy.program {
         Program::Rule(_) if rounds <= ROUNDS_OF_LOADING => ROWS_OF_RULES,
         Program::Rule(_) | Program::Component(_) => u32::MAX,
     };
@@ -138,7 +138,7 @@ fn of_kind(
         let fell = response.fell;
         let asked = Asked {
             host,
-            bound,
+            policy,
             memory: &mut memory,
             found: &mut found,
             response: &mut response,
@@ -231,7 +231,7 @@ pub(crate) fn usual(kind: Kind, seed: u32) -> Question {
 
 struct Asked<'a> {
     host: &'a Inner,
-    bound: &'a Bound,
+    policy: &'a ActivePolicy,
     memory: &'a mut Vec<u8>,
     found: &'a mut Conformance,
     response: &'a mut Response,
@@ -243,11 +243,11 @@ impl Asked<'_> {
             decision_id: "again".to_owned(),
             ..round.clone()
         };
-        let (host, bound) = (self.host, self.bound);
+        let (host, policy) = (self.host, self.policy);
         let memory = self.memory.clone();
         let ask = |round: &RankRound| {
             let claims: Vec<&ClaimView> = round.claims.iter().collect();
-            host.ask_rank_anew(bound, RankAsk::of(round, &claims), &memory)
+            host.ask_rank_anew(policy, RankAsk::of(round, &claims), &memory)
         };
         let Some(answer) = self.equal(ask(round), ask(&again))? else {
             return Ok(());
@@ -285,15 +285,15 @@ impl Asked<'_> {
     ) -> Result<(), ConformanceFault> {
         let mut again = round.clone();
         "again".clone_into(&mut again.context.decision_id);
-        let (host, bound) = (self.host, self.bound);
+        let (host, policy) = (self.host, self.policy);
         let memory = self.memory.clone();
         self.equal(
-            host.ask_order_anew(bound, round, &memory),
-            host.ask_order_anew(bound, &again, &memory),
+            host.ask_order_anew(policy, round, &memory),
+            host.ask_order_anew(policy, &again, &memory),
         )?;
         let judged = self.equal(
-            host.ask_judge_anew(bound, (round, moves), &memory),
-            host.ask_judge_anew(bound, (&again, moves), &memory),
+            host.ask_judge_anew(policy, (round, moves), &memory),
+            host.ask_judge_anew(policy, (&again, moves), &memory),
         )?;
         let is_dearer = judged.is_some_and(|verdicts| {
             let mut pairs = verdicts.iter().zip(moves);
@@ -314,11 +314,11 @@ impl Asked<'_> {
     fn budgets(mut self, round: &BudgetRound) -> Result<(), ConformanceFault> {
         let mut again = round.clone();
         "again".clone_into(&mut again.context.decision_id);
-        let (host, bound) = (self.host, self.bound);
+        let (host, policy) = (self.host, self.policy);
         let memory = self.memory.clone();
         self.equal(
-            host.ask_allow_anew(bound, round, &memory),
-            host.ask_allow_anew(bound, &again, &memory),
+            host.ask_allow_anew(policy, round, &memory),
+            host.ask_allow_anew(policy, &again, &memory),
         )?;
         Ok(())
     }

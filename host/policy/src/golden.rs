@@ -7,13 +7,13 @@ use hooks::ranking::{
     PodsSummary, RankRound, UsageTable, WorkloadTable,
 };
 
+use crate::active_policy::ActivePolicy;
 use crate::answer;
 use crate::call::{CallFailure, Grant, Session, call};
 use crate::host::Inner;
 use crate::interface::RankAsk;
 use crate::limits::{CallLimits, Kind};
 use crate::module::{LoadError, Module};
-use crate::registry::Bound;
 use crate::told::{Told, moment};
 
 /// Rows of the larger tables: more than a usual round has.
@@ -27,53 +27,53 @@ pub(crate) const NOW_SECONDS: u64 = 1_767_614_400;
 pub(crate) fn try_out(
     module: &Module,
     kind: Kind,
-    bound: &Bound,
+    policy: &ActivePolicy,
     grant: Grant<'_>,
 ) -> Result<(), LoadError> {
     let probe = Probe {
         module,
-        config: &bound.config,
+        config: &policy.config,
         grant,
     };
     match kind {
         Kind::Rank => [6, ROWS_MANY].into_iter().try_for_each(|rows| {
             let round = rank_round(rows);
             let claims: Vec<&ClaimView> = round.claims.iter().collect();
-            let told = Told::rank(bound, &round, &[]);
+            let told = Told::rank(policy, &round, &[]);
             let ask = RankAsk::of(&round, &claims);
             probe.agree(|session| answer::rank(session, &told, ask))
         }),
         Kind::Consolidation => [6, ROWS_MANY].into_iter().try_for_each(|rows| {
             let (round, moves) = consolidation_round(rows);
-            let told = Told::consolidation(bound, &round, &[]);
+            let told = Told::consolidation(policy, &round, &[]);
             probe.agree(|session| answer::order(session, &told, &round))?;
             probe.agree(|session| answer::judge(session, &told, (&round, &moves)))
         }),
         Kind::Budgets => {
             let round = budget_round();
-            let told = Told::budgets(bound, &round, &[]);
+            let told = Told::budgets(policy, &round, &[]);
             probe.agree(|session| answer::allow(session, &told, &round))
         }
     }
 }
 
 /// Tries a rule on the sample questions of its kind. It has no state, so once each is enough.
-pub(crate) fn try_rule(host: &Inner, bound: &Bound) -> Result<(), LoadError> {
-    let mut kinds = bound.kinds.iter();
+pub(crate) fn try_rule(host: &Inner, policy: &ActivePolicy) -> Result<(), LoadError> {
+    let mut kinds = policy.kinds.iter();
     let result = kinds.try_for_each(|kind| match kind {
         Kind::Rank => [6, ROWS_OF_RULES].into_iter().try_for_each(|rows| {
             let round = rank_round(rows);
             let claims: Vec<&ClaimView> = round.claims.iter().collect();
             let ask = RankAsk::of(&round, &claims);
-            host.ask_rank_anew(bound, ask, &[]).result.map(drop)
+            host.ask_rank_anew(policy, ask, &[]).result.map(drop)
         }),
         Kind::Consolidation => [6, ROWS_OF_RULES].into_iter().try_for_each(|rows| {
             let (round, moves) = consolidation_round(rows);
-            let called = host.ask_judge_anew(bound, (&round, &moves), &[]);
+            let called = host.ask_judge_anew(policy, (&round, &moves), &[]);
             called.result.map(drop)
         }),
         Kind::Budgets => {
-            let called = host.ask_allow_anew(bound, &budget_round(), &[]);
+            let called = host.ask_allow_anew(policy, &budget_round(), &[]);
             called.result.map(drop)
         }
     });

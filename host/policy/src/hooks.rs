@@ -1,8 +1,10 @@
-//! The hook traits of scheduling and disruption, answered by the policies in charge.
+//! The hook traits of scheduling and disruption, answered by the policies in charge, and the port by which those are
+//! bound.
 //!
-//! None of them fails: a policy without an answer is replaced by the built-in default in the same round,
+//! None of the hooks fails: a policy without an answer is replaced by the built-in default in the same round,
 //! and the default's component by the native code that it is compared with in tests.
 
+mod binding;
 mod budgets;
 mod consolidation;
 mod rank;

@@ -5,17 +5,17 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use apis::ObjectKey;
 use hooks::ranking::ClaimView;
 
+use crate::active_policy::{ActivePolicy, Program};
 use crate::answer;
-use crate::binding::BindingKey;
 use crate::call::{CallFailure, Grant, Session, call};
 use crate::golden;
 use crate::host::PolicyHost;
 use crate::interface::{Descriptor, RankAsk};
 use crate::limits::{CallLimits, Kind};
 use crate::module::{LoadError, Module};
-use crate::registry::{Bound, Program};
 use crate::told::Told;
 
 /// Calls that a figure is the median of.
@@ -78,30 +78,35 @@ impl PolicyHost {
     /// What calls of a bound policy cost; `None` when there is no such binding in charge.
     pub fn measure(
         &self,
-        key: &BindingKey,
+        key: &ObjectKey,
         kind: Kind,
         rows: u32,
     ) -> Option<Result<Measured, CallFailure>> {
-        let bound = self.inner.bound(key)?;
-        Some(self.measure_bound(&bound, kind, rows))
+        let policy = self.inner.policy(key)?;
+        Some(self.measure_policy(&policy, kind, rows))
     }
 
     /// What calls of a built-in default cost.
     pub fn measure_default(&self, kind: Kind, rows: u32) -> Option<Result<Measured, CallFailure>> {
-        let bound = self.inner.default_of(kind)?;
-        Some(self.measure_bound(&bound, kind, rows))
+        let policy = self.inner.default_of(kind)?;
+        Some(self.measure_policy(&policy, kind, rows))
     }
 
-    fn measure_bound(&self, bound: &Bound, kind: Kind, rows: u32) -> Result<Measured, CallFailure> {
+    fn measure_policy(
+        &self,
+        policy: &ActivePolicy,
+        kind: Kind,
+        rows: u32,
+    ) -> Result<Measured, CallFailure> {
         // A busy machine shall give worse figures, not none.
-        let bound = &Bound {
+        let policy = &ActivePolicy {
             is_on_trial: true,
-            ..bound.clone()
+            ..policy.clone()
         };
-        let (fresh, fuel) = self.fresh(bound, kind, rows)?;
-        let (warm, memory_bytes) = match &bound.program {
+        let (fresh, fuel) = self.fresh(policy, kind, rows)?;
+        let (warm, memory_bytes) = match &policy.program {
             Program::Rule(_) => (fresh, 0),
-            Program::Component(module) => self.warm((module, bound), kind, rows)?,
+            Program::Component(module) => self.warm((module, policy), kind, rows)?,
         };
         Ok(Measured {
             kind,
@@ -113,7 +118,12 @@ impl PolicyHost {
         })
     }
 
-    fn fresh(&self, bound: &Bound, kind: Kind, rows: u32) -> Result<(Duration, u64), CallFailure> {
+    fn fresh(
+        &self,
+        policy: &ActivePolicy,
+        kind: Kind,
+        rows: u32,
+    ) -> Result<(Duration, u64), CallFailure> {
         let inner = &self.inner;
         match kind {
             Kind::Rank => {
@@ -121,21 +131,21 @@ impl PolicyHost {
                 let claims: Vec<&ClaimView> = round.claims.iter().collect();
                 timed(|| {
                     let ask = RankAsk::of(&round, &claims);
-                    let called = inner.ask_rank_anew(bound, ask, &[]);
+                    let called = inner.ask_rank_anew(policy, ask, &[]);
                     called.result.map(|_| called.fuel)
                 })
             }
             Kind::Consolidation => {
                 let (round, moves) = golden::consolidation_round(rows);
                 timed(|| {
-                    let called = inner.ask_judge_anew(bound, (&round, &moves), &[]);
+                    let called = inner.ask_judge_anew(policy, (&round, &moves), &[]);
                     called.result.map(|_| called.fuel)
                 })
             }
             Kind::Budgets => {
                 let round = golden::many_pools(rows);
                 timed(|| {
-                    let called = inner.ask_allow_anew(bound, &round, &[]);
+                    let called = inner.ask_allow_anew(policy, &round, &[]);
                     called.result.map(|_| called.fuel)
                 })
             }
@@ -144,7 +154,7 @@ impl PolicyHost {
 
     fn warm(
         &self,
-        (module, bound): (&Module, &Bound),
+        (module, policy): (&Module, &ActivePolicy),
         kind: Kind,
         rows: u32,
     ) -> Result<(Duration, usize), CallFailure> {
@@ -156,12 +166,12 @@ impl PolicyHost {
             ..self.inner.grant(self.inner.limits.load)
         };
         let called = call(module, unbound, |session| {
-            session.configure(&bound.config)?;
+            session.configure(&policy.config)?;
             let time = match kind {
                 Kind::Rank => {
                     let round = golden::pool_round(rows);
                     let claims: Vec<&ClaimView> = round.claims.iter().collect();
-                    let told = Told::rank(bound, &round, &[]);
+                    let told = Told::rank(policy, &round, &[]);
                     let ask = RankAsk::of(&round, &claims);
                     repeated(session, |session| {
                         answer::rank(session, &told, ask).map(drop)
@@ -169,14 +179,14 @@ impl PolicyHost {
                 }
                 Kind::Consolidation => {
                     let (round, moves) = golden::consolidation_round(rows);
-                    let told = Told::consolidation(bound, &round, &[]);
+                    let told = Told::consolidation(policy, &round, &[]);
                     repeated(session, |session| {
                         answer::judge(session, &told, (&round, &moves)).map(drop)
                     })
                 }
                 Kind::Budgets => {
                     let round = golden::many_pools(rows);
-                    let told = Told::budgets(bound, &round, &[]);
+                    let told = Told::budgets(policy, &round, &[]);
                     repeated(session, |session| {
                         answer::allow(session, &told, &round).map(drop)
                     })

@@ -1,5 +1,6 @@
 //! Questions and answers as tables that people read: what `mortise policy run` prints.
 
+use apis::ObjectKey;
 use hooks::disruption::{
     BudgetReason, BudgetRound, ConsolidationRound, Move, MoveKind, NodeTable, Verdict,
     VerdictDecision,
@@ -7,14 +8,13 @@ use hooks::disruption::{
 use hooks::ranking::{ClaimView, RankRound, Ranking, Stage};
 use serde::Serialize;
 
-use crate::binding::BindingKey;
+use crate::active_policy::ActivePolicy;
 use crate::call::Called;
 use crate::columns::{at, word};
 use crate::hooks::rows;
 use crate::host::{Inner, PolicyHost};
 use crate::interface::{RankAsk, Remembering};
 use crate::recording::{Answer, Question};
-use crate::registry::Bound;
 
 /// A policy's answer to the question of a recorded decision.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -195,28 +195,28 @@ impl Question {
 
 impl PolicyHost {
     /// Whether a binding is for a question at all.
-    pub fn is_asked(&self, key: &BindingKey, question: &Question) -> bool {
-        let Some(bound) = self.inner.bound(key) else {
+    pub fn is_asked(&self, key: &ObjectKey, question: &Question) -> bool {
+        let Some(policy) = self.inner.policy(key) else {
             return false;
         };
         let is_in_scope = match question {
             Question::Rank { round, .. } => {
                 let pools = round.claims.iter();
                 let mut pools = pools.map(|it| word(&round.table.symbols, it.nodepool));
-                pools.any(|it| bound.is_for(it))
+                pools.any(|it| policy.is_for(it))
             }
             Question::Order { .. } | Question::Judge { .. } | Question::Allow { .. } => true,
         };
-        is_in_scope && bound.kinds.contains(&question.kind())
+        is_in_scope && policy.kinds.contains(&question.kind())
     }
 
     /// Puts a recorded question to a bound policy; `None` where the binding is not for it.
-    pub fn lay_out(&self, key: &BindingKey, question: &Question) -> Option<LaidOut> {
+    pub fn lay_out(&self, key: &ObjectKey, question: &Question) -> Option<LaidOut> {
         if !self.is_asked(key, question) {
             return None;
         }
-        let bound = self.inner.bound(key)?;
-        let asked = self.inner.asked(&bound, question);
+        let policy = self.inner.policy(key)?;
+        let asked = self.inner.asked(&policy, question);
         let failed = |failure: crate::CallFailure| {
             LaidOutResult::Failure(format!("{}: {failure}", failure.reason()))
         };
@@ -245,7 +245,7 @@ impl LaidOut {
 }
 
 impl Inner {
-    fn asked(&self, bound: &Bound, question: &Question) -> Called<LaidOutResult> {
+    fn asked(&self, policy: &ActivePolicy, question: &Question) -> Called<LaidOutResult> {
         fn told<T>(
             called: Called<Remembering<T>>,
             table: impl FnOnce(T) -> LaidOutResult,
@@ -257,27 +257,27 @@ impl Inner {
                 let symbols = &round.table.symbols;
                 let all = round.claims.iter();
                 let claims: Vec<&ClaimView> = all
-                    .filter(|it| bound.is_for(word(symbols, it.nodepool)))
+                    .filter(|it| policy.is_for(word(symbols, it.nodepool)))
                     .collect();
                 let ask = RankAsk {
                     round,
                     claims: &claims,
                     prior,
                 };
-                told(self.ask_rank_anew(bound, ask, &[]), |rankings| {
+                told(self.ask_rank_anew(policy, ask, &[]), |rankings| {
                     ranked(ask, &rankings)
                 })
             }
             Question::Order { round } => {
-                let called = self.ask_order_anew(bound, round, &[]);
+                let called = self.ask_order_anew(policy, round, &[]);
                 told(called, |keys| ordered(round, &keys))
             }
             Question::Judge { round, moves } => {
-                let called = self.ask_judge_anew(bound, (round, moves), &[]);
+                let called = self.ask_judge_anew(policy, (round, moves), &[]);
                 told(called, |verdicts| judged(round, moves, &verdicts))
             }
             Question::Allow { round } => {
-                let called = self.ask_allow_anew(bound, round, &[]);
+                let called = self.ask_allow_anew(policy, round, &[]);
                 told(called, |allowed| {
                     allowances(
                         round,

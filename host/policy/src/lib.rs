@@ -5,6 +5,7 @@
 //! WIT types must not leave `interface/`, save for the log and what a guest imports, which `linker.rs` and `call.rs`
 //! name. Time is read only to measure calls; whatever reaches a decision or a record comes with the round.
 
+mod active_policy;
 mod answer;
 mod ask;
 mod binding;
@@ -25,8 +26,10 @@ mod interface;
 mod laid_out;
 mod limits;
 mod linker;
+mod load;
 mod memories;
 mod module;
+mod module_cache;
 mod needs;
 mod precompiled;
 mod random;
@@ -38,10 +41,14 @@ mod rule;
 mod schema;
 mod told;
 
+pub use ::hooks::binding::{
+    AppliesTo, Authority, BindingSource, BindingState, BindingStatus, InCharge, Mode,
+    NodePoolLabels, OnFailure, OtherConfigMap, PolicyRegistry,
+};
+pub use apis::ObjectKey;
 pub use binding::{
-    AppliesTo, Authority, BINDING_ANNOTATIONS, BINDING_BINARY_DATA, BINDING_DATA, BINDING_LABELS,
-    Binding, BindingError, BindingFacts, BindingKey, BindingSource, Mode, NodePoolLabels,
-    NodePools, OnFailure, OtherConfigMap, PolicySource,
+    BINDING_ANNOTATIONS, BINDING_BINARY_DATA, BINDING_DATA, BINDING_LABELS, Binding, BindingError,
+    BindingFacts, NodePools, PolicySource, references,
 };
 pub use builtin::{BUILTINS, Builtin};
 pub use call::CallFailure;
@@ -62,6 +69,6 @@ pub use recording::{
     Replayed, recording_files,
 };
 pub use records::{CallRecord, PolicyEvent, PolicyStatistics, ShadowDifference};
-pub use registry::{BindingState, BindingStatus, InCharge, Swaps};
+pub use registry::Swaps;
 pub use rule::{RuleError, RuleSource, RuleVariable, rule_variables};
 pub use schema::{ConfigSchema, SchemaError, Setting};

@@ -8,11 +8,14 @@ mod frames;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use apis::ObjectKey;
+use hooks::binding::{Authority, Mode, OnFailure};
 use hooks::disruption::{Allowance, BudgetRound, ConsolidationRound, Move, Verdict};
 use hooks::ranking::{ClaimView, RankRound, Ranking};
 use serde::{Deserialize, Serialize};
 
-use crate::binding::{Authority, BindingFacts, BindingKey, Mode, OnFailure, Scope};
+use crate::active_policy::{ActivePolicy, Program};
+use crate::binding::{BindingFacts, Scope};
 use crate::builtin::BUILTINS;
 use crate::call::{CallFailure, Called};
 use crate::host::{Inner, PolicyHost};
@@ -20,7 +23,6 @@ use crate::interface::{RankAsk, Remembering};
 use crate::limits::Kind;
 use crate::module::{LoadError, digest};
 use crate::needs::PolicyNeeds;
-use crate::registry::{Bound, Program};
 use crate::rule::{Rule, RuleSource};
 
 pub use frames::{RecordedLines, recording_files};
@@ -169,7 +171,7 @@ pub struct Replayed {
 /// Who was asked, and what it remembered.
 #[derive(Clone, Copy)]
 pub(crate) struct Asked<'a> {
-    pub(crate) bound: &'a Bound,
+    pub(crate) policy: &'a ActivePolicy,
     pub(crate) memory: &'a [u8],
 }
 
@@ -187,7 +189,7 @@ impl Recording {
     /// Keeps a call, if anybody wants it.
     pub(crate) fn call<T>(
         &self,
-        Asked { bound, memory }: Asked<'_>,
+        Asked { policy, memory }: Asked<'_>,
         called: &Called<Remembering<T>>,
         question: impl FnOnce() -> (String, Question),
         answer: impl FnOnce(&T) -> Answer,
@@ -202,33 +204,33 @@ impl Recording {
         let given = called.result.as_ref();
         let call = Box::new(RecordedCall {
             decision_id,
-            name: bound.name.clone(),
-            digest: bound.program.digest().to_owned(),
-            config_digest: bound.config_digest.clone(),
-            is_shadow: bound.mode == Mode::Shadow,
+            name: policy.name.clone(),
+            digest: policy.program.digest().to_owned(),
+            config_digest: policy.config_digest.clone(),
+            is_shadow: policy.mode == Mode::Shadow,
             fuel: called.fuel,
             memory: memory.to_vec(),
             question,
             answer: given.map(|it| answer(&it.answer)).map_err(outcome),
             remembers: given.ok().and_then(|it| it.memory.clone()),
         });
-        to.record(call, &|| RecordedPolicy::of(bound));
+        to.record(call, &|| RecordedPolicy::of(policy));
     }
 }
 
 impl RecordedPolicy {
-    fn of(bound: &Bound) -> Self {
+    fn of(policy: &ActivePolicy) -> Self {
         Self {
-            name: bound.name.clone(),
-            digest: bound.program.digest().to_owned(),
-            config_digest: bound.config_digest.clone(),
-            config: bound.config.clone(),
-            rule: match &bound.program {
+            name: policy.name.clone(),
+            digest: policy.program.digest().to_owned(),
+            config_digest: policy.config_digest.clone(),
+            config: policy.config.clone(),
+            rule: match &policy.program {
                 Program::Rule(rule) => Some(Box::new(rule.source.clone())),
                 Program::Component(_) => None,
             },
-            needs: bound.needs.words(),
-            facts: bound.facts.texts().clone(),
+            needs: policy.needs.words(),
+            facts: policy.facts.texts().clone(),
         }
     }
 }
@@ -289,7 +291,7 @@ struct Replay<'a> {
 impl Replay<'_> {
     fn call(&mut self, call: &RecordedCall) -> Result<(), LoadError> {
         let timed_out = |answer: &Result<Answer, String>| matches!(answer, Err(outcome) if outcome.starts_with("DeadlineExceeded"));
-        let Some(bound) = self.bound(call)? else {
+        let Some(policy) = self.policy(call)? else {
             let missing = self.found.missing.entry(call.digest.clone());
             *missing.or_default() += 1;
             return Ok(());
@@ -298,7 +300,7 @@ impl Replay<'_> {
             self.found.untimely += 1;
             return Ok(());
         }
-        let (answer, remembers, fuel) = self.host.ask_again(&bound, call);
+        let (answer, remembers, fuel) = self.host.ask_again(&policy, call);
         let bytes = |answer: &Result<Answer, String>| serde_json::to_string(answer).ok();
         let what = if bytes(&answer) != bytes(&call.answer) {
             "another answer"
@@ -321,7 +323,7 @@ impl Replay<'_> {
     }
 
     /// Who was asked then; nothing when its module is not at hand.
-    fn bound(&self, call: &RecordedCall) -> Result<Option<Bound>, LoadError> {
+    fn policy(&self, call: &RecordedCall) -> Result<Option<ActivePolicy>, LoadError> {
         let Some(policy) = self.policies.get(&call.identity()) else {
             return Ok(None);
         };
@@ -333,8 +335,8 @@ impl Replay<'_> {
             (None, Some(bytes)) => Program::Component(self.host.module(bytes, true)?),
             (None, None) => return Ok(None),
         };
-        Ok(Some(Bound {
-            key: Some(BindingKey {
+        Ok(Some(ActivePolicy {
+            key: Some(ObjectKey {
                 namespace: String::new(),
                 name: policy.name.clone(),
             }),
@@ -363,7 +365,7 @@ impl Replay<'_> {
 type Again = (Result<Answer, String>, Option<Vec<u8>>, u64);
 
 impl Inner {
-    fn ask_again(&self, bound: &Bound, call: &RecordedCall) -> Again {
+    fn ask_again(&self, policy: &ActivePolicy, call: &RecordedCall) -> Again {
         fn told<T>(called: Called<Remembering<T>>, answer: impl FnOnce(T) -> Answer) -> Again {
             let Called { result, fuel, .. } = called;
             match result {
@@ -383,17 +385,17 @@ impl Inner {
                     claims: &claims,
                     prior,
                 };
-                told(self.ask_rank_anew(bound, ask, memory), Answer::Rank)
+                told(self.ask_rank_anew(policy, ask, memory), Answer::Rank)
             }
             Question::Order { round } => {
-                told(self.ask_order_anew(bound, round, memory), Answer::Order)
+                told(self.ask_order_anew(policy, round, memory), Answer::Order)
             }
             Question::Judge { round, moves } => told(
-                self.ask_judge_anew(bound, (round, moves), memory),
+                self.ask_judge_anew(policy, (round, moves), memory),
                 Answer::Judge,
             ),
             Question::Allow { round } => {
-                let called = self.ask_allow_anew(bound, round, memory);
+                let called = self.ask_allow_anew(policy, round, memory);
                 told(called, |allowed| Answer::Allow {
                     items: allowed.items,
                     valid_for_seconds: allowed.valid_for_seconds,

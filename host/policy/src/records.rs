@@ -3,7 +3,9 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
-use crate::binding::{BindingKey, Mode};
+use apis::ObjectKey;
+use hooks::binding::Mode;
+
 use crate::limits::Kind;
 
 /// Records kept until they are drained.
@@ -94,7 +96,7 @@ pub struct PolicyStatistics {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PolicyEvent {
     /// The binding; `None` when a built-in default failed.
-    pub binding: Option<BindingKey>,
+    pub binding: Option<ObjectKey>,
     /// What was asked.
     pub kind: Kind,
     /// CamelCase word.
@@ -194,11 +196,11 @@ impl Records {
         self.events.drain(..).collect()
     }
 
-    pub(crate) fn drain_events_of(&mut self, binding: Option<&BindingKey>) -> Vec<PolicyEvent> {
+    pub(crate) fn drain_events_of(&mut self, binding: &ObjectKey) -> Vec<PolicyEvent> {
         let all = std::mem::take(&mut self.events);
         let (theirs, others) = all
             .into_iter()
-            .partition::<Vec<_>, _>(|event| event.binding.as_ref() == binding);
+            .partition::<Vec<_>, _>(|event| event.binding.as_ref() == Some(binding));
         self.events = others.into();
         theirs
     }

@@ -10,9 +10,9 @@ use std::time::Instant;
 
 use hooks::ranking::{ClaimView, Ranking};
 
+use crate::active_policy::ActivePolicy;
 use crate::call::{Called, Log};
 use crate::interface::Remembering;
-use crate::registry::Bound;
 
 #[derive(Default)]
 pub(crate) struct Remembered(Mutex<Option<Known>>);
@@ -25,9 +25,9 @@ struct Known {
 }
 
 impl Known {
-    fn is_for(&self, bound: &Bound, claims: &[&ClaimView], prior: &[f64]) -> bool {
+    fn is_for(&self, policy: &ActivePolicy, claims: &[&ClaimView], prior: &[f64]) -> bool {
         let same_bits = |(ours, theirs): (&f64, &f64)| ours.to_bits() == theirs.to_bits();
-        self.digest == bound.program.digest()
+        self.digest == policy.program.digest()
             && self.candidates.len() == claims.len()
             && self.prior.len() == prior.len()
             && self.prior.iter().zip(prior).all(same_bits)
@@ -43,18 +43,18 @@ impl Remembered {
     /// The answer, when the question is the last one again.
     pub(crate) fn answer(
         &self,
-        bound: &Bound,
+        policy: &ActivePolicy,
         claims: &[&ClaimView],
         prior: &[f64],
     ) -> Option<Called<Remembering<Vec<Ranking>>>> {
-        if bound.key.is_some() {
+        if policy.key.is_some() {
             return None;
         }
         let started = Instant::now();
         let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let known = known
             .as_ref()
-            .filter(|it| it.is_for(bound, claims, prior))?;
+            .filter(|it| it.is_for(policy, claims, prior))?;
         Some(Called {
             result: Ok(Remembering {
                 answer: known.answer.clone(),
@@ -69,7 +69,7 @@ impl Remembered {
     /// Keeps a good answer of the default.
     pub(crate) fn keep(
         &self,
-        bound: &Bound,
+        policy: &ActivePolicy,
         claims: &[&ClaimView],
         prior: &[f64],
         called: &Called<Remembering<Vec<Ranking>>>,
@@ -77,11 +77,11 @@ impl Remembered {
         let Ok(Remembering { answer, .. }) = &called.result else {
             return;
         };
-        if bound.key.is_some() {
+        if policy.key.is_some() {
             return;
         }
         let known = Known {
-            digest: bound.program.digest().to_owned(),
+            digest: policy.program.digest().to_owned(),
             prior: prior.to_vec(),
             candidates: claims
                 .iter()

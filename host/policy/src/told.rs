@@ -7,8 +7,8 @@ use std::collections::BTreeSet;
 use hooks::disruption::{BudgetRound, Civil, ConsolidationRound, Context};
 use hooks::ranking::RankRound;
 
+use crate::active_policy::ActivePolicy;
 use crate::needs::{Need, PolicyNeeds};
-use crate::registry::Bound;
 
 /// Beside the tables.
 pub(crate) struct Told<'a> {
@@ -25,44 +25,48 @@ pub(crate) struct Told<'a> {
 
 impl<'a> Told<'a> {
     /// Beside the tables of a rank round.
-    pub(crate) fn rank(bound: &'a Bound, round: &'a RankRound, memory: &'a [u8]) -> Self {
+    pub(crate) fn rank(policy: &'a ActivePolicy, round: &'a RankRound, memory: &'a [u8]) -> Self {
         let context = Cow::Owned(rank_context(round));
         Self {
-            rates: bound.facts.rates(&round.table),
-            ..Self::new(bound, context, memory, &round.table.symbols)
+            rates: policy.facts.rates(&round.table),
+            ..Self::new(policy, context, memory, &round.table.symbols)
         }
     }
 
     /// Beside the tables of a consolidation round.
     pub(crate) fn consolidation(
-        bound: &'a Bound,
+        policy: &'a ActivePolicy,
         round: &'a ConsolidationRound,
         memory: &'a [u8],
     ) -> Self {
         let context = Cow::Borrowed(&round.context);
-        Self::new(bound, context, memory, &round.nodes.symbols)
+        Self::new(policy, context, memory, &round.nodes.symbols)
     }
 
     /// Beside the pools of a budget round.
-    pub(crate) fn budgets(bound: &'a Bound, round: &'a BudgetRound, memory: &'a [u8]) -> Self {
-        Self::new(bound, Cow::Borrowed(&round.context), memory, &[])
+    pub(crate) fn budgets(
+        policy: &'a ActivePolicy,
+        round: &'a BudgetRound,
+        memory: &'a [u8],
+    ) -> Self {
+        Self::new(policy, Cow::Borrowed(&round.context), memory, &[])
     }
 
     fn new(
-        bound: &'a Bound,
+        policy: &'a ActivePolicy,
         mut context: Cow<'a, Context>,
         memory: &'a [u8],
         symbols: &'a [String],
     ) -> Self {
-        if let Some(civil) = bound.facts.civil(context.now_seconds) {
+        if let Some(civil) = policy.facts.civil(context.now_seconds) {
             context.to_mut().civil = civil;
         }
-        let remembers = bound.needs.has(Need::Memory);
+        let remembers = policy.needs.has(Need::Memory);
         Self {
             context,
             memory: if remembers { memory } else { &[] },
-            needs: &bound.needs,
-            workload_labels: bound.facts.workload_labels(),
+            needs: &policy.needs,
+            workload_labels: policy.facts.workload_labels(),
             symbols,
             rates: None,
         }

@@ -15,8 +15,8 @@ use sha2::{Digest, Sha256};
 pub use outcome::OutcomeId;
 pub use record::{
     ClaimOutcome, CommandRecord, CommandStep, DisruptionRound, LaunchRecord, NodeOutcome,
-    PlacementRecord, PodGroupOutcome, PolicyUseRecord, PoolOutcome, ProvisioningRound, Record,
-    Subject, TerminationRecord,
+    PlacementRecord, PodGroupOutcome, PoolOutcome, ProvisioningRound, Record, Subject,
+    TerminationRecord,
 };
 pub use why::{Gate, PolicyPart, Step, Why};
 

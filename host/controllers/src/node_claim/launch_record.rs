@@ -8,7 +8,6 @@ use state::ledger::{LaunchRecord, OutcomeId, Record};
 
 use crate::node_claim::NodeClaimExt;
 use crate::recorder::shorten;
-use crate::shell::policy_records;
 
 /// A policy's note on a launch is cut here.
 const NOTE_BYTES_MAX: usize = 300;
@@ -39,7 +38,7 @@ pub(crate) fn launch_record(
         capacity_type: claim.label(labels::CAPACITY_TYPE).to_owned(),
         price_per_hour: bought.map_or(0.0, |offering| offering.price_per_hour),
         reason: reason.to_owned(),
-        policies: policy_records(&ranked.uses),
+        policies: ranked.uses.clone(),
     })
 }
 

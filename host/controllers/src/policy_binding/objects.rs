@@ -1,16 +1,110 @@
 //! What watches told of policies: their ConfigMaps, and which of the others they name.
 //!
-//! Of a ConfigMap that carries no policy only the name is watched; it is read when a binding that names it is looked
-//! at. So the controller never holds what nobody handed to it.
+//! Shared by the watches, which write, and the controller, which is woken and reads. Of a ConfigMap that carries no
+//! policy only the name is watched; it is read when a binding that names it is looked at. So the controller never holds
+//! what nobody handed to it.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use apis::ObjectKey;
 use k8s_openapi::api::core::v1::ConfigMap;
 
-#[derive(Debug, Default)]
+use crate::work_queue::{BackOff, WorkQueue};
+
+/// What a watch tells of ConfigMaps in the policy namespace.
+#[derive(Debug)]
+pub(crate) enum PolicyFact {
+    /// A binding was added or changed.
+    Applied(ObjectKey, Arc<ConfigMap>),
+    /// A binding is gone.
+    Deleted(ObjectKey),
+    /// These are all bindings.
+    Listed(BTreeSet<ObjectKey>),
+    /// One that bindings may name was added, changed or deleted.
+    DataTouched(ObjectKey),
+    /// These are all that bindings may name.
+    DataListed(BTreeSet<ObjectKey>),
+}
+
+/// What is known of bindings.
 pub(crate) struct PolicyObjects {
+    objects: Mutex<Objects>,
+    /// Bindings that the controller is to look at.
+    pub(crate) queue: Arc<WorkQueue<ObjectKey>>,
+}
+
+impl PolicyObjects {
+    pub(crate) fn new() -> Self {
+        let back_off = BackOff {
+            first: Duration::from_millis(500),
+            longest: Duration::from_secs(30),
+        };
+        Self {
+            objects: Mutex::default(),
+            queue: Arc::new(WorkQueue::new(back_off)),
+        }
+    }
+
+    /// Takes in what a watch told, and has looked at what that concerns.
+    pub(crate) fn take(&self, fact: PolicyFact) {
+        let woken = self.objects().take(fact);
+        self.wake(woken);
+    }
+
+    /// NodePools came, went or changed their labels: any binding may be for them.
+    pub(crate) fn node_pools_changed(&self) {
+        let mut objects = self.objects();
+        objects.are_pools_told = false;
+        let woken = objects.bindings.keys().cloned().collect();
+        drop(objects);
+        self.wake(woken);
+    }
+
+    /// Wakes the controller for a binding of which there is something new elsewhere.
+    pub(super) fn look_at(&self, key: &ObjectKey) {
+        self.queue.add(key.clone());
+    }
+
+    /// A binding as it was told last.
+    pub(super) fn binding(&self, key: &ObjectKey) -> Option<Arc<ConfigMap>> {
+        self.objects().bindings.get(key).cloned()
+    }
+
+    /// A binding cannot be read without these.
+    pub(super) fn set_named(&self, key: &ObjectKey, names: BTreeSet<String>) {
+        self.objects().named.insert(key.clone(), names);
+    }
+
+    /// Has a binding read anew when it is looked at next.
+    pub(super) fn read_anew(&self, key: &ObjectKey) {
+        self.objects().stale.insert(key.clone());
+    }
+
+    /// Whether a binding is to be read anew; asked once.
+    pub(super) fn take_stale(&self, key: &ObjectKey) -> bool {
+        self.objects().stale.remove(key)
+    }
+
+    /// Whether the registry has yet to hear of the NodePools; asked once.
+    pub(super) fn take_untold_pools(&self) -> bool {
+        !std::mem::replace(&mut self.objects().are_pools_told, true)
+    }
+
+    fn wake(&self, keys: Vec<ObjectKey>) {
+        for key in keys {
+            self.queue.add(key);
+        }
+    }
+
+    fn objects(&self) -> MutexGuard<'_, Objects> {
+        self.objects.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[derive(Debug, Default)]
+struct Objects {
     bindings: BTreeMap<ObjectKey, Arc<ConfigMap>>,
     /// ConfigMaps that each binding names.
     named: BTreeMap<ObjectKey, BTreeSet<String>>,
@@ -20,72 +114,45 @@ pub(crate) struct PolicyObjects {
     are_pools_told: bool,
 }
 
-impl PolicyObjects {
-    /// A binding was added or changed.
-    pub(crate) fn applied(&mut self, key: ObjectKey, config_map: Arc<ConfigMap>) {
-        self.bindings.insert(key, config_map);
+impl Objects {
+    /// Gives the bindings that are to be looked at, in the order in which they came up.
+    fn take(&mut self, fact: PolicyFact) -> Vec<ObjectKey> {
+        match fact {
+            PolicyFact::Applied(key, config_map) => {
+                let mut woken = self.naming(|names| names.contains(&key.name));
+                self.bindings.insert(key.clone(), config_map);
+                woken.push(key);
+                woken
+            }
+            PolicyFact::Deleted(key) => self.delete(key),
+            PolicyFact::Listed(keys) => {
+                let known = self.bindings.keys();
+                let gone = known.filter(|key| !keys.contains(key)).cloned();
+                let gone: Vec<ObjectKey> = gone.collect();
+                gone.into_iter().flat_map(|key| self.delete(key)).collect()
+            }
+            PolicyFact::DataTouched(key) => self.naming(|names| names.contains(&key.name)),
+            PolicyFact::DataListed(keys) => {
+                let listed: BTreeSet<&str> = keys.iter().map(|key| key.name.as_str()).collect();
+                self.naming(|names| names.iter().any(|it| !listed.contains(it.as_str())))
+            }
+        }
     }
 
-    /// A binding is gone.
-    pub(crate) fn deleted(&mut self, key: &ObjectKey) {
-        self.bindings.remove(key);
-        self.named.remove(key);
-        self.stale.remove(key);
+    fn delete(&mut self, key: ObjectKey) -> Vec<ObjectKey> {
+        let mut woken = self.naming(|names| names.contains(&key.name));
+        self.bindings.remove(&key);
+        self.named.remove(&key);
+        self.stale.remove(&key);
+        woken.push(key);
+        woken
     }
 
-    /// A binding as it was told last.
-    pub(crate) fn binding(&self, key: &ObjectKey) -> Option<Arc<ConfigMap>> {
-        self.bindings.get(key).cloned()
-    }
-
-    /// A binding cannot be read without these.
-    pub(crate) fn names(&mut self, key: &ObjectKey, names: BTreeSet<String>) {
-        self.named.insert(key.clone(), names);
-    }
-
-    /// A ConfigMap was added, changed or deleted; gives the bindings that name it.
-    pub(crate) fn touched(&mut self, name: &str) -> Vec<ObjectKey> {
-        let naming = self.named.iter().filter(|(_, names)| names.contains(name));
+    /// The bindings that name such ConfigMaps; they are to be read anew.
+    fn naming(&mut self, is_meant: impl Fn(&BTreeSet<String>) -> bool) -> Vec<ObjectKey> {
+        let naming = self.named.iter().filter(|(_, names)| is_meant(names));
         let keys: Vec<ObjectKey> = naming.map(|(key, _)| key.clone()).collect();
         self.stale.extend(keys.iter().cloned());
         keys
-    }
-
-    /// The bindings that are known beside these.
-    pub(crate) fn beside(&self, keys: &BTreeSet<ObjectKey>) -> Vec<ObjectKey> {
-        let known = self.bindings.keys();
-        known.filter(|key| !keys.contains(key)).cloned().collect()
-    }
-
-    /// These are all other ConfigMaps that there are; gives the bindings that name one that is not among them.
-    pub(crate) fn listed(&mut self, keys: &BTreeSet<ObjectKey>) -> Vec<ObjectKey> {
-        let listed: BTreeSet<&str> = keys.iter().map(|key| key.name.as_str()).collect();
-        let misses =
-            |names: &BTreeSet<String>| names.iter().any(|it| !listed.contains(it.as_str()));
-        let naming = self.named.iter().filter(|(_, names)| misses(names));
-        let keys: Vec<ObjectKey> = naming.map(|(key, _)| key.clone()).collect();
-        self.stale.extend(keys.iter().cloned());
-        keys
-    }
-
-    /// Has a binding read anew when it is looked at next.
-    pub(crate) fn read_anew(&mut self, key: &ObjectKey) {
-        self.stale.insert(key.clone());
-    }
-
-    /// Whether a binding is to be read anew; asked once.
-    pub(crate) fn take_stale(&mut self, key: &ObjectKey) -> bool {
-        self.stale.remove(key)
-    }
-
-    /// NodePools came, went or changed their labels; gives the bindings that may be for them.
-    pub(crate) fn pools_touched(&mut self) -> Vec<ObjectKey> {
-        self.are_pools_told = false;
-        self.bindings.keys().cloned().collect()
-    }
-
-    /// Whether the registry has yet to hear of the NodePools; asked once.
-    pub(crate) fn take_untold_pools(&mut self) -> bool {
-        !std::mem::replace(&mut self.are_pools_told, true)
     }
 }

@@ -3,11 +3,16 @@
 //! Its fields are documented in `policies/README.md`. Counters alone are written now and then only, so that a policy
 //! that is asked every ten seconds does not write as often.
 
+use std::time::Duration;
+
+use hooks::binding::{AppliesTo, BindingState, BindingStatus, InCharge};
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use super::{BindingReport, BindingState, InCharge};
 use crate::recorder::EventType;
+
+/// Where the state of a binding is shown, as JSON.
+pub const STATUS_ANNOTATION: &str = "mortise.dev/status";
 
 /// Counters are shown anew after this long.
 const COUNTED_EVERY: SignedDuration = SignedDuration::from_mins(5);
@@ -38,6 +43,21 @@ pub(super) struct StatusAnnotation {
     counted: String,
 }
 
+impl StatusAnnotation {
+    /// How long its counters stay as they are.
+    fn counts_left(&self, now: Timestamp) -> Option<SignedDuration> {
+        let counted: Timestamp = self.counted.parse().ok()?;
+        let left = COUNTED_EVERY - now.duration_since(counted);
+        left.is_positive().then_some(left)
+    }
+}
+
+/// When to look whether there are new counters to show: calls wake nobody.
+pub(super) fn until_counted(shown: Option<&StatusAnnotation>, now: Timestamp) -> Duration {
+    let left = shown.and_then(|it| it.counts_left(now));
+    left.unwrap_or(COUNTED_EVERY).unsigned_abs()
+}
+
 /// What there is to write and to tell.
 #[derive(Debug, PartialEq, Eq, Default)]
 pub(super) struct Decided {
@@ -49,16 +69,16 @@ pub(super) struct Decided {
 
 /// The annotation and the events that tell what became of the binding; nothing when that is told already.
 pub(super) fn decide(
-    report: BindingReport,
+    status: BindingStatus,
     shown: Option<&StatusAnnotation>,
     now: Timestamp,
 ) -> Decided {
-    let event = match report.state {
+    let event = match status.state {
         BindingState::Ready => (EventType::Normal, "PolicyActivated"),
         BindingState::Degraded => (EventType::Warning, "PolicyRejected"),
         BindingState::Quarantined => (EventType::Warning, "PolicyQuarantined"),
     };
-    let mut annotation = annotation(report, now);
+    let mut annotation = annotation(status, now);
     let Some(shown) = shown else {
         return Decided {
             warning: warning(&annotation),
@@ -75,10 +95,7 @@ pub(super) fn decide(
     }
     let is_placed = shown.in_charge == annotation.in_charge;
     let is_counted = (shown.calls, shown.failures) == (annotation.calls, annotation.failures)
-        || shown
-            .counted
-            .parse()
-            .is_ok_and(|counted: Timestamp| now.duration_since(counted) < COUNTED_EVERY);
+        || shown.counts_left(now).is_some();
     if is_told && is_placed && is_counted {
         return Decided::default();
     }
@@ -90,8 +107,9 @@ pub(super) fn decide(
     }
 }
 
-fn annotation(report: BindingReport, now: Timestamp) -> StatusAnnotation {
-    let BindingReport {
+fn annotation(status: BindingStatus, now: Timestamp) -> StatusAnnotation {
+    let BindingStatus {
+        key: _,
         state,
         digest,
         reason,
@@ -99,11 +117,13 @@ fn annotation(report: BindingReport, now: Timestamp) -> StatusAnnotation {
         mut in_charge,
         calls,
         failures,
-    } = report;
+    } = status;
     let now = now.strftime("%FT%TZ").to_string();
-    let applies_to = in_charge.as_ref().map_or_else(String::new, applies_to);
+    let applies_to = in_charge
+        .as_ref()
+        .map_or_else(String::new, |it| applies_to(&it.applies_to));
     if let Some(in_charge) = &mut in_charge {
-        in_charge.node_pools.truncate(NAMES_MAX);
+        in_charge.applies_to.names.truncate(NAMES_MAX);
     }
     StatusAnnotation {
         state,
@@ -119,8 +139,8 @@ fn annotation(report: BindingReport, now: Timestamp) -> StatusAnnotation {
     }
 }
 
-fn applies_to(in_charge: &InCharge) -> String {
-    let (names, total) = (&in_charge.node_pools, in_charge.node_pools_total);
+fn applies_to(pools: &AppliesTo) -> String {
+    let (names, total) = (&pools.names, pools.total);
     if names.is_empty() {
         return format!("none of {total}");
     }
@@ -142,15 +162,15 @@ fn applies_to(in_charge: &InCharge) -> String {
 
 /// A name that nobody bears is no reason to refuse, since its NodePool may be yet to come.
 fn warning(annotation: &StatusAnnotation) -> Option<String> {
-    let in_charge = annotation.in_charge.as_ref()?;
+    let pools = &annotation.in_charge.as_ref()?.applies_to;
     let applies_to = &annotation.applies_to;
-    if !in_charge.unmatched.is_empty() {
+    if !pools.unmatched.is_empty() {
         return Some(format!(
             "no NodePool matches {}; the policy applies to {applies_to} NodePools",
-            in_charge.unmatched.join(", ")
+            pools.unmatched.join(", ")
         ));
     }
-    let is_idle = in_charge.node_pools.is_empty() && in_charge.node_pools_total > 0;
+    let is_idle = pools.names.is_empty() && pools.total > 0;
     is_idle.then(|| {
         format!(
             "the policy applies to {applies_to} NodePools; see mortise.dev/nodepools, \
@@ -160,31 +180,37 @@ fn warning(annotation: &StatusAnnotation) -> Option<String> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
+    use apis::ObjectKey;
+    use hooks::binding::{Authority, Mode, OnFailure};
+
     use super::*;
 
-    fn report(state: BindingState) -> BindingReport {
-        BindingReport {
+    pub(in crate::policy_binding) fn refused() -> BindingStatus {
+        let key = ObjectKey::new("mortise", "it");
+        BindingStatus::refused(key, "Why", "because".to_owned())
+    }
+
+    fn status(state: BindingState) -> BindingStatus {
+        BindingStatus {
             state,
             digest: Some("sha256:1".to_owned()),
-            reason: "Why".to_owned(),
-            message: "because".to_owned(),
-            in_charge: None,
-            calls: 0,
-            failures: 0,
+            ..refused()
         }
     }
 
     fn in_charge(pools: &[&str], unmatched: &[&str]) -> InCharge {
         let owned = |names: &[&str]| names.iter().map(|it| (*it).to_owned()).collect();
         InCharge {
-            mode: "enforce".to_owned(),
+            mode: Mode::Canary { percent: 10 },
             order: 0,
-            on_failure: "default".to_owned(),
-            authority: "lower".to_owned(),
-            node_pools: owned(pools),
-            node_pools_total: 7,
-            unmatched: owned(unmatched),
+            on_failure: OnFailure::Default,
+            authority: Authority::Lower,
+            applies_to: AppliesTo {
+                names: owned(pools),
+                total: 7,
+                unmatched: owned(unmatched),
+            },
         }
     }
 
@@ -201,9 +227,9 @@ mod tests {
         ];
         for (state, event_type, reason) in cases {
             let now = Timestamp::UNIX_EPOCH;
-            let first = decide(report(state), None, now);
+            let first = decide(status(state), None, now);
             assert_eq!(first.event, Some((event_type, reason)));
-            let again = decide(report(state), first.annotation.as_ref(), now);
+            let again = decide(status(state), first.annotation.as_ref(), now);
             assert_eq!(again, Decided::default());
         }
     }
@@ -211,12 +237,12 @@ mod tests {
     #[test]
     fn counters_alone_are_written_now_and_then() {
         let start = Timestamp::UNIX_EPOCH;
-        let shown = decide(report(BindingState::Ready), None, start).annotation;
+        let shown = decide(status(BindingState::Ready), None, start).annotation;
         let after = |minutes: i64| {
-            let mut report = report(BindingState::Ready);
-            report.calls = 9;
+            let mut status = status(BindingState::Ready);
+            status.calls = 9;
             let now = start + SignedDuration::from_mins(minutes);
-            decide(report, shown.as_ref(), now)
+            decide(status, shown.as_ref(), now)
         };
         assert_eq!(after(4), Decided::default());
         let written = after(5);
@@ -242,18 +268,39 @@ mod tests {
             (&["web"], &["wbe"], "web (1 of 7)", true),
             (&[], &[], "none of 7", true),
         ] {
-            let report = || BindingReport {
+            let placed = || BindingStatus {
                 in_charge: Some(in_charge(pools, unmatched)),
-                ..report(BindingState::Ready)
+                ..status(BindingState::Ready)
             };
             let now = Timestamp::UNIX_EPOCH;
-            let before = decide(super::tests::report(BindingState::Ready), None, now);
-            let decided = decide(report(), before.annotation.as_ref(), now);
+            let before = decide(status(BindingState::Ready), None, now);
+            let decided = decide(placed(), before.annotation.as_ref(), now);
             assert_eq!(decided.event, None);
             assert_eq!(decided.warning.is_some(), warns, "{decided:?}");
             let shown = decided.annotation.unwrap();
             assert_eq!(shown.applies_to, sentence);
-            assert_eq!(decide(report(), Some(&shown), now), Decided::default());
+            assert_eq!(decide(placed(), Some(&shown), now), Decided::default());
         }
+    }
+
+    #[test]
+    fn counters_are_looked_at_when_they_may_be_written() {
+        let start = Timestamp::UNIX_EPOCH;
+        let shown = decide(status(BindingState::Ready), None, start).annotation;
+        for (seconds, left) in [(0, 300), (1, 299), (299, 1), (300, 300), (900, 300)] {
+            let now = start + SignedDuration::from_secs(seconds);
+            let wait = until_counted(shown.as_ref(), now);
+            assert_eq!(wait, Duration::from_secs(left), "after {seconds} s");
+        }
+        assert_eq!(until_counted(None, start), Duration::from_mins(5));
+    }
+
+    #[test]
+    fn how_a_policy_is_in_charge_is_shown_in_the_words_of_its_binding() {
+        let shown = serde_json::to_string(&in_charge(&["web"], &[])).unwrap();
+        let expected = r#"{"mode":"canary:10%","order":0,"onFailure":"default","authority":"lower","nodePools":["web"],"nodePoolsTotal":7}"#;
+        assert_eq!(shown, expected);
+        let read: InCharge = serde_json::from_str(&shown).unwrap();
+        assert_eq!(read, in_charge(&["web"], &[]));
     }
 }

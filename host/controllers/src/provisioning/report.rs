@@ -24,7 +24,6 @@ use crate::metrics::Metrics;
 use crate::pod_ledger::PodLedger;
 use crate::recorder::{EventType, Notice, RateClass};
 use crate::references;
-use crate::shell::policy_records;
 
 /// Instance types that a record names.
 const TYPES_NAMED_MAX: usize = 10;
@@ -239,7 +238,7 @@ impl Entry for Pass<'_> {
             pods: self.groups(),
             pools: self.pools(),
             claims: self.creations.iter().map(|it| self.claim(it)).collect(),
-            policies: policy_records(&solution.uses),
+            policies: solution.uses.clone(),
             interrupted: solution.is_interrupted,
         }))
     }

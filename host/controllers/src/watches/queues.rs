@@ -56,7 +56,6 @@ pub(crate) struct Queues {
     pub(crate) capacity_buffers: Keys,
     pub(crate) pod_trigger: Keys,
     pub(crate) node_trigger: Keys,
-    pub(crate) policies: Keys,
     pub(crate) static_pools: Keys,
 }
 
@@ -89,7 +88,6 @@ impl Queues {
             capacity_buffers: queue(100, 60),
             pod_trigger: default(),
             node_trigger: default(),
-            policies: queue(500, 30),
             static_pools: default(),
         }
     }

@@ -2,29 +2,34 @@
 
 use std::sync::Arc;
 
-use apis::ObjectKey;
 use tracing::warn;
 
+use super::Fact;
 use super::queues::Queues;
 use super::routing::{Wake, wakes};
-use super::{Fact, PolicyFact};
+use crate::policy_binding::PolicyObjects;
 use crate::shell::Shell;
 
 /// Feeds model and queues.
 pub(crate) struct Router {
     shell: Arc<Shell>,
     queues: Queues,
+    policies: Arc<PolicyObjects>,
 }
 
 impl Router {
-    pub(crate) fn new(shell: Arc<Shell>, queues: Queues) -> Self {
-        Self { shell, queues }
+    pub(crate) fn new(shell: Arc<Shell>, queues: Queues, policies: Arc<PolicyObjects>) -> Self {
+        Self {
+            shell,
+            queues,
+            policies,
+        }
     }
 
     pub(super) fn take(&self, fact: Fact) {
         let event = match fact {
             Fact::Model(event) => event,
-            Fact::Policy(fact) => return self.take_policy(fact),
+            Fact::Policy(fact) => return self.policies.take(fact),
         };
         let changes = self.shell.model.apply(event).unwrap_or_else(|refused| {
             warn!(error = %refused, "object left out of cluster state");
@@ -50,12 +55,9 @@ impl Router {
                     self.queues.node_overlays.add(crate::node_overlay::key());
                 }
             }
-            Wake::Policies => {
-                let bindings = self.shell.policies().pools_touched();
-                self.look_at(bindings);
-            }
+            Wake::Policies => self.policies.node_pools_changed(),
             Wake::PodBound { pod, node, planned } => {
-                self.shell.nominations.pod_bound(&pod, &node, &planned)
+                self.shell.nominations.pod_bound(&pod, &node, &planned);
             }
             Wake::PodEnded(pod) => {
                 self.shell.pods.decided(&pod);
@@ -63,46 +65,6 @@ impl Router {
             }
             Wake::RoomFreed => self.shell.room_freed.notify_one(),
             Wake::PoolGone(uid) => self.shell.registration_health.forget(&uid),
-        }
-    }
-
-    fn take_policy(&self, fact: PolicyFact) {
-        match fact {
-            PolicyFact::Applied(key, object) => {
-                self.data_touched(&key);
-                self.shell.policies().applied(key.clone(), object);
-                self.queues.policies.add(key);
-            }
-            PolicyFact::Deleted(key) => self.policy_gone(&key),
-            PolicyFact::Listed(keys) => {
-                let gone = self.shell.policies().beside(&keys);
-                for key in gone {
-                    self.policy_gone(&key);
-                }
-            }
-            PolicyFact::DataTouched(key) => self.data_touched(&key),
-            PolicyFact::DataListed(keys) => {
-                let naming = self.shell.policies().listed(&keys);
-                self.look_at(naming);
-            }
-        }
-    }
-
-    fn policy_gone(&self, key: &ObjectKey) {
-        self.data_touched(key);
-        self.shell.policies().deleted(key);
-        self.queues.policies.add(key.clone());
-    }
-
-    /// Bindings that name a ConfigMap are read anew when it changes.
-    fn data_touched(&self, key: &ObjectKey) {
-        let naming = self.shell.policies().touched(&key.name);
-        self.look_at(naming);
-    }
-
-    fn look_at(&self, bindings: Vec<ObjectKey>) {
-        for key in bindings {
-            self.queues.policies.add(key);
         }
     }
 }

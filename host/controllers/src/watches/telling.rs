@@ -14,8 +14,9 @@ use state::devices::{DeviceKind, DeviceObject};
 use state::workloads::{Workload, WorkloadKind};
 use tracing::warn;
 
-use super::{Fact, PolicyFact, key_of};
+use super::{Fact, key_of};
 use crate::managed::Managed;
+use crate::policy_binding::PolicyFact;
 use crate::shell::Shell;
 
 /// What is said when a watch hands over an object.

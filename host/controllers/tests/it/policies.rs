@@ -3,8 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
-use controllers::{
-    BindingReport, BindingSource, BindingState, InCharge, NodePoolLabels, PolicyRegistry,
+use apis::ObjectKey;
+use hooks::binding::{
+    AppliesTo, Authority, BindingListener, BindingSource, BindingState, BindingStatus, InCharge,
+    Mode, NodePoolLabels, OnFailure, PolicyRegistry,
 };
 use serde_json::json;
 use sim::api_server::{DeleteOptions, Resource};
@@ -15,27 +17,41 @@ use crate::world::World;
 struct Registry {
     calls: Mutex<Vec<String>>,
     failures: Mutex<Vec<String>>,
+    /// Whether what was applied last is in quarantine.
+    is_quarantined: Mutex<bool>,
+    listener: Mutex<Option<BindingListener>>,
     pools: Mutex<NodePoolLabels>,
     /// What was applied last.
     applied: Mutex<BindingSource>,
 }
 
 impl Registry {
-    fn answer(&self) -> BindingReport {
+    fn answer(&self) -> BindingStatus {
         let applied = self.applied.lock().unwrap();
         let module = applied.data.get("builtin").cloned().unwrap_or_default();
+        let (key, message) = (applied.key(), format!("builtin {module}"));
         if module != "prefer-arm64" {
-            return BindingReport::refused("NoSuchBuiltin", format!("builtin {module}"));
+            return BindingStatus::refused(key, "NoSuchBuiltin", message);
         }
-        BindingReport {
-            state: BindingState::Ready,
+        let state = if *self.is_quarantined.lock().unwrap() {
+            BindingState::Quarantined
+        } else {
+            BindingState::Ready
+        };
+        BindingStatus {
+            state,
             digest: Some("sha256:1".to_owned()),
-            reason: "Active".to_owned(),
-            message: format!("builtin {module}"),
             in_charge: Some(self.in_charge(&applied.annotations)),
-            calls: 0,
-            failures: 0,
+            ..BindingStatus::refused(key, "Active", message)
         }
+    }
+
+    /// A call failed: whoever listens hears of it.
+    fn fail(&self, failure: &str) {
+        self.failures.lock().unwrap().push(failure.to_owned());
+        let key = self.applied.lock().unwrap().key();
+        let listener = self.listener.lock().unwrap().clone();
+        listener.unwrap()(&key);
     }
 
     /// For the pools of the team that the annotation names.
@@ -46,20 +62,21 @@ impl Registry {
             |labels: &BTreeMap<String, String>| team.is_none_or(|it| labels.contains_key(it));
         let named = pools.iter().filter(|(_, labels)| is_for(labels));
         InCharge {
-            mode: "enforce".to_owned(),
+            mode: Mode::Enforce,
             order: 0,
-            on_failure: "default".to_owned(),
-            authority: "lower".to_owned(),
-            node_pools: named.map(|(name, _)| name.clone()).collect(),
-            node_pools_total: pools.len(),
-            unmatched: Vec::new(),
+            on_failure: OnFailure::Default,
+            authority: Authority::Lower,
+            applies_to: AppliesTo {
+                names: named.map(|(name, _)| name.clone()).collect(),
+                total: pools.len(),
+                unmatched: Vec::new(),
+            },
         }
     }
 }
 
-#[async_trait::async_trait]
 impl PolicyRegistry for Registry {
-    async fn apply(&self, source: BindingSource) -> BindingReport {
+    fn apply(&self, source: &BindingSource) -> BindingStatus {
         let module = source.data.get("builtin").cloned().unwrap_or_default();
         let others = source.others.iter().map(|(name, it)| {
             let settings = it.data.values().cloned().collect::<Vec<_>>().join(",");
@@ -70,15 +87,15 @@ impl PolicyRegistry for Registry {
             source.name,
             others.collect::<String>()
         ));
-        *self.applied.lock().unwrap() = source;
+        source.clone_into(&mut self.applied.lock().unwrap());
         self.answer()
     }
 
-    fn report(&self, _namespace: &str, _name: &str) -> Option<BindingReport> {
+    fn status(&self, _key: &ObjectKey) -> Option<BindingStatus> {
         Some(self.answer())
     }
 
-    fn named(&self, source: &BindingSource) -> Vec<String> {
+    fn references(&self, source: &BindingSource) -> Vec<String> {
         source
             .data
             .get("config-from")
@@ -87,19 +104,24 @@ impl PolicyRegistry for Registry {
             .collect()
     }
 
-    fn tell_node_pools(&self, pools: NodePoolLabels) {
+    fn set_node_pools(&self, pools: NodePoolLabels) {
         let names: Vec<&str> = pools.keys().map(String::as_str).collect();
         let told = format!("pools {}", names.join(" "));
         self.calls.lock().unwrap().push(told);
         *self.pools.lock().unwrap() = pools;
     }
 
-    async fn remove(&self, _namespace: &str, name: &str) {
-        self.calls.lock().unwrap().push(format!("remove {name}"));
+    fn remove(&self, key: &ObjectKey) {
+        let mut calls = self.calls.lock().unwrap();
+        calls.push(format!("remove {}", key.name));
     }
 
-    fn failures(&self, _namespace: &str, _name: &str) -> Vec<String> {
+    fn take_failures(&self, _key: &ObjectKey) -> Vec<String> {
         std::mem::take(&mut *self.failures.lock().unwrap())
+    }
+
+    fn listen(&self, listener: BindingListener) {
+        *self.listener.lock().unwrap() = Some(listener);
     }
 }
 
@@ -218,7 +240,7 @@ async fn a_binding_that_is_replaced_within_a_minute_never_stops_deciding() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn failures_at_work_become_events() {
+async fn what_comes_of_a_policy_at_work_is_shown_at_once() {
     let registry = Arc::new(Registry::default());
     let world = World::with_policies(registry.clone());
     world.pass(5).await;
@@ -227,14 +249,20 @@ async fn failures_at_work_become_events() {
         .create(&Resource::CONFIG_MAPS, "kube-system", arm("prefer-arm64"))
         .unwrap();
     world.pass(5).await;
-    registry
-        .failures
-        .lock()
-        .unwrap()
-        .push("Trapped: it trapped; the built-in default decided rank-7".to_owned());
-    world.pass(20).await;
-    let reasons = world.event_reasons("ConfigMap");
-    assert_eq!(reasons, ["PolicyActivated", "PolicyFailed"]);
+    registry.fail("Trapped: it trapped; the built-in default decided rank-7");
+    world.pass(1).await;
+    let reasons = || world.event_reasons("ConfigMap");
+    assert_eq!(reasons(), ["PolicyActivated", "PolicyFailed"]);
+    *registry.is_quarantined.lock().unwrap() = true;
+    registry.fail("Trapped: it trapped; the built-in default decided rank-8");
+    world.pass(1).await;
+    assert!(reasons().contains(&"PolicyQuarantined".to_owned()));
+    let binding = world
+        .api
+        .get(&Resource::CONFIG_MAPS, "kube-system", "arm")
+        .unwrap();
+    let shown = binding["metadata"]["annotations"]["mortise.dev/status"].as_str();
+    assert!(shown.unwrap().contains(r#""state":"Quarantined""#));
 }
 
 fn data(name: &str, value: &str) -> serde_json::Value {

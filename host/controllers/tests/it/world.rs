@@ -4,10 +4,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use cloudprovider::Clock;
-use controllers::{
-    Controllers, ControllersConfig, Hooks, Metrics, PolicyRegistry, Settings, SharedLedger,
-};
+use controllers::{Controllers, ControllersConfig, Hooks, Metrics, Settings, SharedLedger};
 use disruption::hooks::{DeclaredBudgets, DefaultConsolidation};
+use hooks::binding::PolicyRegistry;
 use jiff::Timestamp;
 use prometheus_client::registry::Registry;
 use scheduling::ranking::{PriceRank, RankHook};

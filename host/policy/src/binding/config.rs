@@ -1,8 +1,9 @@
 //! The configuration that a binding gives to its policy: its own, or what another ConfigMap holds.
 
+use hooks::binding::BindingSource;
 use serde_json::Value;
 
-use super::{BindingError, BindingSource, value};
+use super::{BindingError, value};
 
 pub(super) const KEY_FROM: &str = "data.config-from";
 
@@ -73,7 +74,8 @@ fn setting(text: &str) -> Value {
 mod tests {
     use std::collections::BTreeMap;
 
-    use super::super::OtherConfigMap;
+    use hooks::binding::OtherConfigMap;
+
     use super::*;
 
     fn source(data: &[(&str, &str)]) -> BindingSource {

@@ -5,13 +5,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use apis::labels::MAX_PREMIUM_ANNOTATION;
+use hooks::binding::BindingSource;
 use hooks::disruption::Civil;
 use hooks::ranking::{OfferingTable, PremiumMax};
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use serde::Deserialize;
 
-use super::{BindingError, BindingSource, value};
+use super::{BindingError, value};
 use crate::told::moment;
 
 pub(super) const DATA_TIME_ZONES: &str = "time-zones";

@@ -3,7 +3,9 @@
 //! A key that nobody reads would be a wish that nobody fulfils: `mortise.dev/Mode: shadow` would enforce. So whatever
 //! is not in these tables is refused. What a reader in another file understands has its row here.
 
-use super::{BindingError, BindingSource};
+use hooks::binding::BindingSource;
+
+use super::BindingError;
 use crate::rule::distance;
 
 /// Labels of a binding.

@@ -4,8 +4,10 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::io::Read;
 
+use hooks::binding::BindingSource;
+
 use super::keys::BINDING_BINARY_DATA;
-use super::{BindingError, BindingSource, value};
+use super::{BindingError, value};
 
 pub(super) const ANNOTATION_PARTS: &str = "mortise.dev/parts";
 /// ConfigMaps over which a component may be spread.
@@ -139,7 +141,9 @@ impl Packed<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Binding, OtherConfigMap, PolicySource};
+    use hooks::binding::OtherConfigMap;
+
+    use super::super::{Binding, PolicySource};
     use super::*;
 
     const COMPONENT: &[u8] = b"a component of some length";

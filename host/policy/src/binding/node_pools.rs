@@ -3,9 +3,10 @@
 //! Names are matched when a round asks; labels are told by whoever watches NodePools. Answers to the syntax of
 //! `kubectl get -l` for selectors.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use apis::selector::{LabelSelector, SelectorOperator};
+use hooks::binding::NodePoolLabels;
 
 use super::{BindingError, value};
 use crate::rule::distance;
@@ -15,9 +16,6 @@ pub(super) const ANNOTATION_SELECTOR: &str = "mortise.dev/nodepool-selector";
 /// Names that differ in so many letters are taken for one that was mistyped.
 const NEAR: usize = 2;
 
-/// Every NodePool of a cluster, with its labels.
-pub type NodePoolLabels = BTreeMap<String, BTreeMap<String, String>>;
-
 /// Which NodePools a binding is for; by default all.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct NodePools {
@@ -26,17 +24,6 @@ pub struct NodePools {
     /// Names and globs.
     excluded: Vec<String>,
     selector: Option<LabelSelector>,
-}
-
-/// What became of [`NodePools`] in a cluster.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct AppliesTo {
-    /// The NodePools that the binding decides for, or watches.
-    pub names: Vec<String>,
-    /// How many NodePools there are.
-    pub total: usize,
-    /// What in its annotations matches none of them, with a guess what was meant.
-    pub unmatched: Vec<String>,
 }
 
 impl NodePools {
@@ -224,6 +211,8 @@ fn is_label_value(text: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::*;
 
     fn cluster() -> NodePoolLabels {

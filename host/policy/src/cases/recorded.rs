@@ -9,10 +9,10 @@ mod rows;
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt::Write as _;
 
+use hooks::binding::BindingSource;
 use serde_json::{Map, Value, json};
 
 use super::Cases;
-use crate::binding::BindingSource;
 use crate::builtin::{self, BUILTINS};
 use crate::host::PolicyHost;
 use crate::limits::Kind;

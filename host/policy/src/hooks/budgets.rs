@@ -2,17 +2,17 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use hooks::binding::{Authority, OnFailure};
 use hooks::disruption::{
     AllowAnswer, Allowance, BudgetReason, BudgetRound, BudgetsHook, DeclaredBudgets, PolicyUse,
 };
 
 use super::add_use;
+use crate::active_policy::ActivePolicy;
 use crate::answer::Allowed;
-use crate::binding::{Authority, OnFailure};
 use crate::host::{Inner, PolicyHost, Round};
 use crate::limits::Kind;
 use crate::records::ShadowDifference;
-use crate::registry::Bound;
 
 impl BudgetsHook for PolicyHost {
     fn allow(&self, round: &BudgetRound) -> AllowAnswer {
@@ -24,23 +24,26 @@ impl BudgetsHook for PolicyHost {
         };
         let mut uses = Vec::new();
         let mut fallback = None;
-        for bound in active.deciding(Kind::Budgets) {
-            if !round.pools.iter().any(|pool| bound.is_for(&pool.name)) {
+        for policy in active.deciding(Kind::Budgets) {
+            if !round.pools.iter().any(|pool| policy.is_for(&pool.name)) {
                 continue;
             }
-            let called = host.ask_allow(&bound, round);
-            add_use(&mut uses, host.note(&bound, at_round(round), &called, None));
-            let answer = match (called.result, bound.on_failure) {
+            let called = host.ask_allow(&policy, round);
+            add_use(
+                &mut uses,
+                host.note(&policy, at_round(round), &called, None),
+            );
+            let answer = match (called.result, policy.on_failure) {
                 (Ok(answer), _) => answer,
-                (Err(_), OnFailure::Hold) => nothing(round, &bound.name),
+                (Err(_), OnFailure::Hold) => nothing(round, &policy.name),
                 (Err(_), OnFailure::Default) => fallback
                     .get_or_insert_with(|| default_answer(host, round, &mut uses))
                     .clone(),
             };
-            if let Some(changed) = allowances.lowered_by(round, &answer, &bound) {
-                host.note_change(&bound, at_round(round), changed);
+            if let Some(changed) = allowances.lowered_by(round, &answer, &policy) {
+                host.note_change(&policy, at_round(round), changed);
             }
-            allowances.lower(round, &answer, Some(&bound));
+            allowances.lower(round, &answer, Some(&policy));
         }
         let decided: Decided = allowances.items.keys().copied().collect();
         if !allowances.is_complete(round) {
@@ -109,7 +112,12 @@ struct Allowances {
 
 impl Allowances {
     /// What an answer allows less than those before it, or than is declared.
-    fn lowered_by(&self, round: &BudgetRound, answer: &Allowed, bound: &Bound) -> Option<String> {
+    fn lowered_by(
+        &self,
+        round: &BudgetRound,
+        answer: &Allowed,
+        policy: &ActivePolicy,
+    ) -> Option<String> {
         let lowered = answer.items.iter().filter_map(|item| {
             let pool = round.pools.get(usize::try_from(item.pool).ok()?)?;
             let declared = || {
@@ -119,7 +127,7 @@ impl Allowances {
             };
             let known = self.items.get(&(item.pool, item.reason));
             let before = known.map_or_else(declared, |it| it.allowed);
-            let is_lower = item.allowed < before && bound.is_for(&pool.name);
+            let is_lower = item.allowed < before && policy.is_for(&pool.name);
             is_lower.then(|| {
                 let (name, reason, after) = (&pool.name, item.reason.as_str(), item.allowed);
                 format!("{name} {reason} {before} -> {after}")
@@ -134,17 +142,17 @@ impl Allowances {
     }
 
     /// Takes in an answer where it is lower than what there is, for the pools it is for.
-    fn lower(&mut self, round: &BudgetRound, answer: &Allowed, bound: Option<&Bound>) {
+    fn lower(&mut self, round: &BudgetRound, answer: &Allowed, policy: Option<&ActivePolicy>) {
         for item in &answer.items {
             let pool = usize::try_from(item.pool)
                 .ok()
                 .and_then(|pool| round.pools.get(pool));
-            if !pool.is_some_and(|pool| bound.is_none_or(|bound| bound.is_for(&pool.name))) {
+            if !pool.is_some_and(|pool| policy.is_none_or(|policy| policy.is_for(&pool.name))) {
                 continue;
             }
             let mut item = item.clone();
             item.replaces_declared =
-                bound.is_some_and(|bound| bound.authority == Authority::Replace);
+                policy.is_some_and(|policy| policy.authority == Authority::Replace);
             self.items
                 .entry((item.pool, item.reason))
                 .and_modify(|known| {
@@ -188,7 +196,7 @@ impl Allowances {
 fn watch(
     host: &Inner,
     round: &BudgetRound,
-    shadow: &Bound,
+    shadow: &ActivePolicy,
     (enforced, decided): (&[Allowance], &Decided),
 ) {
     if !round.pools.iter().any(|pool| shadow.is_for(&pool.name)) {

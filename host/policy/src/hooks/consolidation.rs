@@ -1,17 +1,17 @@
 //! Consolidation: among the policies for a node's pool any reject wins, then hold; scores multiply.
 
+use hooks::binding::OnFailure;
 use hooks::disruption::{
     ConsolidationHook, ConsolidationRound, DefaultConsolidation, JudgeAnswer, Move, MoveKind,
     Needs, NodeTable, OrderAnswer, PolicyUse, Verdict, VerdictDecision,
 };
 
 use super::add_use;
-use crate::binding::OnFailure;
+use crate::active_policy::ActivePolicy;
 use crate::host::{Inner, PolicyHost, Round};
 use crate::limits::Kind;
 use crate::needs::Need;
 use crate::records::ShadowDifference;
-use crate::registry::Bound;
 
 /// After a failure under `on-failure: hold`, nothing is asked again for so long.
 const HOLD_SECONDS: u32 = 60;
@@ -23,14 +23,17 @@ impl ConsolidationHook for PolicyHost {
         let mut uses = Vec::new();
         let mut keys: Vec<Option<f64>> = vec![None; nodes.len()];
         let mut fallback = Fallback::default();
-        for bound in host.active().deciding(Kind::Consolidation) {
-            let (rows, is_all) = rows_for(&bound, nodes);
+        for policy in host.active().deciding(Kind::Consolidation) {
+            let (rows, is_all) = rows_for(&policy, nodes);
             if rows.is_empty() && !is_all {
                 continue;
             }
-            let called = host.ask_order(&bound, round);
-            add_use(&mut uses, host.note(&bound, at_round(round), &called, None));
-            let answer = match (called.result, bound.on_failure) {
+            let called = host.ask_order(&policy, round);
+            add_use(
+                &mut uses,
+                host.note(&policy, at_round(round), &called, None),
+            );
+            let answer = match (called.result, policy.on_failure) {
                 (Ok(answer), _) => answer,
                 (Err(_), OnFailure::Hold) => vec![-1.0; nodes.len()],
                 (Err(_), OnFailure::Default) => fallback.order(host, round, &mut uses).to_vec(),
@@ -64,8 +67,8 @@ impl ConsolidationHook for PolicyHost {
             uses: Vec::new(),
             fallback: Fallback::default(),
         };
-        for bound in host.active().deciding(Kind::Consolidation) {
-            judged.link(&bound);
+        for policy in host.active().deciding(Kind::Consolidation) {
+            judged.link(&policy);
         }
         let shadows = host.active().shadows(Kind::Consolidation);
         let decided = match shadows.as_slice() {
@@ -107,29 +110,29 @@ fn at_round(round: &ConsolidationRound) -> Round<'_> {
 }
 
 /// The rows of the pools that a policy is for, and whether it is for every pool there may be.
-fn rows_for(bound: &Bound, nodes: &NodeTable) -> (Vec<usize>, bool) {
+fn rows_for(policy: &ActivePolicy, nodes: &NodeTable) -> (Vec<usize>, bool) {
     let rows = nodes
         .nodepool
         .iter()
         .enumerate()
-        .filter(|(_, pool)| bound.is_for(nodes.symbol(**pool)))
+        .filter(|(_, pool)| policy.is_for(nodes.symbol(**pool)))
         .map(|(row, _)| row)
         .collect();
-    (rows, bound.is_for_all() && nodes.is_empty())
+    (rows, policy.is_for_all() && nodes.is_empty())
 }
 
 /// Whether a policy is for any of the pools that a move takes nodes from. Of a renewal before its time only those may
 /// speak that asked for such moves: to the others it would look like drift.
-fn is_for_move(bound: &Bound, nodes: &NodeTable, it: &Move) -> bool {
-    if it.kind == MoveKind::Expire && !bound.needs.has(Need::Expire) {
+fn is_for_move(policy: &ActivePolicy, nodes: &NodeTable, it: &Move) -> bool {
+    if it.kind == MoveKind::Expire && !policy.needs.has(Need::Expire) {
         return false;
     }
-    bound.is_for_all()
+    policy.is_for_all()
         || it.remove.iter().any(|&row| {
             usize::try_from(row)
                 .ok()
                 .and_then(|row| nodes.nodepool.get(row))
-                .is_some_and(|&pool| bound.is_for(nodes.symbol(pool)))
+                .is_some_and(|&pool| policy.is_for(nodes.symbol(pool)))
         })
 }
 
@@ -152,24 +155,24 @@ struct Judged<'a> {
 }
 
 impl Judged<'_> {
-    fn link(&mut self, bound: &Bound) {
+    fn link(&mut self, policy: &ActivePolicy) {
         let nodes = &self.round.nodes;
         let concerned: Vec<usize> = (0..self.moves.len())
             .filter(|&it| {
                 self.moves
                     .get(it)
-                    .is_some_and(|it| is_for_move(bound, nodes, it))
+                    .is_some_and(|it| is_for_move(policy, nodes, it))
             })
             .collect();
         if concerned.is_empty() {
             return;
         }
-        let called = self.host.ask_judge(bound, self.round, self.moves);
-        let policy_use = self.host.note(bound, at_round(self.round), &called, None);
+        let called = self.host.ask_judge(policy, self.round, self.moves);
+        let policy_use = self.host.note(policy, at_round(self.round), &called, None);
         add_use(&mut self.uses, policy_use);
-        let answer = match (called.result, bound.on_failure) {
+        let answer = match (called.result, policy.on_failure) {
             (Ok(answer), _) => answer,
-            (Err(_), OnFailure::Hold) => vec![held(&bound.name); self.moves.len()],
+            (Err(_), OnFailure::Hold) => vec![held(&policy.name); self.moves.len()],
             (Err(_), OnFailure::Default) => self
                 .fallback
                 .judge(self.host, (self.round, self.moves), &mut self.uses)
@@ -192,7 +195,7 @@ impl Judged<'_> {
         if stopped > 0 {
             let all = concerned.len();
             let text = format!("{stopped} of {all} moves that nobody before it had stopped");
-            self.host.note_change(bound, at_round(self.round), text);
+            self.host.note_change(policy, at_round(self.round), text);
         }
     }
 
@@ -285,7 +288,7 @@ impl Fallback {
 fn watch_order(
     host: &Inner,
     round: &ConsolidationRound,
-    shadow: &Bound,
+    shadow: &ActivePolicy,
     (enforced, decided): (&[f64], &[Option<f64>]),
 ) {
     let (rows, _) = rows_for(shadow, &round.nodes);
@@ -334,7 +337,7 @@ struct Watched<'a> {
 
 impl Watched<'_> {
     /// Asks a policy that only watches and notes how many verdicts it would change.
-    fn by(&self, shadow: &Bound) {
+    fn by(&self, shadow: &ActivePolicy) {
         let (round, nodes) = (self.round, &self.round.nodes);
         if !self.moves.iter().any(|it| is_for_move(shadow, nodes, it)) {
             return;

@@ -13,10 +13,10 @@ use hooks::ranking::{
 };
 
 use super::add_use;
+use crate::active_policy::ActivePolicy;
 use crate::host::{Inner, PolicyHost, Round};
 use crate::limits::Kind;
 use crate::records::ShadowDifference;
-use crate::registry::Bound;
 
 /// Claims of a call whose first choices are compared: comparing reads every row.
 const COMPARED_MAX: usize = 4;
@@ -30,7 +30,7 @@ impl RankHook for PolicyHost {
             answers: round.claims.iter().map(|_| None).collect(),
             uses: Vec::new(),
         };
-        let all: Vec<Arc<Bound>> = active.chain(Kind::Rank).cloned().collect();
+        let all: Vec<Arc<ActivePolicy>> = active.chain(Kind::Rank).cloned().collect();
         for (chain, claims) in grouped(round, &all) {
             chains.run(&chain.0, &claims);
         }
@@ -52,15 +52,15 @@ impl RankHook for PolicyHost {
 }
 
 /// A chain, ordered by the positions of its policies: those that decide, and those that watch at their place.
-struct Chain(Vec<Arc<Bound>>);
+struct Chain(Vec<Arc<ActivePolicy>>);
 
 /// The claims by the chain that is for their pool.
-fn grouped(round: &RankRound, all: &[Arc<Bound>]) -> Vec<(Chain, Vec<usize>)> {
+fn grouped(round: &RankRound, all: &[Arc<ActivePolicy>]) -> Vec<(Chain, Vec<usize>)> {
     let mut groups: BTreeMap<Vec<usize>, Vec<usize>> = BTreeMap::new();
     for (index, claim) in round.claims.iter().enumerate() {
         let pool = pool_name(round, claim);
         let links = (0..all.len())
-            .filter(|&link| all.get(link).is_some_and(|bound| bound.is_for(pool)))
+            .filter(|&link| all.get(link).is_some_and(|policy| policy.is_for(pool)))
             .collect();
         groups.entry(links).or_default().push(index);
     }
@@ -107,22 +107,22 @@ struct Chains<'a> {
 }
 
 impl<'a> Chains<'a> {
-    fn run(&mut self, chain: &[Arc<Bound>], claims: &[usize]) {
-        if !chain.iter().any(|bound| bound.decides())
+    fn run(&mut self, chain: &[Arc<ActivePolicy>], claims: &[usize]) {
+        if !chain.iter().any(|policy| policy.decides())
             && let Some(default) = self.host.default_of(Kind::Rank)
         {
             self.link(&default, claims, &self.round.table.prior);
         }
         let mut is_answered = false;
-        for bound in chain {
+        for policy in chain {
             for (claims, prior) in self.agreeing(claims, is_answered) {
-                if bound.decides() {
-                    self.link(bound, &claims, &prior);
+                if policy.decides() {
+                    self.link(policy, &claims, &prior);
                 } else {
-                    self.watch(bound, &claims, &prior);
+                    self.watch(policy, &claims, &prior);
                 }
             }
-            is_answered |= bound.decides();
+            is_answered |= policy.decides();
         }
     }
 
@@ -147,21 +147,21 @@ impl<'a> Chains<'a> {
 
     /// Asks one policy for some claims. Without an answer the scores stay as they came, which is what
     /// the default would say.
-    fn link(&mut self, bound: &Bound, claims: &[usize], prior: &[f64]) {
+    fn link(&mut self, policy: &ActivePolicy, claims: &[usize], prior: &[f64]) {
         let views: Vec<&ClaimView> = claims
             .iter()
             .filter_map(|&claim| self.round.claims.get(claim))
             .collect();
-        let called = self.host.ask_rank(bound, self.round, &views, prior);
-        let policy_use = self.host.note(bound, self.at_round(), &called, None);
+        let called = self.host.ask_rank(policy, self.round, &views, prior);
+        let policy_use = self.host.note(policy, self.at_round(), &called, None);
         add_use(&mut self.uses, policy_use);
         if let Ok(answers) = called.result {
-            if bound.key.is_some() {
-                self.note_change(bound, claims, &answers);
+            if policy.key.is_some() {
+                self.note_change(policy, claims, &answers);
             }
             for (&claim, answer) in claims.iter().zip(answers) {
                 let answer = Ranking {
-                    premium_max: bound.facts.premium_max(),
+                    premium_max: policy.facts.premium_max(),
                     ..answer
                 };
                 match self.answers.get_mut(claim) {
@@ -174,7 +174,7 @@ impl<'a> Chains<'a> {
     }
 
     /// Notes for whom the first choice is another one by these answers than by those before them.
-    fn note_change(&self, bound: &Bound, claims: &[usize], answers: &[Ranking]) {
+    fn note_change(&self, policy: &ActivePolicy, claims: &[usize], answers: &[Ranking]) {
         let round = self.round;
         let compared = claims.iter().zip(answers).take(COMPARED_MAX);
         let mut changed = compared.filter_map(|(&claim, answer)| {
@@ -199,11 +199,11 @@ impl<'a> Chains<'a> {
         let pool = pool_name(round, claim);
         let (before, after) = (named(round, before), named(round, after));
         let text = format!("first choice of NodePool {pool}: {before} -> {after}{more}");
-        self.host.note_change(bound, self.at_round(), text);
+        self.host.note_change(policy, self.at_round(), text);
     }
 
     /// Asks a policy that only watches, and notes what it would change at its place in the chain.
-    fn watch(&self, shadow: &Bound, claims: &[usize], prior: &[f64]) {
+    fn watch(&self, shadow: &ActivePolicy, claims: &[usize], prior: &[f64]) {
         let round = self.round;
         let watched: Vec<(&ClaimView, Cow<'_, Ranking>)> = claims
             .iter()

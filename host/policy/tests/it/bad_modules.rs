@@ -1,7 +1,9 @@
 //! Modules that misbehave, each a few lines of text: whatever they do, the round is decided in time by
 //! the default, and the reason is there to be read.
 
-use policy::{BindingState, CallLimits, Limits, PolicyHost};
+use std::sync::{Arc, Mutex};
+
+use policy::{BindingState, CallLimits, Limits, PolicyHost, PolicyRegistry as _};
 use scheduling::ranking::RankHook;
 
 use crate::guests::{
@@ -229,6 +231,30 @@ fn three_failures_within_five_minutes_put_a_policy_into_quarantine_until_it_chan
     changed.data.insert("config".to_owned(), "{}".to_owned());
     assert_eq!(host.apply(&changed).state, BindingState::Ready);
     assert_eq!(host.rank(&at).uses[0].name, "bad");
+}
+
+#[test]
+fn who_listens_hears_of_each_failure_and_can_read_what_came_of_it() {
+    let host = host();
+    host.apply(&module("bad", "rank", component(TRAP, AT_WORK, "")));
+    let heard = Arc::new(Mutex::new(Vec::new()));
+    let (of, into) = (host.clone(), Arc::clone(&heard));
+    host.listen(Arc::new(move |key| {
+        let status = of.status(key).unwrap();
+        let told = (status.state, status.failures, of.take_failures(key).len());
+        into.lock().unwrap().push(told);
+    }));
+    for _ in 0..3 {
+        host.rank(&round());
+    }
+    let expected = [
+        (BindingState::Ready, 1, 1),
+        (BindingState::Ready, 2, 1),
+        // The failure, and the quarantine that it led to.
+        (BindingState::Quarantined, 3, 1),
+        (BindingState::Quarantined, 3, 1),
+    ];
+    assert_eq!(*heard.lock().unwrap(), expected);
 }
 
 #[test]

@@ -60,10 +60,9 @@ fn names_globs_exclusions_and_labels_say_for_which_pools_a_policy_decides() {
         ),
     ] {
         let host = host();
-        host.tell_node_pools(pools(["web", "batch", "gpu"]));
+        host.set_node_pools(pools(["web", "batch", "gpu"]));
         let source = builtin("it", "rank", "prefer-arm64");
         let applies_to = bind(&host, &annotated(source, key, value)).applies_to;
-        let applies_to = applies_to.unwrap();
         assert_eq!((changed(&host).as_slice(), applies_to.total), (expected, 3));
         assert_eq!(applies_to.unmatched, unmatched);
     }
@@ -76,15 +75,15 @@ fn pools_that_come_or_change_their_labels_are_told_apart_from_the_next_round_on(
     bind(&host, &annotated(source, "nodepool-selector", "team=web"));
     // Nobody has told of any labels: a tool asks the policy for every pool.
     assert_eq!(changed(&host), ["web", "batch"]);
-    host.tell_node_pools(pools(["batch"]));
+    host.set_node_pools(pools(["batch"]));
     assert_eq!(changed(&host), [""; 0]);
-    host.tell_node_pools(pools(["web", "batch"]));
+    host.set_node_pools(pools(["web", "batch"]));
     assert_eq!(changed(&host), ["web"]);
     let renamed = BTreeMap::from([("team".to_owned(), "web".to_owned())]);
-    host.tell_node_pools(BTreeMap::from([("batch".to_owned(), renamed)]));
+    host.set_node_pools(BTreeMap::from([("batch".to_owned(), renamed)]));
     assert_eq!(changed(&host), ["batch"]);
     let status = host.statuses().pop().unwrap().in_charge.unwrap();
-    assert_eq!(status.applies_to.unwrap().names, ["batch"]);
+    assert_eq!(status.applies_to.names, ["batch"]);
 }
 
 /// A round of one claim in a pool of that name.
@@ -107,11 +106,11 @@ fn a_canary_keeps_each_pool_on_one_side_and_grows_without_taking_any_back() {
     let mut smaller = BTreeSet::new();
     for percent in [0, 10, 50, 100] {
         let host = host();
-        host.tell_node_pools(pools(names.iter().map(String::as_str)));
+        host.set_node_pools(pools(names.iter().map(String::as_str)));
         let source = builtin("it", "rank", "prefer-arm64");
         let mode = format!("canary:{percent}%");
         let in_charge = bind(&host, &annotated(source, "mode", &mode));
-        let picked: BTreeSet<String> = in_charge.applies_to.unwrap().names.into_iter().collect();
+        let picked: BTreeSet<String> = in_charge.applies_to.names.into_iter().collect();
         // A binomial of 200 draws stays within five of its deviations.
         let expected = 2 * percent;
         assert!(
@@ -304,7 +303,7 @@ fn what_decides_is_told_apart_by_everything_that_its_decisions_hang_on() {
         &annotated(settled.clone(), "nodepool-selector", "team=web"),
     );
     changes(&host);
-    host.tell_node_pools(pools(["web", "batch"]));
+    host.set_node_pools(pools(["web", "batch"]));
     changes(&host);
     let before = RankHook::identity(&host);
     bind(

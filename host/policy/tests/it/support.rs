@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, OnceLock};
 
 use policy::{
-    BindingKey, BindingSource, CallLimits, Limits, PolicyHost, RecordedCall, RecordedLine,
+    BindingSource, CallLimits, Limits, ObjectKey, PolicyHost, RecordedCall, RecordedLine,
     RecordedPolicy, Recorder,
 };
 use scheduling::ranking::{ClaimView, NO_SYMBOL, OfferingTable, RankRound};
@@ -73,8 +73,8 @@ pub(crate) fn annotated(mut source: BindingSource, key: &str, value: &str) -> Bi
     source
 }
 
-pub(crate) fn key(name: &str) -> BindingKey {
-    BindingKey {
+pub(crate) fn key(name: &str) -> ObjectKey {
+    ObjectKey {
         namespace: "mortise".to_owned(),
         name: name.to_owned(),
     }

@@ -4,6 +4,7 @@
 //! that the cluster's objects already tell.
 
 use jiff::Timestamp;
+use scheduling::ranking::PolicyUse;
 use serde::{Deserialize, Serialize};
 
 use super::OutcomeId;
@@ -62,7 +63,7 @@ pub struct ProvisioningRound {
     /// Claims opened.
     pub claims: Vec<ClaimOutcome>,
     /// Policies that took part.
-    pub policies: Vec<PolicyUseRecord>,
+    pub policies: Vec<PolicyUse>,
     /// Whether the round was cut off.
     pub interrupted: bool,
 }
@@ -143,7 +144,7 @@ pub struct LaunchRecord {
     /// Why, where the outcome alone does not tell.
     pub reason: String,
     /// Policies that ordered the offerings.
-    pub policies: Vec<PolicyUseRecord>,
+    pub policies: Vec<PolicyUse>,
 }
 
 /// One disruption scan: exactly one outcome per node.
@@ -157,7 +158,7 @@ pub struct DisruptionRound {
     /// Every tracked node once.
     pub nodes: Vec<NodeOutcome>,
     /// Policies that took part.
-    pub policies: Vec<PolicyUseRecord>,
+    pub policies: Vec<PolicyUse>,
     /// Commands decided.
     pub commands: u32,
     /// Whether the scan was cut off.
@@ -279,20 +280,6 @@ pub struct TerminationRecord {
     pub pods: Vec<String>,
     /// Why, where the outcome alone does not tell.
     pub reason: String,
-}
-
-/// A policy that took part in a decision.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct PolicyUseRecord {
-    /// rank, consolidation or budgets.
-    pub kind: String,
-    /// Name of the binding.
-    pub name: String,
-    /// Digest of the component.
-    pub digest: String,
-    /// What came of the call.
-    pub outcome: String,
 }
 
 /// What a question to the ledger is about.

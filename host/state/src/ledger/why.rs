@@ -5,13 +5,11 @@
 use std::fmt::{Display, Formatter};
 
 use jiff::Timestamp;
+use scheduling::ranking::PolicyUse;
 use serde::{Deserialize, Serialize};
 
 use super::record::Subject;
-use super::{
-    DisruptionRound, Entry, Ledger, NodeOutcome, OutcomeId, PolicyUseRecord, ProvisioningRound,
-    Record,
-};
+use super::{DisruptionRound, Entry, Ledger, NodeOutcome, OutcomeId, ProvisioningRound, Record};
 
 /// Most steps told.
 const STEPS_MAX: usize = 20;
@@ -53,7 +51,7 @@ pub struct Step {
     /// Why exactly: the pod, the budget, the prices compared, the nearest miss.
     pub reason: String,
     /// Policies that took part, with the digest of their code.
-    pub policies: Vec<PolicyUseRecord>,
+    pub policies: Vec<PolicyUse>,
     /// Under which its policies know the decision; empty where none is asked.
     #[serde(default)]
     pub decision_id: String,
@@ -191,7 +189,7 @@ fn funnel_of(node: &NodeOutcome) -> Vec<Gate> {
 }
 
 /// What is told of one entry before it is known which entry.
-type Told<'a> = (String, OutcomeId, String, &'a [PolicyUseRecord]);
+type Told<'a> = (String, OutcomeId, String, &'a [PolicyUse]);
 
 fn steps_of(entry: &Entry, subject: &Subject) -> Vec<Step> {
     let told = match &entry.record {
@@ -388,12 +386,12 @@ impl Display for Why {
         for gate in funnel {
             writeln!(f, "  {:<12} {}", gate.result, gate.gate)?;
         }
-        let told = |it: &&PolicyUseRecord| {
+        let told = |it: &&PolicyUse| {
             let mut parts = last.parts.iter();
             !parts.any(|part| (&part.kind, &part.name) == (&it.kind, &it.name))
         };
         for policy in last.policies.iter().filter(told) {
-            let PolicyUseRecord {
+            let PolicyUse {
                 kind,
                 name,
                 digest,

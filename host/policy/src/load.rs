@@ -1,0 +1,194 @@
+//! Everything that comes before a policy may decide: its bytes are checked, compiled, described, held to its schema,
+//! and tried on golden and made-up rounds.
+
+use std::sync::{Arc, PoisonError};
+
+use crate::active_policy::{ActivePolicy, Program};
+use crate::binding::{Binding, PolicySource};
+use crate::builtin;
+use crate::conformance;
+use crate::golden;
+use crate::host::Inner;
+use crate::interface::Descriptor;
+use crate::limits::Kind;
+use crate::module::{LoadError, Module, check_functions, digest};
+use crate::needs::PolicyNeeds;
+use crate::records::PolicyEvent;
+use crate::rule::Rule;
+use crate::schema::ConfigSchema;
+
+impl Inner {
+    /// The built-in default of a kind; `None` when its component does not load, which only a broken
+    /// build brings about. Native code decides then.
+    pub(crate) fn default_of(&self, kind: Kind) -> Option<Arc<ActivePolicy>> {
+        let slot = match kind {
+            Kind::Rank => &self.defaults[0],
+            Kind::Consolidation => &self.defaults[1],
+            Kind::Budgets => &self.defaults[2],
+        };
+        slot.get_or_init(|| {
+            let builtin = builtin::find(builtin::default_of(kind))?;
+            match self.module(builtin.component(), true) {
+                Ok(module) => Some(Arc::new(ActivePolicy::default_of(
+                    kind,
+                    Program::Component(module),
+                ))),
+                Err(error) => {
+                    self.tell(PolicyEvent {
+                        binding: None,
+                        kind,
+                        reason: error.reason().to_owned(),
+                        message: format!("the built-in default cannot be loaded: {error}"),
+                    });
+                    None
+                }
+            }
+        })
+        .clone()
+    }
+
+    pub(crate) fn module(&self, bytes: &[u8], is_trusted: bool) -> Result<Arc<Module>, LoadError> {
+        let bytes_max = self.limits.component_bytes_max;
+        if bytes.len() > bytes_max {
+            return Err(LoadError::TooLarge {
+                bytes: bytes.len(),
+                bytes_max,
+            });
+        }
+        // A built-in carried by a ConfigMap is not trusted for that: the two are kept apart.
+        let known = self.modules().get(&digest(bytes), is_trusted);
+        if let Some(known) = known {
+            return known;
+        }
+        let loaded = if is_trusted {
+            Module::trusted(&self.linker, bytes)
+        } else {
+            check_functions(bytes, self.limits.function_bytes_max).and_then(|()| {
+                self.compilers
+                    .compile(&self.linker, bytes, self.limits.compile)
+            })
+        };
+        let loaded = loaded.map(Arc::new);
+        self.modules().keep(bytes, &loaded);
+        loaded
+    }
+
+    /// Everything that comes before a policy may decide.
+    pub(crate) fn load(&self, binding: Binding) -> Result<(ActivePolicy, String), LoadError> {
+        let expected = binding.sha256.as_deref();
+        match &binding.source {
+            PolicySource::Builtin(name) => {
+                let component = builtin::find(name).map_or(&[][..], |builtin| builtin.component());
+                let module = self.checked_module(component, true, expected)?;
+                self.load_module(binding, &module)
+            }
+            PolicySource::Module(bytes) => {
+                let module = self.checked_module(bytes, false, expected)?;
+                self.load_module(binding, &module)
+            }
+            PolicySource::Rule(source) => {
+                let rule = Arc::new(Rule::compile(source, &binding.kinds, &binding.config)?);
+                check_digest(expected, &rule.digest)?;
+                let message = rule.summary();
+                let needs = rule.needs();
+                self.check_needs(&needs, &binding)?;
+                let policy = ActivePolicy::of(binding, Program::Rule(rule), needs);
+                golden::try_rule(self, &policy)?;
+                self.conformant(policy, message)
+            }
+        }
+    }
+
+    fn load_module(
+        &self,
+        binding: Binding,
+        module: &Arc<Module>,
+    ) -> Result<(ActivePolicy, String), LoadError> {
+        for kind in &binding.kinds {
+            module.check_kind(*kind)?;
+        }
+        let descriptor = module.describe(self.grant(self.limits.load))?;
+        let unchecked = held_to_schema(&descriptor, &binding.config)?;
+        let warnings = module.validate(&binding.config, self.grant(self.limits.load))?;
+        let needs = PolicyNeeds::parse(&descriptor.needs)?;
+        self.check_needs(&needs, &binding)?;
+        // The built-ins are held to it when they are built.
+        let is_known = module.is_trusted;
+        let policy = ActivePolicy::of(binding, Program::Component(Arc::clone(module)), needs);
+        for kind in &policy.kinds {
+            let patient = self.limits.of(*kind).patient();
+            golden::try_out(module, *kind, &policy, self.grant(patient))?;
+        }
+        let mut message = format!(
+            "{} {}: {}",
+            descriptor.name, descriptor.version, descriptor.summary
+        );
+        for warning in warnings {
+            message = format!("{message}; data.config: {warning}");
+        }
+        for note in unchecked {
+            message = format!("{message}; note: {note}");
+        }
+        if is_known {
+            return Ok((policy, message));
+        }
+        self.conformant(policy, message)
+    }
+
+    fn check_needs(&self, needs: &PolicyNeeds, binding: &Binding) -> Result<(), LoadError> {
+        let tells = *self.provider.read().unwrap_or_else(PoisonError::into_inner);
+        Ok(needs.check(tells, binding.facts.has_rates())?)
+    }
+
+    /// Puts made-up rounds to what is to be bound; what is worth knowing of it goes into its message.
+    fn conformant(
+        &self,
+        policy: ActivePolicy,
+        message: String,
+    ) -> Result<(ActivePolicy, String), LoadError> {
+        let on_trial = ActivePolicy {
+            is_on_trial: true,
+            ..policy.clone()
+        };
+        let notes = conformance::gate(self, &on_trial)?;
+        let message = notes
+            .iter()
+            .fold(message, |message, note| format!("{message}; note: {note}"));
+        Ok((policy, message))
+    }
+
+    fn checked_module(
+        &self,
+        bytes: &[u8],
+        is_trusted: bool,
+        expected: Option<&str>,
+    ) -> Result<Arc<Module>, LoadError> {
+        if expected.is_some() {
+            check_digest(expected, &digest(bytes))?;
+        }
+        self.module(bytes, is_trusted)
+    }
+}
+
+/// Refuses a configuration that the component's schema does not allow; gives what the host does not check of it.
+fn held_to_schema(descriptor: &Descriptor, config: &str) -> Result<Vec<String>, LoadError> {
+    let Some(schema) = ConfigSchema::parse(&descriptor.config_schema)? else {
+        return Ok(Vec::new());
+    };
+    match schema.faults(config) {
+        None => Ok(schema.notes().to_vec()),
+        Some(faults) => Err(LoadError::Config(faults)),
+    }
+}
+
+fn check_digest(expected: Option<&str>, found: &str) -> Result<(), LoadError> {
+    match expected {
+        Some(expected) if found.strip_prefix("sha256:") != Some(expected) => {
+            Err(LoadError::Digest {
+                expected: expected.to_owned(),
+                found: found.to_owned(),
+            })
+        }
+        Some(_) | None => Ok(()),
+    }
+}
