@@ -64,30 +64,15 @@ impl Journal {
         let at = self.clock.now();
         entry.log(subject);
         for notice in entry.events(subject) {
-            self.publish(notice);
+            self.events.publish(notice);
         }
         entry.measure(subject, &self.metrics);
         if let Some(record) = entry.record(subject, at) {
-            self.record(record);
+            let mut ledger = self.ledger.lock().unwrap_or_else(PoisonError::into_inner);
+            ledger.push(record);
         }
         for line in entry.lines(subject) {
-            self.say(line);
+            self.feed.say(at, line);
         }
-    }
-
-    /// An Event of a thing that others need not hear of.
-    pub(crate) fn publish(&self, notice: Notice) {
-        self.events.publish(notice);
-    }
-
-    /// A line of the decision feed alone.
-    pub(crate) fn say(&self, line: String) {
-        self.feed.say(self.clock.now(), line);
-    }
-
-    /// A record of the ledger alone.
-    pub(crate) fn record(&self, record: Record) {
-        let mut ledger = self.ledger.lock().unwrap_or_else(PoisonError::into_inner);
-        ledger.push(record);
     }
 }

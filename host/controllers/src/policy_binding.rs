@@ -4,6 +4,7 @@
 //! It knows nothing of WebAssembly: the registry is a port (`hooks::binding`), which wakes the controller when a binding
 //! failed at work. Karpenter has no such thing; what a binding may say is in `policies/README.md`.
 
+mod entries;
 mod objects;
 mod pace;
 mod source;
@@ -19,16 +20,15 @@ use hooks::binding::{
 };
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::ConfigMap;
+use kube::ResourceExt;
 use kube::api::{Api, Patch, PatchParams};
-use kube::{Resource, ResourceExt};
 use serde_json::json;
-use tracing::{info, warn};
 
 use crate::error::{ReconcileError, ignore_not_found};
+use crate::policy_binding::entries::{BindingEntry, Removed};
 use crate::policy_binding::pace::SwapPace;
 use crate::policy_binding::source::{binding_of, decoded, fingerprint, shown_of};
-use crate::policy_binding::status::{Decided, StatusAnnotation, decide, until_counted};
-use crate::recorder::{EventType, Notice};
+use crate::policy_binding::status::{Decided, decide, until_counted};
 use crate::runtime::{Action, Reconciler};
 use crate::shell::Shell;
 
@@ -251,10 +251,7 @@ impl PolicyBinding {
         }
         self.registry.remove(key);
         if self.known().remove(key).is_some() {
-            self.shell.journal.say(format!(
-                "policy {} removed: what it replaced decides again",
-                key.name
-            ));
+            self.shell.journal.write(key.name.as_str(), &Removed);
         }
         Action::Await
     }
@@ -281,51 +278,18 @@ impl PolicyBinding {
                 .await,
         )?;
         if let Some((event_type, reason)) = event {
-            self.announce(key, config_map, (event_type, reason), &annotation);
+            let entry = BindingEntry::Decided {
+                event_type,
+                reason,
+                annotation: &annotation,
+            };
+            self.shell.journal.write(config_map, &entry);
         }
         if let Some(warning) = warning {
-            warn!(policy = %key.name, "{warning}");
-            let regarding = config_map.object_ref(&());
-            let reason = "PolicyNodePoolNotFound";
-            let notice = Notice::new(regarding, EventType::Warning, reason, warning.clone());
-            self.shell.journal.publish(notice.distinct_by(&warning));
+            let entry = BindingEntry::NodePoolNotFound { warning: &warning };
+            self.shell.journal.write(config_map, &entry);
         }
         Ok(())
-    }
-
-    /// Tells people what became of the binding.
-    fn announce(
-        &self,
-        key: &ObjectKey,
-        config_map: &ConfigMap,
-        (event_type, reason): (EventType, &'static str),
-        annotation: &StatusAnnotation,
-    ) {
-        let message = &annotation.message;
-        match event_type {
-            EventType::Normal => {
-                info!(policy = %key.name, reason = %annotation.reason, "activated policy");
-            }
-            EventType::Warning => {
-                warn!(policy = %key.name, reason = %annotation.reason, error = %message, "rejected policy");
-            }
-        }
-        let verb = if event_type == EventType::Normal {
-            "activated"
-        } else {
-            "rejected"
-        };
-        self.shell
-            .journal
-            .say(format!("policy {} {verb}: {message}", key.name));
-        let notice = Notice::new(
-            config_map.object_ref(&()),
-            event_type,
-            reason,
-            message.clone(),
-        )
-        .distinct_by(message);
-        self.shell.journal.publish(notice);
     }
 }
 
@@ -355,9 +319,8 @@ impl Reconciler for PolicyBinding {
             self.apply(key, &config_map, decided).await?;
         }
         for failure in self.registry.take_failures(key) {
-            let regarding = config_map.object_ref(&());
-            let notice = Notice::new(regarding, EventType::Warning, "PolicyFailed", failure);
-            self.shell.journal.publish(notice);
+            let entry = BindingEntry::Failed { failure };
+            self.shell.journal.write(config_map.as_ref(), &entry);
         }
         Ok(action)
     }

@@ -15,8 +15,10 @@ use state::{Snapshot, StateNode};
 use tracing::error;
 
 use crate::error::{ReconcileError, ignore_not_found};
+use crate::journal::Entry;
 use crate::node_claim::entries::ClaimEntry;
 use crate::node_claim::{NodeClaimExt, with_deadline};
+use crate::recorder::Notice;
 use crate::shell::Shell;
 use crate::voluntary_disruption::repair_blocked;
 
@@ -103,12 +105,9 @@ impl Health {
             for it in sick {
                 if let Some(why) = it.blocked {
                     held_back.add(&it, now);
+                    let entry = RepairBlocked { sick: &it, why };
                     let snapshot = self.shell.model.snapshot();
-                    let pool = snapshot.node(&it.node).and_then(|it| it.node_pool());
-                    let about = (it.node.as_str(), it.claim.as_str(), pool);
-                    for notice in repair_blocked(&snapshot, about, why) {
-                        self.shell.journal.publish(notice);
-                    }
+                    self.shell.journal.write(&snapshot, &entry);
                 } else if let Err(error) = self.repair(&it).await {
                     error!(NodeClaim = %it.claim, %error, "repairing a node");
                 }
@@ -135,6 +134,22 @@ impl Health {
         };
         self.shell.journal.write(&claim, &entry);
         Ok(())
+    }
+}
+
+/// Too many are sick for this one to be repaired.
+struct RepairBlocked<'a> {
+    sick: &'a Sick,
+    why: &'static str,
+}
+
+impl Entry for RepairBlocked<'_> {
+    type Subject = Snapshot;
+
+    fn events(&self, snapshot: &Snapshot) -> Vec<Notice> {
+        let Sick { node, claim, .. } = self.sick;
+        let pool = snapshot.node(node).and_then(|it| it.node_pool());
+        repair_blocked(snapshot, (node, claim, pool), self.why)
     }
 }
 

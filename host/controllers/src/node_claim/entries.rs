@@ -51,6 +51,8 @@ pub(crate) enum ClaimEntry<'a> {
     Registered { node: &'a str },
     /// Its node takes pods.
     Initialized { node: &'a str },
+    /// A disruption command waits for its node to take pods.
+    AwaitedByCommand,
     /// It took too long, and went.
     TimedOut(TimeLimit),
     /// Its node is smaller than it was told to be.
@@ -173,7 +175,7 @@ impl Entry for ClaimEntry<'_> {
     }
 
     fn events(&self, claim: &NodeClaim) -> Vec<Notice> {
-        use EventType::Warning;
+        use EventType::{Normal, Warning};
         let notice = |kind, reason, message: String| {
             vec![Notice::new(claim.object_ref(&()), kind, reason, message)]
         };
@@ -195,6 +197,11 @@ impl Entry for ClaimEntry<'_> {
                 let message = "Missing karpenter.sh/unregistered taint which prevents registration related race \
                                conditions on Karpenter-managed nodes";
                 notice(Warning, "UnregisteredTaintMissing", message.to_owned())
+            }
+            Self::AwaitedByCommand => {
+                let message = "Waiting on readiness to continue disruption";
+                let reason = "DisruptionWaitingReadiness";
+                notice(Normal, reason, message.to_owned())
             }
             Self::DeadlineSet { deadline } => {
                 let message = format!("All pods will be deleted by {deadline}");

@@ -186,13 +186,3 @@ pub(super) fn launching(claim: &NodeClaim, reason: &str) -> Notice {
     )
     .distinct_by(reason)
 }
-
-pub(super) fn waiting_readiness(claim: &NodeClaim) -> Notice {
-    let message = "Waiting on readiness to continue disruption";
-    Notice::new(
-        claim.object_ref(&()),
-        EventType::Normal,
-        "DisruptionWaitingReadiness",
-        message,
-    )
-}

@@ -30,7 +30,7 @@ use crate::node_claim::{NodeClaimExt, reboot, with_deadline};
 use crate::shell::Shell;
 use crate::static_capacity;
 use crate::voluntary_disruption::command_entry::{CommandEntry, Underway};
-use crate::voluntary_disruption::{events, stale};
+use crate::voluntary_disruption::stale;
 
 const POLL: Duration = Duration::from_secs(1);
 
@@ -373,9 +373,8 @@ impl Orchestration {
             Progress::Wait { on } => {
                 for name in on {
                     if let Ok(Some(claim)) = self.shell.model.node_claim(&name).await {
-                        self.shell
-                            .journal
-                            .publish(events::waiting_readiness(&claim));
+                        let entry = ClaimEntry::AwaitedByCommand;
+                        self.shell.journal.write(claim.as_ref(), &entry);
                     }
                 }
             }

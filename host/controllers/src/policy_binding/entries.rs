@@ -1,0 +1,100 @@
+//! What is told of a policy's binding, on its ConfigMap and elsewhere.
+
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::{Resource, ResourceExt};
+use tracing::{info, warn};
+
+use crate::journal::Entry;
+use crate::policy_binding::status::StatusAnnotation;
+use crate::recorder::{EventType, Notice};
+
+/// Something in the life of a binding.
+pub(super) enum BindingEntry<'a> {
+    /// The policy is in charge, or is not; the Event's reason says which and why.
+    Decided {
+        event_type: EventType,
+        reason: &'static str,
+        annotation: &'a StatusAnnotation,
+    },
+    /// It is in charge, and part of what it says is about nothing that there is.
+    NodePoolNotFound { warning: &'a str },
+    /// A call of it failed.
+    Failed { failure: String },
+}
+
+impl Entry for BindingEntry<'_> {
+    type Subject = ConfigMap;
+
+    fn log(&self, config_map: &ConfigMap) {
+        let policy = config_map.name_any();
+        match self {
+            Self::Decided {
+                event_type: EventType::Normal,
+                annotation,
+                ..
+            } => info!(%policy, reason = %annotation.reason, "activated policy"),
+            Self::Decided {
+                event_type: EventType::Warning,
+                annotation,
+                ..
+            } => {
+                let error = &annotation.message;
+                warn!(%policy, reason = %annotation.reason, %error, "rejected policy");
+            }
+            Self::NodePoolNotFound { warning } => warn!(%policy, "{warning}"),
+            Self::Failed { .. } => {}
+        }
+    }
+
+    fn events(&self, config_map: &ConfigMap) -> Vec<Notice> {
+        let notice = |event_type, reason, message: &str| {
+            Notice::new(config_map.object_ref(&()), event_type, reason, message)
+        };
+        let warning = EventType::Warning;
+        vec![match self {
+            Self::Decided {
+                event_type,
+                reason,
+                annotation,
+            } => {
+                let message = &annotation.message;
+                notice(*event_type, reason, message).distinct_by(message)
+            }
+            Self::NodePoolNotFound { warning: why } => {
+                notice(warning, "PolicyNodePoolNotFound", why).distinct_by(why)
+            }
+            Self::Failed { failure } => notice(warning, "PolicyFailed", failure),
+        }]
+    }
+
+    fn line(&self, config_map: &ConfigMap) -> Option<String> {
+        let Self::Decided {
+            event_type,
+            annotation,
+            ..
+        } = self
+        else {
+            return None;
+        };
+        let verb = match event_type {
+            EventType::Normal => "activated",
+            EventType::Warning => "rejected",
+        };
+        let name = config_map.name_any();
+        Some(format!("policy {name} {verb}: {}", annotation.message))
+    }
+}
+
+/// A policy's ConfigMap is gone, and so is the policy.
+pub(super) struct Removed;
+
+impl Entry for Removed {
+    /// The name.
+    type Subject = str;
+
+    fn line(&self, name: &str) -> Option<String> {
+        Some(format!(
+            "policy {name} removed: what it replaced decides again"
+        ))
+    }
+}
