@@ -17,6 +17,8 @@ mod policy_parts;
 mod policy_recorder;
 mod policy_records;
 mod policy_registry;
+#[cfg(test)]
+mod rbac;
 mod running_controller;
 mod simulate;
 mod simulated_nodes;
