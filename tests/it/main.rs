@@ -8,6 +8,8 @@
 mod admission;
 mod bad_policies;
 mod bindings;
+mod chart;
+mod chart_on_a_cluster;
 mod currency;
 mod demo;
 mod first_policy;
