@@ -12,6 +12,7 @@ mod chart;
 mod chart_on_a_cluster;
 mod currency;
 mod demo;
+mod empty_root;
 mod first_policy;
 mod kubectl;
 mod policy;
