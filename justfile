@@ -89,7 +89,8 @@ author:
 policies:
     cargo run -p guest-sdk --example build-policies
 
-# Writes the table of outcomes and the chart's copies of the CRDs anew.
+# Writes the table of outcomes, the chart's copies of the CRDs and the rules of its roles anew.
 tables:
     table="$(cargo run -q -p state --example outcomes)" && printf '%s\n' "$table" > host/state/OUTCOMES.md
     cargo run -p apis --example crds -- charts/mortise/crds
+    cargo run -p controllers --example rbac -- charts/mortise/templates/_rules.tpl

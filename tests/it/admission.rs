@@ -1,46 +1,18 @@
 //! The chart's ValidatingAdmissionPolicy on a real API server: it refuses what the controller refuses, as far as it can
 //! know, and lets in the rest. The cases are those of the policy host.
 
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
+use tests::kubernetes::{kubectl_with_warnings, test_cluster};
 use tests::{has_program, workspace_root};
 
-/// Names the kubeconfig of a cluster that the test may change: it installs the chart's admission policy there.
-const KUBECONFIG: &str = "MORTISE_TEST_KUBECONFIG";
 const NAMESPACE: &str = "mortise-policies";
 const ACCOUNT: &str = "system:serviceaccount:mortise:mortise";
 /// API servers load an admission policy some time after it was written.
 const PATIENCE: Duration = Duration::from_mins(1);
-
-/// kubectl with the arguments and an object as its input: what it printed, as `Err` where it failed.
-fn kubectl(kubeconfig: &str, arguments: &[&str], input: &str) -> Result<String, String> {
-    use std::io::Write as _;
-    let mut child = Command::new("kubectl")
-        .args(["--kubeconfig", kubeconfig])
-        .args(arguments)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    child
-        .stdin
-        .take()
-        .unwrap()
-        .write_all(input.as_bytes())
-        .unwrap();
-    let output = child.wait_with_output().unwrap();
-    let said = [output.stdout, output.stderr].concat();
-    let said = String::from_utf8_lossy(&said).into_owned();
-    if output.status.success() {
-        Ok(said)
-    } else {
-        Err(said)
-    }
-}
 
 /// What `helm template` makes of the chart's admission policy.
 fn admission_policy() -> String {
@@ -81,14 +53,14 @@ fn config_map(case: &Value, namespace: &str) -> String {
 
 #[test]
 fn the_api_server_refuses_what_the_controller_would() {
-    let Ok(kubeconfig) = std::env::var(KUBECONFIG) else {
-        eprintln!("skipped: {KUBECONFIG} names no cluster to try the admission policy on");
+    let Some(kubeconfig) = test_cluster("the admission policy") else {
         return;
     };
     if !has_program("kubectl", "help") || !has_program("helm", "version") {
         return;
     }
-    let cluster = |arguments: &[&str], input: &str| kubectl(&kubeconfig, arguments, input);
+    let cluster =
+        |arguments: &[&str], input: &str| kubectl_with_warnings(&kubeconfig, arguments, input);
     let create = ["create", "--dry-run=server", "-f", "-"];
     let namespace =
         json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}});

@@ -8,8 +8,11 @@
 mod admission;
 mod bad_policies;
 mod bindings;
+mod chart;
+mod chart_on_a_cluster;
 mod currency;
 mod demo;
+mod empty_root;
 mod first_policy;
 mod flags;
 mod kubectl;

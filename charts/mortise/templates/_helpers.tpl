@@ -1,6 +1,14 @@
-{{/* Name of the chart's app. */}}
+{{/*
+Name of the chart's app: the chart's own, save in a release that was made for Karpenter. There it is Karpenter's, so that
+objects, service account (to which IAM roles are bound) and selector (which cannot be changed) stay as they are.
+*/}}
 {{- define "mortise.name" -}}
-{{- default .Chart.Name .Values.nameOverride | trunc 63 | trimSuffix "-" }}
+{{- $isKarpenters := contains "karpenter" .Release.Name }}
+{{- if and .Release.IsUpgrade (not $isKarpenters) }}
+{{- $old := lookup "apps/v1" "Deployment" .Release.Namespace (printf "%s-karpenter" .Release.Name | trunc 63 | trimSuffix "-") }}
+{{- $isKarpenters = eq .Release.Name (dig "metadata" "annotations" "meta.helm.sh/release-name" "" $old) }}
+{{- end }}
+{{- default (ternary "karpenter" .Chart.Name $isKarpenters) .Values.nameOverride | trunc 63 | trimSuffix "-" }}
 {{- end }}
 
 {{/* Name of the objects: the override, or the release with the chart's name unless it holds it already. */}}
@@ -90,18 +98,38 @@ annotations:
 {{- toYaml $constraints }}
 {{- end }}
 
+{{/* Something where a switch is on, which may come as a word (`--set-string`); nothing where it is off. */}}
+{{- define "mortise.isOn" -}}
+{{- if eq (toString .) "true" }}on{{ end }}
+{{- end }}
+
+{{/* Whether pods are nominated: on, off or auto. YAML reads an off without quotes as false. */}}
+{{- define "mortise.nominations" -}}
+{{- $given := toString .Values.settings.nominatePlannedPods }}
+{{- get (dict "true" "on" "false" "off") $given | default $given }}
+{{- end }}
+
+{{/* Something where it matters how many pods workloads want. */}}
+{{- define "mortise.watchesWorkloads" -}}
+{{- $settings := .Values.settings }}
+{{- include "mortise.isOn" $settings.planComingPods }}
+{{- include "mortise.isOn" $settings.featureGates.capacityBuffer }}
+{{- if $settings.schedulerConfig }}on{{ end }}
+{{- end }}
+
 {{/* Name=bool pairs of a map of gates, in Karpenter's spelling. */}}
 {{- define "mortise.featureGates" -}}
 {{- $pairs := list }}
 {{- range $gate, $on := . }}
-{{- $pairs = append $pairs (printf "%s=%t" (ternary "NodeClassCEL" (title $gate) (eq $gate "nodeClassCEL")) $on) }}
+{{- $pairs = append $pairs (printf "%s=%v" (ternary "NodeClassCEL" (title $gate) (eq $gate "nodeClassCEL")) $on) }}
 {{- end }}
 {{- join "," $pairs }}
 {{- end }}
 
-{{/* Environment variables from the settings; what is empty or false is left out. */}}
+{{/* Environment variables from the settings; what is empty is left out. */}}
 {{- define "mortise.settingsEnv" -}}
 {{- $settings := .Values.settings }}
+{{- $isRecorded := eq "on" (include "mortise.isOn" .Values.policyRecords.enabled) }}
 {{- $env := dict
   "AMI_REFRESH_INTERVAL" $settings.amiRefreshInterval
   "AWS_FEATURE_GATES" (include "mortise.featureGates" $settings.awsFeatureGates)
@@ -109,14 +137,14 @@ annotations:
   "BATCH_MAX_DURATION" $settings.batchMaxDuration
   "CLUSTER_CA_BUNDLE" $settings.clusterCABundle
   "CLUSTER_ENDPOINT" $settings.clusterEndpoint
-  "CLUSTER_NAME" (required "settings.clusterName is required" $settings.clusterName)
+  "CLUSTER_NAME" (required "settings.clusterName is required: set it to the name of the EKS cluster" $settings.clusterName)
   "DISABLE_CLUSTER_STATE_OBSERVABILITY" $settings.disableClusterStateObservability
   "DISABLE_DRY_RUN" $settings.disableDryRun
   "EKS_CONTROL_PLANE" $settings.eksControlPlane
   "ENABLE_ZONAL_SHIFT" $settings.enableZonalShift
   "FEATURE_GATES" (include "mortise.featureGates" $settings.featureGates)
   "HEALTH_PROBE_PORT" .Values.controller.healthProbe.port
-  "IGNORE_DRA_REQUESTS" (ternary "true" "false" $settings.ignoreDRARequests)
+  "IGNORE_DRA_REQUESTS" (toString $settings.ignoreDRARequests)
   "INTERRUPTION_QUEUE" $settings.interruptionQueue
   "ISOLATED_VPC" $settings.isolatedVPC
   "KARPENTER_SERVICE" (include "mortise.fullname" .)
@@ -126,10 +154,10 @@ annotations:
   "LOG_OUTPUT_PATHS" (join "," .Values.logOutputPaths)
   "METRICS_PORT" .Values.controller.metrics.port
   "MORTISE_ALLOW_POLICY_AUTHORITY_REPLACE" $settings.allowPolicyAuthorityReplace
-  "MORTISE_NOMINATE_PLANNED_PODS" $settings.nominatePlannedPods
+  "MORTISE_NOMINATE_PLANNED_PODS" (include "mortise.nominations" .)
   "MORTISE_PLAN_COMING_PODS" $settings.planComingPods
-  "MORTISE_POLICY_RECORDS" (ternary "/var/lib/mortise/policy-records" "" .Values.policyRecords.enabled)
-  "MORTISE_POLICY_RECORDS_SIZE" (ternary .Values.policyRecords.size "" .Values.policyRecords.enabled)
+  "MORTISE_POLICY_RECORDS" (ternary "/var/lib/mortise/policy-records" "" $isRecorded)
+  "MORTISE_POLICY_RECORDS_SIZE" (ternary .Values.policyRecords.size "" $isRecorded)
   "MORTISE_POLICY_NAMESPACE" (include "mortise.policyNamespace" .)
   "MIN_VALUES_POLICY" $settings.minValuesPolicy
   "PREFERENCE_POLICY" $settings.preferencePolicy
@@ -139,9 +167,23 @@ annotations:
   "VM_MEMORY_OVERHEAD_PERCENT" $settings.vmMemoryOverheadPercent
 }}
 {{- range $name, $value := $env }}
-{{- if $value }}
+{{- if not (has (toString $value) (list "" "<nil>")) }}
 - name: {{ $name }}
   value: {{ tpl (toString $value) $ | quote }}
 {{- end }}
+{{- end }}
+{{- end }}
+
+{{/* What would install and not run is refused, with the way out. */}}
+{{- define "mortise.check" -}}
+{{- $image := .Values.controller.image }}
+{{- if hasSuffix "karpenter/controller" $image.repository }}
+{{- fail (printf "controller.image.repository %s holds Karpenter: take it out of the values, or name your image of Mortise" $image.repository) }}
+{{- end }}
+{{- if and (regexMatch "^v?1[.][0-9]+[.][0-9]+$" (toString $image.tag)) (hasPrefix "0." .Chart.AppVersion) }}
+{{- fail (printf "controller.image.tag %s is a version of Karpenter: take controller.image.tag and digest out of the values, or name those of your image of Mortise" $image.tag) }}
+{{- end }}
+{{- if and $image.digest (not (hasPrefix "sha256:" $image.digest)) }}
+{{- fail (printf "controller.image.digest %s has no sha256: prefix: write sha256:%s" $image.digest $image.digest) }}
 {{- end }}
 {{- end }}

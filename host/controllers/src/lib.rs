@@ -27,6 +27,7 @@ mod patching;
 mod pod_ledger;
 mod policy_binding;
 mod provisioning;
+pub mod rbac;
 mod recorder;
 mod references;
 mod runtime;

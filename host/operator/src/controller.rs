@@ -268,7 +268,7 @@ fn aws_options(options: &CloudOptions, decisions: &DecisionOptions, region: Stri
 }
 
 /// The range of service addresses, which nodes of AL2023 need; served since Kubernetes 1.33.
-async fn service_cidr(client: &kube::Client) -> Option<String> {
+pub(crate) async fn service_cidr(client: &kube::Client) -> Option<String> {
     let ranges: Api<ServiceCIDR> = Api::all(client.clone());
     match ranges.get("kubernetes").await {
         Ok(range) => range

@@ -1,7 +1,8 @@
 //! `/metrics`, `/healthz` and `/readyz`, on Karpenter's ports, and beside the metrics `/debug/ledger` and
 //! `/debug/policy-records`.
 
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::io;
+use std::net::{Ipv4Addr, Ipv6Addr};
 use std::sync::{Arc, PoisonError};
 
 use anyhow::Context as _;
@@ -123,10 +124,40 @@ async fn listen(port: u16, router: Router, what: &str) -> anyhow::Result<()> {
     if port == 0 {
         return Ok(());
     }
-    let address = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), port);
-    let listener = TcpListener::bind(address).await.with_context(|| {
+    let listener = bind(port).await.with_context(|| {
         format!("the {what} port {port} cannot be opened; choose another or 0 for none")
     })?;
     axum::serve(listener, router).await?;
     Ok(())
+}
+
+/// Listens on all addresses, of IPv6 and with it of IPv4; of IPv4 alone where the kernel knows no other.
+async fn bind(port: u16) -> io::Result<TcpListener> {
+    let listener = TcpListener::bind((Ipv6Addr::UNSPECIFIED, port)).await;
+    match listener {
+        // A port that is in use is in use under IPv4 too, and the first error tells of it.
+        Err(error) if error.kind() != io::ErrorKind::AddrInUse => {
+            TcpListener::bind((Ipv4Addr::UNSPECIFIED, port)).await
+        }
+        known => known,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpStream;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn probes_answer_under_ipv4_and_ipv6() {
+        let listener = bind(0).await.unwrap();
+        let address = listener.local_addr().unwrap();
+        assert!(TcpStream::connect((Ipv4Addr::LOCALHOST, address.port())).is_ok());
+        if address.is_ipv6() {
+            assert!(TcpStream::connect((Ipv6Addr::LOCALHOST, address.port())).is_ok());
+        }
+        let again = bind(address.port()).await;
+        assert_eq!(again.unwrap_err().kind(), io::ErrorKind::AddrInUse);
+    }
 }

@@ -16,6 +16,8 @@ mod policy_metrics;
 mod policy_parts;
 mod policy_recorder;
 mod policy_records;
+#[cfg(test)]
+mod rbac;
 mod running_controller;
 mod simulate;
 mod simulated_nodes;

@@ -56,7 +56,7 @@ struct InStep {
 
 /// One write.
 #[derive(Debug, PartialEq)]
-enum Step {
+pub(crate) enum Step {
     Register(Box<Node>),
     BecomeReady(Box<Node>),
     Remove(String),
@@ -129,7 +129,7 @@ impl SimulatedNodes {
         })
     }
 
-    async fn apply(&self, steps: Vec<Step>) -> kube::Result<()> {
+    pub(crate) async fn apply(&self, steps: Vec<Step>) -> kube::Result<()> {
         for step in steps {
             match step {
                 Step::Register(node) => {

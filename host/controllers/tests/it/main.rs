@@ -25,6 +25,7 @@ mod overlays_and_buffers;
 mod policies;
 mod process;
 mod ranking;
+mod rbac;
 mod reboots;
 mod renewal;
 mod restarts;

@@ -16,7 +16,7 @@ fn with_gates() -> World {
 }
 
 /// Applies an overlay of an instance type.
-fn overlay(world: &World, name: &str, instance_type: &str, mut spec: Value) {
+pub(crate) fn overlay(world: &World, name: &str, instance_type: &str, mut spec: Value) {
     spec["requirements"] = json!([{"key": "node.kubernetes.io/instance-type", "operator": "In", "values": [instance_type]}]);
     let overlay = json!({
         "apiVersion": "karpenter.sh/v1alpha1", "kind": "NodeOverlay", "metadata": {"name": name}, "spec": spec,
@@ -132,7 +132,7 @@ async fn a_capacity_of_an_overlay_brings_nodes_for_pods_that_ask_for_it() {
     assert_eq!(of_type.unwrap()["values"], json!(["t.medium"]));
 }
 
-fn template(world: &World, name: &str, cpu: &str) {
+pub(crate) fn template(world: &World, name: &str, cpu: &str) {
     let template = json!({
         "apiVersion": "v1", "kind": "PodTemplate", "metadata": {"name": name, "namespace": "default"},
         "template": {
@@ -145,7 +145,7 @@ fn template(world: &World, name: &str, cpu: &str) {
 }
 
 /// A buffer of one pod of a template.
-fn buffer(world: &World, template: &str) {
+pub(crate) fn buffer(world: &World, template: &str) {
     let buffer = json!({
         "apiVersion": "autoscaling.x-k8s.io/v1beta1", "kind": "CapacityBuffer",
         "metadata": {"name": "spare", "namespace": "default"},

@@ -14,7 +14,7 @@ use sim::api_server::{DeleteOptions, Resource};
 use crate::world::World;
 
 #[derive(Default)]
-struct Registry {
+pub(crate) struct Registry {
     calls: Mutex<Vec<String>>,
     failures: Mutex<Vec<String>>,
     /// Whether what was applied last is in quarantine.

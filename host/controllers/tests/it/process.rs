@@ -1,24 +1,25 @@
 //! The controllers as a process that may die: every write to the outside is counted, and the process dies at the one
 //! it is told to die at, after the write has happened and before it learns of it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use controllers::SharedLedger;
+use controllers::{Settings, SharedLedger};
 use futures::{FutureExt, StreamExt};
 use http::{Method, Request, Response, StatusCode};
 use http_body_util::{BodyStream, Full, StreamBody};
 use jiff::SignedDuration;
 use kube::client::Body;
 use sim::SimulatedClock;
-use sim::api_server::{ApiServer, ResponseBody};
+use sim::api_server::{ApiServer, RequestInfo, ResponseBody};
 use tower::Service;
 
 use crate::invariants::Judge;
+use crate::rbac;
 
 /// Frames of a watch that can be on their way.
 const FRAMES_LATE_MAX: usize = 10_000;
@@ -30,6 +31,8 @@ struct State {
     written: BTreeMap<String, usize>,
     /// Reads of single objects and of lists, by path.
     read: BTreeMap<String, usize>,
+    /// What was asked for, whatever the names.
+    asked: BTreeSet<RequestInfo>,
     dies_at: Option<usize>,
     is_dead: bool,
     /// How far the clock of its machine is off.
@@ -158,6 +161,17 @@ impl Process {
         under.map(|(_, times)| times).sum()
     }
 
+    /// What was asked of the API server since the beginning, without names of objects.
+    pub(crate) fn asked(&self) -> BTreeSet<RequestInfo> {
+        self.state.lock().unwrap().asked.clone()
+    }
+
+    fn asks(&self, info: RequestInfo) {
+        let name = String::new();
+        let info = RequestInfo { name, ..info };
+        self.state.lock().unwrap().asked.insert(info);
+    }
+
     fn reads_from(&self, path: &str) {
         let mut state = self.state.lock().unwrap();
         *state.read.entry(path.to_owned()).or_default() += 1;
@@ -212,6 +226,8 @@ pub(crate) struct Door {
     pub(crate) clock: SimulatedClock,
     pub(crate) ledger: SharedLedger,
     pub(crate) judged: Judged,
+    /// By which it is known what the process may ask for.
+    pub(crate) settings: Arc<Settings>,
 }
 
 /// The judge of a world, and what it found wrong about writes.
@@ -222,6 +238,16 @@ pub(crate) struct Judged {
 }
 
 impl Door {
+    /// Whether the chart grants what is asked.
+    fn authorize(&self, request: &Request<Body>) {
+        let Some(info) = RequestInfo::of(request.method(), request.uri()) else {
+            return;
+        };
+        let found = rbac::unlawful(&info, &self.settings);
+        self.judged.found.lock().unwrap().extend(found);
+        self.process.asks(info);
+    }
+
     fn judge(&self, request: &Request<Body>) {
         let asked = (request.method().as_str(), request.uri().path());
         let now = self.clock.now();
@@ -276,6 +302,7 @@ impl Service<Request<Body>> for Door {
     fn call(&mut self, mut request: Request<Body>) -> Self::Future {
         let (mut api, process) = (self.api.clone(), self.process.clone());
         let uri = request.uri().to_string();
+        self.authorize(&request);
         if !process.is_served(&uri) {
             *request.uri_mut() = http::Uri::from_static("/apis/not.served/v1/things");
         }

@@ -78,7 +78,8 @@ impl World {
         Self::with(policies, settings())
     }
 
-    fn with(policies: Arc<dyn PolicyRegistry>, settings: Settings) -> Self {
+    /// A world with both.
+    pub(crate) fn with(policies: Arc<dyn PolicyRegistry>, settings: Settings) -> Self {
         Self::with_hooks((policies, Arc::new(PriceRank)), settings)
     }
 
@@ -113,6 +114,7 @@ impl World {
             clock,
             ledger: Arc::clone(&ledger),
             judged: judged.clone(),
+            settings: Arc::new(settings.clone()),
         };
         let how = (&policies, &rank, &settings);
         let (metrics, controllers, running) = start(&door, &cloud, &ledger, how);
@@ -168,6 +170,7 @@ impl World {
             clock: self.clock,
             ledger: Arc::clone(&self.ledger),
             judged: self.judged.clone(),
+            settings: Arc::new(self.settings.clone()),
         }
     }
 

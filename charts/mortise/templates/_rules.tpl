@@ -1,0 +1,181 @@
+{{- /*
+What the controller may do, one template for each role. Written from host/controllers/src/rbac.rs by
+`cargo run -p controllers --example rbac -- charts/mortise/templates/_rules.tpl`; a test compares.
+*/}}
+
+{{- define "mortise.rules.core" -}}
+# What may be bought, and what was.
+- apiGroups: ["karpenter.sh"]
+  resources: ["nodepools", "nodeclaims"]
+  verbs: ["get", "list", "watch"]
+# What pods can run on.
+- apiGroups: [""]
+  resources: ["nodes"]
+  verbs: ["get", "list", "watch"]
+# What runs and what waits, and the labels by which affinity selects namespaces.
+- apiGroups: [""]
+  resources: ["pods", "namespaces"]
+  verbs: ["list", "watch"]
+# Where volumes bind pods to a zone.
+- apiGroups: [""]
+  resources: ["persistentvolumes", "persistentvolumeclaims"]
+  verbs: ["list", "watch"]
+# How many volumes a node takes, and which one that goes has yet to let go of.
+- apiGroups: ["storage.k8s.io"]
+  resources: ["storageclasses", "csinodes", "volumeattachments"]
+  verbs: ["list", "watch"]
+# What comes onto every new node.
+- apiGroups: ["apps"]
+  resources: ["daemonsets"]
+  verbs: ["list", "watch"]
+# Whom a drain may not evict.
+- apiGroups: ["policy"]
+  resources: ["poddisruptionbudgets"]
+  verbs: ["list", "watch"]
+{{- if include "mortise.watchesWorkloads" . }}
+# How many pods are wanted, and how they are selected.
+- apiGroups: ["apps"]
+  resources: ["replicasets", "statefulsets"]
+  verbs: ["list", "watch"]
+{{- end }}
+{{- if include "mortise.isOn" .Values.settings.planComingPods }}
+# How many pods are about to come.
+- apiGroups: ["batch"]
+  resources: ["jobs"]
+  verbs: ["list", "watch"]
+{{- end }}
+{{- if .Values.settings.schedulerConfig }}
+# Which pods the scheduler's default constraints count together.
+- apiGroups: [""]
+  resources: ["services", "replicationcontrollers"]
+  verbs: ["list", "watch"]
+{{- end }}
+{{- if include "mortise.isOn" .Values.settings.featureGates.capacityBuffer }}
+# Room that is kept.
+- apiGroups: ["autoscaling.x-k8s.io"]
+  resources: ["capacitybuffers"]
+  verbs: ["get", "list", "watch"]
+{{- end }}
+{{- if include "mortise.isOn" .Values.settings.featureGates.capacityBuffer }}
+# The pods for which a buffer keeps room.
+- apiGroups: ["apps"]
+  resources: ["deployments"]
+  verbs: ["list", "watch"]
+{{- end }}
+{{- if include "mortise.isOn" .Values.settings.featureGates.capacityBuffer }}
+# The same, as templates.
+- apiGroups: [""]
+  resources: ["podtemplates"]
+  verbs: ["list", "watch"]
+{{- end }}
+{{- if include "mortise.isOn" .Values.settings.featureGates.nodeOverlay }}
+# Prices and capacity that are other than the cloud says.
+- apiGroups: ["karpenter.sh"]
+  resources: ["nodeoverlays"]
+  verbs: ["list", "watch"]
+{{- end }}
+{{- if not (include "mortise.isOn" .Values.settings.ignoreDRARequests) }}
+# Devices that pods claim.
+- apiGroups: ["resource.k8s.io"]
+  resources: ["deviceclasses", "resourceclaims", "resourceclaimtemplates", "resourceslices"]
+  verbs: ["list", "watch"]
+{{- end }}
+# Nodes are bought, marked and given back by their claims.
+- apiGroups: ["karpenter.sh"]
+  resources: ["nodeclaims"]
+  verbs: ["create", "delete", "patch"]
+# How far a node has come.
+- apiGroups: ["karpenter.sh"]
+  resources: ["nodeclaims/status"]
+  verbs: ["patch"]
+# Hashes by which drift is found, and what a pool has used.
+- apiGroups: ["karpenter.sh"]
+  resources: ["nodepools", "nodepools/status"]
+  verbs: ["patch"]
+# Labels, taints and finalizers; a node goes by being deleted.
+- apiGroups: [""]
+  resources: ["nodes"]
+  verbs: ["delete", "patch"]
+# Nodes are drained within disruption budgets.
+- apiGroups: [""]
+  resources: ["pods/eviction"]
+  verbs: ["create"]
+# A drain that is at its end leaves nobody behind.
+- apiGroups: [""]
+  resources: ["pods"]
+  verbs: ["delete"]
+{{- if include "mortise.isOn" .Values.settings.featureGates.podDeletionCostManagement }}
+# Each pod carries its deletion cost. This reaches every field of a pod that may change, its images too.
+- apiGroups: [""]
+  resources: ["pods"]
+  verbs: ["get", "patch"]
+{{- end }}
+{{- if ne (include "mortise.nominations" .) "off" }}
+# The scheduler is told where pods are planned to go (status.nominatedNodeName).
+- apiGroups: [""]
+  resources: ["pods/status"]
+  verbs: ["patch"]
+{{- end }}
+{{- if include "mortise.isOn" .Values.settings.featureGates.capacityBuffer }}
+# Whether the room is there.
+- apiGroups: ["autoscaling.x-k8s.io"]
+  resources: ["capacitybuffers/status"]
+  verbs: ["patch"]
+{{- end }}
+{{- if include "mortise.isOn" .Values.settings.featureGates.nodeOverlay }}
+# Whether the overlay can be applied.
+- apiGroups: ["karpenter.sh"]
+  resources: ["nodeoverlays/status"]
+  verbs: ["patch"]
+{{- end }}
+# What people are told.
+- apiGroups: [""]
+  resources: ["events"]
+  verbs: ["create", "patch"]
+{{- end }}
+
+{{- define "mortise.rules.aws" -}}
+# What instances are made of.
+- apiGroups: ["karpenter.k8s.aws"]
+  resources: ["ec2nodeclasses"]
+  verbs: ["get", "list", "watch"]
+# Hashes, finalizers, and what the names in it came to.
+- apiGroups: ["karpenter.k8s.aws"]
+  resources: ["ec2nodeclasses", "ec2nodeclasses/status"]
+  verbs: ["patch"]
+# The range of service addresses, which goes into the user data of AL2023.
+- apiGroups: ["networking.k8s.io"]
+  resources: ["servicecidrs"]
+  resourceNames: ["kubernetes"]
+  verbs: ["get"]
+{{- end }}
+
+{{- define "mortise.rules.practice" -}}
+# No kubelet registers what is simulated.
+- apiGroups: [""]
+  resources: ["nodes"]
+  verbs: ["create"]
+# Nor says that it is ready.
+- apiGroups: [""]
+  resources: ["nodes/status"]
+  verbs: ["patch"]
+{{- end }}
+
+{{- define "mortise.rules.leaderElection" -}}
+# One of the replicas leads.
+- apiGroups: ["coordination.k8s.io"]
+  resources: ["leases"]
+  resourceNames: ["karpenter-leader-election"]
+  verbs: ["get", "update"]
+# Creation cannot be confined to a name.
+- apiGroups: ["coordination.k8s.io"]
+  resources: ["leases"]
+  verbs: ["create"]
+{{- end }}
+
+{{- define "mortise.rules.policies" -}}
+# Policies, what they name, and the annotation that says what became of them.
+- apiGroups: [""]
+  resources: ["configmaps"]
+  verbs: ["get", "list", "watch", "patch"]
+{{- end }}

@@ -1,0 +1,110 @@
+//! What the process around the controllers asks of the API server is in the table of rights, and no more is.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use controllers::rbac::{RULES, Request, Role};
+use http::Request as HttpRequest;
+use k8s_openapi::api::core::v1::Node;
+use kube::Client;
+use kube::api::Api;
+use kube::client::Body;
+use serde_json::json;
+use sim::SimulatedClock;
+use sim::api_server::{ApiServer, RequestInfo};
+use tower::ServiceExt as _;
+
+use crate::leader_election::Election;
+use crate::simulated_nodes::{SimulatedNodes, Step};
+
+const LEASE: &str = "karpenter-leader-election";
+
+type Asked = Arc<Mutex<Vec<RequestInfo>>>;
+
+/// A client, and what is asked by it.
+fn client() -> (Client, Asked) {
+    let clock = SimulatedClock::virtual_time();
+    let api = ApiServer::new(1, Arc::new(move || clock.now()));
+    let asked = Asked::default();
+    let log = Arc::clone(&asked);
+    let service = api.map_request(move |request: HttpRequest<Body>| {
+        let info = RequestInfo::of(request.method(), request.uri());
+        log.lock().unwrap().extend(info);
+        request
+    });
+    (Client::new(service, "mortise"), asked)
+}
+
+/// Resource and verb of what a role grants and nobody asked for, and of what was asked for and no role grants.
+fn differences(role: Role, resource: &str, asked: &Asked) -> (BTreeSet<String>, BTreeSet<String>) {
+    let asked = asked.lock().unwrap();
+    let rules = RULES.iter().filter(|it| it.role == role);
+    let rules: Vec<_> = rules
+        .filter(|it| it.resources.contains(&resource))
+        .collect();
+    let allows = |info: &RequestInfo| {
+        let request = Request {
+            verb: info.verb,
+            group: &info.group,
+            resource: &info.resource,
+            name: &info.name,
+        };
+        RULES.iter().any(|rule| rule.allows(request))
+    };
+    let told = |verb: &str, resource: &str| format!("{verb} {resource}");
+    let unlawful = asked.iter().filter(|it| !allows(it));
+    let unlawful = unlawful.map(|it| told(it.verb, &it.resource)).collect();
+    let used: BTreeSet<String> = asked.iter().map(|it| told(it.verb, &it.resource)).collect();
+    let granted = rules.iter().flat_map(|it| it.verbs);
+    let granted: BTreeSet<String> = granted.map(|verb| told(verb, resource)).collect();
+    (granted.difference(&used).cloned().collect(), unlawful)
+}
+
+fn check(role: Role, resource: &str, asked: &Asked) {
+    let (unused, unlawful) = differences(role, resource, asked);
+    assert!(
+        unused.is_empty(),
+        "granted to {role:?} and not used: {unused:?}"
+    );
+    assert!(unlawful.is_empty(), "used and not granted: {unlawful:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lease_is_taken_and_renewed_with_the_rights_that_there_are() {
+    let (client, asked) = client();
+    let election = Election {
+        leases: Api::namespaced(client, "mortise"),
+        lease_name: LEASE.to_owned(),
+        identity: "a".to_owned(),
+        clock: Arc::new(SimulatedClock::virtual_time()),
+    };
+    election.acquire().await;
+    let renewing = tokio::time::timeout(Duration::from_secs(5), election.keep());
+    assert!(renewing.await.is_err(), "it is kept");
+    check(Role::LeaderElection, "leases", &asked);
+}
+
+#[tokio::test]
+async fn the_range_of_services_is_asked_for_by_name() {
+    let (client, asked) = client();
+    crate::controller::service_cidr(&client).await;
+    check(Role::Aws, "servicecidrs", &asked);
+}
+
+#[tokio::test]
+async fn simulated_nodes_come_and_go_with_the_rights_of_practice() {
+    let (client, asked) = client();
+    let now = SimulatedClock::virtual_time().now();
+    let nodes = SimulatedNodes::new(client, "blue", 1, now);
+    let node: Node = serde_json::from_value(json!({"metadata": {"name": "a"}})).unwrap();
+    let steps = [
+        Step::Register(Box::new(node.clone())),
+        Step::BecomeReady(Box::new(node)),
+        Step::Remove("a".to_owned()),
+    ];
+    nodes.apply(steps.into()).await.unwrap();
+    for resource in ["nodes", "nodes/status"] {
+        check(Role::Practice, resource, &asked);
+    }
+}
