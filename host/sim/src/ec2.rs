@@ -33,7 +33,7 @@ use tokio::sync::mpsc;
 use crate::catalogue::Catalogue;
 use crate::clock::SimulatedClock;
 use crate::random::{Random, hash};
-use crate::world::KUBERNETES_MINOR;
+use crate::api_server::KUBERNETES_MINOR;
 
 pub use bootstrap::Bootstrap;
 pub use capacity::{CapacityReservationSpec, PlacementGroupSpec};

@@ -2,7 +2,6 @@
 //!
 //! [`World`] wires the parts; [`ec2::SimulatedEc2`] also stands alone, for a controller on a foreign API server.
 
-pub mod api_server;
 pub mod catalogue;
 pub mod checkers;
 pub mod clock;
@@ -19,6 +18,7 @@ mod volumes;
 mod workload;
 pub mod world;
 
+pub use api_server;
 pub use checkers::Violation;
 pub use clock::SimulatedClock;
 pub use statistics::Statistics;

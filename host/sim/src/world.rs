@@ -12,6 +12,7 @@ use serde_json::Value;
 use tokio::sync::Notify;
 use tokio::sync::mpsc::UnboundedReceiver;
 
+use crate::api_server::KUBERNETES_MINOR;
 use crate::api_server::{ApiServer, Resource, Status, Watch};
 use crate::clock::SimulatedClock;
 use crate::cluster::{Cluster, Timer, WATCHED, Wake};
@@ -26,9 +27,6 @@ const ROUNDS_MAX: usize = 64;
 
 /// How often shapes that no pod has any more are forgotten, in rounds.
 const SWEEP_ROUNDS: u64 = 1_024;
-
-/// Minor version of Kubernetes where nothing else is asked for.
-pub(crate) const KUBERNETES_MINOR: u32 = 35;
 
 /// Where the world's time comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

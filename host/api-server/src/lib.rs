@@ -1,4 +1,5 @@
-//! The simulated Kubernetes API server: objects of any kind, in process.
+//! A Kubernetes API server in process, for simulations and tests: objects of any kind, discovery, watches, patches of
+//! every sort, CRDs with their schemas and rules, tables, garbage collection.
 //!
 //! [`ApiServer`] is a cheap handle. Controllers of the simulated world use its methods; clients of the outside
 //! use it as a tower service or over a loopback listener ([`serve`]). It keeps no clock
@@ -50,3 +51,6 @@ pub use status::{FieldError, Status};
 pub use store::{Now, ObjectKey};
 pub use watch::{Change, Watch, WatchEvent};
 pub use write::{Part, WriteOptions};
+
+/// Minor version of Kubernetes that it answers as, where nothing else is asked for.
+pub const KUBERNETES_MINOR: u32 = 35;

@@ -15,7 +15,7 @@ use super::resource::Resource;
 use super::selectors::Selection;
 use super::status::Status;
 use super::watch::{Change, Subscriber, Watch, WatchEvent};
-use crate::world::KUBERNETES_MINOR;
+use crate::KUBERNETES_MINOR;
 
 /// Changes each table remembers for watches that resume; older ones answer 410. A watch resumes from what it saw
 /// last, and each change holds on to two states of its object.

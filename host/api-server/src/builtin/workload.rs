@@ -125,7 +125,7 @@ fn job_defaults(job: &mut Value) {
 }
 
 /// A job's selector is made from its UID, which it has once it is stored.
-pub(in crate::api_server) fn set_job_selector(job: &mut Value) {
+pub(crate) fn set_job_selector(job: &mut Value) {
     if job["kind"].as_str() != Some("Job") || !job["spec"]["selector"].is_null() {
         return;
     }

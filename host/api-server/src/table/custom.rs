@@ -59,7 +59,7 @@ fn cell(definition: &Value, found: &[&Value], now: Timestamp) -> Value {
 
 /// One step of a JSONPath.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::api_server) enum Step {
+pub(crate) enum Step {
     /// A field.
     Field(String),
     /// An item by its place.
@@ -71,7 +71,7 @@ pub(in crate::api_server) enum Step {
 }
 
 /// Parses paths such as `.status.conditions[?(@.type=="Ready")].status`; `\.` is a dot within a name.
-pub(in crate::api_server) fn parse(path: &str) -> Vec<Step> {
+pub(crate) fn parse(path: &str) -> Vec<Step> {
     let mut steps = Vec::new();
     let mut name = String::new();
     let mut letters = path.chars().peekable();

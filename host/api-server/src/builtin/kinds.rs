@@ -162,7 +162,7 @@ macro_rules! each_builtin {
 macro_rules! register {
     ($($type:ty, $traits:expr, [$($short:expr),*], [$($category:expr),*];)*) => {
         /// Every built-in kind.
-        pub(in crate::api_server) fn all() -> Kinds {
+        pub(crate) fn all() -> Kinds {
             let mut kinds = Kinds::default();
             $(kinds.register(kind::<$type>($traits, &[$($short),*], &[$($category),*]));)*
             kinds
@@ -174,7 +174,7 @@ each_builtin!(register);
 macro_rules! schemas {
     ($($type:ty, $traits:expr, [$($short:expr),*], [$($category:expr),*];)*) => {
         /// Adds the schema of a built-in kind, and of all it refers to, to the generator. Answers whether it is one.
-        pub(in crate::api_server) fn add_schema(
+        pub(crate) fn add_schema(
             group: &str,
             kind: &str,
             generator: &mut schemars::SchemaGenerator,

@@ -22,7 +22,7 @@ const LABEL_VALUE: &str = "a valid label must be an empty string or consist of a
 const ANNOTATIONS_BYTES_MAX: usize = 256 * 1024;
 
 /// Whether the text is an RFC 1123 label of at most 63 letters.
-pub(in crate::api_server) fn is_label_name(text: &str) -> bool {
+pub(crate) fn is_label_name(text: &str) -> bool {
     let is_letter = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit();
     let bytes = text.as_bytes();
     text.len() <= 63
@@ -54,7 +54,7 @@ fn is_name_part(text: &str) -> bool {
 }
 
 /// What is wrong with a qualified name such as `example.com/role`, if anything.
-pub(in crate::api_server) fn qualified_name_problem(text: &str) -> Option<&'static str> {
+pub(crate) fn qualified_name_problem(text: &str) -> Option<&'static str> {
     let name = match text.split_once('/') {
         None => text,
         Some((prefix, name)) => {
@@ -76,7 +76,7 @@ pub(in crate::api_server) fn qualified_name_problem(text: &str) -> Option<&'stat
 }
 
 /// Rules for labels under `path`.
-pub(in crate::api_server) fn validate_labels(labels: &Value, path: &str) -> Vec<FieldError> {
+pub(crate) fn validate_labels(labels: &Value, path: &str) -> Vec<FieldError> {
     let mut errors = Vec::new();
     for (key, value) in labels.as_object().into_iter().flatten() {
         if let Some(problem) = qualified_name_problem(key) {
@@ -111,7 +111,7 @@ fn validate_name(kind: &Kind, name: &Value) -> Option<FieldError> {
 }
 
 /// Rules for the metadata of any object.
-pub(in crate::api_server) fn validate(kind: &Kind, object: &Value) -> Vec<FieldError> {
+pub(crate) fn validate(kind: &Kind, object: &Value) -> Vec<FieldError> {
     let metadata = &object["metadata"];
     let mut errors: Vec<FieldError> = validate_name(kind, &metadata["name"]).into_iter().collect();
     errors.extend(validate_labels(&metadata["labels"], "metadata.labels"));
@@ -161,7 +161,7 @@ pub(in crate::api_server) fn validate(kind: &Kind, object: &Value) -> Vec<FieldE
 }
 
 /// Rules for a change of metadata.
-pub(in crate::api_server) fn validate_update(old: &Value, new: &Value) -> Vec<FieldError> {
+pub(crate) fn validate_update(old: &Value, new: &Value) -> Vec<FieldError> {
     let mut errors = Vec::new();
     if new["metadata"]["deletionTimestamp"].is_string() {
         let none = Vec::new();

@@ -6,7 +6,7 @@ use std::error::Error;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use sim::api_server::{ApiServer, kubeconfig, serve};
+use api_server::{ApiServer, kubeconfig, serve};
 use tokio::net::TcpListener;
 
 #[tokio::main(flavor = "current_thread")]

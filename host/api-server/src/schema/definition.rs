@@ -31,7 +31,7 @@ fn table_of(definition: &Value) -> Resource {
 }
 
 /// Serves the kind that a stored definition describes, and writes its conditions.
-pub(in crate::api_server) fn register(store: &mut Store, definition: &Value) -> Result<(), Status> {
+pub(crate) fn register(store: &mut Store, definition: &Value) -> Result<(), Status> {
     let kind = compile(definition)?;
     let resource = kind.resource.clone();
     store.kinds.register(kind);
@@ -65,7 +65,7 @@ pub(in crate::api_server) fn register(store: &mut Store, definition: &Value) -> 
 }
 
 /// Stops to serve the kind of a definition that is gone, and deletes its objects.
-pub(in crate::api_server) fn unregister(store: &mut Store, definition: &Value) {
+pub(crate) fn unregister(store: &mut Store, definition: &Value) {
     let resource = table_of(definition);
     if let Ok(kind) = store.kind(&resource) {
         let keys: Vec<ObjectKey> = store

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use super::super::status::Status;
 
 /// The keys by which a list merges, given the name of its field and of the field around it.
-pub(in crate::api_server) fn merge_key(parent: &str, field: &str) -> Option<&'static str> {
+pub(crate) fn merge_key(parent: &str, field: &str) -> Option<&'static str> {
     Some(match (parent, field) {
         (
             _,
@@ -41,7 +41,7 @@ fn is_set(field: &str) -> bool {
 }
 
 /// Merges `change` into `target`.
-pub(in crate::api_server) fn apply(target: &mut Value, change: &Value) -> Result<(), Status> {
+pub(crate) fn apply(target: &mut Value, change: &Value) -> Result<(), Status> {
     merge_map(target, change, "")
 }
 

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 /// Merges `change` into `target`: null removes, objects merge, all else replaces.
-pub(in crate::api_server) fn apply(target: &mut Value, change: &Value) {
+pub(crate) fn apply(target: &mut Value, change: &Value) {
     let Value::Object(fields) = change else {
         *target = change.clone();
         return;

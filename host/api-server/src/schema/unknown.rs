@@ -9,7 +9,7 @@ use super::super::openapi;
 use super::{Additional, Schema, Type};
 
 /// One line for each unknown field, such as `unknown field "spec.replica"`.
-pub(in crate::api_server) fn fields(kind: &Kind, version: &str, object: &Value) -> Vec<String> {
+pub(crate) fn fields(kind: &Kind, version: &str, object: &Value) -> Vec<String> {
     let mut found = Vec::new();
     if let Some(custom) = kind.custom.get(version) {
         walk(&custom.schema, object, "", &mut found);
@@ -20,7 +20,7 @@ pub(in crate::api_server) fn fields(kind: &Kind, version: &str, object: &Value) 
 }
 
 /// The first value of a built-in kind whose type is not its field's, in the words of a Go decoder.
-pub(in crate::api_server) fn mistyped(kind: &Kind, object: &Value) -> Option<String> {
+pub(crate) fn mistyped(kind: &Kind, object: &Value) -> Option<String> {
     if kind.is_custom() {
         return None;
     }

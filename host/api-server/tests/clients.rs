@@ -11,7 +11,7 @@ use kube::config::KubeConfigOptions;
 use kube::runtime::watcher::{self, watcher};
 use kube::{Client, ResourceExt};
 use serde_json::{Value, json};
-use sim::api_server::{ApiServer, DeleteOptions, ObjectKey, Resource, Status, kubeconfig, serve};
+use api_server::{ApiServer, DeleteOptions, ObjectKey, Resource, Status, kubeconfig, serve};
 
 fn server() -> ApiServer {
     let now = Timestamp::UNIX_EPOCH;

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
-use sim::api_server::{
+use api_server::{
     ApiServer, Change, DeleteOptions, ObjectKey, Propagation, Resource, Selection, Status,
 };
 

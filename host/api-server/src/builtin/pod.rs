@@ -253,7 +253,7 @@ fn without_nulls(value: &Value) -> Value {
 }
 
 /// Assigns a pod to a node, as `pods/binding` does.
-pub(in crate::api_server) fn bind(
+pub(crate) fn bind(
     store: &mut Store,
     key: &ObjectKey,
     node: &str,
