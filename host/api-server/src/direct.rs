@@ -43,7 +43,7 @@ impl ApiServer {
     }
 
     /// Says from now on that it is of this minor version.
-    pub(crate) fn claim_minor_version(&self, minor: u32) {
+    pub fn claim_minor_version(&self, minor: u32) {
         self.with(|store| store.kubernetes_minor = minor);
     }
 

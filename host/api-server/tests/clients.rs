@@ -3,6 +3,7 @@
 use std::pin::pin;
 use std::sync::Arc;
 
+use api_server::{ApiServer, DeleteOptions, ObjectKey, Resource, Status, kubeconfig, serve};
 use futures::StreamExt;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{ConfigMap, Pod};
@@ -11,7 +12,6 @@ use kube::config::KubeConfigOptions;
 use kube::runtime::watcher::{self, watcher};
 use kube::{Client, ResourceExt};
 use serde_json::{Value, json};
-use api_server::{ApiServer, DeleteOptions, ObjectKey, Resource, Status, kubeconfig, serve};
 
 fn server() -> ApiServer {
     let now = Timestamp::UNIX_EPOCH;

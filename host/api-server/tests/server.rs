@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
-use jiff::Timestamp;
-use serde_json::{Value, json};
 use api_server::{
     ApiServer, Change, DeleteOptions, ObjectKey, Propagation, Resource, Selection, Status,
 };
+use jiff::Timestamp;
+use serde_json::{Value, json};
 
 /// A server whose clock the test moves.
 fn server() -> (ApiServer, Arc<AtomicI64>) {

@@ -13,19 +13,15 @@ use hooks::binding::PolicyRegistry;
 use kube::Client;
 use scheduling::ranking::RankHook;
 use state::Snapshot;
-use tokio::sync::Notify;
 use tokio::task::JoinSet;
 
-use crate::capacity_buffer::{self, BufferNodes};
-use crate::deletion_costs::DeletionCosts;
+use crate::capacity_buffer;
 use crate::feed::DecisionFeed;
 use crate::instance_status::InstanceStatusController;
 use crate::interruption::InterruptionController;
 use crate::journal::{Journal, SharedLedger};
-use crate::launching::Launching;
 use crate::measured_provider::MeasuredProvider;
 use crate::metrics::Metrics;
-use crate::model::Model;
 use crate::node::eviction::{EvictionKey, EvictionQueue};
 use crate::node::health::Health;
 use crate::node::termination::Termination;
@@ -38,10 +34,7 @@ use crate::node_claim::{
 };
 use crate::node_class::NodeClassController;
 use crate::node_overlay::{self, OverlaidProvider, Overlays};
-use crate::node_pool::registration_health::RegistrationHealth;
 use crate::node_pool::{counter, hash, readiness, validation};
-use crate::nomination::Nominations;
-use crate::pod_ledger::PodLedger;
 use crate::policy_binding::{PolicyBinding, PolicyObjects};
 use crate::provisioning::Provisioner;
 use crate::provisioning::batcher::Batcher;
@@ -50,11 +43,10 @@ use crate::recorder::{Publisher, Recorder};
 use crate::runtime::{Profile, Reconciler, run};
 use crate::settings::Settings;
 use crate::shell::Shell;
-use crate::static_capacity::{StaticCapacity, StaticPools};
+use crate::static_capacity::StaticPools;
 use crate::voluntary_disruption::{VoluntaryDisruption, repair_policies};
 use crate::watches::{self, Queues, Router};
 use crate::work_queue::{BackOff, WorkQueue};
-use crate::writer::Writer;
 
 /// The policies that judge.
 #[derive(Clone)]
@@ -174,13 +166,7 @@ impl Controllers {
             policies,
             interruptions,
         } = config;
-        let overlays = Arc::new(Overlays::default());
-        let bare_provider = Arc::clone(&provider);
-        let provider = overlaid(provider, &settings, &overlays);
         let (events, publisher) = Recorder::new(client.clone(), Arc::clone(&clock));
-        let batcher = Arc::new(Batcher::new(settings.batch_idle, settings.batch_max));
-        let window = settings.nomination_window();
-        let model = Arc::new(Model::new(client.clone(), Arc::clone(&clock), window));
         let journal = Arc::new(Journal {
             clock: Arc::clone(&clock),
             events,
@@ -188,30 +174,10 @@ impl Controllers {
             feed: Arc::new(DecisionFeed::default()),
             ledger,
         });
-        let shell = Arc::new(Shell {
-            nominations: Nominations::new(
-                client.clone(),
-                Arc::clone(&model),
-                Arc::clone(&journal),
-                &settings,
-            ),
-            writer: Writer::new(client.clone(), Arc::clone(&model)),
-            settings,
-            clock,
-            client,
-            model,
-            journal,
-            metrics: Arc::clone(&metrics),
-            rank: hooks.rank,
-            pods: PodLedger::default(),
-            deletion_costs: DeletionCosts::default(),
-            launching: Launching::default(),
-            registration_health: RegistrationHealth::default(),
-            overlays,
-            buffer_nodes: BufferNodes::default(),
-            room_freed: Notify::new(),
-            static_capacity: StaticCapacity::default(),
-        });
+        let shell = Arc::new(Shell::new(client, clock, settings, hooks.rank, journal));
+        let (settings, bare_provider) = (&shell.settings, Arc::clone(&provider));
+        let provider = overlaid(provider, settings, &shell.overlays);
+        let batcher = Arc::new(Batcher::new(settings.batch_idle, settings.batch_max));
         let measured = |controller| measured(&provider, &metrics, controller);
         let provisioner = Provisioner::new(
             Arc::clone(&shell),

@@ -51,6 +51,41 @@ pub(crate) struct Shell {
 }
 
 impl Shell {
+    pub(crate) fn new(
+        client: Client,
+        clock: Arc<dyn Clock>,
+        settings: Settings,
+        rank: Arc<dyn RankHook>,
+        journal: Arc<Journal>,
+    ) -> Self {
+        let window = settings.nomination_window();
+        let model = Arc::new(Model::new(client.clone(), Arc::clone(&clock), window));
+        Self {
+            nominations: Nominations::new(
+                client.clone(),
+                Arc::clone(&model),
+                Arc::clone(&journal),
+                &settings,
+            ),
+            writer: Writer::new(client.clone(), Arc::clone(&model)),
+            settings,
+            clock,
+            client,
+            model,
+            metrics: Arc::clone(&journal.metrics),
+            journal,
+            rank,
+            pods: PodLedger::default(),
+            deletion_costs: DeletionCosts::default(),
+            launching: Launching::default(),
+            registration_health: RegistrationHealth::default(),
+            overlays: Arc::default(),
+            buffer_nodes: BufferNodes::default(),
+            room_freed: Notify::new(),
+            static_capacity: StaticCapacity::default(),
+        }
+    }
+
     pub(crate) fn now(&self) -> Timestamp {
         self.clock.now()
     }

@@ -83,15 +83,7 @@ async fn control(arguments: &ControllerArguments) -> anyhow::Result<()> {
     };
     let names = (cloud.cluster_name, process.policy_namespace().to_owned());
     let settings = settings(decisions, names, minor(&version));
-    tracing::info!(
-        cloud = ?arguments.cloud,
-        seed = arguments.seed,
-        aws = %cloud.configuration,
-        decisions = ?settings,
-        process = ?process,
-        policies = ?policies,
-        "configuration"
-    );
+    log_configuration(arguments, &settings, &cloud.configuration);
     let stack = Stack::new(StackConfig {
         client: client.clone(),
         provider: cloud.provider,
@@ -122,6 +114,22 @@ async fn control(arguments: &ControllerArguments) -> anyhow::Result<()> {
         served = async { serving.await?; std::future::pending().await } => served,
         led = lead(election.as_ref(), &stack, cloud.nodes.as_ref(), &leads) => led,
     }
+}
+
+/// One line with all that the process goes by. None of it is secret.
+fn log_configuration(arguments: &ControllerArguments, settings: &Settings, aws: &str) {
+    let Options {
+        process, policies, ..
+    } = &arguments.options;
+    tracing::info!(
+        cloud = ?arguments.cloud,
+        seed = arguments.seed,
+        aws,
+        decisions = ?settings,
+        process = ?process,
+        policies = ?policies,
+        "configuration"
+    );
 }
 
 /// Waits for the lease, then runs the controllers for as long as it holds.

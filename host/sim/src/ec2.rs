@@ -30,10 +30,10 @@ use aws::seam::{ApiError, ApiResult};
 use jiff::{SignedDuration, Timestamp};
 use tokio::sync::mpsc;
 
+use crate::api_server::KUBERNETES_MINOR;
 use crate::catalogue::Catalogue;
 use crate::clock::SimulatedClock;
 use crate::random::{Random, hash};
-use crate::api_server::KUBERNETES_MINOR;
 
 pub use bootstrap::Bootstrap;
 pub use capacity::{CapacityReservationSpec, PlacementGroupSpec};

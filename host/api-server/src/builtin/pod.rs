@@ -253,11 +253,7 @@ fn without_nulls(value: &Value) -> Value {
 }
 
 /// Assigns a pod to a node, as `pods/binding` does.
-pub(crate) fn bind(
-    store: &mut Store,
-    key: &ObjectKey,
-    node: &str,
-) -> Result<Arc<Value>, Status> {
+pub(crate) fn bind(store: &mut Store, key: &ObjectKey, node: &str) -> Result<Arc<Value>, Status> {
     let kind: Arc<Kind> = store.kind(&Resource::PODS)?;
     let old = store
         .get_to_write(&Resource::PODS, key)

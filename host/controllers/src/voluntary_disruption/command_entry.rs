@@ -199,7 +199,7 @@ impl<'a> Entry for CommandEntry<'a> {
         };
         let failed = OutcomeId::CommandFailed;
         Some(Record::Command(match self {
-            Self::Announced | Self::Deleted { .. } => return None,
+            Self::Announced | Self::Deleted { .. } | Self::Dropped([]) => return None,
             Self::Started { replacements, .. } => {
                 let names: Vec<String> = replacements.iter().map(ResourceExt::name_any).collect();
                 let step = (CommandStep::Started, OutcomeId::CommandStarted);
@@ -217,7 +217,6 @@ impl<'a> Entry for CommandEntry<'a> {
             Self::Finished { replacements } => {
                 finished(OutcomeId::CommandSucceeded, replacements, "")
             }
-            Self::Dropped([]) => return None,
             Self::Dropped(dropped) => {
                 return Some(Record::DisruptionRound(second_look(command, dropped, at)));
             }
