@@ -96,8 +96,8 @@ fn every_flag_changes_the_configuration_of_the_binary() {
             ("cluster-name", "green"),
             ("cluster-endpoint", "https://green"),
         ];
-        let given = given.iter().filter(|(name, _)| *name != flag);
-        let flags = given.chain([&(flag, value)]);
+        let given = given.into_iter().filter(|(name, _)| *name != flag);
+        let flags = given.chain([(flag, value)]);
         let flags = flags.filter(|(name, _)| !name.is_empty());
         let flags: Vec<String> = flags
             .map(|(name, value)| format!("--{name}={value}"))

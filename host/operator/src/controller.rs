@@ -58,10 +58,8 @@ async fn control(arguments: &ControllerArguments) -> anyhow::Result<()> {
         policy_records_size,
     } = policies;
     let client = client(arguments.kubeconfig.as_deref()).await?;
-    let version = client
-        .apiserver_version()
-        .await
-        .context("the Kubernetes API server does not answer")?;
+    let version = client.apiserver_version().await;
+    let version = version.context("the Kubernetes API server does not answer")?;
     let is_simulated = match arguments.cloud {
         Cloud::Simulated => true,
         Cloud::Aws => false,
