@@ -74,12 +74,13 @@ fn check(role: Role, resource: &str, asked: &Asked) {
 async fn a_lease_is_taken_and_renewed_with_the_rights_that_there_are() {
     let (client, asked) = client();
     let election = Election {
-        leases: Api::namespaced(client, "mortise"),
+        leases: Api::namespaced(client, "kube-system"),
         lease_name: LEASE.to_owned(),
         identity: "a".to_owned(),
         clock: Arc::new(SimulatedClock::virtual_time()),
     };
-    election.acquire().await;
+    let acquiring = tokio::time::timeout(Duration::from_secs(30), election.acquire());
+    acquiring.await.expect("the lease is free");
     let renewing = tokio::time::timeout(Duration::from_secs(5), election.keep());
     assert!(renewing.await.is_err(), "it is kept");
     check(Role::LeaderElection, "leases", &asked);
