@@ -1,5 +1,6 @@
 //! What the tests share: where the project lies, how its binary is run, how its answers are read.
 
+pub mod moto;
 pub mod served;
 
 use std::ffi::OsStr;
