@@ -9,12 +9,14 @@ use tests::mortise;
 use tests::served::Served;
 
 /// Every flag, with a value that is not its default.
-const CHANGED: [(&str, &str); 35] = [
+const CHANGED: [(&str, &str); 37] = [
     ("cloud", "simulated"),
     ("seed", "2"),
     ("cluster-name", "blue"),
     ("cluster-endpoint", "https://blue"),
     ("cluster-ca-bundle", "Q0E="),
+    ("eks-control-plane", "true"),
+    ("disable-dry-run", "true"),
     ("isolated-vpc", "true"),
     ("vm-memory-overhead-percent", "0.1"),
     ("reserved-enis", "1"),

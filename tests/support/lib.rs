@@ -1,6 +1,7 @@
 //! What the tests share: where the project lies, how its binary is run, how its answers are read.
 
 pub mod kubernetes;
+pub mod moto;
 pub mod served;
 
 use std::ffi::OsStr;

@@ -102,10 +102,16 @@ impl Served {
 
     /// Starts another `mortise` beside the demo, told where the API is.
     pub fn also_run(&mut self, arguments: &[&str]) {
+        self.also_run_with(arguments, &[]);
+    }
+
+    /// The same with these variables in its environment.
+    pub fn also_run_with(&mut self, arguments: &[&str], variables: &[(&str, &str)]) {
         let child = Command::new(mortise())
             .args(arguments)
             .arg("--kubeconfig")
             .arg(self.kubeconfig())
+            .envs(variables.iter().copied())
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn();

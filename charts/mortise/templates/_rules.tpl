@@ -148,6 +148,11 @@ What the controller may do, one template for each role. Written from host/contro
   resources: ["servicecidrs"]
   resourceNames: ["kubernetes"]
   verbs: ["get"]
+# The address of the cluster's DNS, which goes into the user data.
+- apiGroups: [""]
+  resources: ["services"]
+  resourceNames: ["kube-dns"]
+  verbs: ["get"]
 {{- end }}
 
 {{- define "mortise.rules.practice" -}}

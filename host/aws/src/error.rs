@@ -21,6 +21,9 @@ const NOT_FOUND: [&str; 7] = [
 /// The account may not do it.
 const FORBIDDEN: [&str; 3] = ["UnauthorizedOperation", "AccessDenied", "AuthFailure"];
 
+/// EC2's word for a dry run that would have been done.
+const DRY_RUN: &str = "DryRunOperation";
+
 const UNFULFILLABLE: [&str; 8] = [
     "InsufficientInstanceCapacity",
     "MaxSpotInstanceCountExceeded",
@@ -103,6 +106,16 @@ const RULES: [(&str, &str, &str); 13] = [
     (SUBNET_FULL, SUBNET_FULL, "the subnet has no free addresses"),
 ];
 
+/// Whether the account may not do what was asked.
+pub(crate) fn is_denied(error: &ApiError) -> bool {
+    FORBIDDEN.contains(&error.code.as_str())
+}
+
+/// Whether it would have been done, had it not been a dry run.
+pub(crate) fn is_dry_run(error: &ApiError) -> bool {
+    error.code == DRY_RUN
+}
+
 /// Whether the object asked for does not exist.
 pub(crate) fn is_not_found(error: &ApiError) -> bool {
     NOT_FOUND.contains(&error.code.as_str())
@@ -120,7 +133,7 @@ pub(crate) fn is_unfulfillable(code: &str) -> bool {
 
 /// The failure of a reboot: what asking again cannot change is an end of it.
 pub(crate) fn reboot_error(context: &str, error: &ApiError) -> RebootError {
-    let is_final = is_not_found(error) || FORBIDDEN.contains(&error.code.as_str());
+    let is_final = is_not_found(error) || is_denied(error);
     let text = format!("{context}: {error}");
     if is_final {
         RebootError::Terminal(text)

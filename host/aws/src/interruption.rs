@@ -66,9 +66,12 @@ impl SqsInterruptionQueue {
 impl InterruptionQueue for SqsInterruptionQueue {
     async fn receive(&self) -> Result<Vec<Interruption>, CloudProviderError> {
         let url = self.url().await?;
-        let region = &self.provider.options().region;
+        let options = self.provider.options();
         match self.sqs.receive(&url).await {
-            Ok(messages) => Ok(messages.iter().map(|it| read(it, region)).collect()),
+            Ok(messages) => Ok(messages
+                .iter()
+                .map(|it| read(it, &options.region))
+                .collect()),
             Err(error) => {
                 *self.remembered() = None;
                 Err(other("receiving interruption notices", &error))

@@ -7,6 +7,7 @@
 mod ami_family;
 mod batcher;
 mod cache;
+mod cluster;
 mod drift;
 mod error;
 #[cfg(test)]
@@ -20,6 +21,7 @@ mod node_class;
 mod offering;
 mod options;
 mod pages;
+mod permissions;
 mod provider;
 mod seed;
 mod tags;
@@ -41,6 +43,8 @@ pub mod security_group;
 pub mod subnet;
 pub mod unavailable_offerings;
 
+pub use cluster::{DescribedCluster, describe_cluster};
 pub use interruption::SqsInterruptionQueue;
 pub use options::AwsOptions;
+pub use permissions::{MissingPermission, check_connectivity, missing_permissions};
 pub use provider::{AwsApis, AwsProvider, repair_policies};

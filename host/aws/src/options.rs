@@ -14,6 +14,10 @@ pub struct AwsOptions {
     pub cluster_name: String,
     /// URL of the API server, for user data.
     pub cluster_endpoint: String,
+    /// Whether EKS is to say the endpoint, because no setting does.
+    pub discovers_endpoint: bool,
+    /// Whether EKS is to say the Kubernetes version, instead of the API server.
+    pub eks_control_plane: bool,
     /// CA of the API server, base64, for user data; `None` leaves it out.
     pub cluster_ca_bundle: Option<String>,
     /// Service CIDR of the cluster; AL2023 cannot boot without it.
@@ -24,6 +28,8 @@ pub struct AwsOptions {
     pub kube_dns_ip: Option<IpAddr>,
     /// Region of the cluster.
     pub region: String,
+    /// Whether permissions are taken for granted instead of being tried by dry runs.
+    pub disable_dry_run: bool,
     /// Whether the VPC has no way out: no Pricing calls, no profile clean-up.
     pub isolated_vpc: bool,
     /// Share of memory that the hypervisor keeps, until a node tells the truth.
@@ -46,11 +52,14 @@ impl AwsOptions {
         Self {
             cluster_name: cluster_name.into(),
             cluster_endpoint: String::new(),
+            discovers_endpoint: false,
+            eks_control_plane: false,
             cluster_ca_bundle: None,
             cluster_cidr: None,
             kubernetes_version: "1.33".to_owned(),
             kube_dns_ip: None,
             region: region.into(),
+            disable_dry_run: false,
             isolated_vpc: false,
             vm_memory_overhead_percent: 0.075,
             reserved_enis: 0,

@@ -4,7 +4,7 @@
 //! `pkg/cloudprovider/cloudprovider.go` of the AWS provider.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 
 use apis::resources::Resources;
 use apis::{Ec2NodeClass, NodeClaim, NodePool, labels};
@@ -66,7 +66,7 @@ impl AwsApis {
 
 /// The AWS provider.
 pub struct AwsProvider {
-    options: AwsOptions,
+    options: RwLock<Arc<AwsOptions>>,
     clock: Arc<dyn Clock>,
     subnets: SubnetProvider,
     security_groups: SecurityGroupProvider,
@@ -116,7 +116,7 @@ impl AwsProvider {
                 options.reserved_capacity,
             ),
             launcher: Launcher::new(ec2()),
-            options,
+            options: RwLock::new(Arc::new(options)),
             clock,
         }
     }
@@ -130,7 +130,7 @@ impl AwsProvider {
         }
         if let Err(error) = self
             .templates
-            .hydrate(&self.options.cluster_name, self.clock.now())
+            .hydrate(&self.options().cluster_name, self.clock.now())
             .await
         {
             tracing::warn!(%error, "could not list the cluster's launch templates");
@@ -178,9 +178,15 @@ impl AwsProvider {
         &self.pricing
     }
 
-    /// The settings in use.
-    pub fn options(&self) -> &AwsOptions {
-        &self.options
+    /// The settings in use, with what is known of the cluster.
+    pub fn options(&self) -> Arc<AwsOptions> {
+        Arc::clone(&self.options.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Takes over what was found out of the cluster; launches and classes go by it from now on.
+    pub fn learn(&self, change: impl FnOnce(&mut AwsOptions)) {
+        let mut options = self.options.write().unwrap_or_else(PoisonError::into_inner);
+        change(Arc::make_mut(&mut options));
     }
 
     async fn placement_group(
@@ -209,7 +215,7 @@ impl AwsProvider {
             .list(
                 node_class,
                 placement_group.as_ref(),
-                &self.options,
+                &self.options(),
                 &sources,
             )
             .await
@@ -240,9 +246,10 @@ impl AwsProvider {
 impl CloudProvider for AwsProvider {
     async fn create(&self, request: LaunchRequest) -> Result<Launched, CloudProviderError> {
         let now = self.clock.now();
+        let options = self.options();
         let context = LaunchContext {
             request: &request,
-            options: &self.options,
+            options: &options,
             subnets: &self.subnets,
             templates: &self.templates,
             reservations: &self.reservations,
@@ -344,6 +351,7 @@ impl CloudProvider for AwsProvider {
         &self,
         node_class: &Ec2NodeClass,
     ) -> Result<NodeClassStatus, CloudProviderError> {
+        let options = self.options();
         let resolvers = Resolvers {
             subnets: &self.subnets,
             security_groups: &self.security_groups,
@@ -351,7 +359,7 @@ impl CloudProvider for AwsProvider {
             profiles: &self.profiles,
             reservations: &self.reservations,
             placement_groups: &self.placement_groups,
-            options: &self.options,
+            options: &options,
         };
         Ok(resolvers.resolve(node_class, self.clock.now()).await)
     }
@@ -360,11 +368,12 @@ impl CloudProvider for AwsProvider {
         &self,
         node_class: &Ec2NodeClass,
     ) -> Result<(), CloudProviderError> {
-        if !self.options.isolated_vpc {
-            self.profiles.release(node_class, &self.options).await?;
+        let options = self.options();
+        if !options.isolated_vpc {
+            self.profiles.release(node_class, &options).await?;
         }
         self.templates
-            .release(node_class, &self.options.cluster_name)
+            .release(node_class, &options.cluster_name)
             .await
     }
 
@@ -379,7 +388,7 @@ impl CloudProvider for AwsProvider {
             ),
             (
                 labels::EKS_CLUSTER_NAME_TAG.to_owned(),
-                self.options.cluster_name.clone(),
+                self.options().cluster_name.clone(),
             ),
         ]);
         tags.extend(node_name.map(|name| ("Name".to_owned(), name)));

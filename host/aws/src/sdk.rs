@@ -8,10 +8,13 @@ use std::time::Duration;
 use async_trait::async_trait;
 use aws_config::retry::RetryConfig;
 use aws_config::timeout::TimeoutConfig;
-use aws_config::{BehaviorVersion, Region};
+use aws_config::{AppName, BehaviorVersion, ConfigLoader, Region, SdkConfig};
+use aws_smithy_http_client::Connector;
+use aws_smithy_http_client::proxy::ProxyConfig;
 use aws_smithy_http_client::tls::{Provider as TlsProvider, rustls_provider::CryptoMode};
 use aws_smithy_runtime_api::client::orchestrator::HttpResponse;
 use aws_smithy_runtime_api::client::result::SdkError;
+use aws_smithy_runtime_api::client::runtime_components::RuntimeComponents;
 use aws_smithy_types::error::metadata::ProvideErrorMetadata;
 
 use aws_sdk_ec2::operation::create_fleet::{CreateFleetInput, CreateFleetOutput};
@@ -53,6 +56,7 @@ use aws_sdk_ec2::operation::reboot_instances::{RebootInstancesInput, RebootInsta
 use aws_sdk_ec2::operation::terminate_instances::{
     TerminateInstancesInput, TerminateInstancesOutput,
 };
+use aws_sdk_eks::operation::describe_cluster::{DescribeClusterInput, DescribeClusterOutput};
 use aws_sdk_iam::operation::add_role_to_instance_profile::{
     AddRoleToInstanceProfileInput, AddRoleToInstanceProfileOutput,
 };
@@ -76,17 +80,23 @@ use aws_sdk_ssm::operation::get_parameter::{GetParameterInput, GetParameterOutpu
 
 use crate::pricing::pricing_endpoint_region;
 use crate::seam::{
-    ApiError, ApiResult, CODE_TRANSPORT, Ec2Api, Fault, IamApi, PricingApi, QueueMessage, SqsApi,
-    SsmApi,
+    ApiError, ApiResult, CODE_TRANSPORT, Ec2Api, EksApi, Fault, IamApi, PricingApi, QueueMessage,
+    SqsApi, SsmApi,
 };
 
-/// How long one HTTP exchange may take; CreateFleet can be slow.
+/// How long an operation may take with its repetitions; CreateFleet can be slow.
 const OPERATION_TIMEOUT: Duration = Duration::from_mins(4);
+/// How long one exchange may take, so that one that hangs leaves time for the next.
+const ATTEMPT_TIMEOUT: Duration = Duration::from_mins(1);
+
+/// What requests say of who sends them, where AWS logs them.
+const APP_NAME: &str = concat!("mortise-", env!("CARGO_PKG_VERSION"));
 
 /// The clients of all services in use, behind the seam.
 #[derive(Debug, Clone)]
 pub struct SdkClients {
     ec2: aws_sdk_ec2::Client,
+    eks: aws_sdk_eks::Client,
     iam: aws_sdk_iam::Client,
     ssm: aws_sdk_ssm::Client,
     pricing: aws_sdk_pricing::Client,
@@ -95,34 +105,51 @@ pub struct SdkClients {
 }
 
 impl SdkClients {
-    /// Connects with the SDK's default chain of credentials, to `region` or else the one the chain finds.
-    pub async fn connect(region: Option<String>) -> Self {
-        let http_client = aws_smithy_http_client::Builder::new()
-            .tls_provider(TlsProvider::Rustls(CryptoMode::Ring))
-            .build_https();
-        let mut loader = aws_config::defaults(BehaviorVersion::latest())
+    /// Connects with the SDK's default chains of credentials, region and endpoints.
+    pub async fn connect() -> Self {
+        Self::of(&Self::loader().load().await)
+    }
+
+    /// How every client talks, for those who know region, endpoint or credentials themselves.
+    pub fn loader() -> ConfigLoader {
+        // Only connectors can be told of the proxies that HTTPS_PROXY and NO_PROXY name.
+        let http_client =
+            aws_smithy_http_client::Builder::new().build_with_connector_fn(|settings, runtime| {
+                let mut connector = Connector::builder().proxy_config(ProxyConfig::from_env());
+                connector.set_connector_settings(settings.cloned());
+                connector.set_sleep_impl(runtime.and_then(RuntimeComponents::sleep_impl));
+                connector
+                    .tls_provider(TlsProvider::Rustls(CryptoMode::Ring))
+                    .build()
+            });
+        let timeouts = TimeoutConfig::builder()
+            .operation_timeout(OPERATION_TIMEOUT)
+            .operation_attempt_timeout(ATTEMPT_TIMEOUT)
+            .build();
+        let loader = aws_config::defaults(BehaviorVersion::latest())
             .http_client(http_client)
             .retry_config(RetryConfig::standard())
-            .timeout_config(
-                TimeoutConfig::builder()
-                    .operation_timeout(OPERATION_TIMEOUT)
-                    .build(),
-            );
-        if let Some(region) = region {
-            loader = loader.region(Region::new(region));
+            .timeout_config(timeouts);
+        match AppName::new(APP_NAME) {
+            Ok(name) => loader.app_name(name),
+            Err(_) => loader,
         }
-        let config = loader.load().await;
+    }
+
+    /// The clients of a configuration that [`Self::loader`] led to.
+    pub fn of(config: &SdkConfig) -> Self {
         let region = config.region().map(ToString::to_string);
         let pricing_region = pricing_endpoint_region(region.as_deref().unwrap_or_default());
-        let pricing = aws_sdk_pricing::config::Builder::from(&config)
+        let pricing = aws_sdk_pricing::config::Builder::from(config)
             .region(Region::new(pricing_region))
             .build();
         Self {
-            ec2: aws_sdk_ec2::Client::new(&config),
-            iam: aws_sdk_iam::Client::new(&config),
-            ssm: aws_sdk_ssm::Client::new(&config),
+            ec2: aws_sdk_ec2::Client::new(config),
+            eks: aws_sdk_eks::Client::new(config),
+            iam: aws_sdk_iam::Client::new(config),
+            ssm: aws_sdk_ssm::Client::new(config),
             pricing: aws_sdk_pricing::Client::from_conf(pricing),
-            sqs: aws_sdk_sqs::Client::new(&config),
+            sqs: aws_sdk_sqs::Client::new(config),
             region,
         }
     }
@@ -616,6 +643,16 @@ impl IamApi for SdkClients {
                 set_max_items = max_items
             ]
         )
+    }
+}
+
+#[async_trait]
+impl EksApi for SdkClients {
+    async fn describe_cluster(
+        &self,
+        input: DescribeClusterInput,
+    ) -> ApiResult<DescribeClusterOutput> {
+        send!(self.eks, describe_cluster, input, [set_name = name])
     }
 }
 

@@ -44,6 +44,7 @@ use aws_sdk_ec2::operation::reboot_instances::{RebootInstancesInput, RebootInsta
 use aws_sdk_ec2::operation::terminate_instances::{
     TerminateInstancesInput, TerminateInstancesOutput,
 };
+use aws_sdk_eks::operation::describe_cluster::{DescribeClusterInput, DescribeClusterOutput};
 use aws_sdk_iam::operation::add_role_to_instance_profile::{
     AddRoleToInstanceProfileInput, AddRoleToInstanceProfileOutput,
 };
@@ -272,6 +273,16 @@ pub trait IamApi: Send + Sync {
         &self,
         input: ListInstanceProfilesInput,
     ) -> ApiResult<ListInstanceProfilesOutput>;
+}
+
+/// The EKS operations in use.
+#[async_trait]
+pub trait EksApi: Send + Sync {
+    /// One cluster.
+    async fn describe_cluster(
+        &self,
+        input: DescribeClusterInput,
+    ) -> ApiResult<DescribeClusterOutput>;
 }
 
 /// The SSM operations in use.

@@ -1,7 +1,8 @@
 //! Resolves NodeClasses through the provider, and holds a deleted one until no claim uses it.
 //!
-//! Answers to the AWS provider's `pkg/controllers/nodeclass/controller.go`.
+//! Answers to the AWS provider's `pkg/controllers/nodeclass/controller.go` and `hash/controller.go` beside it.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -116,6 +117,10 @@ impl NodeClassController {
             annotations,
             requeue_after_seconds,
         } = self.provider.resolve_node_class(class).await?;
+        let version = annotations.get(labels::EC2_NODE_CLASS_HASH_VERSION_ANNOTATION);
+        if version.is_some_and(|version| hash_version(class.annotations()) != Some(version)) {
+            self.carry_over(class, &annotations).await?;
+        }
         let mut annotated = class.clone();
         annotated.annotations_mut().extend(annotations);
         let written = self.write(class, &annotated, Part::Main).await?;
@@ -130,6 +135,39 @@ impl NodeClassController {
         Ok(Action::RequeueAfter(Duration::from_secs(
             requeue_after_seconds.max(1),
         )))
+    }
+
+    /// Hashes of two versions say nothing of each other: claims of the class get the new version; the new hash too,
+    /// unless they are drifted and must stay so. Before the class itself, whose version says that all is done.
+    async fn carry_over(
+        &self,
+        class: &Ec2NodeClass,
+        stamps: &BTreeMap<String, String>,
+    ) -> Result<(), ReconcileError> {
+        let name = class.name_any();
+        let version = hash_version(stamps);
+        let mut outdated = Vec::new();
+        self.shell
+            .model
+            .for_each_claim("", |claim| {
+                if claim.spec.node_class_ref.name == name
+                    && hash_version(claim.annotations()) != version
+                {
+                    outdated.push(claim);
+                }
+            })
+            .await?;
+        for claim in &outdated {
+            let mut after = claim.clone();
+            let annotations = after.annotations_mut();
+            let is_drifted = claim.condition(conditions::DRIFTED).is_some();
+            let kept = stamps
+                .iter()
+                .filter(|(key, _)| !is_drifted || *key != labels::EC2_NODE_CLASS_HASH_ANNOTATION);
+            annotations.extend(kept.map(|(key, value)| (key.clone(), value.clone())));
+            self.shell.writer.write_claim(claim, &after).await?;
+        }
+        Ok(())
     }
 
     async fn write(
@@ -177,6 +215,10 @@ impl Entry for NodeClassEntry<'_> {
         let name = class.name_any();
         Some(format!("EC2NodeClass {name} {state}{message}"))
     }
+}
+
+fn hash_version(annotations: &BTreeMap<String, String>) -> Option<&String> {
+    annotations.get(labels::EC2_NODE_CLASS_HASH_VERSION_ANNOTATION)
 }
 
 fn decide(class: &Ec2NodeClass, users: Vec<String>) -> Step {

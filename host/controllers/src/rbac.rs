@@ -391,6 +391,14 @@ pub const RULES: &[Rule] = &[
     )
     .of(&["kubernetes"]),
     Rule::new(
+        Role::Aws,
+        "",
+        &["services"],
+        &["get"],
+        "the address of the cluster's DNS, which goes into the user data",
+    )
+    .of(&["kube-dns"]),
+    Rule::new(
         Role::Practice,
         "",
         &["nodes"],

@@ -7,10 +7,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context as _, bail};
 use aws::sdk::SdkClients;
-use aws::{AwsOptions, AwsProvider, SqsInterruptionQueue};
+use aws::{AwsOptions, AwsProvider, MissingPermission, SqsInterruptionQueue};
 use cloudprovider::{Clock, InterruptionQueue};
 use controllers::{MinValuesPolicy, Packing, Settings};
-use k8s_openapi::api::networking::v1::ServiceCIDR;
 use k8s_openapi::apimachinery::pkg::version::Info;
 use kube::api::Api;
 use kube::config::{KubeConfigOptions, Kubeconfig};
@@ -19,6 +18,7 @@ use prometheus_client::registry::Registry;
 
 use crate::cli::{Cloud, ControllerArguments};
 use crate::clock::SystemClock;
+use crate::cluster::{self, ClusterWatch};
 use crate::http::{self, Probes};
 use crate::leader_election::Election;
 use crate::options::{CloudOptions, DecisionOptions, Options, PolicyOptions, ProcessOptions};
@@ -46,7 +46,8 @@ pub(crate) fn run(arguments: &ControllerArguments) -> anyhow::Result<ExitCode> {
 
 async fn control(arguments: &ControllerArguments) -> anyhow::Result<()> {
     let Options {
-        cloud: cloud_options,
+        // Taken apart where the cloud is known.
+        cloud: _,
         decisions,
         process,
         policies,
@@ -66,22 +67,15 @@ async fn control(arguments: &ControllerArguments) -> anyhow::Result<()> {
         Cloud::Auto => version.git_version.contains(SIMULATED_MARK),
     };
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-    let cloud = if is_simulated {
-        simulated_cloud(arguments, &client, &clock)
-    } else {
-        let kubernetes_version =
-            format!("{}.{}", version.major, version.minor.trim_end_matches('+'));
-        aws_cloud(
-            (cloud_options, decisions),
-            &client,
-            kubernetes_version,
-            &clock,
-        )
-        .await?
-    };
-    let names = (cloud.cluster_name, process.policy_namespace().to_owned());
+    let cluster_name = cluster_name(arguments, is_simulated)?;
+    let names = (cluster_name.clone(), process.policy_namespace().to_owned());
     let settings = settings(decisions, names, minor(&version));
-    log_configuration(arguments, &settings, &cloud.configuration);
+    log_configuration(arguments, &settings);
+    let cloud = if is_simulated {
+        simulated_cloud(&cluster_name, arguments.seed, &client, &clock)
+    } else {
+        aws_cloud(arguments, (&client, &version), &clock).await?
+    };
     let stack = Stack::new(StackConfig {
         client: client.clone(),
         provider: cloud.provider,
@@ -110,19 +104,24 @@ async fn control(arguments: &ControllerArguments) -> anyhow::Result<()> {
         biased;
         signal = stop_signal() => signal,
         served = async { serving.await?; std::future::pending().await } => served,
-        led = lead(election.as_ref(), &stack, cloud.nodes.as_ref(), &leads) => led,
+        led = lead(election.as_ref(), &stack, &cloud.beside, &leads) => led,
     }
 }
 
-/// One line with all that the process goes by. None of it is secret.
-fn log_configuration(arguments: &ControllerArguments, settings: &Settings, aws: &str) {
+/// One line with all that the process is told to go by. None of it is secret.
+fn log_configuration(arguments: &ControllerArguments, settings: &Settings) {
     let Options {
-        process, policies, ..
+        cloud,
+        decisions,
+        process,
+        policies,
+        accepted: _,
     } = &arguments.options;
     tracing::info!(
         cloud = ?arguments.cloud,
         seed = arguments.seed,
-        aws,
+        aws = ?aws_options(cloud, decisions, String::new()),
+        interruption_queue = cloud.interruption_queue,
         decisions = ?settings,
         process = ?process,
         policies = ?policies,
@@ -130,11 +129,23 @@ fn log_configuration(arguments: &ControllerArguments, settings: &Settings, aws: 
     );
 }
 
+/// The cluster's name, which a simulated account has of itself.
+fn cluster_name(arguments: &ControllerArguments, is_simulated: bool) -> anyhow::Result<String> {
+    let given = &arguments.options.cloud.cluster_name;
+    match (given.is_empty(), is_simulated) {
+        (false, _) => Ok(given.clone()),
+        (true, true) => Ok("mortise-demo".to_owned()),
+        (true, false) => bail!(
+            "--cluster-name (or CLUSTER_NAME) is not set; instances are told apart by it, so it is required on AWS"
+        ),
+    }
+}
+
 /// Waits for the lease, then runs the controllers for as long as it holds.
 async fn lead(
     election: Option<&Election>,
     stack: &Stack,
-    nodes: Option<&SimulatedNodes>,
+    beside: &Beside,
     leads: &AtomicBool,
 ) -> anyhow::Result<()> {
     if let Some(election) = election {
@@ -149,100 +160,119 @@ async fn lead(
             None => std::future::pending().await,
         }
     };
-    let nodes = async {
-        match nodes {
-            Some(nodes) => nodes.run().await,
-            None => std::future::pending().await,
+    let beside = async {
+        match beside {
+            Beside::Nodes(nodes) => nodes.run().await,
+            Beside::Cluster(watch) => {
+                watch.run().await;
+                Ok(())
+            }
         }
     };
     tokio::select! {
         biased;
         lost = keeping => lost,
         () = stack.run() => bail!("a controller ended by itself, which is a bug"),
-        ended = nodes => ended,
+        ended = beside => ended,
     }
 }
 
-/// A provider, and what makes nodes of its instances where no kubelet will.
+/// What runs beside the controllers.
+enum Beside {
+    /// Makes nodes of instances where no kubelet will.
+    Nodes(SimulatedNodes),
+    /// Tells the provider what becomes of its cluster.
+    Cluster(ClusterWatch),
+}
+
+/// A provider, and what belongs to it.
 struct CloudParts {
     provider: Arc<AwsProvider>,
-    cluster_name: String,
-    nodes: Option<SimulatedNodes>,
+    beside: Beside,
     interruptions: Option<Arc<dyn InterruptionQueue>>,
-    /// What AWS is told and asked, for the log.
-    configuration: String,
 }
 
 fn simulated_cloud(
-    arguments: &ControllerArguments,
+    cluster_name: &str,
+    seed: u64,
     client: &kube::Client,
     clock: &Arc<dyn Clock>,
 ) -> CloudParts {
-    let given = &arguments.options.cloud.cluster_name;
-    let cluster_name = if given.is_empty() {
-        "mortise-demo".to_owned()
-    } else {
-        given.clone()
-    };
-    let nodes = SimulatedNodes::new(client.clone(), &cluster_name, arguments.seed, clock.now());
+    let nodes = SimulatedNodes::new(client.clone(), cluster_name, seed, clock.now());
     tracing::info!(
         cluster_name,
         "instances are simulated; Nodes carry kwok.x-k8s.io/node=fake"
     );
-    let provider = stack::simulated_provider(nodes.ec2(), &cluster_name, Arc::clone(clock));
+    let provider = stack::simulated_provider(nodes.ec2(), cluster_name, Arc::clone(clock));
     CloudParts {
         provider,
-        cluster_name,
-        nodes: Some(nodes),
+        beside: Beside::Nodes(nodes),
         interruptions: None,
-        configuration: "none: instances are simulated".to_owned(),
     }
 }
 
 async fn aws_cloud(
-    (options, decisions): (&CloudOptions, &DecisionOptions),
-    client: &kube::Client,
-    kubernetes_version: String,
+    arguments: &ControllerArguments,
+    (client, version): (&kube::Client, &Info),
     clock: &Arc<dyn Clock>,
 ) -> anyhow::Result<CloudParts> {
-    for (value, flag, variable) in [
-        (&options.cluster_name, "--cluster-name", "CLUSTER_NAME"),
-        (
-            &options.cluster_endpoint,
-            "--cluster-endpoint",
-            "CLUSTER_ENDPOINT",
-        ),
-    ] {
-        if value.is_empty() {
-            bail!(
-                "{flag} (or {variable}) is not set; nodes cannot join without it, so it is required on AWS"
-            );
-        }
-    }
-    let clients = SdkClients::connect(None).await;
+    let Options {
+        cloud: options,
+        decisions,
+        ..
+    } = &arguments.options;
+    let clients = SdkClients::connect().await;
     let Some(region) = clients.region().map(str::to_owned) else {
         bail!("no AWS region was found; set AWS_REGION");
     };
-    let aws_options = AwsOptions {
-        cluster_cidr: service_cidr(client).await,
-        kubernetes_version,
-        ..aws_options(options, decisions, region)
-    };
-    let queue_name = &options.interruption_queue;
-    let configuration = format!("{aws_options:?}, interruption queue {queue_name:?}");
+    check_permissions(&clients, options.disable_dry_run).await?;
+    let mut aws_options = aws_options(options, decisions, region);
+    aws_options.kubernetes_version = cluster::minor_precise(version);
+    if aws_options.cluster_ca_bundle.is_none() {
+        aws_options.cluster_ca_bundle = cluster::ca_bundle(arguments.kubeconfig.as_deref());
+    }
     let sqs = Arc::new(clients.clone());
-    let provider = stack::aws_provider(clients, aws_options, Arc::clone(clock));
+    let provider = stack::aws_provider(clients.clone(), aws_options, Arc::clone(clock));
+    let watch = ClusterWatch::new(client.clone(), clients, Arc::clone(&provider));
+    let failure = watch.refresh().await;
+    if provider.options().cluster_endpoint.is_empty() {
+        let failure = failure.unwrap_or_else(|| "EKS tells none".to_owned());
+        bail!(
+            "nodes cannot join without the endpoint of the API server: set --cluster-endpoint (or CLUSTER_ENDPOINT); {failure}"
+        );
+    }
+    let queue_name = &options.interruption_queue;
     let interruptions = (!queue_name.is_empty()).then(|| {
         let queue = SqsInterruptionQueue::new(sqs, queue_name, Arc::clone(&provider));
         Arc::new(queue) as Arc<dyn InterruptionQueue>
     });
     Ok(CloudParts {
         provider,
-        cluster_name: options.cluster_name.clone(),
-        nodes: None,
+        beside: Beside::Cluster(watch),
         interruptions,
-        configuration,
     })
+}
+
+/// An account that does not let the controller in ends the start; what else is missing is said, and the rest works.
+async fn check_permissions(clients: &SdkClients, is_trusted: bool) -> anyhow::Result<()> {
+    aws::check_connectivity(clients).await?;
+    if is_trusted {
+        return Ok(());
+    }
+    for missing in aws::missing_permissions(clients).await {
+        let MissingPermission {
+            action,
+            consequence,
+            refusal,
+        } = missing;
+        tracing::error!(
+            action,
+            consequence,
+            refusal,
+            "add this action to the policy of the controller's role"
+        );
+    }
+    Ok(())
 }
 
 /// What the flags say of AWS; the cluster itself knows the rest.
@@ -258,10 +288,15 @@ fn aws_options(options: &CloudOptions, decisions: &DecisionOptions, region: Stri
         interruption_queue: _,
         ami_refresh_interval,
         subnet_refresh_interval,
+        eks_control_plane,
+        disable_dry_run,
     } = options;
     AwsOptions {
         cluster_endpoint: cluster_endpoint.clone(),
         cluster_ca_bundle: Some(cluster_ca_bundle.clone()).filter(|bundle| !bundle.is_empty()),
+        discovers_endpoint: cluster_endpoint.is_empty(),
+        eks_control_plane: *eks_control_plane,
+        disable_dry_run: *disable_dry_run,
         isolated_vpc: *isolated_vpc,
         vm_memory_overhead_percent: *vm_memory_overhead_percent,
         reserved_enis: *reserved_enis,
@@ -270,21 +305,6 @@ fn aws_options(options: &CloudOptions, decisions: &DecisionOptions, region: Stri
         reserved_capacity: decisions.feature_gates.reserved_capacity,
         min_values_best_effort: decisions.min_values_policy == MinValuesPolicy::BestEffort,
         ..AwsOptions::new(cluster_name, region)
-    }
-}
-
-/// The range of service addresses, which nodes of AL2023 need; served since Kubernetes 1.33.
-pub(crate) async fn service_cidr(client: &kube::Client) -> Option<String> {
-    let ranges: Api<ServiceCIDR> = Api::all(client.clone());
-    match ranges.get("kubernetes").await {
-        Ok(range) => range
-            .spec
-            .and_then(|spec| spec.cidrs)
-            .and_then(|cidrs| cidrs.into_iter().next()),
-        Err(error) => {
-            tracing::warn!(%error, "the range of service addresses is unknown; AL2023 nodes need it");
-            None
-        }
     }
 }
 

@@ -3,6 +3,7 @@
 mod api_client;
 mod cli;
 mod clock;
+mod cluster;
 mod cluster_policies;
 mod controller;
 mod crds;

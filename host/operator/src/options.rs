@@ -46,7 +46,7 @@ pub(crate) struct CloudOptions {
         hide_default_value = true
     )]
     pub(crate) cluster_name: String,
-    /// URL of the cluster's API server, as nodes reach it
+    /// URL of the cluster's API server, as nodes reach it. Default: what EKS says
     #[arg(
         long,
         env = "CLUSTER_ENDPOINT",
@@ -54,7 +54,7 @@ pub(crate) struct CloudOptions {
         hide_default_value = true
     )]
     pub(crate) cluster_endpoint: String,
-    /// Certificate authority of the API server, in base64, for node user data
+    /// Certificate authority of the API server, in base64, for node user data. Default: the one this controller trusts
     #[arg(
         long,
         env = "CLUSTER_CA_BUNDLE",
@@ -62,6 +62,12 @@ pub(crate) struct CloudOptions {
         hide_default_value = true
     )]
     pub(crate) cluster_ca_bundle: String,
+    /// EKS says the Kubernetes version by which images are chosen, instead of the API server
+    #[arg(long, env = "EKS_CONTROL_PLANE", default_value_t = false, num_args = 0..=1, default_missing_value = "true", action = clap::ArgAction::Set)]
+    pub(crate) eks_control_plane: bool,
+    /// Do not try permissions by dry runs at the start
+    #[arg(long, env = "DISABLE_DRY_RUN", default_value_t = false, num_args = 0..=1, default_missing_value = "true", action = clap::ArgAction::Set)]
+    pub(crate) disable_dry_run: bool,
     /// The VPC has no way to AWS's public endpoints: no price look-ups
     #[arg(long, env = "ISOLATED_VPC", default_value_t = false, num_args = 0..=1, default_missing_value = "true", action = clap::ArgAction::Set)]
     pub(crate) isolated_vpc: bool,
@@ -211,13 +217,9 @@ impl ProcessOptions {
 pub(crate) struct AcceptedOptions {
     #[arg(long, env = "KARPENTER_SERVICE", default_value = "", hide = true)]
     karpenter_service: String,
-    #[arg(long, env = "EKS_CONTROL_PLANE", default_value = "", hide = true, num_args = 0..=1)]
-    eks_control_plane: String,
-    #[arg(long, env = "DISABLE_DRY_RUN", default_value = "", hide = true, num_args = 0..=1)]
-    disable_dry_run: String,
-    #[arg(long, env = "ENABLE_ZONAL_SHIFT", default_value = "", hide = true, num_args = 0..=1)]
+    #[arg(long, env = "ENABLE_ZONAL_SHIFT", default_value = "", hide = true, num_args = 0..=1, default_missing_value = "true", value_parser = refuse_zonal_shift)]
     enable_zonal_shift: String,
-    #[arg(long, env = "AWS_FEATURE_GATES", default_value = "", hide = true)]
+    #[arg(long, env = "AWS_FEATURE_GATES", default_value = "", hide = true, value_parser = refuse_aws_gates)]
     aws_feature_gates: String,
     #[arg(long, env = "KUBE_CLIENT_QPS", default_value = "200", hide = true)]
     kube_client_qps: String,
@@ -337,6 +339,26 @@ fn parse_refresh_interval(text: &str) -> Result<SignedDuration, String> {
         return Err(format!("`{text}` is less than a minute"));
     }
     Ok(interval)
+}
+
+/// Whoever shifts traffic out of a zone counts on nothing being launched there.
+fn refuse_zonal_shift(text: &str) -> Result<String, String> {
+    match text {
+        "" | "false" => Ok(text.to_owned()),
+        _ => Err("zones under a zonal shift are not left out yet; leave it false".to_owned()),
+    }
+}
+
+/// A class with expressions would not get ready, and its nodes would be what nobody asked for.
+fn refuse_aws_gates(text: &str) -> Result<String, String> {
+    let mut gates = text.split(',').map(str::trim);
+    if gates.any(|it| it == "NodeClassCEL=true") {
+        return Err(
+            "NodeClassCEL: expressions in spec.kubelet are not evaluated yet; leave it false"
+                .to_owned(),
+        );
+    }
+    Ok(text.to_owned())
 }
 
 fn parse_share(text: &str) -> Result<f64, String> {

@@ -87,10 +87,13 @@ async fn a_lease_is_taken_and_renewed_with_the_rights_that_there_are() {
 }
 
 #[tokio::test]
-async fn the_range_of_services_is_asked_for_by_name() {
+async fn what_nodes_need_of_the_cluster_is_asked_for_by_name() {
     let (client, asked) = client();
-    crate::controller::service_cidr(&client).await;
-    check(Role::Aws, "servicecidrs", &asked);
+    crate::cluster::service_range(&client).await;
+    crate::cluster::dns(&client).await;
+    for resource in ["servicecidrs", "services"] {
+        check(Role::Aws, resource, &asked);
+    }
 }
 
 #[tokio::test]

@@ -37,7 +37,8 @@ pub(super) fn validate(
 ) -> Outcome {
     let family = node_class.ami_family();
     if family == AmiFamily::Al2023 && options.cluster_cidr.is_none() {
-        let message = "the service CIDR of the cluster is not known, and AL2023 needs it";
+        let message = "the range of service addresses is not known, and AL2023 needs it: let the controller's role do \
+                       eks:DescribeCluster, or its service account get servicecidrs";
         return Outcome::not_ready(
             CLUSTER_CIDR_RESOLUTION_FAILED,
             message,

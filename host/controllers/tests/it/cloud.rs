@@ -32,6 +32,8 @@ pub(crate) struct State {
     /// Launches hang.
     pub(crate) hangs: bool,
     pub(crate) released: usize,
+    /// The hash of the class and its version, as this version of the provider reckons it.
+    pub(crate) class_stamps: BTreeMap<String, String>,
     /// What the cloud finds wrong with instances.
     pub(crate) impairments: Vec<Impairment>,
     /// Conditions that count as sick.
@@ -278,7 +280,7 @@ impl CloudProvider for Cloud {
                     node_claim_name: Some(request.node_claim.name_any()),
                     node_pool_name: None,
                     labels: labels.map(|(k, v)| (k.to_owned(), v.to_owned())).into(),
-                    annotations: BTreeMap::new(),
+                    annotations: state.class_stamps.clone(),
                     capacity: capacity(*cpus),
                     allocatable: capacity(*cpus),
                     launched_at: Some(now),
@@ -333,10 +335,21 @@ impl CloudProvider for Cloud {
 
     async fn is_drifted(
         &self,
-        _node_claim: &NodeClaim,
-        _node_class: &Ec2NodeClass,
+        node_claim: &NodeClaim,
+        node_class: &Ec2NodeClass,
     ) -> Result<Option<String>, CloudProviderError> {
-        Ok(None)
+        // The rule of static drift: hashes of two versions say nothing.
+        let of = |annotations: Option<&BTreeMap<String, String>>| {
+            let get = |key: &str| annotations.and_then(|it| it.get(key)).cloned();
+            (
+                get(labels::EC2_NODE_CLASS_HASH_VERSION_ANNOTATION),
+                get(labels::EC2_NODE_CLASS_HASH_ANNOTATION),
+            )
+        };
+        let claim = of(node_claim.metadata.annotations.as_ref());
+        let class = of(node_class.metadata.annotations.as_ref());
+        let is_drifted = claim.0.is_some() && claim.0 == class.0 && claim.1 != class.1;
+        Ok(is_drifted.then(|| "NodeClassDrift".to_owned()))
     }
 
     async fn resolve_node_class(
@@ -351,7 +364,7 @@ impl CloudProvider for Cloud {
         });
         Ok(NodeClassStatus {
             status: resolved.status.unwrap_or_default(),
-            annotations: BTreeMap::new(),
+            annotations: self.with(|state| state.class_stamps.clone()),
             requeue_after_seconds: 300,
         })
     }

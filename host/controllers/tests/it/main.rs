@@ -30,4 +30,5 @@ mod reboots;
 mod renewal;
 mod restarts;
 mod static_pools;
+mod takeover;
 mod world;

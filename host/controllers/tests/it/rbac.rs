@@ -18,8 +18,9 @@ use crate::policies::Registry;
 use crate::world::World;
 
 /// Not asked for by the controllers but by the process around them; shown by tests in `host/operator`.
-const OF_THE_PROCESS: [(Role, &str); 4] = [
+const OF_THE_PROCESS: [(Role, &str); 5] = [
     (Role::Aws, "servicecidrs"),
+    (Role::Aws, "services"),
     (Role::Practice, "nodes"),
     (Role::Practice, "nodes/status"),
     (Role::LeaderElection, "leases"),

@@ -1,0 +1,117 @@
+//! What moto does not have is met as what an account denies: the affected part says so, and the rest works.
+
+use std::collections::BTreeSet;
+
+use apis::ec2nodeclass::{CapacityReservationSelectorTerm, PlacementGroupSelector};
+use apis::{Ec2NodeClass, NodePool, labels};
+use cloudprovider::CloudProvider as _;
+use tests::moto::Moto;
+
+use crate::calls::assert_made;
+use crate::rig::{Rig, class};
+
+/// Calls that moto does not have.
+const LACKING: [&str; 3] = [
+    "ec2:DescribeCapacityReservations",
+    "ec2:DescribePlacementGroups",
+    "pricing:GetProducts",
+];
+
+/// What is seen of an account: the conditions of classes that need what is lacking, and what can be bought.
+#[derive(Debug)]
+struct Seen {
+    conditions: Vec<(String, String, String)>,
+    offerings: BTreeSet<String>,
+}
+
+#[tokio::test]
+async fn what_moto_lacks_is_met_as_what_an_account_denies() {
+    let Some(mut moto) = Moto::start() else {
+        return;
+    };
+    let lacking = seen(&Rig::new(&moto, ("testing", "testing")).await).await;
+    let (key, secret) = moto.deny(&LACKING);
+    let denied = seen(&Rig::new(&moto, (&key, &secret)).await).await;
+    assert_eq!(lacking.conditions, denied.conditions);
+    let only = |these: &BTreeSet<String>, those| -> Vec<String> {
+        these.difference(those).cloned().collect()
+    };
+    let lost = only(&lacking.offerings, &denied.offerings);
+    let won = only(&denied.offerings, &lacking.offerings);
+    assert_eq!((lost, won), (vec![], vec![]));
+    assert!(lacking.offerings.len() > 1000, "{lacking:?}");
+    let not_true = lacking.conditions.iter().filter(|it| it.1 != "True");
+    let not_true: Vec<_> = not_true.map(|it| (it.0.as_str(), it.1.as_str())).collect();
+    let want = [
+        ("CapacityReservationsReady", "Unknown"),
+        ("Ready", "Unknown"),
+        ("PlacementGroupReady", "False"),
+        ("Ready", "False"),
+    ];
+    assert_eq!(not_true, want);
+    assert_made("refused", &moto.asked());
+}
+
+#[tokio::test]
+async fn what_the_role_may_not_do_is_named_with_what_comes_of_it() {
+    let Some(mut moto) = Moto::start() else {
+        return;
+    };
+    let allowed = Rig::new(&moto, ("testing", "testing")).await.clients;
+    aws::check_connectivity(&allowed).await.unwrap();
+    assert_eq!(aws::missing_permissions(&allowed).await, []);
+
+    let actions = ["ec2:DescribeImages", "ec2:DescribeInstanceStatus"];
+    let others = ["ec2:DescribeInstanceTypes", "eks:DescribeCluster"];
+    let (key, secret) = moto.deny(&[actions, others].concat());
+    let denied = Rig::new(&moto, (&key, &secret)).await.clients;
+    let missing = aws::missing_permissions(&denied).await;
+    let named: Vec<&str> = missing.iter().map(|it| it.action).collect();
+    assert_eq!(named, actions);
+    let shut = aws::check_connectivity(&denied).await.unwrap_err();
+    let unknown = aws::describe_cluster(&denied, "demo").await.unwrap_err();
+    for (error, action) in [shut, unknown].iter().zip(others) {
+        assert!(error.to_string().contains(action), "{error}");
+    }
+}
+
+async fn seen(rig: &Rig) -> Seen {
+    rig.provider.hydrate().await.unwrap();
+    let term = CapacityReservationSelectorTerm {
+        id: Some("cr-0123456789abcdef0".to_owned()),
+        ..CapacityReservationSelectorTerm::default()
+    };
+    let mut reserved = class();
+    reserved.metadata.uid = Some("reserved-uid".to_owned());
+    reserved.spec.capacity_reservation_selector_terms = vec![term];
+    let mut grouped = class();
+    grouped.metadata.uid = Some("other-uid".to_owned());
+    grouped.spec.placement_group_selector = Some(PlacementGroupSelector {
+        name: Some("close".to_owned()),
+        ..PlacementGroupSelector::default()
+    });
+    let plain = rig.resolve(class()).await;
+    let pool = NodePool::default();
+    let types = rig.provider.instance_types(&pool, &plain);
+    let types = types.await.unwrap();
+    // Of spot moto tells nothing once it asks for signatures: it takes none of a request with parentheses.
+    let sold = types.iter().flat_map(|it| {
+        let available = it.offerings.iter().filter(|it| it.available);
+        let available =
+            available.filter(|it| it.capacity_type() == labels::CAPACITY_TYPE_ON_DEMAND);
+        available.map(|sold| format!("{} {} {}", it.name, sold.zone(), sold.capacity_type()))
+    });
+    let mut conditions = of(&rig.resolve(reserved).await);
+    conditions.extend(of(&rig.resolve(grouped).await));
+    Seen {
+        conditions,
+        offerings: sold.collect(),
+    }
+}
+
+fn of(class: &Ec2NodeClass) -> Vec<(String, String, String)> {
+    let conditions = class.status.iter().flat_map(|it| &it.conditions);
+    conditions
+        .map(|it| (it.type_.clone(), it.status.clone(), it.reason.clone()))
+        .collect()
+}
