@@ -5,7 +5,7 @@ use std::sync::Arc;
 use apis::{Ec2NodeClass, NodeClaim, NodePool, labels};
 use aws::SqsInterruptionQueue;
 use cloudprovider::{CloudProvider as _, InterruptionKind, InterruptionQueue as _};
-use cloudprovider::{LaunchRequest, Launched};
+use cloudprovider::{CloudProviderError, LaunchRequest, Launched};
 use scheduling::ranking::RankedOffering;
 use serde_json::{Value, json};
 use tests::moto::Moto;
@@ -219,7 +219,10 @@ async fn ended(rig: &Rig, moto: &mut Moto, launched: &Launched) {
     rig.provider.delete(&launched.provider_id).await.unwrap();
     assert_eq!(instance(moto, launched)["State"]["Name"], "terminated");
     let gone = rig.provider.get(&launched.provider_id).await;
-    assert!(gone.as_ref().is_err_and(|it| it.is_not_found()), "{gone:?}");
+    assert!(
+        gone.as_ref().is_err_and(CloudProviderError::is_not_found),
+        "{gone:?}"
+    );
     assert_eq!(rig.provider.list().await.unwrap(), []);
 }
 

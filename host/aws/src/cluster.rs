@@ -57,7 +57,9 @@ impl AwsOptions {
         if let Some(version) = given(version).filter(|_| self.eks_control_plane) {
             self.kubernetes_version = version;
         }
-        self.cluster_cidr = given(service_cidr).or_else(|| self.cluster_cidr.take());
+        if let Some(range) = given(service_cidr) {
+            self.cluster_cidr = Some(range);
+        }
     }
 }
 
