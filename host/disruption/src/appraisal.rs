@@ -11,45 +11,76 @@ use scheduling::ranking::{Appraisal, AppraisedPool, PolicyUse, RankHook, UsageKe
 use state::provisioning;
 
 use crate::candidate::Candidate;
+use crate::command::Cost;
 use crate::decide::Input;
 
 /// Effective cost an hour of a node, by what it is.
 pub type EffectiveCosts = BTreeMap<UsageKey, f64>;
 
-/// The effective cost of every candidate, and who was asked.
-pub(crate) fn appraise(
-    candidates: &[Candidate],
-    input: &Input<'_>,
-    prepared: &Prepared,
-    rank: &dyn RankHook,
-) -> (EffectiveCosts, Vec<PolicyUse>) {
-    let mut costs = sold(candidates, prepared);
-    let unsold: BTreeSet<UsageKey> = candidates
-        .iter()
-        .map(key)
-        .filter(|it| !costs.contains_key(it))
-        .collect();
-    let mut uses = Vec::new();
-    if !unsold.is_empty() {
-        let pools = pools(candidates, &unsold, input);
-        let usage = provisioning::usage(input.snapshot, input.pools);
-        let appraisal = Appraisal::ask(&pools, &usage, input.options, rank);
-        costs.extend(appraisal.costs);
-        uses = appraisal.uses;
-    }
-    (costs, uses)
+/// What candidates cost.
+pub(crate) struct Costs {
+    by_offering: EffectiveCosts,
+    /// Effective cost an hour, by name of the node.
+    by_node: BTreeMap<String, f64>,
 }
 
-/// Gives candidates their effective cost; false where that of one is not known.
-pub(crate) fn price(candidates: &mut [Candidate], costs: &EffectiveCosts) -> bool {
-    let mut is_whole = true;
-    for candidate in candidates {
-        match costs.get(&key(candidate)) {
-            Some(cost) => candidate.cost.effective_per_hour = *cost,
-            None => is_whole = false,
+impl Costs {
+    /// Asks for the effective cost of every candidate that cannot be read off what is sold; who was asked.
+    pub(crate) fn ask(
+        candidates: &[Candidate],
+        input: &Input<'_>,
+        prepared: &Prepared,
+        rank: &dyn RankHook,
+    ) -> (Self, Vec<PolicyUse>) {
+        let mut costs = sold(candidates, prepared);
+        let unsold: BTreeSet<UsageKey> = candidates
+            .iter()
+            .map(key)
+            .filter(|it| !costs.contains_key(it))
+            .collect();
+        let mut uses = Vec::new();
+        if !unsold.is_empty() {
+            let pools = pools(candidates, &unsold, input);
+            let usage = provisioning::usage(input.snapshot, input.pools);
+            let appraisal = Appraisal::ask(&pools, &usage, input.options, rank);
+            costs.extend(appraisal.costs);
+            uses = appraisal.uses;
+        }
+        (Self::of_nodes(candidates, costs), uses)
+    }
+
+    /// What an earlier loop was told; `None` where it was not told of every candidate.
+    pub(crate) fn known(candidates: &[Candidate], costs: &EffectiveCosts) -> Option<Self> {
+        let is_known = |it: &Candidate| costs.contains_key(&key(it));
+        let is_whole = candidates.iter().all(is_known);
+        is_whole.then(|| Self::of_nodes(candidates, costs.clone()))
+    }
+
+    fn of_nodes(candidates: &[Candidate], by_offering: EffectiveCosts) -> Self {
+        let cost = |it: &Candidate| {
+            let cost = by_offering.get(&key(it))?;
+            Some((it.name().to_owned(), *cost))
+        };
+        Self {
+            by_node: candidates.iter().filter_map(cost).collect(),
+            by_offering,
         }
     }
-    is_whole
+
+    /// What a node costs; where the policy is silent, its list price.
+    pub(crate) fn of(&self, candidate: &Candidate) -> Cost {
+        let listed = candidate.price_per_hour;
+        let effective = self.by_node.get(candidate.name());
+        Cost {
+            price_per_hour: listed,
+            effective_per_hour: effective.copied().unwrap_or(listed),
+        }
+    }
+
+    /// For the next loop.
+    pub(crate) fn by_offering(&self) -> &EffectiveCosts {
+        &self.by_offering
+    }
 }
 
 /// The effective costs of what is sold, as far as candidates run on it.

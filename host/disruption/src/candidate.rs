@@ -16,7 +16,6 @@ use state::pod::PodLife;
 use state::pod_disruption_budget::PdbVerdict;
 use state::{Snapshot, StateNode};
 
-use crate::command::Cost;
 use crate::method::DisruptionClass;
 
 /// Instance types by NodePool.
@@ -31,8 +30,8 @@ pub struct Candidate {
     pub node_pool: Arc<NodePool>,
     /// Its instance type, while the pool still knows it.
     pub instance_type: Option<Arc<InstanceType>>,
-    /// What it costs; 0 when unknown. The effective cost is the list price until the node is appraised.
-    pub cost: Cost,
+    /// List price, USD an hour; 0 when unknown.
+    pub price_per_hour: f64,
     /// Pods that would need another node.
     pub reschedulable: Vec<Arc<Pod>>,
     /// One plus the positive eviction costs of `reschedulable`.
@@ -246,7 +245,7 @@ impl Candidate {
         Some(Self {
             node_pool: Arc::clone(snapshot.node_pool(pool)?),
             instance_type,
-            cost: Cost::at_list_price(price_per_hour),
+            price_per_hour,
             reschedulable,
             reschedule_cost: 1.0 + positive,
             disruption_cost: evictions * lifetime_remaining(node, now),

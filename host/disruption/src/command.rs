@@ -54,15 +54,15 @@ pub struct Sickness {
     pub is_escalated: bool,
 }
 
-/// A simulated move, before any policy has judged it.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Proposal {
+/// A move that could be made, before any policy has judged it.
+#[derive(Debug, Clone)]
+pub struct Proposal<'s> {
     /// Who found it.
     pub method: Method,
     /// How the nodes go.
     pub manner: Manner,
-    /// Positions of its candidates.
-    pub rows: Vec<usize>,
+    /// Nodes that go.
+    pub candidates: Vec<&'s Candidate>,
     /// Claims to make.
     pub replacements: Vec<NewClaim>,
     /// Existing nodes that take pods over.
@@ -73,7 +73,26 @@ pub struct Proposal {
     pub after: Cost,
 }
 
-impl Proposal {
+/// A proposal that its policy approved of.
+#[derive(Debug, Clone)]
+pub(crate) struct Approved<'s> {
+    pub(crate) proposal: Proposal<'s>,
+    pub(crate) verdict: Verdict,
+}
+
+impl Approved<'_> {
+    /// Effective USD an hour that the move saves.
+    pub(crate) fn savings_per_hour(&self) -> f64 {
+        self.proposal.savings_per_hour()
+    }
+}
+
+impl Proposal<'_> {
+    /// Names of the claims of the nodes that go.
+    pub fn claims(&self) -> Vec<&str> {
+        self.candidates.iter().map(|it| it.claim()).collect()
+    }
+
     /// Effective USD an hour that the move saves.
     pub fn savings_per_hour(&self) -> f64 {
         self.before.effective_per_hour - self.after.effective_per_hour
@@ -96,12 +115,6 @@ impl Cost {
             price_per_hour,
             effective_per_hour: price_per_hour,
         }
-    }
-
-    /// Of nodes that go.
-    pub fn of_nodes<'a>(candidates: impl IntoIterator<Item = &'a Candidate>) -> Self {
-        let costs = candidates.into_iter().map(|it| it.cost);
-        costs.sum()
     }
 
     /// Of nodes that come, were each its best offering.
@@ -174,26 +187,30 @@ pub struct CommandCandidate {
 }
 
 impl Command {
-    /// A command from a proposal that was approved.
-    pub fn new(id: String, proposal: Proposal, candidates: &[Candidate], verdict: Verdict) -> Self {
+    /// A command from a proposal that was approved; `cost` tells what a candidate costs.
+    pub(crate) fn new(
+        id: String,
+        approved: Approved<'_>,
+        cost: impl Fn(&Candidate) -> Cost,
+    ) -> Self {
+        let Approved { proposal, verdict } = approved;
         let Proposal {
             method,
             manner,
-            rows,
+            candidates,
             replacements,
             destinations,
             before,
             after,
         } = proposal;
+        let candidates = candidates.into_iter();
         Self {
             id,
             method,
             manner,
             sickness: None,
-            candidates: rows
-                .iter()
-                .filter_map(|&row| candidates.get(row))
-                .map(CommandCandidate::from)
+            candidates: candidates
+                .map(|it| CommandCandidate::new(it, cost(it)))
                 .collect(),
             replacements,
             destinations,
@@ -220,8 +237,8 @@ impl Command {
     }
 }
 
-impl From<&Candidate> for CommandCandidate {
-    fn from(it: &Candidate) -> Self {
+impl CommandCandidate {
+    fn new(it: &Candidate, cost: Cost) -> Self {
         Self {
             node: it.name().to_owned(),
             claim: it.claim().to_owned(),
@@ -230,7 +247,7 @@ impl From<&Candidate> for CommandCandidate {
             instance_type: it.instance_type_name().to_owned(),
             zone: it.zone().to_owned(),
             capacity_type: it.capacity_type().to_owned(),
-            cost: it.cost,
+            cost,
             pods: u32::try_from(it.reschedulable.len()).unwrap_or(u32::MAX),
         }
     }

@@ -4,8 +4,6 @@
 //! The methods are tried in order and the first that finds something ends the loop. Policies order and
 //! judge; the native rules come before and after. Answers to Karpenter's `disruption/controller.go`.
 
-mod scan;
-
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
@@ -18,7 +16,7 @@ use state::{ConsolidationState, Snapshot};
 
 use crate::appraisal::EffectiveCosts;
 use crate::budgets::{self, Budgets, Targets};
-use crate::candidate::{Blocked, Candidates, TypesByPool};
+use crate::candidate::{Blocked, TypesByPool};
 use crate::command::Command;
 use crate::consolidation::Gates;
 use crate::history::History;
@@ -26,9 +24,12 @@ use crate::hooks::{BudgetsHook, Civil, ConsolidationHook, Context};
 use crate::method::Method;
 use crate::preferred::Preferred;
 use crate::repair::{self, RepairPolicies, Repaired};
+use crate::scan::Scan;
+use crate::scene::Scene;
 use crate::scored::ScoredMove;
-
-use scan::Scan;
+use crate::{
+    drift, emptiness, expiry, multi_node_consolidation, single_node_consolidation, static_drift,
+};
 
 /// How long an idle loop waits.
 const LOOK_AGAIN_SECONDS: u32 = 10;
@@ -194,38 +195,39 @@ pub fn decide_watched(
     done: &mut dyn FnMut(Method),
 ) -> Decision {
     let now = input.options.now;
-    let context = context(&input);
-    let found = Candidates::find(input.snapshot, input.types, input.queued, now);
     let targets = budgets::targets(input.snapshot, &input.memory.targets, now);
-    let world = input.budget_world(&targets);
-    let budgets = Budgets::ask(&world, context.clone(), hooks.budgets);
-    let mut repaired = repair::look(&input, hooks, &budgets, interrupt);
-    let mut scan = Scan::new(
-        input,
-        hooks,
-        interrupt,
-        (found.candidates, budgets, context),
-    );
-    scan.aim(targets);
-    let is_run = |method: &Method| *method != Method::Repair || input.repair.is_some();
-    let commands = Method::ORDER.into_iter().filter(is_run).map(|method| {
-        let found = match method {
-            Method::Repair => repaired.command.take().into_iter().collect(),
-            Method::Emptiness => scan.emptiness().into_iter().collect(),
-            Method::StaticDrift => scan.static_drift(),
-            Method::Drift => scan.drift().into_iter().collect(),
-            Method::Expiry => scan.expiry().into_iter().collect(),
-            Method::MultiNodeConsolidation => scan.multi_node().into_iter().collect(),
-            Method::SingleNodeConsolidation => scan.single_node().into_iter().collect(),
-        };
+    let scene = Scene::new(input, hooks, interrupt, &targets);
+    let mut scan = Scan::new(&scene);
+    let (mut repaired, mut exchange) = (Repaired::default(), None);
+    let mut commands = Vec::new();
+    for method in Method::ORDER {
+        match method {
+            Method::Repair => match input.repair {
+                Some(policies) => repaired = repair::look(&scene, policies),
+                None => continue,
+            },
+            Method::Emptiness => commands.extend(emptiness::command(&mut scan)),
+            Method::StaticDrift => commands = static_drift::commands(&mut scan),
+            Method::Drift => commands.extend(drift::command(&mut scan)),
+            Method::Expiry => commands.extend(expiry::command(&mut scan)),
+            Method::MultiNodeConsolidation => {
+                let found = multi_node_consolidation::find(&mut scan);
+                exchange = found.exchange;
+                commands.extend(found.command);
+            }
+            Method::SingleNodeConsolidation => {
+                let exchange = exchange.take();
+                commands.extend(single_node_consolidation::command(&mut scan, exchange));
+            }
+        }
+        commands.extend(repaired.command.take());
         done(method);
-        found
-    });
-    let mut commands: Vec<Command> = { commands }.find(|it| !it.is_empty()).unwrap_or_default();
-    if commands.is_empty() {
-        commands.extend(scan.exchange());
+        if !commands.is_empty() {
+            break;
+        }
     }
-    let mut decision = scan.finish(commands, found.blocked);
+    scan.memory.targets = targets;
+    let mut decision = scan.finish(commands);
     decision.repaired(repaired);
     decision
 }

@@ -42,7 +42,7 @@ pub fn rank(snapshot: &Snapshot, found: &Candidates, budgets: &Budgets) -> Vec<N
     let mut budgets = budgets.clone();
     let mut all: Vec<&Candidate> = found.candidates.iter().collect();
     all.sort_by(|a, b| {
-        let ratio = |it: &Candidate| it.cost.effective_per_hour / it.reschedule_cost;
+        let ratio = |it: &Candidate| it.price_per_hour / it.reschedule_cost;
         ratio(b)
             .total_cmp(&ratio(a))
             .then_with(|| a.name().cmp(b.name()))

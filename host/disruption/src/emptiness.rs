@@ -3,15 +3,20 @@
 //! No simulation: what little runs there is worth less than nothing. Answers to Karpenter's
 //! `disruption/emptiness.go`.
 
+use std::collections::BTreeSet;
+
 use state::ledger::OutcomeId;
 
 use crate::candidate::Candidate;
-use crate::command::{Cost, Manner, Proposal};
-use crate::consolidation::Obstacle;
+use crate::command::{Approved, Command, Cost, Manner, Proposal};
+use crate::findings::Obstacle;
 use crate::method::Method;
+use crate::scan::Scan;
+
+const METHOD: Method = Method::Emptiness;
 
 /// Whether a candidate is for this method, and if it nearly is, what is missing.
-pub fn eligibility(candidate: &Candidate) -> Result<bool, Obstacle> {
+pub(crate) fn eligibility(candidate: &Candidate) -> Result<bool, Obstacle> {
     if !candidate.is_empty() {
         return Ok(false);
     }
@@ -31,24 +36,69 @@ pub fn eligibility(candidate: &Candidate) -> Result<bool, Obstacle> {
     Ok(true)
 }
 
+/// All empty nodes within the budgets, in one command.
+pub(crate) fn command(scan: &mut Scan<'_, '_>) -> Option<Command> {
+    let scene = scan.scene;
+    let empty = eligible(scan);
+    let empty = scan.unblocked(empty, METHOD);
+    scan.count(METHOD, empty.len());
+    if empty.is_empty() {
+        return None;
+    }
+    let ordered = scan.ordered(&empty);
+    let proposals = { scan.each_within(&ordered, METHOD).into_iter() }
+        .map(|it| proposal(it, scene.cost(it)))
+        .collect();
+    let mut approved = scan.approved(proposals);
+    let removed: Vec<&Candidate> = { approved.iter() }
+        .flat_map(|it| it.proposal.candidates.iter().copied())
+        .collect();
+    let together = scan.within(&removed, METHOD);
+    let together: BTreeSet<&str> = together.into_iter().map(Candidate::name).collect();
+    approved.retain(|it| {
+        let mut removed = it.proposal.candidates.iter();
+        removed.all(|it| together.contains(it.name()))
+    });
+    Some(scan.command(merge(approved)?))
+}
+
+fn eligible<'s>(scan: &mut Scan<'s, '_>) -> Vec<&'s Candidate> {
+    let scene = scan.scene;
+    let mut eligible = Vec::new();
+    for candidate in &scene.candidates {
+        if candidate.is_empty() && scene.input.buffer_nodes.contains(candidate.name()) {
+            scan.note(candidate, Obstacle::new(OutcomeId::NodeHoldsBuffer, ""));
+            continue;
+        }
+        match eligibility(candidate) {
+            Ok(true) if scan.is_held(candidate) => {}
+            Ok(true) => eligible.push(candidate),
+            Ok(false) => {}
+            Err(obstacle) => scan.note(candidate, obstacle),
+        }
+    }
+    eligible
+}
+
 /// The removal of one empty node, for the policy to judge.
-pub fn proposal(candidate: &Candidate, row: usize) -> Proposal {
+fn proposal(candidate: &Candidate, cost: Cost) -> Proposal<'_> {
     Proposal {
         manner: Manner::default(),
-        method: Method::Emptiness,
-        rows: vec![row],
+        method: METHOD,
+        candidates: vec![candidate],
         replacements: Vec::new(),
         destinations: Vec::new(),
-        before: candidate.cost,
+        before: cost,
         after: Cost::default(),
     }
 }
 
-/// All approved removals as one.
-pub fn merge(proposals: impl IntoIterator<Item = Proposal>) -> Option<Proposal> {
-    proposals.into_iter().reduce(|mut all, next| {
-        all.rows.extend(next.rows);
-        all.before = [all.before, next.before].into_iter().sum();
+/// All approved removals as one, with the verdict on the first.
+fn merge(approved: Vec<Approved<'_>>) -> Option<Approved<'_>> {
+    approved.into_iter().reduce(|mut all, next| {
+        let (whole, part) = (&mut all.proposal, next.proposal);
+        whole.candidates.extend(part.candidates);
+        whole.before = [whole.before, part.before].into_iter().sum();
         all
     })
 }

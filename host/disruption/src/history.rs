@@ -135,16 +135,12 @@ impl History {
     }
 
     /// The instance type that a move would bring back although one of its nodes came in place of it lately.
-    pub fn brought_back<'a>(
-        &self,
-        proposal: &'a Proposal,
-        claims: &[&str],
-        now: Timestamp,
-    ) -> Option<&'a str> {
+    pub fn brought_back<'a>(&self, proposal: &'a Proposal<'_>, now: Timestamp) -> Option<&'a str> {
         if proposal.savings_per_hour() >= proposal.before.effective_per_hour * PROGRESS_SHARE {
             return None;
         }
-        let origins: Vec<&Origin> = self.recent_origins(claims, now).collect();
+        let claims = proposal.claims();
+        let origins: Vec<&Origin> = self.recent_origins(&claims, now).collect();
         let comes = proposal.replacements.iter().map(|it| &it.best);
         comes
             .filter(|best| {

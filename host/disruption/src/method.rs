@@ -4,6 +4,7 @@
 //! `disruption/controller.go` (`NewMethods`).
 
 use apis::nodepool::DisruptionReason;
+use state::ledger::OutcomeId;
 
 use crate::hooks::BudgetReason;
 
@@ -70,6 +71,18 @@ impl Method {
             Self::MultiNodeConsolidation | Self::SingleNodeConsolidation => {
                 BudgetReason::Underutilized
             }
+        }
+    }
+
+    /// What is said of a node that it chose.
+    pub(crate) fn chosen(self) -> OutcomeId {
+        match self {
+            Self::Repair => OutcomeId::NodeChosenUnhealthy,
+            Self::Emptiness => OutcomeId::NodeChosenEmpty,
+            Self::StaticDrift | Self::Drift => OutcomeId::NodeChosenDrifted,
+            Self::Expiry => OutcomeId::NodeChosenExpiring,
+            Self::MultiNodeConsolidation => OutcomeId::NodeChosenMulti,
+            Self::SingleNodeConsolidation => OutcomeId::NodeChosenSingle,
         }
     }
 

@@ -5,32 +5,97 @@
 //! to Karpenter's `disruption/multinodeconsolidation.go`, which has no second part.
 
 use crate::candidate::Candidate;
-use crate::command::Proposal;
-use crate::consolidation::{Floor, SAVINGS_SHARE_MIN};
+use crate::command::{Approved, Command, Proposal};
+use crate::consolidation::{self, Replacements, SAVINGS_SHARE_MIN, guards, moves};
+use crate::method::Method;
+use crate::scan::Scan;
+use crate::scene::{Scene, WhatIf};
 
+const METHOD: Method = Method::MultiNodeConsolidation;
 /// How many of the most wasteful nodes are tried together.
-pub const EXCHANGED: [usize; 11] = [2, 3, 4, 6, 8, 12, 16, 24, 36, 60, 100];
+const EXCHANGED: [usize; 11] = [2, 3, 4, 6, 8, 12, 16, 24, 36, 60, 100];
 /// A smaller move is preferred to the one that saves most if it saves this share of it...
 const ENOUGH: f64 = 0.9;
 /// ...and leaves a bill that is at most this many times the least: where nearly all goes, what is left counts.
 const LEFT_MAX: f64 = 1.05;
+/// An exchange of nodes goes before a longer run of nodes that can go if it leaves this share of the bill that the run
+/// would leave: what is nearly empty all over is then moved once, and not step by step.
+const EXCHANGE_LEAVES: f64 = 0.5;
 
 /// Most nodes of one command.
-pub const NODES_MAX: usize = 100;
+pub(crate) const NODES_MAX: usize = 100;
 
-/// Every valid proposal met while halving, longest last. `try_first` simulates the first so many rows.
-pub fn search(
-    rows: &[usize],
-    mut try_first: impl FnMut(&[usize]) -> Option<Proposal>,
-) -> Vec<Proposal> {
-    if rows.len() < 2 {
+/// What came of it.
+#[derive(Default)]
+pub(crate) struct Found<'s> {
+    /// The longest run of nodes that can go together.
+    pub(crate) command: Option<Command>,
+    /// An exchange of several nodes, to be had unless something simpler saves about as much.
+    pub(crate) exchange: Option<Approved<'s>>,
+}
+
+/// The longest run of nodes that can go together, or an exchange where there is none.
+pub(crate) fn find<'s>(scan: &mut Scan<'s, '_>) -> Found<'s> {
+    let candidates = consolidation::candidates(scan, METHOD);
+    let Some(candidates) = candidates.filter(|it| it.len() >= 2) else {
+        return Found::default();
+    };
+    let scene = scan.scene;
+    let what_if = scene.what_if();
+    let awake = guards::awake(scene, &candidates);
+    let wasteful = by_waste(&what_if, &awake);
+    let mut orders = vec![awake.clone(), wasteful.clone()];
+    if awake.len() < candidates.len() {
+        orders.extend([by_waste(&what_if, &candidates), candidates.clone()]);
+    }
+    let runs = orders.iter().map(|order| {
+        longest_runs(order, |first| {
+            let found = moves::compute(scene, first, METHOD, Replacements::One).ok();
+            found.filter(|it| guards::resting_for(scene, it).is_none())
+        })
+    });
+    let runs: Vec<Vec<Proposal<'s>>> = runs.collect();
+    let runs = { runs.into_iter() }.filter_map(|valid| longest(scan, valid));
+    let runs: Vec<Approved<'s>> = runs.collect();
+    let bill = what_if.cost_of(&candidates).effective_per_hour;
+    let (best, exchange) = match best(runs, bill) {
+        None => (None, exchange(scan, &wasteful, bill)),
+        Some(run) => {
+            let run = cheapened(scan, run);
+            let left_most = (bill - run.savings_per_hour()) * EXCHANGE_LEAVES;
+            // Not worth the simulations where not even full nodes would cost so little.
+            let is_within_reach = what_if.least_cost_of_pods(&candidates) <= left_most;
+            let at_once = is_within_reach
+                .then(|| exchange_at_once(scan, &wasteful, bill))
+                .flatten()
+                .filter(|it| bill - it.savings_per_hour() <= left_most);
+            (Some(at_once.unwrap_or(run)), None)
+        }
+    };
+    let best = guards::worthwhile(scan, best);
+    let exchange = guards::worthwhile(scan, exchange);
+    if best.is_some() || exchange.is_some() || scene.interrupt.is_tripped() {
+        scan.must_look_again(METHOD);
+    }
+    Found {
+        command: best.map(|it| scan.command(it)),
+        exchange,
+    }
+}
+
+/// Every valid proposal met while halving, longest last. `try_first` simulates the first so many candidates.
+pub(crate) fn longest_runs<T, P>(
+    candidates: &[T],
+    mut try_first: impl FnMut(&[T]) -> Option<P>,
+) -> Vec<P> {
+    if candidates.len() < 2 {
         return Vec::new();
     }
     let mut valid = Vec::new();
-    let (mut low, mut high) = (1, (rows.len() - 1).min(NODES_MAX));
+    let (mut low, mut high) = (1, (candidates.len() - 1).min(NODES_MAX));
     while low <= high {
         let middle = usize::midpoint(low, high);
-        match rows.get(..=middle).and_then(&mut try_first) {
+        match candidates.get(..=middle).and_then(&mut try_first) {
             Some(proposal) => {
                 valid.push(proposal);
                 low = middle + 1;
@@ -41,65 +106,117 @@ pub fn search(
     valid
 }
 
-/// The rows whose cost exceeds the least that their pods could cost by as much as a move must save, most wasteful
+/// The candidates whose cost exceeds the least that their pods could cost by as much as a move must save, most wasteful
 /// first: the others would only make the move larger.
-pub fn by_waste(candidates: &[Candidate], rows: &[usize], floor: &Floor) -> Vec<usize> {
-    let waste = |row: usize| {
-        let it = candidates.get(row)?;
-        let cost = it.cost.effective_per_hour;
-        let waste = cost - floor.cost_per_hour(&it.requests);
+fn by_waste<'s>(what_if: &WhatIf<'_, '_>, candidates: &[&'s Candidate]) -> Vec<&'s Candidate> {
+    let waste = |it: &Candidate| {
+        let cost = what_if.costs.of(it).effective_per_hour;
+        let waste = cost - what_if.lower_bound.cost_per_hour(&it.requests);
         (waste >= cost * SAVINGS_SHARE_MIN).then_some(waste)
     };
-    let mut wasteful: Vec<(f64, usize)> = rows
+    let mut wasteful: Vec<(f64, &Candidate)> = candidates
         .iter()
-        .filter_map(|&row| Some((waste(row)?, row)))
+        .filter_map(|it| Some((waste(it)?, *it)))
         .filter(|(waste, _)| *waste > 0.0)
         .collect();
     // Stable: among equals the policy's order stands.
     wasteful.sort_by(|a, b| b.0.total_cmp(&a.0));
-    wasteful.into_iter().map(|(_, row)| row).collect()
+    wasteful.into_iter().map(|(_, it)| it).collect()
 }
 
 /// The smallest move that saves nearly as much as the best of a bill.
-pub fn best<T>(moves: Vec<(Proposal, T)>, bill_per_hour: f64) -> Option<(Proposal, T)> {
-    let savings = moves.iter().map(|it| it.0.savings_per_hour());
+fn best(moves: Vec<Approved<'_>>, bill_per_hour: f64) -> Option<Approved<'_>> {
+    let savings = moves.iter().map(Approved::savings_per_hour);
     let most = savings.max_by(f64::total_cmp)?;
-    let is_enough = |it: &Proposal| {
+    let is_enough = |it: &Approved<'_>| {
         let saved = it.savings_per_hour();
         saved >= most * ENOUGH && bill_per_hour - saved <= (bill_per_hour - most) * LEFT_MAX
     };
-    let enough = moves.into_iter().filter(|it| is_enough(&it.0));
-    enough.min_by_key(|it| it.0.rows.len())
+    let enough = moves.into_iter().filter(is_enough);
+    enough.min_by_key(|it| it.proposal.candidates.len())
+}
+
+/// Verdicts on shorter runs do not matter once a longer one is approved.
+fn longest<'s>(scan: &mut Scan<'s, '_>, valid: Vec<Proposal<'s>>) -> Option<Approved<'s>> {
+    let approved = approved(scan, valid).into_iter();
+    approved.max_by_key(|it| it.proposal.candidates.len())
+}
+
+/// What passes the guards and the policy.
+fn approved<'s>(scan: &mut Scan<'s, '_>, valid: Vec<Proposal<'s>>) -> Vec<Approved<'s>> {
+    let valid = guards::passed(scan, valid);
+    scan.approved(valid)
+}
+
+/// The same nodes gone, with several new ones instead of one where these are cheaper.
+fn cheapened<'s>(scan: &mut Scan<'s, '_>, run: Approved<'s>) -> Approved<'s> {
+    let Proposal {
+        candidates,
+        replacements,
+        ..
+    } = &run.proposal;
+    if replacements.is_empty() {
+        return run;
+    }
+    let several = moves::compute(scan.scene, candidates, METHOD, Replacements::Several).ok();
+    let several = several.filter(|it| it.replacements.len() > 1);
+    approved(scan, several.into_iter().collect())
+        .pop()
+        .unwrap_or(run)
+}
+
+/// The exchange of all nodes that are wasteful. Where one command cannot take them all, removing them step by step gets
+/// further.
+fn exchange_at_once<'s>(
+    scan: &mut Scan<'s, '_>,
+    wasteful: &[&'s Candidate],
+    bill_per_hour: f64,
+) -> Option<Approved<'s>> {
+    let is_one_command = wasteful.len() <= NODES_MAX;
+    is_one_command
+        .then(|| exchange(scan, wasteful, bill_per_hour))
+        .flatten()
+}
+
+/// The first of these nodes, the most wasteful first, for a cheaper set of new ones.
+fn exchange<'s>(
+    scan: &mut Scan<'s, '_>,
+    wasteful: &[&'s Candidate],
+    bill_per_hour: f64,
+) -> Option<Approved<'s>> {
+    let scene: &Scene<'_> = scan.scene;
+    let all = wasteful.len().min(NODES_MAX);
+    let sizes = EXCHANGED.into_iter().filter(|size| *size < all);
+    let sizes = sizes.chain((all >= 2).then_some(all));
+    let mut valid = Vec::new();
+    for size in sizes {
+        if scene.interrupt.is_tripped() {
+            break;
+        }
+        let first = wasteful.get(..size)?;
+        valid.extend(moves::compute(scene, first, METHOD, Replacements::Several).ok());
+    }
+    best(approved(scan, valid), bill_per_hour)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::command::{Cost, Manner};
-    use crate::method::Method;
 
     #[test]
     fn halving_keeps_the_longest_run_that_works() {
-        let rows: Vec<usize> = (0..5).collect();
         let mut tried = Vec::new();
-        let found = search(&rows, |first| {
+        let found = longest_runs(&[0, 1, 2, 3, 4], |first| {
             tried.push(first.len());
-            (first.len() <= 3).then(|| Proposal {
-                manner: Manner::default(),
-                method: Method::MultiNodeConsolidation,
-                rows: first.to_vec(),
-                replacements: Vec::new(),
-                destinations: Vec::new(),
-                before: Cost::at_list_price(0.0),
-                after: Cost::at_list_price(0.0),
-            })
+            (first.len() <= 3).then(|| first.to_vec())
         });
         assert_eq!(tried, [3, 4]);
-        assert_eq!(found.last().unwrap().rows, [0, 1, 2]);
+        assert_eq!(found.last().unwrap(), &[0, 1, 2]);
     }
 
     #[test]
     fn one_node_is_no_matter_for_it() {
-        assert!(search(&[0], |_| unreachable!()).is_empty());
+        let found: Vec<usize> = longest_runs(&[0], |_| unreachable!());
+        assert!(found.is_empty());
     }
 }

@@ -14,7 +14,7 @@ use state::ledger::OutcomeId;
 
 use crate::candidate::Candidate;
 use crate::command::Proposal;
-use crate::consolidation::Obstacle;
+use crate::findings::Obstacle;
 
 /// What disturbing a pod of ordinary eviction cost is reckoned at, in USD.
 const USD_PER_DISRUPTION: f64 = 0.01;
@@ -57,8 +57,7 @@ impl Preferred {
     /// Whether a move pays; one that does not is kept in mind.
     pub(crate) fn judge(
         &self,
-        proposal: &Proposal,
-        nodes: &[&Candidate],
+        proposal: &Proposal<'_>,
         now: Timestamp,
         deferred: &mut Deferred,
     ) -> Result<(), Obstacle> {
@@ -67,7 +66,7 @@ impl Preferred {
         if list > 0.0 || effective <= 0.0 || proposal.replacements.is_empty() {
             return Ok(());
         }
-        let judged = self.pays((proposal, 0.0), nodes, now, deferred);
+        let judged = self.pays(proposal, 0.0, now, deferred);
         judged.map_err(|wait| {
             let told = format!(
                 "{effective:.4} USD an hour as the ranking policy reckons, {:.4} more by list price; {wait}",
@@ -80,8 +79,8 @@ impl Preferred {
     /// Whether a move that saves less than [`SMALL_GAIN`] of the bill pays; one that does not is kept in mind.
     pub(crate) fn judge_gain(
         &self,
-        (proposal, bill_per_hour): (&Proposal, f64),
-        nodes: &[&Candidate],
+        proposal: &Proposal<'_>,
+        bill_per_hour: f64,
         now: Timestamp,
         deferred: &mut Deferred,
     ) -> Result<(), Obstacle> {
@@ -89,7 +88,7 @@ impl Preferred {
         if saved <= 0.0 || saved >= bill_per_hour * SMALL_GAIN {
             return Ok(());
         }
-        let judged = self.pays((proposal, SMALL_GAIN_HOURS), nodes, now, deferred);
+        let judged = self.pays(proposal, SMALL_GAIN_HOURS, now, deferred);
         judged.map_err(|wait| {
             let share = 100.0 * saved / bill_per_hour;
             let told = format!("{saved:.4} USD an hour, {share:.1} % of the bill; {wait}");
@@ -100,12 +99,12 @@ impl Preferred {
     /// Whether the move has been wanted for long enough, or since when it is wanted and for how long it must be.
     fn pays(
         &self,
-        (proposal, hours_min): (&Proposal, f64),
-        nodes: &[&Candidate],
+        proposal: &Proposal<'_>,
+        hours_min: f64,
         now: Timestamp,
         deferred: &mut Deferred,
     ) -> Result<(), String> {
-        let effective = proposal.savings_per_hour();
+        let (nodes, effective) = (&proposal.candidates, proposal.savings_per_hour());
         let since = |it: &&Candidate| self.since.get(it.claim()).copied().unwrap_or(now);
         let since = nodes.iter().map(since).max().unwrap_or(now);
         let left = nodes.iter().filter_map(|it| it.expires_at()).min();

@@ -10,23 +10,23 @@ use std::sync::Arc;
 
 use apis::duration::GoDuration;
 use apis::labels;
-use scheduling::Interrupt;
 use state::ledger::OutcomeId;
 use state::{Snapshot, StateNode};
 
 pub use policies::{Diagnosis, PolicyFault, RepairAction, RepairPolicies, RepairPolicy};
 
-use crate::budgets::Budgets;
 use crate::candidate::{Blocked, Candidate, without_pool};
-use crate::command::{Command, Manner, Proposal, Sickness};
-use crate::consolidation::Obstacle;
-use crate::decide::{Hooks, Input};
-use crate::hooks::{BudgetReason, Verdict, VerdictDecision};
+use crate::command::{Approved, Command, Cost, Manner, Sickness};
+use crate::decide::Input;
+use crate::findings::Obstacle;
+use crate::hooks::{Verdict, VerdictDecision};
 use crate::method::{DisruptionClass, Method};
-use crate::simulation::{Purpose, Simulator};
-use crate::static_drift::{self, Standing};
-use crate::{drift, history};
+use crate::renewal::{self, Renewal};
+use crate::scene::Scene;
+use crate::simulation::Purpose;
+use crate::static_drift::{self, NodeCounts};
 
+const METHOD: Method = Method::Repair;
 /// So many reboots in a day did not help, so the node is replaced.
 const REBOOTS_MAX: usize = 2;
 /// A pool of which more than this share is sick has a trouble that replacing nodes does not end.
@@ -45,69 +45,51 @@ pub(crate) struct Repaired {
     pub(crate) eligible: u32,
 }
 
-/// A sick node that may be repaired.
-struct Patient {
+/// A sick node that may be repaired. The other methods may not touch it, so the scene has it not.
+struct RepairCandidate {
     candidate: Candidate,
     diagnosis: Diagnosis,
 }
 
 /// Looks at every node; at most one command.
-pub(crate) fn look(
-    input: &Input<'_>,
-    hooks: Hooks<'_>,
-    budgets: &Budgets,
-    interrupt: &Interrupt,
-) -> Repaired {
-    let Some(policies) = input.repair else {
-        return Repaired::default();
-    };
+pub(crate) fn look(scene: &Scene<'_>, policies: &RepairPolicies) -> Repaired {
     let mut repaired = Repaired::default();
-    let mut patients = patients(input, policies, &mut repaired);
-    repaired.eligible = u32::try_from(patients.len()).unwrap_or(u32::MAX);
-    patients.sort_by(|a, b| {
-        b.diagnosis
-            .score
-            .total_cmp(&a.diagnosis.score)
-            .then_with(|| {
-                let cost = |it: &Patient| it.candidate.disruption_cost;
-                cost(a).total_cmp(&cost(b))
-            })
-            .then_with(|| a.candidate.name().cmp(b.candidate.name()))
+    let mut candidates = candidates(&scene.input, policies, &mut repaired);
+    repaired.eligible = u32::try_from(candidates.len()).unwrap_or(u32::MAX);
+    candidates.sort_by(|a, b| {
+        let (one, other) = (&a.candidate, &b.candidate);
+        let by_urgency = b.diagnosis.score.total_cmp(&a.diagnosis.score);
+        by_urgency
+            .then_with(|| one.disruption_cost.total_cmp(&other.disruption_cost))
+            .then_with(|| one.name().cmp(other.name()))
     });
-    let mut ward = Ward {
-        input,
-        hooks,
-        interrupt,
-        budgets,
-        simulator: None,
-    };
-    for patient in patients {
-        match ward.treat(policies, &patient) {
+    for it in candidates {
+        match repair(scene, policies, &it) {
             Ok(command) => {
                 let outcome = match command.manner {
                     Manner::Reboot => OutcomeId::NodeChosenReboot,
-                    Manner::ReplaceFirst | Manner::TerminateFirst(_) => {
-                        OutcomeId::NodeChosenUnhealthy
-                    }
+                    Manner::ReplaceFirst | Manner::TerminateFirst(_) => METHOD.chosen(),
                 };
-                let name = patient.candidate.name().to_owned();
-                let reason = command.policy_reason.clone();
-                repaired
-                    .findings
-                    .insert(name, Obstacle::new(outcome, reason));
+                let name = it.candidate.name().to_owned();
+                let chosen = Obstacle::new(outcome, command.policy_reason.clone());
+                repaired.findings.insert(name, chosen);
                 repaired.command = Some(command);
                 break;
             }
-            Err(obstacle) => repaired.find(&patient.candidate.node, obstacle, ""),
+            Err(obstacle) => repaired.find(&it.candidate.node, obstacle, ""),
         }
     }
     repaired
 }
 
 /// Sick nodes that nothing about themselves keeps from repair.
-fn patients(input: &Input<'_>, policies: &RepairPolicies, repaired: &mut Repaired) -> Vec<Patient> {
+fn candidates(
+    input: &Input<'_>,
+    policies: &RepairPolicies,
+    repaired: &mut Repaired,
+) -> Vec<RepairCandidate> {
     let now = input.options.now;
-    let mut patients = Vec::new();
+    let mut candidates = Vec::new();
     for node in input.snapshot.nodes().filter(|it| is_open(input, it)) {
         let Some(diagnosis) = policies.diagnose(node, now) else {
             continue;
@@ -141,12 +123,12 @@ fn patients(input: &Input<'_>, policies: &RepairPolicies, repaired: &mut Repaire
             repaired.find(node, unbounded, &block.about);
             continue;
         }
-        patients.push(Patient {
+        candidates.push(RepairCandidate {
             candidate,
             diagnosis,
         });
     }
-    patients
+    candidates
 }
 
 /// Whether a node is one that repair may look at at all: ours, joined, and not on its way out.
@@ -186,83 +168,51 @@ impl Repaired {
     }
 }
 
-/// What treatment needs; the simulator is made for the first patient that asks for one.
-struct Ward<'i, 'a> {
-    input: &'i Input<'a>,
-    hooks: Hooks<'i>,
-    interrupt: &'i Interrupt,
-    budgets: &'i Budgets,
-    simulator: Option<Simulator<'i>>,
-}
-
-impl Ward<'_, '_> {
-    fn treat(&mut self, policies: &RepairPolicies, patient: &Patient) -> Result<Command, Obstacle> {
-        let Patient {
-            candidate,
-            diagnosis,
-        } = patient;
-        breaker(self.input.snapshot, policies, candidate.pool())?;
-        let reason = BudgetReason::Unhealthy;
-        if candidate.node.is_initialized() && self.budgets.remaining(candidate.pool(), reason) == 0
-        {
-            let why = self.budgets.why(candidate.pool(), reason);
-            return Err(Obstacle::new(OutcomeId::NodeBudgetExhausted, why));
+/// A reboot or a replacement, within the budget.
+fn repair(
+    scene: &Scene<'_>,
+    policies: &RepairPolicies,
+    sick: &RepairCandidate,
+) -> Result<Command, Obstacle> {
+    let RepairCandidate {
+        candidate,
+        diagnosis,
+    } = sick;
+    let (input, budgets) = (&scene.input, &scene.budgets);
+    breaker(input.snapshot, policies, candidate.pool())?;
+    let reason = METHOD.budget_reason();
+    if candidate.node.is_initialized() && budgets.remaining(candidate.pool(), reason) == 0 {
+        let why = budgets.why(candidate.pool(), reason);
+        return Err(Obstacle::new(OutcomeId::NodeBudgetExhausted, why));
+    }
+    let claim = candidate.node.claim.as_ref();
+    let own_bound = claim.and_then(|it| it.termination_grace_period);
+    let uid = claim.map_or("", |it| it.uid.as_str());
+    let now = input.options.now;
+    let reboots = input.history.reboots(uid, now);
+    let is_escalated = diagnosis.action == RepairAction::Reboot && reboots >= REBOOTS_MAX;
+    let sickness = Sickness {
+        condition: diagnosis.condition.clone(),
+        drain_bound: least(diagnosis.bound, own_bound),
+        policy_bound: diagnosis.bound,
+        is_escalated,
+    };
+    let may_go_first = input.gates.terminate_first_repair;
+    let renewal = if diagnosis.action == RepairAction::Reboot && !is_escalated {
+        Renewal {
+            manner: Manner::Reboot,
+            replacements: Vec::new(),
+            destinations: Vec::new(),
         }
-        let claim = candidate.node.claim.as_ref();
-        let own_bound = claim.and_then(|it| it.termination_grace_period);
-        let uid = claim.map_or("", |it| it.uid.as_str());
-        let now = self.input.options.now;
-        let reboots = history::History::reboots(self.input.history, uid, now);
-        let is_escalated = diagnosis.action == RepairAction::Reboot && reboots >= REBOOTS_MAX;
-        let sickness = Sickness {
-            condition: diagnosis.condition.clone(),
-            drain_bound: least(diagnosis.bound, own_bound),
-            policy_bound: diagnosis.bound,
-            is_escalated,
-        };
-        let proposal = if diagnosis.action == RepairAction::Reboot && !is_escalated {
-            stays(candidate)
-        } else if candidate.node_pool.is_static() {
-            self.replace_static(candidate)?
-        } else {
-            self.replace(candidate)?
-        };
-        Ok(command(proposal, candidate, sickness, now.as_second()))
-    }
-
-    fn replace_static(&self, candidate: &Candidate) -> Result<Proposal, Obstacle> {
-        let standing = Standing::of(self.input.snapshot, &candidate.node_pool);
-        standing.check_surplus()?;
-        let types = static_drift::types_of(self.input.types, candidate.pool());
-        let is_open = self.input.gates.terminate_first_repair;
-        static_drift::propose(candidate, types, &standing, (Method::Repair, is_open))
-    }
-
-    fn replace(&mut self, candidate: &Candidate) -> Result<Proposal, Obstacle> {
-        let (input, interrupt, rank) = (self.input, self.interrupt, self.hooks.rank);
-        let simulator = self.simulator.get_or_insert_with(|| {
-            let ranking = (rank, input.tables);
-            let options = input.options.clone();
-            Simulator::new(input.snapshot, input.pools, options, ranking, interrupt)
-        });
-        drift::renew(
-            simulator,
-            candidate,
-            (Method::Repair, Purpose::Repair),
-            || {
-                drift::slot_of(candidate, input.gates.terminate_first_repair).map(|slot| {
-                    let options = input.options.clone();
-                    Simulator::with_slot(
-                        input.snapshot,
-                        input.pools,
-                        options,
-                        (rank, slot),
-                        interrupt,
-                    )
-                })
-            },
-        )
-    }
+    } else if candidate.node_pool.is_static() {
+        let counts = NodeCounts::of(input.snapshot, &candidate.node_pool);
+        counts.check_surplus()?;
+        let types = static_drift::types_of(input.types, candidate.pool());
+        static_drift::renew(candidate, types, &counts, may_go_first)?
+    } else {
+        renewal::renew(scene, candidate, Purpose::Repair, may_go_first)?
+    };
+    Ok(command(renewal, candidate, sickness, now.as_second()))
 }
 
 /// Whether too much of a pool is sick at once.
@@ -293,21 +243,8 @@ fn least(one: Option<GoDuration>, other: Option<GoDuration>) -> Option<GoDuratio
     }
 }
 
-/// The node that reboots keeps its price and its pods.
-fn stays(candidate: &Candidate) -> Proposal {
-    Proposal {
-        method: Method::Repair,
-        manner: Manner::Reboot,
-        rows: Vec::new(),
-        replacements: Vec::new(),
-        destinations: Vec::new(),
-        before: candidate.cost,
-        after: candidate.cost,
-    }
-}
-
 fn command(
-    proposal: Proposal,
+    renewal: Renewal,
     candidate: &Candidate,
     sickness: Sickness,
     now_seconds: i64,
@@ -318,18 +255,17 @@ fn command(
     } else {
         ""
     };
+    // No policy is asked, and so none says what the node is worth either.
     let verdict = Verdict {
         decision: VerdictDecision::Approve,
         score: 0.0,
         reason: format!("condition {}{escalated}", sickness.condition),
         retry_after_seconds: 0,
     };
-    let proposal = Proposal {
-        rows: vec![0],
-        ..proposal
-    };
+    let cost = |it: &Candidate| Cost::at_list_price(it.price_per_hour);
+    let proposal = renewal.proposal(candidate, cost(candidate), METHOD);
     Command {
         sickness: Some(sickness),
-        ..Command::new(id, proposal, std::slice::from_ref(candidate), verdict)
+        ..Command::new(id, Approved { proposal, verdict }, cost)
     }
 }

@@ -7,16 +7,17 @@ use std::collections::{BTreeMap, BTreeSet};
 use apis::labels;
 use jiff::Timestamp;
 use scheduling::ranking::{Symbols, accelerators, push_workloads};
-use state::Snapshot;
 
-use crate::candidate::{Candidate, TypesByPool, list_price};
-use crate::command::Proposal;
-use crate::history::History;
+use crate::appraisal::Costs;
+use crate::candidate::{Candidate, list_price};
+use crate::command::{Cost, Proposal};
+use crate::decide::Input;
 use crate::hooks::{
-    ConsolidationRound, Context, Move, MoveKind, NEVER_SECONDS, NO_CAPACITY_TYPE, NO_SYMBOL, Needs,
-    NodeTable, PoolView, WorkloadTable,
+    ConsolidationRound, Move, MoveKind, NEVER_SECONDS, NO_CAPACITY_TYPE, NO_SYMBOL, NodeTable,
+    PoolView, WorkloadTable,
 };
 use crate::method::Method;
+use crate::scene::Scene;
 
 /// What is worked out once for all calls of a loop.
 #[derive(Debug, Clone)]
@@ -26,38 +27,25 @@ pub struct Round {
     symbols: Symbols,
 }
 
-/// What a table is made of beside the candidates.
-#[derive(Clone, Copy)]
-pub struct Facts<'a> {
-    /// The cluster.
-    pub snapshot: &'a Snapshot,
-    /// Types of every pool that has nodes.
-    pub types: &'a TypesByPool,
-    /// Finished moves.
-    pub history: &'a History,
-    /// What policies must be told beside the plain tables.
-    pub needs: Needs,
-    /// The present moment.
-    pub now: Timestamp,
-}
-
 impl Round {
-    /// The table of these candidates.
-    pub fn new(facts: &Facts<'_>, candidates: &[Candidate], context: Context) -> Self {
-        let Facts {
+    /// The table of a scene's candidates, which cost so much.
+    pub(crate) fn new(scene: &Scene<'_>, costs: &Costs) -> Self {
+        let Input {
             snapshot,
             types,
-            needs,
-            now,
-            history: _,
-        } = *facts;
+            options,
+            ..
+        } = scene.input;
+        let (candidates, now) = (&scene.candidates, options.now);
+        let needs = scene.hooks.consolidation.needs();
         let mut symbols = Symbols::default();
         let mut nodes = NodeTable::default();
         let mut workloads = WorkloadTable::default();
         let pods = || candidates.iter().flat_map(|it| &it.reschedulable);
         let owners = needs.workloads.then(|| snapshot.owners(pods()));
         for (row, candidate) in (0_u32..).zip(candidates) {
-            push_row(&mut nodes, &mut symbols, candidate, now);
+            let cost = costs.of(candidate);
+            push_row(&mut nodes, &mut symbols, Row { candidate, cost }, now);
             if needs.node_labels {
                 let labels = symbols.pairs(candidate.node.labels());
                 nodes.labels.push(labels);
@@ -82,10 +70,10 @@ impl Round {
         for candidate in candidates {
             symbols.pairs(template_labels(candidate));
         }
-        let pools = pool_views(facts, candidates, &mut symbols);
+        let pools = pool_views(scene, costs, &mut symbols);
         nodes.symbols = symbols.clone().into_words();
         let table = ConsolidationRound {
-            context,
+            context: scene.context.clone(),
             nodes,
             pools,
             workloads,
@@ -93,23 +81,15 @@ impl Round {
         Self { table, symbols }
     }
 
-    /// A proposal as policies see it. `rows` are the candidates it removes.
-    pub fn describe(
-        &self,
-        proposal: &Proposal,
-        candidates: &[Candidate],
-        snapshot: &Snapshot,
-    ) -> Move {
-        let removed: Vec<&Candidate> = proposal
-            .rows
-            .iter()
-            .filter_map(|&row| candidates.get(row))
-            .collect();
+    /// A proposal as policies see it.
+    pub(crate) fn describe(&self, proposal: &Proposal<'_>, scene: &Scene<'_>) -> Move {
+        let (removed, snapshot) = (&proposal.candidates, scene.input.snapshot);
+        let rows = removed.iter().map(|it| small(scene.row(it)));
         let pods = || removed.iter().flat_map(|it| &it.reschedulable);
         let best = proposal.replacements.first().map(|it| &it.best);
         Move {
             kind: kind(proposal),
-            remove: proposal.rows.iter().map(|&row| small(row)).collect(),
+            remove: rows.collect(),
             cost_before: proposal.before.price_per_hour,
             cost_after: proposal.after.price_per_hour,
             effective_before: proposal.before.effective_per_hour,
@@ -125,7 +105,7 @@ impl Round {
             replacement_zone: self.symbol(best.map(|it| it.zone.as_str())),
             replacement_capacity_type: best
                 .map_or(NO_CAPACITY_TYPE, |it| capacity_type_code(&it.capacity_type)),
-            labels: self.common_labels(&removed),
+            labels: self.common_labels(removed),
         }
     }
 
@@ -153,7 +133,7 @@ fn template_labels(candidate: &Candidate) -> &BTreeMap<String, String> {
     &candidate.node_pool.spec.template.metadata.labels
 }
 
-fn kind(proposal: &Proposal) -> MoveKind {
+fn kind(proposal: &Proposal<'_>) -> MoveKind {
     match (proposal.method, proposal.replacements.is_empty()) {
         (Method::Emptiness, _) => MoveKind::Empty,
         // Repair asks no policy; were it asked, a sick node would be one that is not as it should be.
@@ -177,7 +157,14 @@ fn capacity_type_code(capacity_type: &str) -> u8 {
     }
 }
 
-fn push_row(nodes: &mut NodeTable, symbols: &mut Symbols, candidate: &Candidate, now: Timestamp) {
+/// A candidate and what it costs.
+struct Row<'s> {
+    candidate: &'s Candidate,
+    cost: Cost,
+}
+
+fn push_row(nodes: &mut NodeTable, symbols: &mut Symbols, row: Row<'_>, now: Timestamp) {
+    let Row { candidate, cost } = row;
     let claim = candidate.node.claim.as_ref();
     let created = claim.and_then(|it| it.created_at);
     let age = created.map_or(0, |at| now.duration_since(at).as_secs());
@@ -194,10 +181,8 @@ fn push_row(nodes: &mut NodeTable, symbols: &mut Symbols, candidate: &Candidate,
     nodes
         .capacity_type
         .push(capacity_type_code(candidate.capacity_type()));
-    nodes.price.push(candidate.cost.price_per_hour);
-    nodes
-        .effective_price
-        .push(candidate.cost.effective_per_hour);
+    nodes.price.push(cost.price_per_hour);
+    nodes.effective_price.push(cost.effective_per_hour);
     let policy = candidate.node_pool.spec.disruption.consolidation_policy;
     nodes
         .consolidation_policy
@@ -230,13 +215,14 @@ fn push_row(nodes: &mut NodeTable, symbols: &mut Symbols, candidate: &Candidate,
 }
 
 /// The pools of the candidates with all their nodes; candidates count with their exact values.
-fn pool_views(facts: &Facts<'_>, candidates: &[Candidate], symbols: &mut Symbols) -> Vec<PoolView> {
+fn pool_views(scene: &Scene<'_>, costs: &Costs, symbols: &mut Symbols) -> Vec<PoolView> {
+    let (candidates, now) = (&scene.candidates, scene.input.options.now);
     let exact: BTreeMap<&str, &Candidate> = candidates.iter().map(|it| (it.claim(), it)).collect();
     let mut views: BTreeMap<&str, PoolView> = BTreeMap::new();
     for candidate in candidates {
         let pool = candidate.pool();
         views.entry(pool).or_insert_with(|| {
-            let recent = facts.history.of_pool(pool, facts.now);
+            let recent = scene.input.history.of_pool(pool, now);
             let labels = candidate.node_pool.metadata.labels.iter().flatten();
             PoolView {
                 name: symbols.intern(pool),
@@ -247,7 +233,7 @@ fn pool_views(facts: &Facts<'_>, candidates: &[Candidate], symbols: &mut Symbols
             }
         });
     }
-    for node in facts.snapshot.nodes() {
+    for node in scene.input.snapshot.nodes() {
         let (Some(pool), Some(claim)) = (node.node_pool(), node.claim_name()) else {
             continue;
         };
@@ -255,15 +241,19 @@ fn pool_views(facts: &Facts<'_>, candidates: &[Candidate], symbols: &mut Symbols
             continue;
         };
         let (price, effective, disruption) = if let Some(it) = exact.get(claim) {
-            let cost = it.cost;
+            let cost = costs.of(it);
             (
                 cost.price_per_hour,
                 cost.effective_per_hour,
                 it.reschedule_cost,
             )
         } else {
-            let price = list_price(facts.types, node);
-            (price, price, facts.snapshot.bound(node).disruption_cost())
+            let price = list_price(scene.input.types, node);
+            (
+                price,
+                price,
+                scene.input.snapshot.bound(node).disruption_cost(),
+            )
         };
         view.nodes += 1;
         view.price += price;

@@ -6,7 +6,6 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use apis::ConsolidationPolicy;
 
-use crate::candidate::Candidate;
 use crate::command::{Command, Proposal};
 use crate::hooks::{BalancedScore, Move, Verdict, VerdictDecision, balanced_scores};
 use crate::round::Round;
@@ -39,16 +38,16 @@ impl ScoredMove {
     /// The move and what became of it.
     pub(crate) fn of(
         round: &Round,
-        candidates: &[Candidate],
-        (proposal, it): (&Proposal, &Move),
+        proposal: &Proposal<'_>,
+        shown: &Move,
         verdict: &Verdict,
     ) -> Self {
         let nodes = &round.table.nodes;
-        let scores = balanced_scores(&round.table, it).into_iter();
+        let scores = balanced_scores(&round.table, shown).into_iter();
         let scores: BTreeMap<&str, BalancedScore> = scores
             .map(|(pool, score)| (nodes.symbol(pool), score))
             .collect();
-        let removed = || proposal.rows.iter().filter_map(|&row| candidates.get(row));
+        let removed = || proposal.candidates.iter();
         let pools: BTreeMap<&str, ConsolidationPolicy> = removed()
             .map(|it| {
                 let policy = it.node_pool.spec.disruption.consolidation_policy;

@@ -30,7 +30,7 @@ use crate::decide::{Decision, Hooks, Input, Memory, decide};
 use crate::history::History;
 use crate::method::Method;
 use crate::repair::RepairPolicies;
-use crate::simulation::{Purpose, Simulator};
+use crate::simulation::{Purpose, Simulator, World};
 
 /// How far the clock moves on between two loops.
 const LOOP_SECONDS: i64 = 30;
@@ -221,9 +221,14 @@ fn placements(
     removed: &[&Candidate],
 ) -> Vec<(PodKey, String)> {
     let (tables, never) = (TableCache::default(), Interrupt::never());
-    let options = stage.options.clone();
-    let ranking = (stage.hooks.rank, &tables);
-    let simulator = Simulator::new(snapshot, stage.pools, options, ranking, &never);
+    let world = World {
+        snapshot,
+        pools: stage.pools,
+        options: stage.options,
+        rank: stage.hooks.rank,
+        interrupt: &never,
+    };
+    let simulator = Simulator::new(&world, &tables);
     let purpose = match (command.method, command.replacements.len()) {
         (Method::Repair | Method::StaticDrift | Method::Drift | Method::Expiry, _) => {
             Purpose::Renewal

@@ -32,6 +32,21 @@ pub struct Simulator<'a> {
     now: Timestamp,
 }
 
+/// What is simulated.
+#[derive(Clone, Copy)]
+pub struct World<'a> {
+    /// The cluster.
+    pub snapshot: &'a Snapshot,
+    /// Pools that may open nodes.
+    pub pools: &'a [PoolTypes],
+    /// Options of simulations.
+    pub options: &'a Options,
+    /// Values offerings.
+    pub rank: &'a dyn RankHook,
+    /// Cuts simulations off.
+    pub interrupt: &'a Interrupt,
+}
+
 /// What a simulation is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
@@ -70,13 +85,8 @@ impl Simulated {
 
 impl<'a> Simulator<'a> {
     /// Works out what all simulations share.
-    pub fn new(
-        snapshot: &'a Snapshot,
-        pools: &[PoolTypes],
-        options: Options,
-        (rank, tables): (&dyn RankHook, &TableCache),
-        interrupt: &'a Interrupt,
-    ) -> Self {
+    pub fn new(world: &World<'a>, tables: &TableCache) -> Self {
+        let options = world.options.clone();
         let options = match options.reserved {
             ReservedMode::Off => options,
             ReservedMode::Strict | ReservedMode::Fallback => Options {
@@ -84,38 +94,30 @@ impl<'a> Simulator<'a> {
                 ..options
             },
         };
-        Self::with(snapshot, pools, options, (rank, tables), interrupt)
+        Self::with(world, world.pools, options, tables)
     }
 
     /// As [`Self::new`], as if the reservation had one more slot, and as provisioning treats reservations: what
     /// the node would leave is all its pods may count on.
-    pub fn with_slot(
-        snapshot: &'a Snapshot,
-        pools: &[PoolTypes],
-        options: Options,
-        (rank, reservation_id): (&dyn RankHook, &str),
-        interrupt: &'a Interrupt,
-    ) -> Self {
-        let pools: Vec<PoolTypes> = pools
-            .iter()
+    pub fn with_slot(world: &World<'a>, reservation_id: &str) -> Self {
+        let pools: Vec<PoolTypes> = { world.pools.iter() }
             .map(|it| it.with_slot(reservation_id))
             .collect();
         let options = Options {
             reserved: ReservedMode::Strict,
-            ..options
+            ..world.options.clone()
         };
-        let tables = TableCache::default();
-        Self::with(snapshot, &pools, options, (rank, &tables), interrupt)
+        Self::with(world, &pools, options, &TableCache::default())
     }
 
-    fn with(
-        snapshot: &'a Snapshot,
-        pools: &[PoolTypes],
-        options: Options,
-        (rank, tables): (&dyn RankHook, &TableCache),
-        interrupt: &'a Interrupt,
-    ) -> Self {
-        let now = options.now;
+    fn with(world: &World<'a>, pools: &[PoolTypes], options: Options, tables: &TableCache) -> Self {
+        let World {
+            snapshot,
+            pools: _,
+            options: &Options { now, .. },
+            rank,
+            interrupt,
+        } = *world;
         // What waits now waits in every simulation too, so that no move takes room meant for it.
         let mut base =
             provisioning::problem_for_provisioning(snapshot, pools, options, now).problem;

@@ -5,45 +5,142 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
+use state::ledger::OutcomeId;
+
 use crate::candidate::Candidate;
-use crate::command::Proposal;
+use crate::command::{Approved, Command, Proposal};
+use crate::consolidation::{self, Replacements, guards, moves};
+use crate::findings::Obstacle;
+use crate::method::Method;
 use crate::multi_node_consolidation::NODES_MAX;
+use crate::scan::Scan;
 
+const METHOD: Method = Method::SingleNodeConsolidation;
 /// Proposals judged in one call.
-pub const BATCH: usize = 16;
-
+const BATCH: usize = 16;
 /// A scan that has found so many moves need not look further: they will not all go together.
-pub const FOUND_ENOUGH: usize = 64;
-
+const FOUND_ENOUGH: usize = 64;
 /// Part of what the moves save alone that they must save together.
 const KEPT_SHARE: f64 = 0.95;
+/// How many times the savings of what can go by itself an exchange of nodes must save to go first.
+const EXCHANGE_AHEAD: f64 = 2.0;
+
+/// The best node to take away, with as many others as can go with it; or the exchange that multi-node consolidation found.
+pub(crate) fn command<'s>(
+    scan: &mut Scan<'s, '_>,
+    exchange: Option<Approved<'s>>,
+) -> Option<Command> {
+    let chosen = match (best(scan), exchange) {
+        // What frees nodes disturbs less, unless an exchange of many saves far more.
+        (Some(found), Some(exchange))
+            if exchange.savings_per_hour() > found.savings_per_hour() * EXCHANGE_AHEAD =>
+        {
+            exchange
+        }
+        (Some(found), _) => found,
+        (None, Some(exchange)) => {
+            scan.must_look_again(METHOD);
+            exchange
+        }
+        (None, None) => return None,
+    };
+    Some(scan.command(chosen))
+}
+
+/// Every node alone, in batches; of those worth taking away the best, with as many others as can go with it.
+fn best<'s>(scan: &mut Scan<'s, '_>) -> Option<Approved<'s>> {
+    let candidates = consolidation::candidates(scan, METHOD)?;
+    if candidates.is_empty() {
+        return None;
+    }
+    let scene = scan.scene;
+    let candidates = interleave(&candidates, &scan.memory.unseen);
+    scan.memory.unseen.clear();
+    scan.deferred.looked_at(consolidation::claims(&candidates));
+    let mut approved = Vec::new();
+    let mut batches = candidates.chunks(BATCH);
+    while let Some(batch) = batches.next() {
+        if scene.interrupt.is_tripped() {
+            cut_off(scan, batch);
+            batches.for_each(|it| cut_off(scan, it));
+            break;
+        }
+        let mut proposals = Vec::new();
+        for (candidate, computed) in batch.iter().zip(moves::compute_each(scene, batch, METHOD)) {
+            match computed {
+                Ok(proposal) => proposals.push(proposal),
+                Err(obstacle) => scan.note(candidate, obstacle),
+            }
+        }
+        let proposals = guards::passed(scan, proposals);
+        approved.extend(scan.approved(proposals));
+        if approved.len() >= FOUND_ENOUGH {
+            break;
+        }
+    }
+    let best = together(scan, approved);
+    let best = guards::worthwhile(scan, best);
+    if best.is_some() || scene.interrupt.is_tripped() {
+        scan.must_look_again(METHOD);
+    }
+    best
+}
+
+/// The next loop starts with nodes that this one did not reach.
+fn cut_off<'s>(scan: &mut Scan<'s, '_>, unseen: &[&'s Candidate]) {
+    for candidate in unseen {
+        scan.memory.unseen.insert(candidate.claim().to_owned());
+        let cut_off = Obstacle::new(OutcomeId::NodeNotReached, "the scan was cut off");
+        scan.note(candidate, cut_off);
+    }
+}
+
+/// The best of several moves, and with it whichever of the others still save what they promised.
+fn together<'s>(scan: &mut Scan<'s, '_>, mut approved: Vec<Approved<'s>>) -> Option<Approved<'s>> {
+    let scene = scan.scene;
+    // Stable: among equals the policy's order stands.
+    approved.sort_by(|a, b| b.verdict.score.total_cmp(&a.verdict.score));
+    let mut approved = approved.into_iter();
+    let best = approved.next()?;
+    let others: Vec<Proposal<'s>> = approved.map(|it| it.proposal).collect();
+    let joined = join(&best.proposal, &others, |candidates| {
+        let method = Method::MultiNodeConsolidation;
+        let pools = candidates.iter().map(|it| it.pool());
+        if scene.interrupt.is_tripped() || !scene.budgets.admit(pools, method.budget_reason()) {
+            return None;
+        }
+        let found = moves::compute(scene, candidates, method, Replacements::SeveralIfNeeded);
+        let found = found.ok();
+        found.filter(|it| guards::resting_for(scene, it).is_none())
+    });
+    let joined = guards::passed(scan, joined.into_iter().collect());
+    scan.approved(joined).pop().or(Some(best))
+}
 
 /// The largest move that consists of `best` and of as many others as save together what they save alone; `None` where
-/// no other can join. `compute` simulates a set of rows.
+/// no other can join. `compute` simulates a set of candidates.
 ///
 /// Others are tried in groups, which double while all goes well and halve when it does not.
-pub fn join(
-    best: &Proposal,
-    others: &[Proposal],
-    mut compute: impl FnMut(&[usize]) -> Option<Proposal>,
-) -> Option<Proposal> {
-    let mut joined: Option<Proposal> = None;
+pub(crate) fn join<'s>(
+    best: &Proposal<'s>,
+    others: &[Proposal<'s>],
+    mut compute: impl FnMut(&[&'s Candidate]) -> Option<Proposal<'s>>,
+) -> Option<Proposal<'s>> {
+    let mut joined: Option<Proposal<'s>> = None;
     let (mut ahead, mut size) = (others, 1);
     while !ahead.is_empty() {
         let whole = joined.as_ref().unwrap_or(best);
         let (group, rest) = ahead.split_at(size.min(ahead.len()));
-        let rows: Vec<usize> = group
-            .iter()
-            .flat_map(|it| &it.rows)
-            .chain(&whole.rows)
-            .copied()
-            .collect::<BTreeSet<usize>>()
-            .into_iter()
+        let candidates = group.iter().flat_map(|it| &it.candidates);
+        let candidates: BTreeMap<&str, &Candidate> = candidates
+            .chain(&whole.candidates)
+            .map(|it| (it.name(), *it))
             .collect();
+        let candidates: Vec<&Candidate> = candidates.into_values().collect();
         let alone: f64 = group.iter().map(Proposal::savings_per_hour).sum();
         let promised = whole.savings_per_hour() + alone;
-        let found = (rows.len() <= NODES_MAX)
-            .then(|| compute(&rows))
+        let found = (candidates.len() <= NODES_MAX)
+            .then(|| compute(&candidates))
             .flatten()
             .filter(|it| it.savings_per_hour() >= promised * KEPT_SHARE);
         match found {
@@ -59,96 +156,32 @@ pub fn join(
     joined
 }
 
-/// The rows again, one of each pool in turn; nodes whose claims the last run did not reach go before all others.
-pub fn interleave(
-    candidates: &[Candidate],
-    rows: &[usize],
-    unseen: &BTreeSet<String>,
-) -> Vec<usize> {
-    let is_unseen = |row: &usize| {
-        let candidate = candidates.get(*row);
-        candidate.is_some_and(|it| unseen.contains(it.claim()))
-    };
-    let (first, last): (Vec<usize>, Vec<usize>) = rows.iter().partition(|row| is_unseen(row));
-    let mut all = by_turns(candidates, &first);
-    all.extend(by_turns(candidates, &last));
+/// The candidates again, one of each pool in turn; those that the last run did not reach go before all others.
+fn interleave<'s>(candidates: &[&'s Candidate], unseen: &BTreeSet<String>) -> Vec<&'s Candidate> {
+    let is_unseen = |it: &&Candidate| unseen.contains(it.claim());
+    let (first, last): (Vec<&Candidate>, Vec<&Candidate>) =
+        candidates.iter().copied().partition(is_unseen);
+    let mut all = by_turns(first);
+    all.extend(by_turns(last));
     all
 }
 
-fn by_turns(candidates: &[Candidate], rows: &[usize]) -> Vec<usize> {
-    let mut order: Vec<&str> = Vec::new();
-    let mut queues: BTreeMap<&str, VecDeque<usize>> = BTreeMap::new();
-    for &row in rows {
-        let Some(candidate) = candidates.get(row) else {
-            continue;
-        };
+fn by_turns(candidates: Vec<&Candidate>) -> Vec<&Candidate> {
+    let mut pools: Vec<&str> = Vec::new();
+    let mut queues: BTreeMap<&str, VecDeque<&Candidate>> = BTreeMap::new();
+    let count = candidates.len();
+    for candidate in candidates {
         let pool = candidate.pool();
         if !queues.contains_key(pool) {
-            order.push(pool);
+            pools.push(pool);
         }
-        queues.entry(pool).or_default().push_back(row);
+        queues.entry(pool).or_default().push_back(candidate);
     }
-    let mut mixed = Vec::with_capacity(rows.len());
-    while mixed.len() < rows.len() {
-        let before = mixed.len();
-        for pool in &order {
+    let mut mixed = Vec::with_capacity(count);
+    while mixed.len() < count {
+        for pool in &pools {
             mixed.extend(queues.get_mut(pool).and_then(VecDeque::pop_front));
-        }
-        if mixed.len() == before {
-            break;
         }
     }
     mixed
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::command::Cost;
-    use crate::method::Method;
-
-    fn removal(rows: &[usize]) -> Proposal {
-        Proposal {
-            manner: crate::Manner::ReplaceFirst,
-            method: Method::SingleNodeConsolidation,
-            rows: rows.to_vec(),
-            replacements: Vec::new(),
-            destinations: Vec::new(),
-            before: Cost::at_list_price(rows.len() as f64),
-            after: Cost::at_list_price(0.0),
-        }
-    }
-
-    #[test]
-    fn whoever_fits_joins_and_whoever_does_not_is_left_out() {
-        let others: Vec<Proposal> = (1..40).map(|row| removal(&[row])).collect();
-        let mut simulations = 0;
-        // Rows 7 and 20 are where the pods of the others go.
-        let joined = join(&removal(&[0]), &others, |rows| {
-            simulations += 1;
-            let hinders = rows.contains(&7) || rows.contains(&20);
-            (!hinders).then(|| removal(rows))
-        });
-        let expected: Vec<usize> = (0..40).filter(|row| ![7, 20].contains(row)).collect();
-        assert_eq!(joined.map(|it| it.rows), Some(expected));
-        assert!(simulations < others.len(), "{simulations} simulations");
-    }
-
-    #[test]
-    fn a_move_that_would_save_less_than_promised_does_not_join() {
-        let joined = join(&removal(&[0]), &[removal(&[1])], |rows| {
-            Some(Proposal {
-                after: Cost::at_list_price(0.2),
-                ..removal(rows)
-            })
-        });
-        assert_eq!(joined, None);
-    }
-
-    #[test]
-    fn a_command_has_a_hundred_nodes_at_most() {
-        let others: Vec<Proposal> = (1..150).map(|row| removal(&[row])).collect();
-        let joined = join(&removal(&[0]), &others, |rows| Some(removal(rows)));
-        assert_eq!(joined.map(|it| it.rows.len()), Some(NODES_MAX));
-    }
 }

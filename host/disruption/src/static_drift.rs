@@ -2,7 +2,7 @@
 //!
 //! No simulation, as no pod asked for these nodes. Answers to Karpenter's `disruption/staticdrift.go`.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use apis::NodePool;
@@ -14,18 +14,91 @@ use state::Snapshot;
 use state::ledger::OutcomeId;
 
 use crate::candidate::{Candidate, TypesByPool};
-use crate::command::{Cost, Manner, Proposal, TerminateFirst};
-use crate::consolidation::Obstacle;
+use crate::command::{Command, Manner, TerminateFirst};
+use crate::findings::Obstacle;
 use crate::method::Method;
+use crate::renewal::{self, Renewal, reservation_of};
+use crate::scan::Scan;
+
+const METHOD: Method = Method::StaticDrift;
+/// Nodes that are exchanged in one loop at most.
+const NODES_AT_ONCE: usize = 100;
 
 /// Whether a candidate is for this method.
-pub fn is_eligible(candidate: &Candidate) -> bool {
+pub(crate) fn is_eligible(candidate: &Candidate) -> bool {
     candidate.drifted_at().is_some() && candidate.node_pool.is_static()
 }
 
-/// How a static pool stands.
+/// Drifted nodes of static pools, each with what comes in its place, as far as budgets and limits allow.
+pub(crate) fn commands(scan: &mut Scan<'_, '_>) -> Vec<Command> {
+    let drifted = renewal::order(&scan.scene.candidates, is_eligible);
+    let open = scan.unblocked(drifted.clone(), METHOD);
+    scan.count(METHOD, open.len());
+    let open = without_surplus(scan, open);
+    let open = renewal::of_awake_pools(scan, open);
+    let commands = exchange_each(scan, open);
+    scan.keep_of_drift(&drifted);
+    commands
+}
+
+/// Leaves out nodes of pools that have more nodes than replicas.
+fn without_surplus<'s>(
+    scan: &mut Scan<'s, '_>,
+    mut candidates: Vec<&'s Candidate>,
+) -> Vec<&'s Candidate> {
+    let snapshot = scan.scene.input.snapshot;
+    candidates.retain(|candidate| {
+        let surplus = NodeCounts::of(snapshot, &candidate.node_pool).check_surplus();
+        surplus
+            .map_err(|obstacle| scan.note(candidate, obstacle))
+            .is_ok()
+    });
+    candidates
+}
+
+/// One by one: what is refused takes neither budget nor headroom from the next.
+fn exchange_each<'s>(scan: &mut Scan<'s, '_>, candidates: Vec<&'s Candidate>) -> Vec<Command> {
+    let scene = scan.scene;
+    let input = &scene.input;
+    let reason = METHOD.budget_reason();
+    let mut left = scene.budgets.clone();
+    let mut counts_by_pool: BTreeMap<&str, NodeCounts> = BTreeMap::new();
+    let mut commands = Vec::new();
+    for candidate in candidates {
+        if commands.len() == NODES_AT_ONCE {
+            break;
+        }
+        let pool = candidate.pool();
+        if left.remaining(pool, reason) == 0 {
+            scan.note_out_of_budget(candidate, METHOD);
+            continue;
+        }
+        let counts = counts_by_pool
+            .entry(pool)
+            .or_insert_with(|| NodeCounts::of(input.snapshot, &candidate.node_pool));
+        let types = types_of(input.types, pool);
+        let renewal = match renew(candidate, types, counts, input.gates.terminate_first_drift) {
+            Ok(renewal) => renewal,
+            Err(obstacle) => {
+                scan.note(candidate, obstacle);
+                continue;
+            }
+        };
+        let proposal = renewal.proposal(candidate, scene.cost(candidate), METHOD);
+        for approved in scan.approved(vec![proposal]) {
+            left.take(pool, reason);
+            if !approved.proposal.replacements.is_empty() {
+                counts.take_headroom();
+            }
+            commands.push(scan.command(approved));
+        }
+    }
+    commands
+}
+
+/// The nodes of a static pool.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Standing {
+pub(crate) struct NodeCounts {
     replicas: u64,
     /// Nodes that stay.
     active: u64,
@@ -34,15 +107,16 @@ pub struct Standing {
     /// Nodes that go.
     deleting: u64,
     /// Nodes that may still come.
-    room: u64,
-    /// Some of the room was taken in this loop.
-    is_room_taken: bool,
+    headroom: u64,
+    /// Some of the headroom was taken in this loop.
+    is_headroom_taken: bool,
+    /// The pool makes up for nodes that go.
     is_refilled: bool,
 }
 
-impl Standing {
+impl NodeCounts {
     /// Counts the pool's nodes.
-    pub fn of(snapshot: &Snapshot, pool: &NodePool) -> Self {
+    pub(crate) fn of(snapshot: &Snapshot, pool: &NodePool) -> Self {
         let name = pool.metadata.name.as_deref().unwrap_or_default();
         let (mut active, mut pending, mut deleting) = (0, 0, 0);
         for node in snapshot.nodes() {
@@ -70,15 +144,15 @@ impl Standing {
             active,
             pending,
             deleting,
-            room: node_limit(pool).saturating_sub(active + pending + deleting),
-            is_room_taken: false,
+            headroom: node_limit(pool).saturating_sub(active + pending + deleting),
+            is_headroom_taken: false,
             is_refilled: pool.metadata.deletion_timestamp.is_none()
                 && ready.is_some_and(|it| it.status == "True"),
         }
     }
 
     /// A pool with more nodes than replicas loses some without any command.
-    pub fn check_surplus(&self) -> Result<(), Obstacle> {
+    pub(crate) fn check_surplus(&self) -> Result<(), Obstacle> {
         let there = self.active + self.pending;
         if there <= self.replicas {
             return Ok(());
@@ -88,9 +162,9 @@ impl Standing {
     }
 
     /// One more node of the pool is to come.
-    pub fn take_room(&mut self) {
-        self.room = self.room.saturating_sub(1);
-        self.is_room_taken = true;
+    pub(crate) fn take_headroom(&mut self) {
+        self.headroom = self.headroom.saturating_sub(1);
+        self.is_headroom_taken = true;
     }
 }
 
@@ -109,7 +183,7 @@ pub fn node_limit(pool: &NodePool) -> u64 {
 }
 
 /// The instance types of a pool, none if unknown.
-pub fn types_of<'a>(types: &'a TypesByPool, pool: &str) -> &'a [Arc<InstanceType>] {
+pub(crate) fn types_of<'a>(types: &'a TypesByPool, pool: &str) -> &'a [Arc<InstanceType>] {
     types.get(pool).map_or(&[], |it| &**it)
 }
 
@@ -126,23 +200,18 @@ pub fn full_reservations(pool: &NodePool, types: &[Arc<InstanceType>]) -> Option
     Some(offered.map(|it| it.1.reservation_id().to_owned()).collect())
 }
 
-/// Exchanges one node, or takes it away first where the gate is open and nothing could come before.
-pub fn propose(
+/// Exchanges one node, or takes it away first where that is allowed and nothing could come before.
+pub(crate) fn renew(
     candidate: &Candidate,
     types: &[Arc<InstanceType>],
-    standing: &Standing,
-    (method, is_gate_open): (Method, bool),
-) -> Result<Proposal, Obstacle> {
+    counts: &NodeCounts,
+    may_go_first: bool,
+) -> Result<Renewal, Obstacle> {
     let pool = &candidate.node_pool;
     let goes_first = |why: TerminateFirst, blocked: Obstacle| {
         // Without a pool that makes up for it the node would be gone for good.
-        if is_gate_open && standing.is_refilled {
-            Ok(proposal(
-                candidate,
-                method,
-                Manner::TerminateFirst(why),
-                Vec::new(),
-            ))
+        if may_go_first && counts.is_refilled {
+            Ok(renewal(Manner::TerminateFirst(why), Vec::new()))
         } else {
             Err(blocked)
         }
@@ -158,39 +227,23 @@ pub fn propose(
         }
         return goes_first(TerminateFirst::NoReservedCapacity, blocked);
     }
-    if standing.room == 0 && standing.is_room_taken {
+    if counts.headroom == 0 && counts.is_headroom_taken {
         let text = "others of its nodepool take what room its limit of nodes leaves";
         return Err(Obstacle::new(OutcomeId::NodeOutranked, text));
     }
-    if standing.room == 0 {
+    if counts.headroom == 0 {
         let text = format!("nodepool \"{}\" is at its limit of nodes", candidate.pool());
         let blocked = Obstacle::new(OutcomeId::NodeStaticAtLimit, text);
         return goes_first(TerminateFirst::StaticAtLimit, blocked);
     }
     let comes = vec![NewClaim::bare(pool, types)];
-    Ok(proposal(candidate, method, Manner::ReplaceFirst, comes))
+    Ok(renewal(Manner::ReplaceFirst, comes))
 }
 
-/// The reservation whose slot a node holds.
-pub fn reservation_of(candidate: &Candidate) -> Option<&str> {
-    let is_reserved = candidate.capacity_type() == labels::CAPACITY_TYPE_RESERVED;
-    let id = candidate.node.label(labels::CAPACITY_RESERVATION_ID);
-    (is_reserved && !id.is_empty()).then_some(id)
-}
-
-fn proposal(
-    candidate: &Candidate,
-    method: Method,
-    manner: Manner,
-    replacements: Vec<NewClaim>,
-) -> Proposal {
-    Proposal {
-        method,
+fn renewal(manner: Manner, replacements: Vec<NewClaim>) -> Renewal {
+    Renewal {
         manner,
-        rows: Vec::new(),
-        after: Cost::of_claims(&replacements),
         replacements,
         destinations: Vec::new(),
-        before: candidate.cost,
     }
 }

@@ -11,12 +11,12 @@ use scheduling::solution::NewClaim;
 use state::Snapshot;
 use state::ledger::OutcomeId;
 
-use crate::budgets::Budgets;
-use crate::candidate::{Candidate, Candidates};
+use crate::candidate::Candidate;
 use crate::command::{Command, CommandCandidate};
-use crate::decide::{Hooks, Input, context};
+use crate::decide::{Hooks, Input};
 use crate::history::History;
 use crate::method::Method;
+use crate::scene::Scene;
 use crate::simulation::{Purpose, Simulator};
 use crate::{consolidation, emptiness};
 
@@ -115,20 +115,13 @@ fn check(
     if !command.method.needs_validation() {
         return Ok(command);
     }
-    let now = input.options.now;
-    let found = Candidates::find(input.snapshot, input.types, input.queued, now);
-    let world = input.budget_world(&input.memory.targets);
-    let budgets = Budgets::ask(&world, context(&input), hooks.budgets);
-    let rows = survivors(&found, &command, (&budgets, input.buffer_nodes), dropped)?;
+    let scene = Scene::new(input, hooks, interrupt, &input.memory.targets);
+    let kept = survivors(&scene, &command, dropped)?;
     if !dropped.is_empty() {
-        let kept: BTreeSet<&str> = rows
-            .iter()
-            .filter_map(|&row| found.candidates.get(row))
-            .map(Candidate::claim)
-            .collect();
+        let claims: BTreeSet<&str> = kept.iter().map(|it| it.claim()).collect();
         command
             .candidates
-            .retain(|it| kept.contains(it.claim.as_str()));
+            .retain(|it| claims.contains(it.claim.as_str()));
         command.before = command.candidates.iter().map(|it| it.cost).sum();
     }
     match command.method {
@@ -139,15 +132,7 @@ fn check(
         | Method::StaticDrift
         | Method::Drift
         | Method::Expiry => {
-            let removed: Vec<&Candidate> = rows
-                .iter()
-                .filter_map(|&row| found.candidates.get(row))
-                .collect();
-            let options = input.options.clone();
-            let ranking = (hooks.rank, input.tables);
-            let simulator =
-                Simulator::new(input.snapshot, input.pools, options, ranking, interrupt);
-            command.destinations = holds(&simulator, &removed, &command)?;
+            command.destinations = holds(scene.simulator(), &kept, &command)?;
             Ok(command)
         }
     }
@@ -176,35 +161,32 @@ fn holds(
     }
 }
 
-fn survivors(
-    found: &Candidates,
+fn survivors<'s>(
+    scene: &'s Scene<'_>,
     command: &Command,
-    (budgets, buffer_nodes): (&Budgets, &BTreeSet<String>),
     dropped: &mut Vec<(CommandCandidate, Rejection)>,
-) -> Result<Vec<usize>, Rejection> {
-    let goes_on = goes_on_without_some(command);
-    let mut budgets = budgets.clone();
-    let mut rows = Vec::new();
+) -> Result<Vec<&'s Candidate>, Rejection> {
+    let (method, goes_on) = (command.method, goes_on_without_some(command));
+    let mut budgets = scene.budgets.clone();
+    let mut kept = Vec::new();
     for wanted in &command.candidates {
-        let row = found
-            .candidates
-            .iter()
-            .position(|it| it.claim() == wanted.claim);
-        let rejection = match row.and_then(|row| Some((row, found.candidates.get(row)?))) {
-            Some((row, it)) if is_still_eligible(it, command.method, buffer_nodes) => {
-                if budgets.take(&wanted.pool, command.method.budget_reason()) {
-                    rows.push(row);
+        let mut candidates = scene.candidates.iter();
+        let candidate = candidates.find(|it| it.claim() == wanted.claim);
+        let rejection = match candidate {
+            Some(it) if is_still_eligible(it, method, scene.input.buffer_nodes) => {
+                if budgets.take(&wanted.pool, method.budget_reason()) {
+                    kept.push(it);
                     continue;
                 }
                 Rejection::Budget(format!(
                     "{}: {}",
                     wanted.node,
-                    budgets.why(&wanted.pool, command.method.budget_reason())
+                    budgets.why(&wanted.pool, method.budget_reason())
                 ))
             }
             Some(_) => Rejection::Churn(format!("{} is no longer eligible", wanted.node)),
             None => Rejection::Churn(
-                match found
+                match scene
                     .blocked
                     .iter()
                     .find(|it| it.claim.as_deref() == Some(&wanted.claim))
@@ -220,8 +202,8 @@ fn survivors(
         dropped.push((wanted.clone(), rejection));
     }
     match dropped.last() {
-        Some((_, rejection)) if rows.is_empty() => Err(rejection.clone()),
-        Some(_) | None => Ok(rows),
+        Some((_, rejection)) if kept.is_empty() => Err(rejection.clone()),
+        Some(_) | None => Ok(kept),
     }
 }
 

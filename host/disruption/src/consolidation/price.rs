@@ -9,7 +9,6 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use apis::labels;
-use apis::resources::Resources;
 use scheduling::instance_type::{InstanceType, Offering};
 use scheduling::ranking::PremiumMax;
 use scheduling::requirements::{AllowUndefined, Requirements};
@@ -25,49 +24,8 @@ const LAUNCH_ORDER: [&str; 3] = [
 
 /// Prices of all pools, worked out when first asked for.
 #[derive(Default)]
-pub struct Prices {
+pub(crate) struct Prices {
     known: RefCell<BTreeMap<String, Rc<Types>>>,
-}
-
-/// The least that a thousandth of a CPU and a byte of memory cost in any pool, were a node of the best type full.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Floor {
-    per_cpu_milli: f64,
-    per_memory_byte: f64,
-}
-
-impl Floor {
-    /// The floor of all pools that may buy.
-    pub fn of(prepared: &Prepared) -> Self {
-        let (mut per_cpu_milli, mut per_memory_byte) = (f64::INFINITY, f64::INFINITY);
-        for sale in prepared
-            .pool_names()
-            .filter_map(|it| prepared.sales(it))
-            .flatten()
-        {
-            let allocatable = sale.instance_type.allocatable();
-            let per = |amount: i64| sale.effective_cost_per_hour / amount.max(1) as f64;
-            per_cpu_milli = per_cpu_milli.min(per(allocatable.cpu_millis()));
-            per_memory_byte = per_memory_byte.min(per(allocatable.memory_bytes()));
-        }
-        Self {
-            per_cpu_milli,
-            per_memory_byte,
-        }
-    }
-
-    /// What so much costs at least, effective USD an hour.
-    pub fn cost_per_hour(&self, needed: &Resources) -> f64 {
-        let of = |amount: i64, cost: f64| {
-            if amount > 0 {
-                amount as f64 * cost
-            } else {
-                0.0
-            }
-        };
-        let cpu = of(needed.cpu_millis(), self.per_cpu_milli);
-        cpu.max(of(needed.memory_bytes(), self.per_memory_byte))
-    }
 }
 
 impl Prices {

@@ -3,6 +3,7 @@
 mod currency;
 mod deletion_costs;
 mod invariants;
+mod joining;
 mod scenarios;
 mod settling;
 mod world;

@@ -7,6 +7,7 @@ use scheduling::solve;
 use state::provisioning::base_problem;
 
 use super::*;
+use crate::candidate::Candidates;
 use crate::command::{Cost, Proposal};
 use crate::settle::{Stage, price_per_hour, until_stable};
 
@@ -133,22 +134,26 @@ fn what_was_replaced_does_not_come_back_within_the_hour() {
     let decision = World::new("node n1 large on-demand a\npod p n1 900").decide();
     let command = &decision.commands[0];
     let mut history = History::default();
-    history.replaced(command, &["new".to_owned()], now());
-    let back = |instance_type: &str, cost_after_per_hour: f64| {
-        let mut claim = command.replacements[0].clone();
-        claim.best.instance_type = instance_type.to_owned();
+    history.replaced(command, &["new-claim".to_owned()], now());
+    let world = World::new("node new large on-demand a\nnode other large on-demand a");
+    let snapshot = world.cluster.snapshot();
+    let found = Candidates::find(&snapshot, &world.types, &BTreeSet::new(), now()).candidates;
+    let back = |node: &str, instance_type: &str, cost_after_per_hour: f64| {
+        let mut it = command.replacements[0].clone();
+        it.best.instance_type = instance_type.to_owned();
+        let mut candidates = found.iter();
         Proposal {
             method: Method::SingleNodeConsolidation,
             manner: Manner::ReplaceFirst,
-            rows: vec![0],
-            replacements: vec![claim],
+            candidates: vec![candidates.find(|it| it.name() == node).unwrap()],
+            replacements: vec![it],
             destinations: Vec::new(),
             before: Cost::at_list_price(1.0),
             after: Cost::at_list_price(cost_after_per_hour),
         }
     };
     let hours = |hours: i64| now() + jiff::SignedDuration::from_hours(hours);
-    for (instance_type, claim, at, cost_after, expected) in [
+    for (instance_type, node, at, cost_after, expected) in [
         ("large", "new", 0, 0.9, true),
         ("large", "new", 2, 0.9, false),
         ("large", "other", 0, 0.9, false),
@@ -156,9 +161,9 @@ fn what_was_replaced_does_not_come_back_within_the_hour() {
         // The load fell: this gets somewhere and is no circle.
         ("large", "new", 0, 0.5, false),
     ] {
-        let proposal = back(instance_type, cost_after);
-        let found = history.brought_back(&proposal, &[claim], hours(at));
-        assert_eq!(found.is_some(), expected, "{instance_type} {claim} {at}");
+        let proposal = back(node, instance_type, cost_after);
+        let found = history.brought_back(&proposal, hours(at));
+        assert_eq!(found.is_some(), expected, "{instance_type} {node} {at}");
     }
 }
 

@@ -9,15 +9,16 @@ use scheduling::requirements::{Operator, Requirement};
 use scheduling::solution::NewClaim;
 use state::ledger::OutcomeId;
 
+use super::cheaper::pin_to_preferred;
+use super::moves::{Move, sound};
 use super::price::Types;
-use super::{Bench, Obstacle, pin_to_preferred, sound};
 use crate::candidate::Candidate;
-use crate::command::{Cost, Manner, Proposal};
-use crate::method::Method;
+use crate::command::{Cost, Proposal};
+use crate::findings::Obstacle;
 use crate::simulation::Purpose;
 
 /// What several new nodes must save at least, of the cost of what goes: each launch is a risk of its own.
-pub const SAVINGS_SHARE_MIN: f64 = 0.05;
+pub(crate) const SAVINGS_SHARE_MIN: f64 = 0.05;
 /// How much more for each of them: pods find their way to new nodes one by one, so that the more nodes were filled to the
 /// brim in the plan, the more of them find no room in the end.
 const SAVINGS_SHARE_PER_NODE: f64 = 0.006;
@@ -30,13 +31,9 @@ pub(super) fn most_after(cost_per_hour: f64) -> f64 {
 }
 
 /// The cheapest set of nodes for the pods of those that go.
-pub(super) fn compute(
-    bench: &Bench<'_, '_>,
-    rows: &[usize],
-    method: Method,
-) -> Result<Proposal, Obstacle> {
-    let removed = bench.rows(rows);
-    let simulated = bench.simulator.without(&removed, Purpose::Repacking);
+pub(super) fn compute<'s>(it: Move<'_, 's, '_>) -> Result<Proposal<'s>, Obstacle> {
+    let what_if = it.scene.what_if();
+    let simulated = { what_if.simulator }.without(it.removed, Purpose::Repacking);
     sound(&simulated)?;
     let destinations = simulated.destinations();
     let mut claims = simulated.claims;
@@ -44,10 +41,11 @@ pub(super) fn compute(
     if claims.len() > NODES_MAX {
         return Err(dearer());
     }
-    let is_spot = |it: &&Candidate| it.capacity_type() == labels::CAPACITY_TYPE_SPOT;
-    let may_not_be_spot = removed.iter().all(is_spot) && !bench.gates.spot_to_spot;
+    let is_spot = |it: &Candidate| it.capacity_type() == labels::CAPACITY_TYPE_SPOT;
+    let may_not_be_spot =
+        { it.removed.iter().copied() }.all(is_spot) && !it.scene.input.gates.spot_to_spot;
     for claim in &mut claims {
-        let types = bench.types(&claim.pool);
+        let types = what_if.types(&claim.pool);
         if types.may_be_spot_or_on_demand(claim) {
             pin_to_preferred(claim, &types);
         }
@@ -56,8 +54,7 @@ pub(super) fn compute(
             return Err(Obstacle::new(OutcomeId::NodeSpotToSpotDisabled, ""));
         }
     }
-    let all = Cost::of_nodes(removed);
-    let before = all.effective_per_hour;
+    let before = it.cost().effective_per_hour;
     let after = Cost::of_claims(&claims).effective_per_hour;
     let risk = SAVINGS_SHARE_PER_NODE * claims.len() as f64;
     if after > most_after(before) - before * risk {
@@ -70,7 +67,7 @@ pub(super) fn compute(
         f64::MAX
     };
     for claim in &mut claims {
-        let types = bench.types(&claim.pool);
+        let types = what_if.types(&claim.pool);
         let most = claim.best.effective_cost_per_hour * slack;
         if !leave_cheaper(claim, &types, most) {
             return Err(dearer());
@@ -80,15 +77,7 @@ pub(super) fn compute(
         }
         types.settle(claim);
     }
-    Ok(Proposal {
-        manner: Manner::default(),
-        method,
-        rows: rows.to_vec(),
-        before: all,
-        after: Cost::of_claims(&claims),
-        replacements: claims,
-        destinations,
-    })
+    Ok(it.proposal(claims, destinations))
 }
 
 /// Leaves only the types that cost less wherever they are launched; where none does, those that do in the zone of the

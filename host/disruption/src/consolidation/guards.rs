@@ -1,0 +1,116 @@
+//! What keeps consolidation from moves that are sound and yet not sensible: circles, offerings that could not be had a moment
+//! ago, preferences that do not pay, gains too small.
+//!
+//! A claim whose last replacement did not come rests: what needs no new node may still move it. Judges without any
+//! simulation.
+
+use scheduling::ranking::PremiumMax;
+use state::ledger::OutcomeId;
+
+use crate::candidate::Candidate;
+use crate::command::{Approved, Proposal};
+use crate::findings::Obstacle;
+use crate::scan::Scan;
+use crate::scene::Scene;
+
+/// The moves that pass; what keeps a single node is said of it.
+pub(crate) fn passed<'s>(
+    scan: &mut Scan<'s, '_>,
+    proposals: Vec<Proposal<'s>>,
+) -> Vec<Proposal<'s>> {
+    let mut kept = Vec::new();
+    for proposal in proposals {
+        match pass(scan, &proposal) {
+            Ok(()) => kept.push(proposal),
+            Err(obstacle) => scan.note_alone(&proposal, obstacle),
+        }
+    }
+    kept
+}
+
+fn pass(scan: &mut Scan<'_, '_>, proposal: &Proposal<'_>) -> Result<(), Obstacle> {
+    let scene = scan.scene;
+    let (history, now) = (scene.input.history, scene.input.options.now);
+    if let Some(rest) = resting_for(scene, proposal) {
+        return Err(rest);
+    }
+    let share = history.share_to_save(&proposal.claims(), now);
+    let least = proposal.before.effective_per_hour * share;
+    if proposal.replacements.len() > 1 && proposal.savings_per_hour() < least {
+        let percent = share * 100.0;
+        let reason = format!("it must save {percent:.0} % as it came by a move itself");
+        return Err(Obstacle::new(OutcomeId::NodeLoopGuard, reason));
+    }
+    if let Some(back) = history.brought_back(proposal, now) {
+        let reason = format!("{back} was replaced here within the last hour");
+        return Err(Obstacle::new(OutcomeId::NodeLoopGuard, reason));
+    }
+    within_premium(scene, proposal)?;
+    let preferred = &scan.memory.preferred;
+    preferred.judge(proposal, now, &mut scan.deferred)
+}
+
+/// A preference may not make what comes dearer than the bound above what goes.
+fn within_premium(scene: &Scene<'_>, proposal: &Proposal<'_>) -> Result<(), Obstacle> {
+    let prepared = scene.simulator().prepared();
+    let pools = proposal.replacements.iter().map(|it| it.pool.as_str());
+    let bounds = pools.map(|pool| prepared.premium_max(pool));
+    let bound = bounds.fold(PremiumMax::OFF, PremiumMax::tighter);
+    let before = proposal.before.price_per_hour;
+    let after = proposal.after.price_per_hour;
+    if after <= bound.most(before) {
+        return Ok(());
+    }
+    let reason =
+        format!("{before:.4} to {after:.4} USD an hour by list price, {bound} more at most");
+    Err(Obstacle::new(OutcomeId::NodePremiumExceeded, reason))
+}
+
+/// A move that was found, unless it saves so little of the bill that it must wait.
+pub(crate) fn worthwhile<'s>(
+    scan: &mut Scan<'s, '_>,
+    found: Option<Approved<'s>>,
+) -> Option<Approved<'s>> {
+    let (found, scene) = (found?, scan.scene);
+    if !scene.input.gates.waits_for_small_gains {
+        return Some(found);
+    }
+    let costs = scene.what_if().costs;
+    let all = scene.candidates.iter();
+    let bill: f64 = all.map(|it| costs.of(it).effective_per_hour).sum();
+    let (now, preferred) = (scene.input.options.now, &scan.memory.preferred);
+    let judged = preferred.judge_gain(&found.proposal, bill, now, &mut scan.deferred);
+    let Err(obstacle) = judged else {
+        return Some(found);
+    };
+    for candidate in found.proposal.candidates {
+        scan.note(candidate, obstacle.clone());
+    }
+    None
+}
+
+/// The candidates whose replacements did not fail lately.
+pub(crate) fn awake<'s>(scene: &Scene<'_>, candidates: &[&'s Candidate]) -> Vec<&'s Candidate> {
+    let candidates = candidates.iter().copied();
+    candidates.filter(|it| rest(scene, it).is_none()).collect()
+}
+
+/// The candidates whose last replacement did not come lately: they wait with moves that need another one.
+pub(crate) fn resting<'s>(scene: &Scene<'_>, candidates: &[&'s Candidate]) -> Vec<&'s Candidate> {
+    let candidates = candidates.iter().copied();
+    candidates.filter(|it| rest(scene, it).is_some()).collect()
+}
+
+/// The rest that a move would break: one that needs no new node breaks none.
+pub(crate) fn resting_for(scene: &Scene<'_>, proposal: &Proposal<'_>) -> Option<Obstacle> {
+    let mut candidates = proposal.candidates.iter();
+    let needs_new = !proposal.replacements.is_empty();
+    needs_new.then(|| candidates.find_map(|it| rest(scene, it)))?
+}
+
+fn rest(scene: &Scene<'_>, candidate: &Candidate) -> Option<Obstacle> {
+    let (history, now) = (scene.input.history, scene.input.options.now);
+    let (until, times) = history.rests(candidate.claim(), now)?;
+    let reason = format!("{times} in a row, next try {until}");
+    Some(Obstacle::new(OutcomeId::NodeReplacementFailed, reason))
+}

@@ -1,0 +1,110 @@
+//! What a loop says of each candidate: the rule that keeps the node, or the one that chose it.
+//!
+//! The last word of a method on a node stands, save that what keeps a drifted node is not talked over by
+//! consolidation, which looks at it too. Says nothing by itself.
+
+use std::collections::BTreeMap;
+
+use state::ledger::{NodeOutcome, OutcomeId};
+
+use crate::candidate::{Blocked, Candidate};
+use crate::consolidation;
+
+/// What stands in the way of a move.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Obstacle {
+    /// Which rule.
+    pub(crate) outcome: OutcomeId,
+    /// What exactly.
+    pub(crate) reason: String,
+}
+
+impl Obstacle {
+    pub(crate) fn new(outcome: OutcomeId, reason: impl Into<String>) -> Self {
+        Self {
+            outcome,
+            reason: reason.into(),
+        }
+    }
+}
+
+/// What was said so far, by name of the node.
+#[derive(Default)]
+pub(crate) struct Findings<'s> {
+    last: BTreeMap<&'s str, Obstacle>,
+    of_drift: BTreeMap<&'s str, Obstacle>,
+}
+
+/// What stands in the end.
+pub(crate) struct Finding {
+    pub(crate) obstacle: Obstacle,
+    /// What keeps a drifted node, for the event about it.
+    pub(crate) keeps_drifted: bool,
+    pub(crate) is_chosen: bool,
+}
+
+impl<'s> Findings<'s> {
+    /// Says it of a node.
+    pub(crate) fn note(&mut self, candidate: &'s Candidate, obstacle: Obstacle) {
+        self.last.insert(candidate.name(), obstacle);
+    }
+
+    /// What was said of these drifted nodes outlasts what other methods say.
+    pub(crate) fn keep_of_drift(&mut self, drifted: &[&'s Candidate]) {
+        for candidate in drifted {
+            if let Some(obstacle) = self.last.get(candidate.name()) {
+                self.of_drift.insert(candidate.name(), obstacle.clone());
+            }
+        }
+    }
+
+    /// The last word on a node. `is_decided`: a command goes first.
+    pub(crate) fn of(&self, candidate: &Candidate, is_decided: bool) -> Finding {
+        let last = self.last.get(candidate.name());
+        let is_chosen = last.is_some_and(|it| it.outcome.is_chosen());
+        let of_drift = self.of_drift.get(candidate.name());
+        let of_drift = of_drift.filter(|_| !is_chosen);
+        let obstacle = of_drift.or(last).cloned();
+        Finding {
+            obstacle: obstacle.unwrap_or_else(|| unexamined(candidate, is_decided)),
+            keeps_drifted: of_drift.is_some(),
+            is_chosen,
+        }
+    }
+}
+
+/// What to say of a node that no method came to.
+fn unexamined(candidate: &Candidate, is_decided: bool) -> Obstacle {
+    if let Some(block) = &candidate.pod_block {
+        return Obstacle::new(block.outcome, block.message.clone());
+    }
+    match consolidation::eligibility(candidate) {
+        Err(obstacle) => obstacle,
+        Ok(()) if is_decided => {
+            Obstacle::new(OutcomeId::NodeOutranked, "another command goes first")
+        }
+        Ok(()) => Obstacle::new(OutcomeId::NodeWithoutReason, ""),
+    }
+}
+
+/// The outcome of a candidate.
+pub(crate) fn outcome(candidate: &Candidate, obstacle: Obstacle) -> NodeOutcome {
+    NodeOutcome {
+        node: candidate.name().to_owned(),
+        claim: candidate.claim().to_owned(),
+        pool: candidate.pool().to_owned(),
+        outcome: obstacle.outcome,
+        reason: obstacle.reason,
+    }
+}
+
+/// The outcome of a node that is no candidate.
+pub(crate) fn blocked_outcome(blocked: &Blocked) -> NodeOutcome {
+    NodeOutcome {
+        node: blocked.name.clone(),
+        claim: blocked.claim.clone().unwrap_or_default(),
+        pool: blocked.pool.clone(),
+        outcome: blocked.outcome,
+        reason: blocked.message.clone().unwrap_or_default(),
+    }
+}

@@ -1,0 +1,173 @@
+//! How one node that must go is renewed, whatever that costs: shared by drift, expiry and repair.
+//!
+//! What comes in its place is there first, save where nothing could come before the node has gone. Answers to the common part of
+//! Karpenter's `disruption/drift.go`, `disruption/repair.go` and, for nodes that hold a slot of a full reservation,
+//! `terminatefirst.go`.
+
+use apis::labels;
+use scheduling::solution::NewClaim;
+use state::ledger::OutcomeId;
+
+use crate::candidate::Candidate;
+use crate::command::{Command, Cost, Manner, Proposal, TerminateFirst};
+use crate::findings::Obstacle;
+use crate::method::Method;
+use crate::scan::Scan;
+use crate::scene::Scene;
+use crate::simulation::{Purpose, Simulated, Simulator};
+
+/// How a node is renewed.
+pub(crate) struct Renewal {
+    pub(crate) manner: Manner,
+    /// Claims to make.
+    pub(crate) replacements: Vec<NewClaim>,
+    /// Existing nodes that take pods over.
+    pub(crate) destinations: Vec<String>,
+}
+
+impl Renewal {
+    /// The move that it comes to.
+    pub(crate) fn proposal(
+        self,
+        candidate: &Candidate,
+        cost: Cost,
+        method: Method,
+    ) -> Proposal<'_> {
+        let after = match self.manner {
+            Manner::ReplaceFirst | Manner::TerminateFirst(_) => Cost::of_claims(&self.replacements),
+            // The node keeps its price.
+            Manner::Reboot => cost,
+        };
+        Proposal {
+            method,
+            manner: self.manner,
+            candidates: vec![candidate],
+            replacements: self.replacements,
+            destinations: self.destinations,
+            before: cost,
+            after,
+        }
+    }
+}
+
+/// Drifted nodes in the order in which they are tried: those without pods to move first, then by time of drift.
+pub(crate) fn order<'s>(
+    candidates: &'s [Candidate],
+    is_eligible: fn(&Candidate) -> bool,
+) -> Vec<&'s Candidate> {
+    let mut eligible: Vec<&Candidate> = candidates.iter().filter(|it| is_eligible(it)).collect();
+    eligible.sort_by(|a, b| {
+        let key = |it: &'s Candidate| (!it.reschedulable.is_empty(), it.drifted_at(), it.name());
+        key(a).cmp(&key(b))
+    });
+    eligible
+}
+
+/// Leaves out nodes of pools whose last replacement did not come.
+pub(crate) fn of_awake_pools<'s>(
+    scan: &mut Scan<'s, '_>,
+    mut candidates: Vec<&'s Candidate>,
+) -> Vec<&'s Candidate> {
+    let input = &scan.scene.input;
+    candidates.retain(|candidate| {
+        let pool = candidate.pool();
+        let Some((until, times)) = input.history.pool_rests(pool, input.options.now) else {
+            return true;
+        };
+        let reason = format!("nodepool \"{pool}\": {times} in a row, next try {until}");
+        scan.note(
+            candidate,
+            Obstacle::new(OutcomeId::NodeReplacementFailed, reason),
+        );
+        false
+    });
+    candidates
+}
+
+/// The first of the candidates that can be renewed and that its policy lets go.
+pub(crate) fn first<'s>(
+    scan: &mut Scan<'s, '_>,
+    candidates: Vec<&'s Candidate>,
+    method: Method,
+) -> Option<Command> {
+    let scene = scan.scene;
+    let may_go_first = scene.input.gates.terminate_first_drift;
+    for candidate in candidates {
+        if scan.is_held(candidate) {
+            continue;
+        }
+        let cost = scene.what_if().costs.of(candidate);
+        match renew(scene, candidate, Purpose::Renewal, may_go_first) {
+            Ok(renewal) => {
+                let proposal = renewal.proposal(candidate, cost, method);
+                if let Some(approved) = scan.approved(vec![proposal]).pop() {
+                    return Some(scan.command(approved));
+                }
+            }
+            Err(obstacle) => scan.note(candidate, obstacle),
+        }
+    }
+    None
+}
+
+/// Replaces one node, by as many as it takes. Where its pods find no place and the node holds a slot of a reservation, the
+/// cluster in which that slot is free is tried if the node may go first.
+pub(crate) fn renew(
+    scene: &Scene<'_>,
+    candidate: &Candidate,
+    purpose: Purpose,
+    may_go_first: bool,
+) -> Result<Renewal, Obstacle> {
+    let obstacle = match placed(scene.simulator(), candidate, purpose) {
+        Ok(simulated) => {
+            return Ok(Renewal {
+                manner: Manner::ReplaceFirst,
+                destinations: simulated.destinations(),
+                replacements: simulated.claims,
+            });
+        }
+        Err(obstacle) => obstacle,
+    };
+    let slot = reservation_of(candidate).filter(|_| may_go_first);
+    let Some(slot) = slot.filter(|_| obstacle.outcome == OutcomeId::NodePodsDoNotFit) else {
+        return Err(obstacle);
+    };
+    match placed(&scene.simulator_with_slot(slot), candidate, purpose) {
+        Ok(simulated) => Ok(Renewal {
+            manner: Manner::TerminateFirst(TerminateFirst::NoReservedCapacity),
+            destinations: simulated.destinations(),
+            // Provisioning makes up for the node once it is gone.
+            replacements: Vec::new(),
+        }),
+        Err(_) => Err(obstacle),
+    }
+}
+
+fn placed(
+    simulator: &Simulator<'_>,
+    candidate: &Candidate,
+    purpose: Purpose,
+) -> Result<Simulated, Obstacle> {
+    let mut simulated = simulator.without(&[candidate], purpose);
+    if simulated.is_interrupted {
+        return Err(Obstacle::new(
+            OutcomeId::NodeNotReached,
+            "the simulation was cut off",
+        ));
+    }
+    let lost = simulated.stranded.take();
+    if let Some((pod, error)) = lost.or_else(|| simulated.uninitialized.take()) {
+        return Err(Obstacle::new(
+            OutcomeId::NodePodsDoNotFit,
+            format!("pod {pod}: {error}"),
+        ));
+    }
+    Ok(simulated)
+}
+
+/// The reservation whose slot a node holds.
+pub(crate) fn reservation_of(candidate: &Candidate) -> Option<&str> {
+    let is_reserved = candidate.capacity_type() == labels::CAPACITY_TYPE_RESERVED;
+    let id = candidate.node.label(labels::CAPACITY_RESERVATION_ID);
+    (is_reserved && !id.is_empty()).then_some(id)
+}

@@ -1,0 +1,285 @@
+//! One loop at work on a scene: what every method does alike with the candidates that it found.
+//!
+//! Puts them into the policy's order, draws on budgets, asks the policy for verdicts, makes commands and notes why a node
+//! stays. Which nodes, and what becomes of them, is in the file of each method.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use state::ledger::{NodeOutcome, OutcomeId};
+
+use crate::candidate::{Blocked, Candidate};
+use crate::command::{Approved, Command, Proposal};
+use crate::decide::{Decision, Memory, look_again_seconds};
+use crate::drift;
+use crate::findings::{self, Findings, Obstacle};
+use crate::hooks::{BudgetReason, Verdict, VerdictDecision};
+use crate::method::Method;
+use crate::preferred::Deferred;
+use crate::scene::Scene;
+use crate::scored::{self, ScoredMove};
+
+/// The longest that a policy may hold a node back without being asked again.
+const HOLD_SECONDS_MAX: u32 = 3_600;
+
+/// What a loop came to so far.
+pub(crate) struct Scan<'s, 'a> {
+    pub(crate) scene: &'s Scene<'a>,
+    /// For the next loop.
+    pub(crate) memory: Memory,
+    /// Moves of this loop that do not pay yet.
+    pub(crate) deferred: Deferred,
+    findings: Findings<'s>,
+    scored: Vec<ScoredMove>,
+    eligible: BTreeMap<Method, u32>,
+}
+
+impl<'s, 'a> Scan<'s, 'a> {
+    /// Nothing found yet; of what the loop before left behind, what still counts.
+    pub(crate) fn new(scene: &'s Scene<'a>) -> Self {
+        let mut memory = scene.input.memory.clone();
+        let now = scene.input.options.now;
+        memory.holds.retain(|_, until| *until > now);
+        let judges = scene.judges();
+        if memory.judges != judges {
+            memory.holds.clear();
+            memory.nothing_found.clear();
+            memory.judges = judges;
+        }
+        Self {
+            scene,
+            memory,
+            deferred: Deferred::default(),
+            findings: Findings::default(),
+            scored: Vec::new(),
+            eligible: BTreeMap::new(),
+        }
+    }
+
+    /// Says why a node stays.
+    pub(crate) fn note(&mut self, candidate: &'s Candidate, obstacle: Obstacle) {
+        self.findings.note(candidate, obstacle);
+    }
+
+    /// The same of a move, if it is about one node: what keeps several together may keep none of them.
+    pub(crate) fn note_alone(&mut self, proposal: &Proposal<'s>, obstacle: Obstacle) {
+        if let [candidate] = proposal.candidates[..] {
+            self.note(candidate, obstacle);
+        }
+    }
+
+    /// What was said of these drifted nodes outlasts what consolidation says.
+    pub(crate) fn keep_of_drift(&mut self, drifted: &[&'s Candidate]) {
+        self.findings.keep_of_drift(drifted);
+    }
+
+    /// So many nodes are eligible for the method.
+    pub(crate) fn count(&mut self, method: Method, eligible: usize) {
+        let eligible = u32::try_from(eligible).unwrap_or(u32::MAX);
+        self.eligible.insert(method, eligible);
+    }
+
+    /// Leaves out nodes with a pod that blocks the method.
+    pub(crate) fn unblocked(
+        &mut self,
+        mut candidates: Vec<&'s Candidate>,
+        method: Method,
+    ) -> Vec<&'s Candidate> {
+        candidates.retain(|candidate| {
+            let block = candidate.block(method.class());
+            if let Some(block) = block {
+                self.note(
+                    candidate,
+                    Obstacle::new(block.outcome, block.message.clone()),
+                );
+            }
+            block.is_none()
+        });
+        candidates
+    }
+
+    /// The candidates in the policy's order; those it skips are left out.
+    pub(crate) fn ordered(&mut self, candidates: &[&'s Candidate]) -> Vec<&'s Candidate> {
+        let named = candidates.iter().map(|it| (it.name(), *it));
+        let mut left: BTreeMap<&str, &'s Candidate> = named.collect();
+        let mut ordered: Vec<&'s Candidate> = self.scene.ordered().collect();
+        ordered.retain(|it| left.remove(it.name()).is_some());
+        for candidate in left.into_values() {
+            self.note(candidate, Obstacle::new(OutcomeId::NodePolicySkipped, ""));
+        }
+        ordered
+    }
+
+    /// The first candidates that the budgets allow to go together.
+    pub(crate) fn within(
+        &mut self,
+        candidates: &[&'s Candidate],
+        method: Method,
+    ) -> Vec<&'s Candidate> {
+        let mut left = self.scene.budgets.clone();
+        self.allowed(candidates, method, |pool, reason| left.take(pool, reason))
+    }
+
+    /// The candidates each of which might go by itself. One that cannot go in the end is not in the way of the others.
+    pub(crate) fn each_within(
+        &mut self,
+        candidates: &[&'s Candidate],
+        method: Method,
+    ) -> Vec<&'s Candidate> {
+        let budgets = &self.scene.budgets;
+        self.allowed(candidates, method, |pool, reason| {
+            budgets.remaining(pool, reason) > 0
+        })
+    }
+
+    /// The candidates whose pool the predicate allows; the others are told of their budget.
+    fn allowed(
+        &mut self,
+        candidates: &[&'s Candidate],
+        method: Method,
+        mut is_allowed: impl FnMut(&str, BudgetReason) -> bool,
+    ) -> Vec<&'s Candidate> {
+        let mut kept = Vec::new();
+        for &candidate in candidates {
+            if is_allowed(candidate.pool(), method.budget_reason()) {
+                kept.push(candidate);
+            } else {
+                self.note_out_of_budget(candidate, method);
+            }
+        }
+        kept
+    }
+
+    /// The budget of its pool keeps the node.
+    pub(crate) fn note_out_of_budget(&mut self, candidate: &'s Candidate, method: Method) {
+        let budgets = &self.scene.budgets;
+        let why = budgets.why(candidate.pool(), method.budget_reason());
+        self.note(
+            candidate,
+            Obstacle::new(OutcomeId::NodeBudgetExhausted, why),
+        );
+    }
+
+    /// Asks the policy once about all proposals; what it refuses is noted. A missing verdict approves nothing.
+    pub(crate) fn approved(&mut self, proposals: Vec<Proposal<'s>>) -> Vec<Approved<'s>> {
+        if proposals.is_empty() {
+            return Vec::new();
+        }
+        let (moves, verdicts) = self.scene.judge(&proposals);
+        let round = self.scene.round();
+        let judged = proposals.iter().zip(&moves).zip(&verdicts);
+        let judged = judged.filter(|((it, _), _)| it.method.is_consolidation());
+        self.scored
+            .extend(judged.map(|((it, shown), verdict)| ScoredMove::of(round, it, shown, verdict)));
+        let mut approved = Vec::new();
+        for (proposal, verdict) in proposals.into_iter().zip(verdicts) {
+            match verdict.decision {
+                VerdictDecision::Approve => approved.push(Approved { proposal, verdict }),
+                VerdictDecision::Reject => {
+                    let refused = Obstacle::new(OutcomeId::NodePolicyRejected, words(&verdict));
+                    self.note_alone(&proposal, refused);
+                }
+                VerdictDecision::Hold => {
+                    let held = Obstacle::new(OutcomeId::NodePolicyHeld, words(&verdict));
+                    self.note_alone(&proposal, held);
+                    for candidate in proposal.candidates {
+                        self.hold(candidate, verdict.retry_after_seconds);
+                    }
+                }
+            }
+        }
+        approved
+    }
+
+    /// Whether a policy holds the node back, which is then said of it.
+    pub(crate) fn is_held(&mut self, candidate: &'s Candidate) -> bool {
+        let Some(until) = self.memory.holds.get(candidate.claim()) else {
+            return false;
+        };
+        let held = Obstacle::new(OutcomeId::NodePolicyHeld, format!("until {until}"));
+        self.note(candidate, held);
+        true
+    }
+
+    fn hold(&mut self, candidate: &Candidate, seconds: u32) {
+        let seconds = seconds.min(HOLD_SECONDS_MAX);
+        let pause = jiff::SignedDuration::from_secs(i64::from(seconds));
+        let now = self.scene.input.options.now;
+        if let Ok(until) = now.saturating_add(pause) {
+            let claim = candidate.claim().to_owned();
+            self.memory.holds.insert(claim, until);
+        }
+    }
+
+    /// A method that was cut off, or that decided something, looks again.
+    pub(crate) fn must_look_again(&mut self, method: Method) {
+        self.memory.nothing_found.remove(&method);
+    }
+
+    /// What was approved becomes a command, and its nodes are chosen.
+    pub(crate) fn command(&mut self, approved: Approved<'s>) -> Command {
+        let (scene, proposal) = (self.scene, &approved.proposal);
+        let outcome = proposal.method.chosen();
+        for candidate in &proposal.candidates {
+            let chosen = Obstacle::new(outcome, words(&approved.verdict));
+            self.findings.note(candidate, chosen);
+        }
+        let first = proposal.candidates.first();
+        let id = format!(
+            "{}-{}-{}",
+            proposal.method.reason().as_str().to_lowercase(),
+            first.map_or("", |it| it.claim()),
+            scene.input.options.now.as_second(),
+        );
+        Command::new(id, approved, |it| scene.cost(it))
+    }
+
+    /// One outcome for every node.
+    pub(crate) fn finish(mut self, commands: Vec<Command>) -> Decision {
+        let scene = self.scene;
+        let blocked = scene.blocked.iter().map(findings::blocked_outcome);
+        let mut outcomes: Vec<NodeOutcome> = blocked.collect();
+        let mut events: Vec<Blocked> = scene.blocked.clone();
+        self.memory.findings.clear();
+        let claims: BTreeSet<&str> = scene.candidates.iter().map(Candidate::claim).collect();
+        self.memory.preferred.keep(&claims, self.deferred);
+        if let Some(costs) = scene.effective_costs() {
+            self.memory.costs.clone_from(costs);
+        }
+        for candidate in &scene.candidates {
+            let finding = self.findings.of(candidate, !commands.is_empty());
+            let obstacle = finding.obstacle;
+            self.memory.findings.insert(
+                candidate.claim().to_owned(),
+                (obstacle.outcome, obstacle.reason.clone()),
+            );
+            if finding.keeps_drifted {
+                events.extend(drift::blocked(candidate, &obstacle));
+            }
+            // Whatever else keeps the node, it is told of the pod in its way.
+            let block = candidate.pod_block.as_ref().filter(|_| !finding.is_chosen);
+            events.extend(
+                block.map(|it| Blocked::candidate(candidate, (it.outcome, &it.about, &it.message))),
+            );
+            outcomes.push(findings::outcome(candidate, obstacle));
+        }
+        outcomes.sort_by(|a, b| a.node.cmp(&b.node));
+        Decision {
+            scored: scored::counted(self.scored, &commands),
+            commands,
+            outcomes,
+            blocked: events,
+            next_look_seconds: look_again_seconds(scene.budgets.valid_for_seconds),
+            budgets: scene.budgets.clone(),
+            uses: scene.uses(),
+            memory: self.memory,
+            eligible: self.eligible,
+            is_interrupted: scene.interrupt.is_tripped(),
+            decision_id: scene.context.decision_id.clone(),
+        }
+    }
+}
+
+/// A verdict in words.
+fn words(verdict: &Verdict) -> String {
+    format!("{} (score {:.4})", verdict.reason, verdict.score)
+}
