@@ -72,15 +72,18 @@ impl Snapshot {
     ) -> Option<&Arc<StateNode>> {
         let node = self.place(pod)?;
         let claim = node.claim.as_ref()?;
-        let opened_at = claim.conditions.initialized_at?;
-        let last_pod_at = if is_scheduler_behind {
-            now
-        } else {
-            claim.last_pod_event_at.unwrap_or(opened_at).max(opened_at)
+        let conditions = &claim.conditions;
+        // The label that opens a node is written first, and a pass may come before the condition that says since when.
+        let opened_at = conditions.initialized_at.or(conditions.registered_at)?;
+        let last_pod_at = match (conditions.initialized_at, claim.last_pod_event_at) {
+            (None, _) => now,
+            _ if is_scheduler_behind => now,
+            (Some(opened_at), last) => last.unwrap_or(opened_at).max(opened_at),
         };
         let is_fresh = now.duration_since(opened_at) < SCHEDULER_LATE
             && now.duration_since(last_pod_at) < SCHEDULER_BACKOFF;
-        (is_fresh && !node.is_marked_for_deletion()).then_some(node)
+        let is_open = node.is_initialized() || conditions.initialized_at.is_some();
+        (is_open && is_fresh && !node.is_marked_for_deletion()).then_some(node)
     }
 
     /// Whether the scheduler has yet to get to many of these pods, whose node is open: it binds others meanwhile.

@@ -258,3 +258,34 @@ fn a_place_is_kept_while_the_scheduler_is_behind_and_binds_others() {
         }
     }
 }
+
+#[test]
+fn a_place_is_kept_between_the_label_that_opens_a_node_and_the_condition_that_says_so() {
+    let condition = |kind: &str| json!({"type": kind, "status": "True", "reason": "", "message": "", "lastTransitionTime": at(OPENED).to_string()});
+    let claim = json!({
+        "metadata": {"name": "c1", "uid": "c1", "labels": {"karpenter.sh/nodepool": "default"}},
+        "spec": {"nodeClassRef": {"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": "default"}, "requirements": []},
+        "status": {"providerID": "id", "nodeName": "n1", "conditions": [condition("Launched"), condition("Registered")]},
+    });
+    let labels = json!({"karpenter.sh/nodepool": "default", "karpenter.sh/registered": "true", "karpenter.sh/initialized": "true"});
+    let node = json!({"metadata": {"name": "n1", "uid": "n1", "labels": labels}, "spec": {"providerID": "id"}});
+    let events = [
+        Event::applied::<NodeClaim>(Arc::new(typed(claim))),
+        Event::applied::<v1::Node>(Arc::new(typed(node))),
+        Event::applied::<v1::Pod>(Arc::new(typed(pod("a", "1", false)))),
+        Event::Placed {
+            name: "c1".to_owned(),
+            pods: vec![PodKey::new("default", "a")],
+        },
+    ];
+    let mut cluster = Cluster::new();
+    for event in events {
+        cluster.apply(at(OPENED), event).unwrap();
+    }
+    let (snapshot, a) = (cluster.snapshot(), PodKey::new("default", "a"));
+    assert!(snapshot.place_in_the_making(&a).is_none());
+    for (seconds, expected) in [(40, true), (60, false)] {
+        let place = snapshot.place_just_opened(&a, false, at(OPENED + seconds));
+        assert_eq!(place.is_some(), expected, "{seconds} s");
+    }
+}
