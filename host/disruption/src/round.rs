@@ -45,7 +45,7 @@ impl Round {
         let owners = needs.workloads.then(|| snapshot.owners(pods()));
         for (row, candidate) in (0_u32..).zip(candidates) {
             let cost = costs.of(candidate);
-            push_row(&mut nodes, &mut symbols, Row { candidate, cost }, now);
+            push_row(&mut nodes, &mut symbols, &Row { candidate, cost }, now);
             if needs.node_labels {
                 let labels = symbols.pairs(candidate.node.labels());
                 nodes.labels.push(labels);
@@ -163,7 +163,7 @@ struct Row<'s> {
     cost: Cost,
 }
 
-fn push_row(nodes: &mut NodeTable, symbols: &mut Symbols, row: Row<'_>, now: Timestamp) {
+fn push_row(nodes: &mut NodeTable, symbols: &mut Symbols, row: &Row<'_>, now: Timestamp) {
     let Row { candidate, cost } = row;
     let claim = candidate.node.claim.as_ref();
     let created = claim.and_then(|it| it.created_at);
