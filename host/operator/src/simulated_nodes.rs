@@ -156,7 +156,7 @@ impl SimulatedNodes {
     {
         let mut found = Vec::new();
         let api: Api<K> = Api::all(self.client.clone());
-        let listed = for_each_listed(&api, "", |object| found.push(object)).await;
+        let listed = for_each_listed(&api, "", |object: K| found.push(object)).await;
         if !is_status(&listed, 404) {
             listed?;
         }
@@ -220,7 +220,7 @@ impl SimulatedNodes {
     }
 
     /// Each Node is written for itself, as kubelets do.
-    async fn apply(&self, steps: Vec<Step>) -> kube::Result<()> {
+    pub(crate) async fn apply(&self, steps: Vec<Step>) -> kube::Result<()> {
         stream::iter(steps.into_iter().map(Ok))
             .try_for_each_concurrent(WRITES_AT_ONCE, |step| self.take(step))
             .await

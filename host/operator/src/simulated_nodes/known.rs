@@ -2,7 +2,7 @@
 //!
 //! Pure. What nobody wrote down (disks, kubelet settings of a node that has not registered) takes its default.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use apis::{Ec2NodeClass, NodeClaim, labels};
 use jiff::Timestamp;
@@ -22,14 +22,12 @@ pub(super) struct Remembered {
 impl Remembered {
     /// The instances of all claims that have one, and of Nodes whose claim is gone.
     pub(super) fn instances(&self, cluster_name: &str) -> Vec<KnownInstance> {
-        let of_claim = |claim: &NodeClaim| {
+        let with_id = self.claims.iter().filter_map(|claim| {
             let provider_id = claim.status.as_ref()?.provider_id.clone()?;
             Some((provider_id, claim))
-        };
-        let claims: BTreeMap<String, &NodeClaim> =
-            self.claims.iter().filter_map(of_claim).collect();
-        let ids = claims.keys().chain(self.nodes.keys());
-        let ids: std::collections::BTreeSet<&String> = ids.collect();
+        });
+        let claims: BTreeMap<String, &NodeClaim> = with_id.collect();
+        let ids: BTreeSet<&String> = claims.keys().chain(self.nodes.keys()).collect();
         let known = ids.into_iter().map(|id| Known {
             provider_id: id,
             claim: claims.get(id).copied(),
