@@ -2,8 +2,9 @@
 //!
 //! What a buffer comes to is worked out by `state::capacity_buffer`. Answers to `pkg/controllers/capacitybuffer`.
 
-use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex, PoisonError};
+pub(crate) mod buffer_nodes;
+
+use std::sync::Arc;
 use std::time::Duration;
 
 use apis::ObjectKey;
@@ -29,21 +30,6 @@ const CONDITIONS: ConditionSet = ConditionSet {
     root: conditions::READY_FOR_PROVISIONING,
     dependents: &[],
 };
-
-/// Nodes that hold the room of buffers, as of the latest pass.
-#[derive(Debug, Default)]
-pub(crate) struct BufferNodes(Mutex<BTreeSet<String>>);
-
-impl BufferNodes {
-    pub(crate) fn get(&self) -> BTreeSet<String> {
-        let nodes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        nodes.clone()
-    }
-
-    fn set(&self, nodes: BTreeSet<String>) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = nodes;
-    }
-}
 
 /// `capacitybuffer`.
 pub(crate) struct Controller {

@@ -33,7 +33,9 @@ use crate::node_claim::{
     reboot, tagging,
 };
 use crate::node_class::NodeClassController;
-use crate::node_overlay::{self, OverlaidProvider, Overlays};
+use crate::node_overlay;
+use crate::node_overlay::overlaid_provider::OverlaidProvider;
+use crate::node_overlay::overlays::Overlays;
 use crate::node_pool::{counter, hash, readiness, validation};
 use crate::policy_binding::{PolicyBinding, PolicyObjects};
 use crate::provisioning::Provisioner;

@@ -14,7 +14,7 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
 use crate::error::{ErrorClass, ReconcileError};
-use crate::runtime::Action;
+use crate::runtime::action::Action;
 
 /// Label names and values of one series.
 pub type Labels = Vec<(&'static str, String)>;

@@ -19,7 +19,7 @@ use tokio::sync::watch;
 use crate::error::ReconcileError;
 use crate::managed::Managed as _;
 use crate::paging::for_each_listed;
-use crate::watches::Progress;
+use crate::watches::progress::Progress;
 
 /// Shared by all that read, by the watches and by the writer.
 pub(crate) struct Model {

@@ -29,6 +29,9 @@ use kube::ResourceExt;
 
 use crate::metrics::{Metrics, snake_case};
 
+/// A claim that did not launch within this time is deleted.
+pub(crate) const LAUNCH_TIMEOUT: Duration = Duration::from_mins(5);
+
 /// Questions that several controllers ask of a claim.
 pub(crate) trait NodeClaimExt {
     /// The cloud's id of its instance.

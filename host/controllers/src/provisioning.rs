@@ -5,6 +5,7 @@
 
 pub(crate) mod batcher;
 mod create;
+mod creation;
 mod early;
 mod report;
 pub(crate) mod trigger;

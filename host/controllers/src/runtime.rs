@@ -4,10 +4,11 @@
 //! order in which they become ready, so that equal inputs give equal runs. Answers to controller-runtime's
 //! `pkg/internal/controller/controller.go`.
 
+pub(crate) mod action;
+
 use std::fmt::Debug;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
-use std::time::Duration;
 
 use futures::FutureExt;
 use futures::stream::{FuturesUnordered, StreamExt};
@@ -18,33 +19,7 @@ use crate::error::{ErrorClass, ReconcileError};
 use crate::metrics::Metrics;
 use crate::work_queue::WorkQueue;
 
-/// What a reconcile that succeeded wants next.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Action {
-    /// Nothing until the object changes.
-    Await,
-    /// To be called again after a while.
-    RequeueAfter(Duration),
-}
-
-impl Action {
-    /// The sooner of two wishes.
-    #[must_use]
-    pub(crate) fn sooner(self, other: Self) -> Self {
-        match (self, other) {
-            (Self::Await, other) => other,
-            (this, Self::Await) => this,
-            (Self::RequeueAfter(a), Self::RequeueAfter(b)) => Self::RequeueAfter(a.min(b)),
-        }
-    }
-
-    fn delay(self) -> Option<Duration> {
-        match self {
-            Self::Await => None,
-            Self::RequeueAfter(delay) => Some(delay),
-        }
-    }
-}
+pub(crate) use action::Action;
 
 /// How a controller is run.
 #[derive(Debug, Clone, Copy)]

@@ -11,18 +11,18 @@ use kube::Client;
 use scheduling::ranking::RankHook;
 use tokio::sync::Notify;
 
-use crate::capacity_buffer::BufferNodes;
+use crate::capacity_buffer::buffer_nodes::BufferNodes;
 use crate::deletion_costs::DeletionCosts;
 use crate::journal::Journal;
 use crate::launching::Launching;
 use crate::metrics::Metrics;
 use crate::model::Model;
-use crate::node_overlay::Overlays;
+use crate::node_overlay::overlays::Overlays;
 use crate::node_pool::registration_health::RegistrationHealth;
 use crate::nomination::Nominations;
 use crate::pod_ledger::PodLedger;
 use crate::settings::{Settings, SolvePlacement};
-use crate::static_capacity::StaticCapacity;
+use crate::static_capacity::pending::StaticPending;
 use crate::writer::Writer;
 
 /// Shared by all controllers.
@@ -47,7 +47,7 @@ pub(crate) struct Shell {
     pub(crate) launching: Launching,
     /// A pod left a node that stays.
     pub(crate) room_freed: Notify,
-    pub(crate) static_capacity: StaticCapacity,
+    pub(crate) static_pending: StaticPending,
 }
 
 impl Shell {
@@ -82,7 +82,7 @@ impl Shell {
             overlays: Arc::default(),
             buffer_nodes: BufferNodes::default(),
             room_freed: Notify::new(),
-            static_capacity: StaticCapacity::default(),
+            static_pending: StaticPending::default(),
         }
     }
 

@@ -4,6 +4,8 @@
 //! else that makes claims for such pools, so that neither a restart nor a late watch makes one node too many. Answers
 //! to `pkg/controllers/static`.
 
+pub(crate) mod pending;
+
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +16,6 @@ use apis::{NodePool, conditions, labels};
 use disruption::{static_drift, surplus};
 use kube::ResourceExt;
 use scheduling::solution::NewClaim;
-use tokio::sync::{Mutex, MutexGuard};
 
 use crate::error::{ReconcileError, ignore_not_found};
 use crate::node_claim::entries::ClaimEntry;
@@ -23,20 +24,6 @@ use crate::shell::Shell;
 
 const PERIOD: Action = Action::RequeueAfter(Duration::from_mins(1));
 const AT_LIMIT: Action = Action::RequeueAfter(Duration::from_secs(30));
-
-/// What everybody who makes claims for static pools shares.
-#[derive(Debug, Default)]
-pub(crate) struct StaticCapacity {
-    /// Claims that a disruption command is about.
-    pending: Mutex<BTreeSet<String>>,
-}
-
-impl StaticCapacity {
-    /// The claims that commands are about; nobody else makes or deletes claims of static pools while it is held.
-    pub(crate) async fn pending(&self) -> MutexGuard<'_, BTreeSet<String>> {
-        self.pending.lock().await
-    }
-}
 
 /// How many claims a pool has.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -119,7 +106,7 @@ impl Reconciler for StaticPools {
         let Some(pool) = pool.filter(is_kept) else {
             return Ok(Action::Await);
         };
-        let pending = self.shell.static_capacity.pending().await;
+        let pending = self.shell.static_pending.lock().await;
         let count = count(&self.shell, &key.name, &pending).await?;
         if count.too_many() > 0 {
             self.delete(&pool, &count).await?;

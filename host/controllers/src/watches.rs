@@ -3,7 +3,7 @@
 //! There is no second cache: objects are parsed into the model, which answers what changed. All watches are polled in one
 //! task, which is the only one that feeds the model from outside. Answers to `pkg/controllers/state/informer`.
 
-mod progress;
+pub(crate) mod progress;
 mod queues;
 mod router;
 mod routing;

@@ -14,7 +14,8 @@ use scheduling::pod::{Pod, PodKey};
 
 use crate::error::ReconcileError;
 use crate::node::entries::{LeavingPod, PodEntry};
-use crate::node_claim::{NodeClaimExt, reboot};
+use crate::node_claim::NodeClaimExt;
+use crate::node_claim::reboot::draining::is_draining;
 use crate::references;
 use crate::runtime::{Action, Reconciler};
 use crate::shell::Shell;
@@ -189,7 +190,7 @@ impl Reconciler for EvictionQueue {
 fn rides_through(claim: &NodeClaim) -> bool {
     claim.metadata.deletion_timestamp.is_none()
         && claim.is_true(conditions::REBOOTING)
-        && !reboot::is_draining(claim)
+        && !is_draining(claim)
 }
 
 fn decide(pod: &Arc<Pod>, node: &str, deadline: Option<Timestamp>, now: Timestamp) -> Step {

@@ -18,8 +18,7 @@ use state::provisioning::PoolTypes;
 
 use crate::error::{ErrorClass, ReconcileError, ignore_not_found};
 use crate::node_claim::entries::{ClaimEntry, LaunchFailure};
-use crate::node_claim::lifecycle::LAUNCH_TIMEOUT;
-use crate::node_claim::{NodeClaimExt, remaining, uid};
+use crate::node_claim::{LAUNCH_TIMEOUT, NodeClaimExt, remaining, uid};
 use crate::recorder::shorten;
 use crate::references;
 use crate::runtime::Action;

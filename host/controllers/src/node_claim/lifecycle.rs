@@ -20,13 +20,11 @@ use crate::node_claim::entries::{ClaimEntry, TimeLimit};
 use crate::node_claim::finalize::Finalizer;
 use crate::node_claim::initialization::{self, Lack};
 use crate::node_claim::launch::Launcher;
-use crate::node_claim::{NodeClaimExt, registration, remaining};
+use crate::node_claim::{LAUNCH_TIMEOUT, NodeClaimExt, registration, remaining};
 use crate::node_pool::registration_health::Registration;
 use crate::runtime::{Action, Reconciler};
 use crate::shell::Shell;
 
-/// A claim that did not launch within this time is deleted.
-pub(crate) const LAUNCH_TIMEOUT: Duration = Duration::from_mins(5);
 /// A claim whose node did not register within this time is deleted.
 pub(crate) const REGISTRATION_TIMEOUT: Duration = Duration::from_mins(15);
 

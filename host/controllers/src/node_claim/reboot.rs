@@ -4,6 +4,7 @@
 //! the middle goes on where it was. What does not come back is replaced. Answers to Karpenter's
 //! `pkg/controllers/nodeclaim/reboot`.
 
+pub(crate) mod draining;
 mod entries;
 
 use std::collections::BTreeMap;
@@ -25,14 +26,13 @@ use tracing::warn;
 use crate::error::{ReconcileError, ignore_not_found};
 use crate::node::eviction::EvictionKey;
 use crate::node_claim::initialization::taints;
+use crate::node_claim::reboot::draining::boot_before;
 use crate::node_claim::reboot::entries::RebootEntry;
 use crate::node_claim::{NodeClaimExt, uid, with_deadline};
 use crate::runtime::{Action, Reconciler};
 use crate::shell::Shell;
 use crate::work_queue::WorkQueue;
 
-/// Reasons of the condition `Rebooting`.
-pub(crate) const REQUESTED: &str = "RebootRequested";
 const ISSUED: &str = "RebootIssued";
 const SUCCEEDED: &str = "RebootSucceeded";
 const FAILED: &str = "RebootFailed";
@@ -311,22 +311,6 @@ impl Reconciler for Reboot {
         let step = decide(&observed, self.shell.now());
         self.apply(&observed, step).await
     }
-}
-
-/// Whether pods are asked to leave the claim's node so that it can reboot. Those that are left when the time is up
-/// ride through it.
-pub(crate) fn is_draining(claim: &NodeClaim) -> bool {
-    let condition = claim.condition(conditions::REBOOTING);
-    let is_requested =
-        condition.is_some_and(|it| it.status == Status::True.as_str() && it.reason == REQUESTED);
-    is_requested && boot_before(claim).is_none()
-}
-
-fn boot_before(claim: &NodeClaim) -> Option<&str> {
-    let noted = claim
-        .annotations()
-        .get(labels::REBOOT_PRE_BOOT_ID_ANNOTATION);
-    noted.map(String::as_str)
 }
 
 fn is_issued(claim: &NodeClaim) -> bool {

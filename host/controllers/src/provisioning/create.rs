@@ -10,44 +10,18 @@ use scheduling::pod::PodKey;
 use scheduling::solution::NewClaim;
 use state::Event;
 use state::coming::is_coming;
-use state::ledger::OutcomeId;
 use tracing::{error, info};
 
 use crate::capacity_buffer;
 use crate::node_claim::entries::ClaimEntry;
 use crate::nomination::is_off_plan;
 
+use super::creation::{Creation, Refusal};
 use super::report::Pass;
 use super::{Decided, Observed, Provisioner};
 
 /// NodeClaims created at one time.
 const CREATES_AT_ONCE: usize = 50;
-
-/// A new claim and what came of its creation.
-pub(super) struct Creation<'a> {
-    pub(super) new: &'a NewClaim,
-    pub(super) result: Result<NodeClaim, Refusal>,
-}
-
-/// Why a claim was not created.
-#[derive(Debug, thiserror::Error)]
-pub(super) enum Refusal {
-    #[error("nodepool \"{pool}\" is over its limits ({resources})")]
-    OverLimits { pool: String, resources: String },
-    #[error("nodepool \"{0}\" is gone")]
-    PoolGone(String),
-    #[error("{0}")]
-    Api(#[from] kube::Error),
-}
-
-impl Refusal {
-    pub(super) fn outcome(&self) -> OutcomeId {
-        match self {
-            Self::OverLimits { .. } => OutcomeId::ClaimLimitExceeded,
-            Self::PoolGone(_) | Self::Api(_) => OutcomeId::ClaimCreateFailed,
-        }
-    }
-}
 
 impl Provisioner {
     pub(super) async fn apply(&self, observed: &Observed, decided: Decided, took: Duration) {

@@ -17,7 +17,7 @@ use state::ledger::{
 };
 use state::provisioning::IgnoredReason;
 
-use super::create::Creation;
+use super::creation::Creation;
 use super::{Decided, Observed};
 use crate::journal::Entry;
 use crate::metrics::Metrics;

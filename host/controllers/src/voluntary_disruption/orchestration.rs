@@ -239,7 +239,7 @@ impl Orchestration {
         let (reason, now) = (command.reason().to_string(), self.shell.now());
         let sick = (Status::True, reason.as_str(), reason.as_str());
         let after = claim.with_condition(conditions::DISRUPTION_REASON, sick, now);
-        let told = (Status::True, reboot::REQUESTED, "");
+        let told = (Status::True, reboot::draining::REQUESTED, "");
         let after = after.with_condition(conditions::REBOOTING, told, now);
         self.shell.writer.write_claim_status(&claim, &after).await?;
         Ok(claim.uid())
@@ -299,7 +299,7 @@ impl Orchestration {
         &self,
         command: &Command,
     ) -> Result<Vec<NodeClaim>, ReconcileError> {
-        let mut pending = self.shell.static_capacity.pending().await;
+        let mut pending = self.shell.static_pending.lock().await;
         for replacement in &command.replacements {
             let standing = static_capacity::count(&self.shell, &replacement.pool, &pending).await?;
             if standing.room() == 0 {
@@ -611,7 +611,7 @@ impl Orchestration {
     }
 
     async fn no_longer_pending(&self, candidates: &[CommandCandidate]) {
-        let mut pending = self.shell.static_capacity.pending().await;
+        let mut pending = self.shell.static_pending.lock().await;
         for candidate in candidates {
             pending.remove(&candidate.claim);
         }

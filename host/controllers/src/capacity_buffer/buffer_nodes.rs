@@ -1,0 +1,19 @@
+//! Which nodes hold the room of CapacityBuffers, for those who disrupt nodes.
+
+use std::collections::BTreeSet;
+use std::sync::{Mutex, PoisonError};
+
+/// Nodes that hold the room of buffers, as of the latest pass.
+#[derive(Debug, Default)]
+pub(crate) struct BufferNodes(Mutex<BTreeSet<String>>);
+
+impl BufferNodes {
+    pub(crate) fn get(&self) -> BTreeSet<String> {
+        let nodes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        nodes.clone()
+    }
+
+    pub(crate) fn set(&self, nodes: BTreeSet<String>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = nodes;
+    }
+}

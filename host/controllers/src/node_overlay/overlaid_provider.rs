@@ -1,0 +1,103 @@
+//! The provider as every controller but that of NodeOverlays sees it: what is sold has the overlays on it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use apis::{Ec2NodeClass, NodeClaim, NodePool};
+use cloudprovider::{
+    CloudProvider, CloudProviderError, Impairment, LaunchRequest, Launched, NodeClassStatus,
+    RebootError, Registrable, RepairPolicy,
+};
+use kube::ResourceExt;
+use scheduling::instance_type::InstanceType;
+
+use crate::node_overlay::overlays::Overlays;
+
+/// A provider whose instance types have the overlays on them.
+pub(crate) struct OverlaidProvider {
+    pub(crate) inner: Arc<dyn CloudProvider>,
+    pub(crate) overlays: Arc<Overlays>,
+}
+
+#[async_trait::async_trait]
+impl CloudProvider for OverlaidProvider {
+    async fn create(&self, request: LaunchRequest) -> Result<Launched, CloudProviderError> {
+        self.inner.create(request).await
+    }
+
+    async fn delete(&self, provider_id: &str) -> Result<(), CloudProviderError> {
+        self.inner.delete(provider_id).await
+    }
+
+    async fn get(&self, provider_id: &str) -> Result<Launched, CloudProviderError> {
+        self.inner.get(provider_id).await
+    }
+
+    async fn list(&self) -> Result<Vec<Launched>, CloudProviderError> {
+        self.inner.list().await
+    }
+
+    async fn instance_types(
+        &self,
+        node_pool: &NodePool,
+        node_class: &Ec2NodeClass,
+    ) -> Result<Arc<[Arc<InstanceType>]>, CloudProviderError> {
+        let types = self.inner.instance_types(node_pool, node_class).await?;
+        self.overlays.overlay(node_pool, &types).ok_or_else(|| {
+            let name = node_pool.name_any();
+            CloudProviderError::Other(format!(
+                "overlays of nodepool {name:?} are not evaluated yet"
+            ))
+        })
+    }
+
+    async fn free_addresses(&self, node_class: &Ec2NodeClass) -> BTreeMap<String, u32> {
+        self.inner.free_addresses(node_class).await
+    }
+
+    async fn is_drifted(
+        &self,
+        node_claim: &NodeClaim,
+        node_class: &Ec2NodeClass,
+    ) -> Result<Option<String>, CloudProviderError> {
+        self.inner.is_drifted(node_claim, node_class).await
+    }
+
+    async fn resolve_node_class(
+        &self,
+        node_class: &Ec2NodeClass,
+    ) -> Result<NodeClassStatus, CloudProviderError> {
+        self.inner.resolve_node_class(node_class).await
+    }
+
+    async fn release_node_class(
+        &self,
+        node_class: &Ec2NodeClass,
+    ) -> Result<(), CloudProviderError> {
+        self.inner.release_node_class(node_class).await
+    }
+
+    async fn registrable(&self, node_claim: &NodeClaim) -> Result<Registrable, CloudProviderError> {
+        self.inner.registrable(node_claim).await
+    }
+
+    async fn tag(&self, node_claim: &NodeClaim) -> Result<(), CloudProviderError> {
+        self.inner.tag(node_claim).await
+    }
+
+    async fn reboot(&self, provider_id: &str, operation_id: &str) -> Result<(), RebootError> {
+        self.inner.reboot(provider_id, operation_id).await
+    }
+
+    async fn impairments(&self) -> Result<Vec<Impairment>, CloudProviderError> {
+        self.inner.impairments().await
+    }
+
+    fn repair_policies(&self) -> Vec<RepairPolicy> {
+        self.inner.repair_policies()
+    }
+
+    fn name(&self) -> &'static str {
+        self.inner.name()
+    }
+}

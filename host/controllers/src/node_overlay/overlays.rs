@@ -1,0 +1,70 @@
+//! The NodeOverlays in force, laid on the types that the provider told last.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+
+use apis::{NodeClaim, NodeOverlay, NodePool};
+use kube::ResourceExt;
+use scheduling::instance_type::InstanceType;
+use scheduling::node_overlay::{self, Overlaid};
+
+/// Overlays in force, once they were judged, and what they make of the types told last.
+#[derive(Debug, Default)]
+pub(crate) struct Overlays {
+    pub(super) judged: RwLock<Option<Arc<Judged>>>,
+    pub(super) latest: Mutex<BTreeMap<String, Latest>>,
+}
+
+#[derive(Debug)]
+pub(super) struct Judged {
+    pub(super) accepted: Vec<NodeOverlay>,
+    pub(super) pools: BTreeSet<String>,
+}
+
+#[derive(Debug)]
+pub(super) struct Latest {
+    judged: Arc<Judged>,
+    told: Arc<[Arc<InstanceType>]>,
+    overlaid: Arc<Overlaid>,
+}
+
+impl Overlays {
+    /// The pool's types under the overlays in force; nothing as long as the pool was not part of a judgement.
+    pub(super) fn overlay(
+        &self,
+        pool: &NodePool,
+        told: &Arc<[Arc<InstanceType>]>,
+    ) -> Option<Arc<[Arc<InstanceType>]>> {
+        let judged = self.judged.read().unwrap_or_else(PoisonError::into_inner);
+        let name = pool.name_any();
+        let judged = judged.clone().filter(|it| it.pools.contains(&name))?;
+        let mut all = self.latest.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = all
+            .get(&name)
+            .filter(|it| Arc::ptr_eq(&it.told, told) && Arc::ptr_eq(&it.judged, &judged));
+        let overlaid = known.map_or_else(
+            || {
+                let catalogue = (Arc::new(pool.clone()), Arc::clone(told));
+                Arc::new(node_overlay::apply(&judged.accepted, &[catalogue]))
+            },
+            |known| Arc::clone(&known.overlaid),
+        );
+        let types = overlaid.instance_types.get(&name).cloned();
+        let told = Arc::clone(told);
+        let latest = Latest {
+            judged,
+            told,
+            overlaid,
+        };
+        all.insert(name, latest);
+        types
+    }
+
+    /// Says on a claim what overlays changed about the types it may become.
+    pub(crate) fn mark(&self, claim: &mut NodeClaim, pool: &str) {
+        let all = self.latest.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(latest) = all.get(pool) {
+            latest.overlaid.mark(claim, pool);
+        }
+    }
+}

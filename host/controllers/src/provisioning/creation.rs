@@ -1,0 +1,31 @@
+//! A NodeClaim that a pass wants, and what came of it.
+
+use apis::NodeClaim;
+use scheduling::solution::NewClaim;
+use state::ledger::OutcomeId;
+
+/// A new claim and what came of its creation.
+pub(super) struct Creation<'a> {
+    pub(super) new: &'a NewClaim,
+    pub(super) result: Result<NodeClaim, Refusal>,
+}
+
+/// Why a claim was not created.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Refusal {
+    #[error("nodepool \"{pool}\" is over its limits ({resources})")]
+    OverLimits { pool: String, resources: String },
+    #[error("nodepool \"{0}\" is gone")]
+    PoolGone(String),
+    #[error("{0}")]
+    Api(#[from] kube::Error),
+}
+
+impl Refusal {
+    pub(super) fn outcome(&self) -> OutcomeId {
+        match self {
+            Self::OverLimits { .. } => OutcomeId::ClaimLimitExceeded,
+            Self::PoolGone(_) | Self::Api(_) => OutcomeId::ClaimCreateFailed,
+        }
+    }
+}

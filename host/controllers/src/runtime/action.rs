@@ -1,0 +1,31 @@
+//! What a reconcile answers.
+
+use std::time::Duration;
+
+/// What a reconcile that succeeded wants next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Action {
+    /// Nothing until the object changes.
+    Await,
+    /// To be called again after a while.
+    RequeueAfter(Duration),
+}
+
+impl Action {
+    /// The sooner of two wishes.
+    #[must_use]
+    pub(crate) fn sooner(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::Await, other) => other,
+            (this, Self::Await) => this,
+            (Self::RequeueAfter(a), Self::RequeueAfter(b)) => Self::RequeueAfter(a.min(b)),
+        }
+    }
+
+    pub(super) fn delay(self) -> Option<Duration> {
+        match self {
+            Self::Await => None,
+            Self::RequeueAfter(delay) => Some(delay),
+        }
+    }
+}

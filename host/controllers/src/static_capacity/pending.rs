@@ -1,0 +1,16 @@
+//! The one lock of all who make or delete claims of NodePools with replicas.
+
+use std::collections::BTreeSet;
+
+use tokio::sync::{Mutex, MutexGuard};
+
+/// Claims of static pools that a disruption command is about.
+#[derive(Debug, Default)]
+pub(crate) struct StaticPending(Mutex<BTreeSet<String>>);
+
+impl StaticPending {
+    /// Nobody else makes or deletes claims of static pools while it is held.
+    pub(crate) async fn lock(&self) -> MutexGuard<'_, BTreeSet<String>> {
+        self.0.lock().await
+    }
+}
