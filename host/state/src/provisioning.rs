@@ -20,9 +20,10 @@ use crate::capacity_buffer;
 use crate::coming::{ComingPod, coming_pods};
 use crate::default_spread;
 use crate::ledger::{OutcomeId, PoolOutcome};
+use crate::node_terms::cross;
 use crate::pod::PodLife;
 use crate::snapshot::Snapshot;
-use crate::volumes::{VolumeError, cross};
+use crate::volumes::VolumeError;
 
 /// A pool that takes part, with what it may buy now.
 #[derive(Debug, Clone)]

@@ -13,7 +13,7 @@ use scheduling::pod::{Pod, PodKey};
 use scheduling::problem::{DaemonPod, ExistingNode, OfferingKey};
 use scheduling::ranking::{FactsByOwner, Usage, UsageKey, WorkloadFacts};
 
-use crate::cluster::{CONSOLIDATION_STATE_MAX_AGE_SECONDS, ConsolidationState, Data};
+use crate::cluster::model::{CONSOLIDATION_STATE_MAX_AGE_SECONDS, ConsolidationState, Data};
 use crate::devices::DeviceWorld;
 use crate::facts::NodeClassFacts;
 use crate::pod_disruption_budget::Pdbs;
