@@ -7,12 +7,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use scheduling::Prepared;
 use scheduling::problem::OfferingKey;
-use scheduling::ranking::{Appraisal, AppraisedPool, PolicyUse, RankHook, UsageKey};
+use scheduling::ranking::{Appraisal, AppraisedPool, PolicyUse, UsageKey};
 use state::provisioning;
 
-use crate::candidate::Candidate;
+use crate::candidate::{Candidate, TypesByPool};
 use crate::command::Cost;
-use crate::decide::Input;
+use crate::simulation::World;
 
 /// Effective cost an hour of a node, by what it is.
 pub type EffectiveCosts = BTreeMap<UsageKey, f64>;
@@ -28,9 +28,9 @@ impl Costs {
     /// Asks for the effective cost of every candidate that cannot be read off what is sold; who was asked.
     pub(crate) fn ask(
         candidates: &[Candidate],
-        input: &Input<'_>,
+        world: &World<'_>,
+        types: &TypesByPool,
         prepared: &Prepared,
-        rank: &dyn RankHook,
     ) -> (Self, Vec<PolicyUse>) {
         let mut costs = sold(candidates, prepared);
         let unsold: BTreeSet<UsageKey> = candidates
@@ -40,9 +40,9 @@ impl Costs {
             .collect();
         let mut uses = Vec::new();
         if !unsold.is_empty() {
-            let pools = pools(candidates, &unsold, input);
-            let usage = provisioning::usage(input.snapshot, input.pools);
-            let appraisal = Appraisal::ask(&pools, &usage, input.options, rank);
+            let pools = pools(candidates, &unsold, types);
+            let usage = provisioning::usage(world.snapshot, world.pools);
+            let appraisal = Appraisal::ask(&pools, &usage, world.options, world.rank);
             costs.extend(appraisal.costs);
             uses = appraisal.uses;
         }
@@ -120,12 +120,12 @@ fn sold(candidates: &[Candidate], prepared: &Prepared) -> EffectiveCosts {
 fn pools<'a>(
     candidates: &'a [Candidate],
     unsold: &BTreeSet<UsageKey>,
-    input: &Input<'a>,
+    types: &'a TypesByPool,
 ) -> Vec<AppraisedPool<'a>> {
     let mut pools: BTreeMap<&str, AppraisedPool<'_>> = BTreeMap::new();
     for candidate in candidates {
         let key = key(candidate);
-        let Some(types) = input.types.get(candidate.pool()) else {
+        let Some(types) = types.get(candidate.pool()) else {
             continue;
         };
         if unsold.contains(&key) {

@@ -4,7 +4,7 @@
 //! them. What cannot be understood allows nothing. Answers to Karpenter's `NodePool.GetAllowedDisruptions`
 //! and `disruption/helpers.go` (`BuildDisruptionBudgetMapping`).
 
-mod pools;
+pub(crate) mod pools;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -5,76 +5,25 @@
 //! `disruption/consolidation.go`.
 
 mod cheaper;
+pub(crate) mod eligibility;
 pub(crate) mod guards;
-mod lower_bound;
+pub(crate) mod lower_bound;
 pub(crate) mod moves;
-mod price;
+pub(crate) mod price;
+mod removal;
+pub(crate) mod savings;
 mod several;
 
 use std::collections::BTreeSet;
 
-use apis::ConsolidationPolicy;
-use state::ledger::OutcomeId;
-
 use crate::candidate::Candidate;
-use crate::decide::NothingFound;
-use crate::findings::Obstacle;
+use crate::memory::NothingFound;
 use crate::method::Method;
+use crate::obstacle::Obstacle;
 use crate::scan::Scan;
+use eligibility::eligibility;
 
-pub(crate) use lower_bound::LowerBound;
-pub(crate) use moves::Replacements;
-pub(crate) use price::{Prices, Types};
-pub(crate) use several::SAVINGS_SHARE_MIN;
-
-/// Why a candidate is no matter for consolidation, apart from being empty.
-pub(crate) fn eligibility(candidate: &Candidate) -> Result<(), Obstacle> {
-    let disruption = &candidate.node_pool.spec.disruption;
-    let blocked = |outcome, reason: &str| Err(Obstacle::new(outcome, reason));
-    if candidate.node_pool.is_static() {
-        return blocked(OutcomeId::NodeStaticPool, "");
-    }
-    if candidate.instance_type.is_none() {
-        return blocked(OutcomeId::NodeTypeUnknown, candidate.instance_type_name());
-    }
-    if candidate.capacity_type().is_empty() {
-        return blocked(OutcomeId::NodeWithoutCapacityType, "");
-    }
-    if candidate.zone().is_empty() {
-        return blocked(OutcomeId::NodeWithoutZone, "");
-    }
-    if disruption.consolidate_after.is_never() {
-        return blocked(OutcomeId::NodeConsolidationNever, "");
-    }
-    match disruption.consolidation_policy {
-        ConsolidationPolicy::WhenEmpty if !candidate.is_empty() => {
-            return blocked(OutcomeId::NodePolicyWhenEmpty, "");
-        }
-        ConsolidationPolicy::WhenEmpty
-        | ConsolidationPolicy::WhenEmptyOrUnderutilized
-        | ConsolidationPolicy::Balanced => {}
-    }
-    if !candidate.is_consolidatable() {
-        return blocked(
-            OutcomeId::NodeNotConsolidatable,
-            disruption.consolidate_after.raw(),
-        );
-    }
-    Ok(())
-}
-
-/// How consolidation may behave.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Gates {
-    /// Spot nodes may be replaced by cheaper spot nodes.
-    pub spot_to_spot: bool,
-    /// Drifted nodes may go before their replacement comes where it could not come before.
-    pub terminate_first_drift: bool,
-    /// Sick nodes may.
-    pub terminate_first_repair: bool,
-    /// Moves that save little of the bill wait until what they would have saved meanwhile covers the pods they disturb.
-    pub waits_for_small_gains: bool,
-}
+pub use crate::input::Gates;
 
 /// What a method of consolidation may try, in the policy's order and within the budgets. `None` when nothing changed since
 /// it last found nothing.

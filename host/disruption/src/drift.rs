@@ -3,11 +3,8 @@
 //! Prices do not matter here and neither does `consolidateAfter`. Answers to Karpenter's
 //! `disruption/drift.go`.
 
-use state::ledger::OutcomeId;
-
-use crate::candidate::{Blocked, Candidate};
+use crate::candidate::Candidate;
 use crate::command::Command;
-use crate::findings::Obstacle;
 use crate::method::Method;
 use crate::renewal;
 use crate::scan::Scan;
@@ -29,18 +26,4 @@ pub(crate) fn command(scan: &mut Scan<'_, '_>) -> Option<Command> {
     let command = renewal::first(scan, open, METHOD);
     scan.keep_of_drift(&drifted);
     command
-}
-
-/// What is told as `DisruptionBlocked` of a drifted node that could go but for what should come in its place: its pods
-/// find none, or its pool of replicas may have no node more.
-pub(crate) fn blocked(candidate: &Candidate, obstacle: &Obstacle) -> Option<Blocked> {
-    let is_told = matches!(
-        obstacle.outcome,
-        OutcomeId::NodePodsDoNotFit
-            | OutcomeId::NodeStaticAtLimit
-            | OutcomeId::NodeReservationsFull
-    );
-    let rule = obstacle.outcome.meaning().trim_end_matches('.');
-    let message = format!("{rule}: {}", obstacle.reason);
-    is_told.then(|| Blocked::candidate(candidate, (obstacle.outcome, "", &message)))
 }

@@ -9,8 +9,8 @@ use state::ledger::OutcomeId;
 
 use crate::candidate::Candidate;
 use crate::command::{Approved, Command, Cost, Manner, Proposal};
-use crate::findings::Obstacle;
 use crate::method::Method;
+use crate::obstacle::Obstacle;
 use crate::scan::Scan;
 
 const METHOD: Method = Method::Emptiness;

@@ -8,25 +8,8 @@ use std::collections::BTreeMap;
 use state::ledger::{NodeOutcome, OutcomeId};
 
 use crate::candidate::{Blocked, Candidate};
-use crate::consolidation;
-
-/// What stands in the way of a move.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Obstacle {
-    /// Which rule.
-    pub(crate) outcome: OutcomeId,
-    /// What exactly.
-    pub(crate) reason: String,
-}
-
-impl Obstacle {
-    pub(crate) fn new(outcome: OutcomeId, reason: impl Into<String>) -> Self {
-        Self {
-            outcome,
-            reason: reason.into(),
-        }
-    }
-}
+use crate::consolidation::eligibility::eligibility;
+use crate::obstacle::Obstacle;
 
 /// What was said so far, by name of the node.
 #[derive(Default)]
@@ -78,7 +61,7 @@ fn unexamined(candidate: &Candidate, is_decided: bool) -> Obstacle {
     if let Some(block) = &candidate.pod_block {
         return Obstacle::new(block.outcome, block.message.clone());
     }
-    match consolidation::eligibility(candidate) {
+    match eligibility(candidate) {
         Err(obstacle) => obstacle,
         Ok(()) if is_decided => {
             Obstacle::new(OutcomeId::NodeOutranked, "another command goes first")
@@ -107,4 +90,18 @@ pub(crate) fn blocked_outcome(blocked: &Blocked) -> NodeOutcome {
         outcome: blocked.outcome,
         reason: blocked.message.clone().unwrap_or_default(),
     }
+}
+
+/// What is told as `DisruptionBlocked` of a drifted node that could go but for what should come in its place: its pods
+/// find none, or its pool of replicas may have no node more.
+pub(crate) fn blocked_drift(candidate: &Candidate, obstacle: &Obstacle) -> Option<Blocked> {
+    let is_told = matches!(
+        obstacle.outcome,
+        OutcomeId::NodePodsDoNotFit
+            | OutcomeId::NodeStaticAtLimit
+            | OutcomeId::NodeReservationsFull
+    );
+    let rule = obstacle.outcome.meaning().trim_end_matches('.');
+    let message = format!("{rule}: {}", obstacle.reason);
+    is_told.then(|| Blocked::candidate(candidate, (obstacle.outcome, "", &message)))
 }

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use jiff::{SignedDuration, Timestamp};
 
 use crate::command::{Command, Proposal};
-use crate::consolidation::SAVINGS_SHARE_MIN;
+use crate::consolidation::savings::SAVINGS_SHARE_MIN;
 use crate::hooks::BudgetReason;
 
 /// For this long a replacement is not traded for what it replaced.

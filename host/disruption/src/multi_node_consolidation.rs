@@ -6,7 +6,9 @@
 
 use crate::candidate::Candidate;
 use crate::command::{Approved, Command, Proposal};
-use crate::consolidation::{self, Replacements, SAVINGS_SHARE_MIN, guards, moves};
+use crate::consolidation::moves::{self, Replacements};
+use crate::consolidation::savings::SAVINGS_SHARE_MIN;
+use crate::consolidation::{self, guards};
 use crate::method::Method;
 use crate::scan::Scan;
 use crate::scene::{Scene, WhatIf};

@@ -14,7 +14,7 @@ use state::ledger::OutcomeId;
 
 use crate::candidate::Candidate;
 use crate::command::Proposal;
-use crate::findings::Obstacle;
+use crate::obstacle::Obstacle;
 
 /// What disturbing a pod of ordinary eviction cost is reckoned at, in USD.
 const USD_PER_DISRUPTION: f64 = 0.01;

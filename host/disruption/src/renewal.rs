@@ -10,8 +10,8 @@ use state::ledger::OutcomeId;
 
 use crate::candidate::Candidate;
 use crate::command::{Command, Cost, Manner, Proposal, TerminateFirst};
-use crate::findings::Obstacle;
 use crate::method::Method;
+use crate::obstacle::Obstacle;
 use crate::scan::Scan;
 use crate::scene::Scene;
 use crate::simulation::{Purpose, Simulated, Simulator};

@@ -3,7 +3,7 @@
 //! It goes before every other method and looks at nodes that the others may not touch: those that are not
 //! initialized and those that carry do-not-disrupt. Answers to Karpenter's `disruption/repair.go`.
 
-mod policies;
+pub(crate) mod policies;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,10 +17,10 @@ pub use policies::{Diagnosis, PolicyFault, RepairAction, RepairPolicies, RepairP
 
 use crate::candidate::{Blocked, Candidate, without_pool};
 use crate::command::{Approved, Command, Cost, Manner, Sickness};
-use crate::decide::Input;
-use crate::findings::Obstacle;
 use crate::hooks::{Verdict, VerdictDecision};
+use crate::input::Input;
 use crate::method::{DisruptionClass, Method};
+use crate::obstacle::Obstacle;
 use crate::renewal::{self, Renewal};
 use crate::scene::Scene;
 use crate::simulation::Purpose;

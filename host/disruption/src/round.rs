@@ -11,13 +11,30 @@ use scheduling::ranking::{Symbols, accelerators, push_workloads};
 use crate::appraisal::Costs;
 use crate::candidate::{Candidate, list_price};
 use crate::command::{Cost, Proposal};
-use crate::decide::Input;
 use crate::hooks::{
-    ConsolidationRound, Move, MoveKind, NEVER_SECONDS, NO_CAPACITY_TYPE, NO_SYMBOL, NodeTable,
-    PoolView, WorkloadTable,
+    ConsolidationRound, Context, Move, MoveKind, NEVER_SECONDS, NO_CAPACITY_TYPE, NO_SYMBOL, Needs,
+    NodeTable, PoolView, WorkloadTable,
 };
+use crate::input::Input;
 use crate::method::Method;
-use crate::scene::Scene;
+
+/// What the table is made of.
+pub(crate) struct Given<'v> {
+    /// What the loop was given.
+    pub(crate) input: &'v Input<'v>,
+    /// What policies are told of the loop itself.
+    pub(crate) context: &'v Context,
+    /// In order of node name.
+    pub(crate) candidates: &'v [Candidate],
+}
+
+impl Given<'_> {
+    /// The candidate's row of the table.
+    fn row(&self, candidate: &Candidate) -> usize {
+        let name = candidate.name();
+        self.candidates.partition_point(|it| it.name() < name)
+    }
+}
 
 /// What is worked out once for all calls of a loop.
 #[derive(Debug, Clone)]
@@ -28,16 +45,15 @@ pub struct Round {
 }
 
 impl Round {
-    /// The table of a scene's candidates, which cost so much.
-    pub(crate) fn new(scene: &Scene<'_>, costs: &Costs) -> Self {
+    /// The table of the candidates, which cost so much, with the columns that the policy needs.
+    pub(crate) fn new(given: &Given<'_>, needs: Needs, costs: &Costs) -> Self {
         let Input {
             snapshot,
             types,
             options,
             ..
-        } = scene.input;
-        let (candidates, now) = (&scene.candidates, options.now);
-        let needs = scene.hooks.consolidation.needs();
+        } = *given.input;
+        let (candidates, now) = (given.candidates, options.now);
         let mut symbols = Symbols::default();
         let mut nodes = NodeTable::default();
         let mut workloads = WorkloadTable::default();
@@ -70,10 +86,10 @@ impl Round {
         for candidate in candidates {
             symbols.pairs(template_labels(candidate));
         }
-        let pools = pool_views(scene, costs, &mut symbols);
+        let pools = pool_views(given, costs, &mut symbols);
         nodes.symbols = symbols.clone().into_words();
         let table = ConsolidationRound {
-            context: scene.context.clone(),
+            context: given.context.clone(),
             nodes,
             pools,
             workloads,
@@ -82,9 +98,9 @@ impl Round {
     }
 
     /// A proposal as policies see it.
-    pub(crate) fn describe(&self, proposal: &Proposal<'_>, scene: &Scene<'_>) -> Move {
-        let (removed, snapshot) = (&proposal.candidates, scene.input.snapshot);
-        let rows = removed.iter().map(|it| small(scene.row(it)));
+    pub(crate) fn describe(&self, proposal: &Proposal<'_>, given: &Given<'_>) -> Move {
+        let (removed, snapshot) = (&proposal.candidates, given.input.snapshot);
+        let rows = removed.iter().map(|it| small(given.row(it)));
         let pods = || removed.iter().flat_map(|it| &it.reschedulable);
         let best = proposal.replacements.first().map(|it| &it.best);
         Move {
@@ -215,14 +231,14 @@ fn push_row(nodes: &mut NodeTable, symbols: &mut Symbols, row: &Row<'_>, now: Ti
 }
 
 /// The pools of the candidates with all their nodes; candidates count with their exact values.
-fn pool_views(scene: &Scene<'_>, costs: &Costs, symbols: &mut Symbols) -> Vec<PoolView> {
-    let (candidates, now) = (&scene.candidates, scene.input.options.now);
+fn pool_views(given: &Given<'_>, costs: &Costs, symbols: &mut Symbols) -> Vec<PoolView> {
+    let (candidates, now) = (given.candidates, given.input.options.now);
     let exact: BTreeMap<&str, &Candidate> = candidates.iter().map(|it| (it.claim(), it)).collect();
     let mut views: BTreeMap<&str, PoolView> = BTreeMap::new();
     for candidate in candidates {
         let pool = candidate.pool();
         views.entry(pool).or_insert_with(|| {
-            let recent = scene.input.history.of_pool(pool, now);
+            let recent = given.input.history.of_pool(pool, now);
             let labels = candidate.node_pool.metadata.labels.iter().flatten();
             PoolView {
                 name: symbols.intern(pool),
@@ -233,7 +249,7 @@ fn pool_views(scene: &Scene<'_>, costs: &Costs, symbols: &mut Symbols) -> Vec<Po
             }
         });
     }
-    for node in scene.input.snapshot.nodes() {
+    for node in given.input.snapshot.nodes() {
         let (Some(pool), Some(claim)) = (node.node_pool(), node.claim_name()) else {
             continue;
         };
@@ -248,11 +264,11 @@ fn pool_views(scene: &Scene<'_>, costs: &Costs, symbols: &mut Symbols) -> Vec<Po
                 it.reschedule_cost,
             )
         } else {
-            let price = list_price(scene.input.types, node);
+            let price = list_price(given.input.types, node);
             (
                 price,
                 price,
-                scene.input.snapshot.bound(node).disruption_cost(),
+                given.input.snapshot.bound(node).disruption_cost(),
             )
         };
         view.nodes += 1;

@@ -9,11 +9,12 @@ use state::ledger::{NodeOutcome, OutcomeId};
 
 use crate::candidate::{Blocked, Candidate};
 use crate::command::{Approved, Command, Proposal};
-use crate::decide::{Decision, Memory, look_again_seconds};
-use crate::drift;
-use crate::findings::{self, Findings, Obstacle};
+use crate::decision::{Decision, look_again_seconds};
+use crate::findings::{self, Findings};
 use crate::hooks::{BudgetReason, Verdict, VerdictDecision};
+use crate::memory::Memory;
 use crate::method::Method;
+use crate::obstacle::Obstacle;
 use crate::preferred::Deferred;
 use crate::scene::Scene;
 use crate::scored::{self, ScoredMove};
@@ -253,7 +254,7 @@ impl<'s, 'a> Scan<'s, 'a> {
                 (obstacle.outcome, obstacle.reason.clone()),
             );
             if finding.keeps_drifted {
-                events.extend(drift::blocked(candidate, &obstacle));
+                events.extend(findings::blocked_drift(candidate, &obstacle));
             }
             // Whatever else keeps the node, it is told of the pod in its way.
             let block = candidate.pod_block.as_ref().filter(|_| !finding.is_chosen);

@@ -15,10 +15,11 @@ use crate::appraisal::{Costs, EffectiveCosts};
 use crate::budgets::{Budgets, Targets};
 use crate::candidate::{Blocked, Candidate, Candidates};
 use crate::command::{Cost, Proposal};
-use crate::consolidation::{LowerBound, Prices, Types};
-use crate::decide::{Hooks, Input};
+use crate::consolidation::lower_bound::LowerBound;
+use crate::consolidation::price::{Prices, Types};
 use crate::hooks::{Context, Move, Verdict};
-use crate::round::Round;
+use crate::input::{Hooks, Input, context};
+use crate::round::{Given, Round};
 use crate::simulation::{Simulator, World};
 
 /// One loop's view of the cluster.
@@ -69,7 +70,7 @@ impl<'a> Scene<'a> {
         targets: &Targets,
     ) -> Self {
         let now = input.options.now;
-        let context = crate::decide::context(&input);
+        let context = context(&input);
         let found = Candidates::find(input.snapshot, input.types, input.queued, now);
         let world = input.budget_world(targets);
         let budgets = Budgets::ask(&world, context.clone(), hooks.budgets);
@@ -126,7 +127,7 @@ impl<'a> Scene<'a> {
         let costs = self.costs.get_or_init(|| {
             let prepared = simulator.prepared();
             let (costs, uses) =
-                Costs::ask(&self.candidates, &self.input, prepared, self.hooks.rank);
+                Costs::ask(&self.candidates, &self.world(), self.input.types, prepared);
             self.note_uses(simulator.uses());
             self.note_uses(&uses);
             costs
@@ -151,10 +152,18 @@ impl<'a> Scene<'a> {
         self.costs.get().map(Costs::by_offering)
     }
 
+    fn given(&self) -> Given<'_> {
+        Given {
+            input: &self.input,
+            context: &self.context,
+            candidates: &self.candidates,
+        }
+    }
+
     /// The table that policies see.
     pub(crate) fn round(&self) -> &Round {
         let (cell, costs) = self.known_or_asked();
-        cell.get_or_init(|| Round::new(self, costs))
+        cell.get_or_init(|| Round::new(&self.given(), self.hooks.consolidation.needs(), costs))
     }
 
     /// The costs to put into the table, and where the table is kept. What an earlier loop knew is enough to put nodes in
@@ -199,17 +208,11 @@ impl<'a> Scene<'a> {
         order.iter().map(|position| &self.candidates[*position])
     }
 
-    /// The candidate's row of the table.
-    pub(crate) fn row(&self, candidate: &Candidate) -> usize {
-        let name = candidate.name();
-        self.candidates.partition_point(|it| it.name() < name)
-    }
-
     /// Asks the policy once about all proposals: each as it was shown, and the verdicts in the same order.
     pub(crate) fn judge(&self, proposals: &[Proposal<'_>]) -> (Vec<Move>, Vec<Verdict>) {
         let round = self.round();
         let moves: Vec<Move> = { proposals.iter() }
-            .map(|it| round.describe(it, self))
+            .map(|it| round.describe(it, &self.given()))
             .collect();
         let answer = self.hooks.consolidation.judge(&round.table, &moves);
         self.note_uses(&answer.uses);

@@ -25,11 +25,13 @@ use state::{Cluster, Event, Snapshot, capacity_buffer};
 
 use crate::candidate::{Candidate, Candidates, TypesByPool, list_price};
 use crate::command::Command;
-use crate::consolidation::Gates;
-use crate::decide::{Decision, Hooks, Input, Memory, decide};
+use crate::decide::decide;
+use crate::decision::Decision;
 use crate::history::History;
+use crate::input::{Gates, Hooks, Input};
+use crate::memory::Memory;
 use crate::method::Method;
-use crate::repair::RepairPolicies;
+use crate::repair::policies::RepairPolicies;
 use crate::simulation::{Purpose, Simulator, World};
 
 /// How far the clock moves on between two loops.

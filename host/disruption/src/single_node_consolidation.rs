@@ -9,10 +9,11 @@ use state::ledger::OutcomeId;
 
 use crate::candidate::Candidate;
 use crate::command::{Approved, Command, Proposal};
-use crate::consolidation::{self, Replacements, guards, moves};
-use crate::findings::Obstacle;
+use crate::consolidation::moves::{self, Replacements};
+use crate::consolidation::{self, guards};
 use crate::method::Method;
 use crate::multi_node_consolidation::NODES_MAX;
+use crate::obstacle::Obstacle;
 use crate::scan::Scan;
 
 const METHOD: Method = Method::SingleNodeConsolidation;

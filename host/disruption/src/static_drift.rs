@@ -15,8 +15,8 @@ use state::ledger::OutcomeId;
 
 use crate::candidate::{Candidate, TypesByPool};
 use crate::command::{Command, Manner, TerminateFirst};
-use crate::findings::Obstacle;
 use crate::method::Method;
+use crate::obstacle::Obstacle;
 use crate::renewal::{self, Renewal, reservation_of};
 use crate::scan::Scan;
 

@@ -13,12 +13,13 @@ use state::ledger::OutcomeId;
 
 use crate::candidate::Candidate;
 use crate::command::{Command, CommandCandidate};
-use crate::decide::{Hooks, Input};
+use crate::consolidation::eligibility::eligibility;
+use crate::emptiness;
 use crate::history::History;
+use crate::input::{Hooks, Input};
 use crate::method::Method;
 use crate::scene::Scene;
 use crate::simulation::{Purpose, Simulator};
-use crate::{consolidation, emptiness};
 
 /// How long a command waits before it is looked at again.
 pub const VALIDATION_DELAY_SECONDS: u64 = 15;
@@ -235,7 +236,7 @@ fn is_still_eligible(
             Method::Drift => crate::drift::is_eligible(candidate),
             Method::Expiry => candidate.expires_at().is_some(),
             Method::MultiNodeConsolidation | Method::SingleNodeConsolidation => {
-                !candidate.is_empty() && consolidation::eligibility(candidate).is_ok()
+                !candidate.is_empty() && eligibility(candidate).is_ok()
             }
         }
 }

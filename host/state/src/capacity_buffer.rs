@@ -9,13 +9,10 @@ use std::sync::Arc;
 use apis::capacitybuffer::{ACTIVE_CAPACITY, CapacityBufferSpec, LocalObjectRef, ScalableRef};
 use apis::conditions::{Status, reason};
 use apis::resources::Resources;
-use apis::{CapacityBuffer, ObjectKey, labels};
-use jiff::Timestamp;
+use apis::{CapacityBuffer, labels};
 use scheduling::Solution;
 use scheduling::pod::{Pod, PodKey, PodShape};
 
-use crate::cluster::pools::gone;
-use crate::cluster::{Change, Changes, Cluster, Refused, Versions, Watched};
 use crate::snapshot::Snapshot;
 use crate::workloads::{Kept, WorkloadKind, key_of};
 
@@ -28,41 +25,6 @@ pub struct Resolved {
     pub template: Option<(LocalObjectRef, Option<i64>)>,
     /// How many pods.
     pub replicas: i32,
-}
-
-impl Watched for CapacityBuffer {
-    type Kind = ();
-
-    fn applied(
-        cluster: &mut Cluster,
-        now: Timestamp,
-        object: Arc<Self>,
-    ) -> Result<Changes, Refused> {
-        let key = key_of(&object.metadata);
-        let buffers = Arc::make_mut(&mut cluster.data.capacity_buffers);
-        let versions = Versions {
-            before: buffers.insert(key.clone(), Arc::clone(&object)),
-            after: Some(object),
-            key,
-        };
-        if versions.differ(|it| it.spec.clone()) {
-            cluster.bump(now);
-        }
-        Ok(vec![Change::CapacityBuffer(versions)])
-    }
-
-    fn deleted(cluster: &mut Cluster, now: Timestamp, (): (), key: &ObjectKey) -> Changes {
-        let before = Arc::make_mut(&mut cluster.data.capacity_buffers).remove(key);
-        if before.is_some() {
-            cluster.bump(now);
-        }
-        let gone = gone(key, before);
-        gone.map(Change::CapacityBuffer).into_iter().collect()
-    }
-
-    fn known(cluster: &Cluster, (): ()) -> Vec<ObjectKey> {
-        cluster.data.capacity_buffers.keys().cloned().collect()
-    }
 }
 
 /// Why a buffer comes to nothing.

@@ -6,6 +6,7 @@
 
 mod outcome;
 mod record;
+mod subject;
 mod why;
 
 use std::collections::VecDeque;
@@ -15,9 +16,9 @@ use sha2::{Digest, Sha256};
 pub use outcome::OutcomeId;
 pub use record::{
     ClaimOutcome, CommandRecord, CommandStep, DisruptionRound, LaunchRecord, NodeOutcome,
-    PlacementRecord, PodGroupOutcome, PoolOutcome, ProvisioningRound, Record, Subject,
-    TerminationRecord,
+    PlacementRecord, PodGroupOutcome, PoolOutcome, ProvisioningRound, Record, TerminationRecord,
 };
+pub use subject::Subject;
 pub use why::{Gate, PolicyPart, Step, Why};
 
 /// Outcome lines kept by default: a few megabytes at most.

@@ -10,6 +10,7 @@ pub mod default_spread;
 pub mod devices;
 pub mod facts;
 pub mod ledger;
+mod node_terms;
 pub mod nomination;
 pub mod pod;
 pub mod pod_disruption_budget;

@@ -5,13 +5,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use apis::ObjectKey;
-use jiff::Timestamp;
 use k8s_openapi::api::policy::v1;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use scheduling::pod::{LabelSelector, Pod};
-
-use crate::cluster::{Changes, Cluster, Refused, Watched};
 
 /// A tracked PodDisruptionBudget.
 #[derive(Debug, Clone)]
@@ -91,30 +87,6 @@ impl Pdb {
 #[derive(Debug, Clone, Default)]
 pub struct Pdbs(BTreeMap<String, BTreeMap<String, Arc<Pdb>>>);
 
-impl Watched for v1::PodDisruptionBudget {
-    type Kind = ();
-
-    fn applied(
-        cluster: &mut Cluster,
-        _now: Timestamp,
-        object: Arc<Self>,
-    ) -> Result<Changes, Refused> {
-        Arc::make_mut(&mut cluster.data.pdbs).insert(Pdb::parse(&object));
-        Ok(Changes::new())
-    }
-
-    fn deleted(cluster: &mut Cluster, _now: Timestamp, (): (), key: &ObjectKey) -> Changes {
-        Arc::make_mut(&mut cluster.data.pdbs).remove(&key.namespace, &key.name);
-        Changes::new()
-    }
-
-    fn known(cluster: &Cluster, (): ()) -> Vec<ObjectKey> {
-        let pdbs = cluster.data.pdbs.0.values().flat_map(BTreeMap::values);
-        pdbs.map(|it| ObjectKey::new(&it.namespace, &it.name))
-            .collect()
-    }
-}
-
 impl Pdbs {
     pub(crate) fn insert(&mut self, pdb: Pdb) {
         self.0
@@ -127,6 +99,11 @@ impl Pdbs {
         if let Some(named) = self.0.get_mut(namespace) {
             named.remove(name);
         }
+    }
+
+    /// Every one, in order of namespace and name.
+    pub(crate) fn all(&self) -> impl Iterator<Item = &Arc<Pdb>> {
+        self.0.values().flat_map(BTreeMap::values)
     }
 
     fn matching<'a>(&'a self, pod: &'a Pod) -> impl Iterator<Item = &'a Arc<Pdb>> {

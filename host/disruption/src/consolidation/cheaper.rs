@@ -10,10 +10,10 @@ use scheduling::requirements::{Operator, Requirement};
 use scheduling::solution::NewClaim;
 use state::ledger::OutcomeId;
 
-use super::moves::Move;
 use super::price::{Types, truncate};
-use crate::findings::Obstacle;
+use super::removal::Removal;
 use crate::method::Method;
+use crate::obstacle::Obstacle;
 
 /// A single spot node is only replaced by a claim with this many cheaper types to choose from, so that
 /// the replacement is not the one type about to be interrupted.
@@ -22,7 +22,7 @@ const SPOT_TO_SPOT_TYPES_MIN: usize = 15;
 /// Leaves the claim only types that are cheaper than the nodes that go.
 pub(super) fn leave_cheaper_types(
     claim: &mut NewClaim,
-    it: Move<'_, '_, '_>,
+    it: Removal<'_, '_, '_>,
 ) -> Result<(), Obstacle> {
     let types = it.scene.what_if().types(&claim.pool);
     cheapen(claim, it, &types)?;
@@ -34,7 +34,7 @@ pub(super) fn leave_cheaper_types(
 }
 
 /// Leaves only the types that cannot cost more than what goes.
-fn cheapen(claim: &mut NewClaim, it: Move<'_, '_, '_>, types: &Types) -> Result<(), Obstacle> {
+fn cheapen(claim: &mut NewClaim, it: Removal<'_, '_, '_>, types: &Types) -> Result<(), Obstacle> {
     let cost_before = it.cost().effective_per_hour;
     let mut removed = it.removed.iter();
     let are_all_spot = removed.all(|it| it.capacity_type() == labels::CAPACITY_TYPE_SPOT);
@@ -107,7 +107,7 @@ fn pin_to(claim: &mut NewClaim, capacity_type: &str) {
 /// could also come, only strictly cheaper ones may.
 fn drop_types_being_removed(
     claim: &mut NewClaim,
-    it: Move<'_, '_, '_>,
+    it: Removal<'_, '_, '_>,
     types: &Types,
 ) -> Result<(), Obstacle> {
     let costs = it.scene.what_if().costs;

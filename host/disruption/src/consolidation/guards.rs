@@ -9,7 +9,7 @@ use state::ledger::OutcomeId;
 
 use crate::candidate::Candidate;
 use crate::command::{Approved, Proposal};
-use crate::findings::Obstacle;
+use crate::obstacle::Obstacle;
 use crate::scan::Scan;
 use crate::scene::Scene;
 

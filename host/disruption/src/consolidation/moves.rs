@@ -3,14 +3,15 @@
 //! Asks no policy, and knows of no circles; those come after. Every pod that has a place keeps one.
 
 use apis::resources::Resources;
-use scheduling::solution::NewClaim;
 use state::ledger::OutcomeId;
 
+use super::removal::{Removal, sound};
+use super::savings::most_after;
 use super::{cheaper, several};
 use crate::candidate::Candidate;
-use crate::command::{Cost, Manner, Proposal};
-use crate::findings::Obstacle;
+use crate::command::Proposal;
 use crate::method::Method;
+use crate::obstacle::Obstacle;
 use crate::scene::Scene;
 use crate::simulation::{Purpose, Simulated};
 
@@ -34,7 +35,7 @@ pub(crate) fn compute<'s>(
 ) -> Result<Proposal<'s>, Obstacle> {
     let what_if = scene.what_if();
     let simulated = what_if.simulator.without(removed, Purpose::Consolidation);
-    Move {
+    Removal {
         scene,
         removed,
         method,
@@ -54,7 +55,7 @@ pub(crate) fn compute_each<'s>(
         .chunks(1)
         .zip(simulated)
         .map(|(removed, simulated)| {
-            let it = Move {
+            let it = Removal {
                 scene,
                 removed,
                 method,
@@ -64,15 +65,7 @@ pub(crate) fn compute_each<'s>(
         .collect()
 }
 
-/// Nodes that would go.
-#[derive(Clone, Copy)]
-pub(super) struct Move<'m, 's, 'a> {
-    pub(super) scene: &'m Scene<'a>,
-    pub(super) removed: &'m [&'s Candidate],
-    pub(super) method: Method,
-}
-
-impl<'s> Move<'_, 's, '_> {
+impl<'s> Removal<'_, 's, '_> {
     fn cheapest(
         self,
         simulated: Simulated,
@@ -103,7 +96,7 @@ impl<'s> Move<'_, 's, '_> {
                 OutcomeId::NodeNeedsManyNodes | OutcomeId::NodeNoCheaperReplacement
             )
         });
-        let most = several::most_after(to_beat);
+        let most = most_after(to_beat);
         // Not worth a simulation where not even full nodes would cost so little.
         let lower_bound = self.scene.what_if().lower_bound.cost_per_hour(&needed);
         if !may_be_several || lower_bound > most {
@@ -130,49 +123,4 @@ impl<'s> Move<'_, 's, '_> {
         }
         Ok(self.proposal(claims, destinations))
     }
-
-    /// The proposal that these claims make of it.
-    pub(super) fn proposal(
-        self,
-        replacements: Vec<NewClaim>,
-        destinations: Vec<String>,
-    ) -> Proposal<'s> {
-        Proposal {
-            manner: Manner::default(),
-            method: self.method,
-            candidates: self.removed.to_vec(),
-            before: self.cost(),
-            after: Cost::of_claims(&replacements),
-            replacements,
-            destinations,
-        }
-    }
-
-    /// What goes.
-    pub(super) fn cost(self) -> Cost {
-        self.scene.what_if().cost_of(self.removed)
-    }
-}
-
-/// Every pod that has a place today must have one afterwards.
-pub(super) fn sound(simulated: &Simulated) -> Result<(), Obstacle> {
-    if simulated.is_interrupted {
-        return Err(Obstacle::new(
-            OutcomeId::NodeNotReached,
-            "the simulation was cut off",
-        ));
-    }
-    if let Some((pod, error)) = &simulated.stranded {
-        return Err(Obstacle::new(
-            OutcomeId::NodePodsDoNotFit,
-            format!("pod {pod}: {error}"),
-        ));
-    }
-    if let Some((pod, node)) = &simulated.uninitialized {
-        return Err(Obstacle::new(
-            OutcomeId::NodeUninitializedDestination,
-            format!("pod {pod} would go to {node}"),
-        ));
-    }
-    Ok(())
 }

@@ -10,28 +10,19 @@ use scheduling::solution::NewClaim;
 use state::ledger::OutcomeId;
 
 use super::cheaper::pin_to_preferred;
-use super::moves::{Move, sound};
 use super::price::Types;
+use super::removal::{Removal, sound};
+use super::savings::{SAVINGS_SHARE_PER_NODE, most_after};
 use crate::candidate::Candidate;
 use crate::command::{Cost, Proposal};
-use crate::findings::Obstacle;
+use crate::obstacle::Obstacle;
 use crate::simulation::Purpose;
 
-/// What several new nodes must save at least, of the cost of what goes: each launch is a risk of its own.
-pub(crate) const SAVINGS_SHARE_MIN: f64 = 0.05;
-/// How much more for each of them: pods find their way to new nodes one by one, so that the more nodes were filled to the
-/// brim in the plan, the more of them find no room in the end.
-const SAVINGS_SHARE_PER_NODE: f64 = 0.006;
 /// Most new nodes of one move.
 const NODES_MAX: usize = 50;
 
-/// What several new nodes may cost in place of something of this effective cost.
-pub(super) fn most_after(cost_per_hour: f64) -> f64 {
-    cost_per_hour * (1.0 - SAVINGS_SHARE_MIN)
-}
-
 /// The cheapest set of nodes for the pods of those that go.
-pub(super) fn compute<'s>(it: Move<'_, 's, '_>) -> Result<Proposal<'s>, Obstacle> {
+pub(super) fn compute<'s>(it: Removal<'_, 's, '_>) -> Result<Proposal<'s>, Obstacle> {
     let what_if = it.scene.what_if();
     let simulated = { what_if.simulator }.without(it.removed, Purpose::Repacking);
     sound(&simulated)?;

@@ -8,17 +8,25 @@ mod scenarios;
 mod settling;
 mod world;
 
+use std::collections::BTreeSet;
+
+use jiff::Timestamp;
 use k8s_openapi::api::core::v1;
+use scheduling::problem::Options;
 use scheduling::ranking::PriceRank;
 use state::Event;
+use state::ledger::OutcomeId;
 
 use super::*;
-use crate::Manner;
+use crate::candidate::Blocked;
+use crate::history::History;
 use crate::hooks::{
-    AllowAnswer, BudgetRound, ConsolidationRound, DeclaredBudgets, DefaultConsolidation,
-    JudgeAnswer, Move, OrderAnswer, Verdict, VerdictDecision,
+    AllowAnswer, BudgetRound, BudgetsHook, ConsolidationHook, ConsolidationRound, DeclaredBudgets,
+    DefaultConsolidation, JudgeAnswer, Move, OrderAnswer, Verdict, VerdictDecision,
 };
+use crate::input::Gates;
 use crate::validation::{Rejection, supposing_begun, validate};
+use crate::{Command, Manner};
 use world::{World, instance_type, now};
 
 fn natively() -> Hooks<'static> {

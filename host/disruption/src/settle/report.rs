@@ -8,7 +8,7 @@ use serde::Serialize;
 use state::ledger::{NodeOutcome, OutcomeId};
 
 use crate::command::Command;
-use crate::decide::Decision;
+use crate::decision::Decision;
 
 /// What one loop, or all loops until nothing was left to do, came to.
 #[derive(Debug, Clone, Default, Serialize)]

@@ -7,7 +7,10 @@ use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::DaemonSet as ApiDaemonSet;
 use scheduling::pod::{Pod, PodKey, PodShape};
 
-use super::{Changes, Cluster, DaemonSet, Refused, StateError, Watched};
+use super::Cluster;
+use super::change::{Changes, Refused, StateError};
+use super::model::DaemonSet;
+use super::watched::Watched;
 
 impl Watched for ApiDaemonSet {
     type Kind = ();

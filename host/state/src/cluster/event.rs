@@ -1,11 +1,11 @@
-//! What may happen to the model, what it changes, and what may be wrong with it.
+//! What may happen to the model.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use apis::{CapacityBuffer, Ec2NodeClass, NodeClaim, NodeOverlay, NodePool, ObjectKey};
+use apis::ObjectKey;
 use jiff::Timestamp;
-use scheduling::pod::{InvalidPod, Pod, PodKey};
+use scheduling::pod::PodKey;
 
 use super::watched::{Applied, Deleted, Listed, Said, Watched, Written};
 
@@ -74,107 +74,4 @@ impl Event {
     pub fn listed<K: Watched>(kind: K::Kind, keys: BTreeSet<ObjectKey>) -> Self {
         Self::Object(ObjectEvent(Box::new(Listed::<K>(kind, keys))))
     }
-}
-
-/// What an event changed. Of an event that changed nothing that anybody looks at there is none.
-pub type Changes = Vec<Change>;
-
-/// Something to look at again. `before` and `after` are the object as the model had it and has it; none of a kind that
-/// is looked at only together with others (volumes, DaemonSets, ...).
-#[derive(Debug, Clone)]
-pub enum Change {
-    /// A Pod. One that ended is kept no longer.
-    Pod {
-        /// As it was.
-        before: Option<Arc<Pod>>,
-        /// As it is.
-        after: Option<Arc<Pod>>,
-        /// The Node or NodeClaim that it was planned for until it was bound now.
-        planned: Option<Arc<str>>,
-        /// Whether the API has it no longer.
-        is_deleted: bool,
-    },
-    /// A Node; heartbeats are no change.
-    Node {
-        /// Its name.
-        name: String,
-        /// `spec.providerID`, empty without one.
-        provider_id: String,
-        /// What is to be seen of it; none when it is gone.
-        after: Option<NodeSight>,
-    },
-    /// A NodeClaim was told of, whether or not the model keeps anything that changed.
-    NodeClaim {
-        /// Its name.
-        name: String,
-        /// Name of its Node, where it has one.
-        node: Option<String>,
-        /// Name of its NodePool.
-        pool: Option<String>,
-        /// As it is.
-        after: Option<Arc<NodeClaim>>,
-    },
-    /// A NodePool.
-    NodePool(Versions<NodePool>),
-    /// An EC2NodeClass.
-    NodeClass(Versions<Ec2NodeClass>),
-    /// A NodeOverlay.
-    NodeOverlay(Versions<NodeOverlay>),
-    /// A CapacityBuffer.
-    CapacityBuffer(Versions<CapacityBuffer>),
-    /// A workload or PodTemplate.
-    Workload(ObjectKey),
-}
-
-/// An object before and after.
-#[derive(Debug, Clone)]
-pub struct Versions<K> {
-    /// Its key.
-    pub key: ObjectKey,
-    /// As it was; none when it is new.
-    pub before: Option<Arc<K>>,
-    /// As it is; none when it is gone.
-    pub after: Option<Arc<K>>,
-}
-
-impl<K> Versions<K> {
-    /// Whether a property is another than before; of an object that is new or gone each is.
-    pub fn differ<T: PartialEq>(&self, property: impl Fn(&K) -> T) -> bool {
-        self.before.as_deref().map(&property) != self.after.as_deref().map(&property)
-    }
-}
-
-/// What is to be seen of a Node.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct NodeSight {
-    /// It has a deletion timestamp.
-    pub is_deleting: bool,
-    /// It carries the taint of disruption.
-    pub is_disrupted: bool,
-}
-
-/// An object that the model did not take in.
-#[derive(Debug, Clone, thiserror::Error)]
-#[error("{error}")]
-pub struct Refused {
-    /// Why not.
-    pub error: Box<StateError>,
-    /// What changed nevertheless: of a pod nothing is kept that is no longer so.
-    pub changes: Changes,
-}
-
-/// What may be wrong with an object.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum StateError {
-    /// A pod that does not parse.
-    #[error(transparent)]
-    Pod(#[from] InvalidPod),
-    /// A DaemonSet whose template does not parse.
-    #[error("daemonset {key}: template: {source}")]
-    DaemonSet {
-        /// The DaemonSet.
-        key: ObjectKey,
-        /// What is wrong.
-        source: Box<InvalidPod>,
-    },
 }

@@ -6,7 +6,9 @@ use apis::ObjectKey;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1;
 
-use super::{Changes, Cluster, Refused, Watched};
+use super::Cluster;
+use super::change::{Changes, Refused};
+use super::watched::Watched;
 
 impl Watched for v1::Namespace {
     type Kind = ();

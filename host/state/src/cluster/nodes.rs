@@ -1,25 +1,18 @@
-//! Nodes and NodeClaims in the model, joined by their providerID.
+//! Nodes in the model, joined to their NodeClaims by the providerID, and our marks on both.
 
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
-use apis::conditions::is_node_ready;
+use apis::ObjectKey;
 use apis::labels;
-use apis::{NodeClaim, ObjectKey};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1;
 
-use super::{Change, Changes, Cluster, NodeSight, Refused, Watched};
-use crate::facts::{ClaimFacts, NodeFacts};
+use super::Cluster;
+use super::change::{Change, Changes, NodeSight, Refused};
+use super::seen_node::{provider_id, taints};
+use super::watched::Watched;
+use crate::facts::NodeFacts;
 use crate::state_node::StateNode;
-
-/// A Node as far as watches go, also of one that is not joined to its claim yet.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct SeenNode {
-    provider_id: String,
-    /// Of what controllers look at, which heartbeats do not change.
-    digest: u64,
-}
 
 impl Watched for v1::Node {
     type Kind = ();
@@ -77,139 +70,7 @@ impl Watched for v1::Node {
     }
 }
 
-impl Watched for NodeClaim {
-    type Kind = ();
-
-    fn applied(
-        cluster: &mut Cluster,
-        now: Timestamp,
-        object: Arc<Self>,
-    ) -> Result<Changes, Refused> {
-        if !cluster.recent_claims.keep(&object) {
-            return Ok(Changes::new());
-        }
-        cluster.claim_applied(now, &object);
-        let name = object.metadata.name.clone().unwrap_or_default();
-        let labels = object.metadata.labels.as_ref();
-        Ok(vec![Change::NodeClaim {
-            node: cluster.node_name_of_claim(&name),
-            pool: labels.and_then(|it| it.get(labels::NODEPOOL).cloned()),
-            after: Some(object),
-            name,
-        }])
-    }
-
-    fn deleted(cluster: &mut Cluster, now: Timestamp, (): (), key: &ObjectKey) -> Changes {
-        if !cluster.data.claim_keys.contains_key(&key.name) {
-            return Changes::new();
-        }
-        let node = cluster.node_name_of_claim(&key.name);
-        let pool = cluster.pool_of_claim(&key.name);
-        let claim = cluster.of_claim(&key.name).and_then(|it| it.claim.as_ref());
-        let uid = claim.map(|it| it.uid.clone());
-        cluster.recent_claims.gone(&key.name, uid);
-        cluster.claim_gone(now, &key.name);
-        vec![Change::NodeClaim {
-            name: key.name.clone(),
-            node,
-            pool,
-            after: None,
-        }]
-    }
-
-    fn known(cluster: &Cluster, (): ()) -> Vec<ObjectKey> {
-        let names = cluster.data.claim_keys.keys();
-        names.map(ObjectKey::cluster).collect()
-    }
-}
-
-fn provider_id(node: &v1::Node) -> &str {
-    let spec = node.spec.as_ref();
-    let provider_id = spec.and_then(|spec| spec.provider_id.as_deref());
-    provider_id.unwrap_or_default()
-}
-
-fn taints(node: &v1::Node) -> &[v1::Taint] {
-    let spec = node.spec.as_ref();
-    let taints = spec.and_then(|spec| spec.taints.as_deref());
-    taints.unwrap_or_default()
-}
-
-/// Whatever a controller may look at; not the heartbeats.
-fn digest(node: &v1::Node) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    let meta = &node.metadata;
-    meta.uid.hash(&mut hasher);
-    meta.labels.hash(&mut hasher);
-    meta.annotations.hash(&mut hasher);
-    meta.finalizers.hash(&mut hasher);
-    meta.deletion_timestamp.is_some().hash(&mut hasher);
-    for taint in taints(node) {
-        (&taint.key, &taint.value, &taint.effect).hash(&mut hasher);
-    }
-    is_node_ready(node).hash(&mut hasher);
-    provider_id(node).hash(&mut hasher);
-    let status = node.status.as_ref();
-    for amounts in [
-        status.and_then(|status| status.capacity.as_ref()),
-        status.and_then(|status| status.allocatable.as_ref()),
-    ] {
-        for (name, quantity) in amounts.into_iter().flatten() {
-            (name, &quantity.0).hash(&mut hasher);
-        }
-    }
-    hasher.finish()
-}
-
 impl Cluster {
-    /// Notes what a Node looks like; whether it looked otherwise before.
-    fn see(&mut self, object: &v1::Node) -> bool {
-        let name = object.metadata.name.clone().unwrap_or_default();
-        let seen = SeenNode {
-            provider_id: provider_id(object).to_owned(),
-            digest: digest(object),
-        };
-        let before = self.data.seen_nodes.get(&name);
-        if before == Some(&seen) {
-            return false;
-        }
-        let before = before.map(|it| it.provider_id.clone());
-        if let Some(before) = before.filter(|it| *it != seen.provider_id) {
-            self.unindex(&name, &before);
-        }
-        if !seen.provider_id.is_empty() {
-            let index = Arc::make_mut(&mut self.data.nodes_by_provider_id);
-            let names = index.entry(seen.provider_id.clone()).or_default();
-            names.insert(name.clone());
-        }
-        Arc::make_mut(&mut self.data.seen_nodes).insert(name, seen);
-        true
-    }
-
-    fn unindex(&mut self, name: &str, provider_id: &str) {
-        let index = Arc::make_mut(&mut self.data.nodes_by_provider_id);
-        if let Some(names) = index.get_mut(provider_id) {
-            names.remove(name);
-            if names.is_empty() {
-                index.remove(provider_id);
-            }
-        }
-    }
-
-    fn of_claim(&self, claim: &str) -> Option<&Arc<StateNode>> {
-        self.data.nodes.get(self.data.claim_keys.get(claim)?)
-    }
-
-    fn node_name_of_claim(&self, claim: &str) -> Option<String> {
-        let node = self.of_claim(claim)?;
-        node.node_name().map(str::to_owned)
-    }
-
-    fn pool_of_claim(&self, claim: &str) -> Option<String> {
-        let claim = self.of_claim(claim)?.claim.as_ref()?;
-        claim.node_pool().map(str::to_owned)
-    }
-
     fn node_applied(&mut self, now: Timestamp, object: &v1::Node) {
         let facts = NodeFacts::parse(object);
         let name = facts.name.clone();
@@ -257,53 +118,14 @@ impl Cluster {
         }
     }
 
-    fn claim_applied(&mut self, now: Timestamp, object: &NodeClaim) {
-        let facts = ClaimFacts::parse(object);
-        let key = facts.provider_id.clone();
-        let name = facts.name.clone();
-        let old = self.data.claim_keys.get(&name).cloned();
-        if old
-            .as_ref()
-            .is_some_and(|old| !old.is_empty() && *old != key)
-        {
-            // A launched claim does not lose its instance; an older copy of it came late.
-            if key.is_empty() {
-                return;
-            }
-            self.claim_gone(now, &name);
-        }
-        if old.as_ref() != Some(&key) {
-            Arc::make_mut(&mut self.data.claim_keys).insert(name, key.clone());
-        }
-        if key.is_empty() {
-            return;
-        }
-        let before = self.data.nodes.get(&key).cloned().unwrap_or_default();
-        if before.claim.as_deref() == Some(&facts) {
-            return;
-        }
-        let after = StateNode {
-            claim: Some(Arc::new(facts)),
-            ..(*before).clone()
-        };
-        self.replace(now, key, &before, after);
-    }
-
-    fn claim_gone(&mut self, now: Timestamp, name: &str) {
-        let Some(key) = Arc::make_mut(&mut self.data.claim_keys).remove(name) else {
-            return;
-        };
-        if let Some(before) = self.data.nodes.get(&key).cloned() {
-            let after = StateNode {
-                claim: None,
-                ..(*before).clone()
-            };
-            self.replace(now, key, &before, after);
-        }
-    }
-
     /// Puts the new state of a node in place and notices what consolidation depends on.
-    fn replace(&mut self, now: Timestamp, key: String, before: &StateNode, after: StateNode) {
+    pub(super) fn replace(
+        &mut self,
+        now: Timestamp,
+        key: String,
+        before: &StateNode,
+        after: StateNode,
+    ) {
         let appeared = before.node.is_some() != after.node.is_some()
             || before.claim.is_some() != after.claim.is_some();
         let flipped = before.is_initialized() != after.is_initialized()

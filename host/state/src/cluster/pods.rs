@@ -7,7 +7,9 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1;
 use scheduling::pod::{Pod, PodKey};
 
-use super::{Change, Changes, Cluster, Refused, Watched};
+use super::Cluster;
+use super::change::{Change, Changes, Refused};
+use super::watched::Watched;
 
 impl Watched for v1::Pod {
     type Kind = ();

@@ -5,7 +5,10 @@ use std::sync::Arc;
 use apis::{Ec2NodeClass, NodeOverlay, NodePool, ObjectKey};
 use jiff::Timestamp;
 
-use super::{Change, Changes, Cluster, NodeClass, Refused, Versions, Watched};
+use super::Cluster;
+use super::change::{Change, Changes, Refused, Versions};
+use super::model::NodeClass;
+use super::watched::Watched;
 use crate::facts::NodeClassFacts;
 
 impl Watched for NodePool {

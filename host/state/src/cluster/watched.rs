@@ -7,7 +7,8 @@ use std::sync::Arc;
 use apis::ObjectKey;
 use jiff::Timestamp;
 
-use super::{Changes, Cluster, Refused};
+use super::Cluster;
+use super::change::{Changes, Refused};
 
 /// A kind of object that the model takes in. Every function is idempotent: watches repeat themselves.
 pub trait Watched: Debug + Send + Sync + 'static {

@@ -12,7 +12,7 @@ use scheduling::Solution;
 use scheduling::pod::{Pod, PodKey};
 use scheduling::solution::NewClaim;
 
-use super::is_coming;
+use super::key::is_coming;
 
 /// Pods that can change places, in order of their first appearance.
 type Kind = usize;

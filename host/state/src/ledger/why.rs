@@ -2,14 +2,18 @@
 //!
 //! Only selects and words what was recorded; never judges anew.
 
-use std::fmt::{Display, Formatter};
+mod steps;
+mod words;
 
 use jiff::Timestamp;
 use scheduling::ranking::PolicyUse;
 use serde::{Deserialize, Serialize};
 
-use super::record::Subject;
-use super::{DisruptionRound, Entry, Ledger, NodeOutcome, OutcomeId, ProvisioningRound, Record};
+use super::Ledger;
+use super::outcome::OutcomeId;
+use super::record::{NodeOutcome, Record};
+use super::subject::Subject;
+use steps::steps_of;
 
 /// Most steps told.
 const STEPS_MAX: usize = 20;
@@ -145,30 +149,6 @@ impl Why {
     }
 }
 
-impl Subject {
-    /// The subject of `why KIND NAME`; a pod without namespace is in `default`.
-    pub fn parse(kind: &str, name: &str) -> Option<Self> {
-        let name = name.to_owned();
-        match kind {
-            "node" | "nodes" | "no" => Some(Self::Node(name)),
-            "pod" | "pods" | "po" if name.contains('/') => Some(Self::Pod(name)),
-            "pod" | "pods" | "po" => Some(Self::Pod(format!("default/{name}"))),
-            "claim" | "nodeclaim" | "nodeclaims" => Some(Self::Claim(name)),
-            "nodepool" | "nodepools" | "pool" => Some(Self::Pool(name)),
-            _ => None,
-        }
-    }
-
-    fn words(&self) -> (&'static str, &str) {
-        match self {
-            Self::Pod(name) => ("pod", name),
-            Self::Node(name) => ("node", name),
-            Self::Claim(name) => ("claim", name),
-            Self::Pool(name) => ("nodepool", name),
-        }
-    }
-}
-
 fn funnel_of(node: &NodeOutcome) -> Vec<Gate> {
     let code = node.outcome.code();
     let mut is_stopped = false;
@@ -186,231 +166,4 @@ fn funnel_of(node: &NodeOutcome) -> Vec<Gate> {
         }
     });
     gates.collect()
-}
-
-/// What is told of one entry before it is known which entry.
-type Told<'a> = (String, OutcomeId, String, &'a [PolicyUse]);
-
-fn steps_of(entry: &Entry, subject: &Subject) -> Vec<Step> {
-    let told = match &entry.record {
-        Record::ProvisioningRound(it) => of_provisioning(it, subject),
-        Record::DisruptionRound(it) => of_disruption(it, subject),
-        Record::Launch(it) => {
-            let offering = format!("{} {} {}", it.instance_type, it.capacity_type, it.zone);
-            let reason = join(offering.trim(), &it.reason);
-            vec![(it.claim.clone(), it.outcome, reason, it.policies.as_slice())]
-        }
-        Record::Command(it) => {
-            let (before, after) = (it.effective_before_per_hour, it.effective_after_per_hour);
-            let is_list = (before - it.cost_before_per_hour).abs() < 1e-9
-                && (after - it.cost_after_per_hour).abs() < 1e-9;
-            let reckoned = if is_list {
-                String::new()
-            } else {
-                format!(", {before:.4} to {after:.4} as the ranking policy reckons")
-            };
-            let told = format!(
-                "{} {}: {} go, {} come; {:.4} to {:.4} USD an hour{reckoned}",
-                it.decision,
-                it.reason,
-                it.candidates.join(" "),
-                it.replacements.len(),
-                it.cost_before_per_hour,
-                it.cost_after_per_hour
-            );
-            let reason = join(&told, &it.detail);
-            vec![(it.command_id.clone(), it.outcome, reason, [].as_slice())]
-        }
-        Record::Termination(it) => {
-            let reason = join(&it.pods.join(" "), &it.reason);
-            vec![(it.node.clone(), it.outcome, reason, [].as_slice())]
-        }
-        Record::Placement(it) => {
-            let reason = format!("planned for {}, bound to {}", it.planned, it.node);
-            vec![(it.pod.clone(), it.outcome, reason, [].as_slice())]
-        }
-    };
-    let decision_id = match &entry.record {
-        Record::ProvisioningRound(it) => it.decision_id.as_str(),
-        Record::DisruptionRound(it) => it.decision_id.as_str(),
-        // The ranking before a launch is asked under the name of the claim.
-        Record::Launch(it) => it.claim.as_str(),
-        Record::Command(_) | Record::Termination(_) | Record::Placement(_) => "",
-    };
-    let step = |(about, outcome, reason, policies): Told<'_>| Step {
-        at: entry.record.at(),
-        last_at: entry.last_at,
-        times: entry.times,
-        sequence: entry.sequence,
-        about,
-        code: outcome.code(),
-        outcome,
-        meaning: outcome.meaning().to_owned(),
-        reason,
-        policies: policies.to_vec(),
-        decision_id: decision_id.to_owned(),
-        parts: Vec::new(),
-    };
-    told.into_iter().map(step).collect()
-}
-
-fn of_provisioning<'a>(it: &'a ProvisioningRound, subject: &Subject) -> Vec<Told<'a>> {
-    let (_, name) = subject.words();
-    let policies = it.policies.as_slice();
-    let concerned = it.pods.iter().filter(|group| match subject {
-        Subject::Pod(key) => group.pods.contains(key),
-        Subject::Node(name) | Subject::Claim(name) => group.target == *name,
-        Subject::Pool(_) => false,
-    });
-    let groups = concerned.map(|group| {
-        let about = match subject {
-            Subject::Pod(_) => name.to_owned(),
-            Subject::Node(_) | Subject::Claim(_) | Subject::Pool(_) => group.pods.join(" "),
-        };
-        let reason = join(&group.target, &group.reason);
-        (about, group.outcome, reason, policies)
-    });
-    let pools = it.pools.iter().filter(|pool| match subject {
-        Subject::Pool(name) => pool.pool == *name,
-        Subject::Pod(_) | Subject::Node(_) | Subject::Claim(_) => false,
-    });
-    let pools = pools.map(|it| (it.pool.clone(), it.outcome, it.reason.clone(), policies));
-    let claims = it.claims.iter().filter(|claim| claim.claim == name);
-    let claims = claims.map(|claim| {
-        let reason = format!(
-            "best of {} types is {}, {:.4} USD an hour, for {} pods {}",
-            claim.instance_types_total,
-            claim.instance_types.first().map_or("", String::as_str),
-            claim.price_per_hour,
-            claim.pods,
-            claim.note
-        );
-        let reason = reason.trim_end().to_owned();
-        (claim.claim.clone(), claim.outcome, reason, policies)
-    });
-    groups.chain(pools).chain(claims).collect()
-}
-
-fn of_disruption<'a>(it: &'a DisruptionRound, subject: &Subject) -> Vec<Told<'a>> {
-    let policies = it.policies.as_slice();
-    match subject {
-        Subject::Pool(pool) => summary(&it.nodes, pool)
-            .into_iter()
-            .map(|(outcome, told)| (pool.clone(), outcome, told, policies))
-            .collect(),
-        Subject::Node(_) | Subject::Claim(_) | Subject::Pod(_) => it
-            .nodes
-            .iter()
-            .filter(|node| node.is_about(subject))
-            .map(|node| {
-                (
-                    node.node.clone(),
-                    node.outcome,
-                    node.reason.clone(),
-                    policies,
-                )
-            })
-            .collect(),
-    }
-}
-
-/// The nodes of a pool by what came of them.
-fn summary(nodes: &[NodeOutcome], pool: &str) -> Vec<(OutcomeId, String)> {
-    let mut by_outcome = std::collections::BTreeMap::<OutcomeId, Vec<&NodeOutcome>>::new();
-    for node in nodes.iter().filter(|it| it.pool == pool) {
-        by_outcome.entry(node.outcome).or_default().push(node);
-    }
-    let tell = |(outcome, nodes): (OutcomeId, Vec<&NodeOutcome>)| {
-        let example = nodes.first().map(|it| join(&it.node, &it.reason));
-        let told = format!(
-            "{} nodes, such as {}",
-            nodes.len(),
-            example.unwrap_or_default()
-        );
-        (outcome, told)
-    };
-    by_outcome.into_iter().map(tell).collect()
-}
-
-fn join(first: &str, second: &str) -> String {
-    match (first, second) {
-        ("", it) | (it, "") => it.to_owned(),
-        (first, second) => format!("{first}: {second}"),
-    }
-}
-
-impl Display for PolicyPart {
-    fn fmt(&self, f: &mut Formatter<'_>) -> std::fmt::Result {
-        let Self {
-            kind,
-            name,
-            digest,
-            config_digest,
-            mode,
-            order,
-            outcome,
-            changed,
-            log,
-        } = self;
-        writeln!(f, "  policy {kind} {name} {digest}: {outcome}")?;
-        let changed = match changed.as_str() {
-            "" => "changed nothing",
-            changed => changed,
-        };
-        writeln!(
-            f,
-            "    {mode}, order {order}, settings {config_digest}; {changed}"
-        )?;
-        for line in log {
-            writeln!(f, "    log {line}")?;
-        }
-        Ok(())
-    }
-}
-
-impl Display for Why {
-    fn fmt(&self, f: &mut Formatter<'_>) -> std::fmt::Result {
-        let Self {
-            kind,
-            name,
-            steps,
-            funnel,
-        } = self;
-        let Some(last) = steps.first() else {
-            return writeln!(f, "{kind} {name}: the ledger holds nothing about it");
-        };
-        writeln!(f, "{kind} {name}: {} {}", last.code, last.meaning)?;
-        if !last.reason.is_empty() {
-            writeln!(f, "  {}", last.reason)?;
-        }
-        for gate in funnel {
-            writeln!(f, "  {:<12} {}", gate.result, gate.gate)?;
-        }
-        let told = |it: &&PolicyUse| {
-            let mut parts = last.parts.iter();
-            !parts.any(|part| (&part.kind, &part.name) == (&it.kind, &it.name))
-        };
-        for policy in last.policies.iter().filter(told) {
-            let PolicyUse {
-                kind,
-                name,
-                digest,
-                outcome,
-            } = policy;
-            writeln!(f, "  policy {kind} {name} {digest}: {outcome}")?;
-        }
-        for part in &last.parts {
-            write!(f, "{part}")?;
-        }
-        for step in steps {
-            let times = if step.times > 1 {
-                format!(" ({} times, last {})", step.times, step.last_at)
-            } else {
-                String::new()
-            };
-            let told = join(step.outcome.name(), &step.reason);
-            writeln!(f, "  {} {} {}{times}", step.at, step.code, told)?;
-        }
-        Ok(())
-    }
 }

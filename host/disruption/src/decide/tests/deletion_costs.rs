@@ -2,9 +2,9 @@
 
 use crate::budgets::Budgets;
 use crate::candidate::Candidates;
-use crate::decide::context;
 use crate::deletion_cost::rank;
 use crate::hooks::DeclaredBudgets;
+use crate::input::context;
 
 use super::{World, natively};
 

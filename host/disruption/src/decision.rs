@@ -1,0 +1,66 @@
+//! What a disruption loop decided, and the record of it.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use scheduling::ranking::PolicyUse;
+use state::ledger::{DisruptionRound, NodeOutcome};
+
+use crate::budgets::Budgets;
+use crate::candidate::Blocked;
+use crate::command::Command;
+use crate::memory::Memory;
+use crate::method::Method;
+use crate::scored::ScoredMove;
+
+/// How long an idle loop waits.
+const LOOK_AGAIN_SECONDS: u32 = 10;
+
+/// What a loop decided.
+#[derive(Debug, Clone, Default)]
+pub struct Decision {
+    /// At most one, unless a method may start several.
+    pub commands: Vec<Command>,
+    /// Exactly one per tracked node.
+    pub outcomes: Vec<NodeOutcome>,
+    /// Nodes that may not be disrupted, with the text of their event.
+    pub blocked: Vec<Blocked>,
+    /// Pools, for the event and the metrics of budgets.
+    pub budgets: Budgets,
+    /// Policies asked.
+    pub uses: Vec<PolicyUse>,
+    /// For the next loop.
+    pub memory: Memory,
+    /// When to look again, if nothing is decided.
+    pub next_look_seconds: u32,
+    /// Moves of consolidation that were judged, for metrics and events.
+    pub scored: Vec<ScoredMove>,
+    /// Eligible nodes of each method, for the metric.
+    pub eligible: BTreeMap<Method, u32>,
+    /// The loop was cut off.
+    pub is_interrupted: bool,
+    /// Identifier of the loop.
+    pub decision_id: String,
+}
+
+impl Decision {
+    /// The record of the loop.
+    pub fn record(&self, at: Timestamp) -> DisruptionRound {
+        DisruptionRound {
+            at,
+            decision_id: self.decision_id.clone(),
+            nodes: self.outcomes.clone(),
+            policies: self.uses.clone(),
+            commands: u32::try_from(self.commands.len()).unwrap_or(u32::MAX),
+            interrupted: self.is_interrupted,
+        }
+    }
+}
+
+pub(crate) const fn look_again_seconds(valid_for_seconds: u32) -> u32 {
+    if valid_for_seconds == 0 || valid_for_seconds > LOOK_AGAIN_SECONDS {
+        LOOK_AGAIN_SECONDS
+    } else {
+        valid_for_seconds
+    }
+}

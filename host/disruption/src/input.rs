@@ -1,0 +1,94 @@
+//! What a disruption loop is given: the cluster, what may be bought, options, gates and policies.
+//!
+//! Complete when the loop begins, and lent for as long as it runs.
+
+use std::collections::BTreeSet;
+
+use scheduling::TableCache;
+use scheduling::problem::Options;
+use scheduling::ranking::RankHook;
+use state::Snapshot;
+use state::provisioning::PoolTypes;
+
+use crate::budgets;
+use crate::budgets::pools::Targets;
+use crate::candidate::TypesByPool;
+use crate::history::History;
+use crate::hooks::{BudgetsHook, Civil, ConsolidationHook, Context};
+use crate::memory::Memory;
+use crate::repair::policies::RepairPolicies;
+
+/// What a loop looks at.
+#[derive(Clone, Copy)]
+pub struct Input<'a> {
+    /// The cluster.
+    pub snapshot: &'a Snapshot,
+    /// Instance types of every pool that has nodes, static and unready ones included.
+    pub types: &'a TypesByPool,
+    /// Pools that may open nodes.
+    pub pools: &'a [PoolTypes],
+    /// Claims that a command is about already.
+    pub queued: &'a BTreeSet<String>,
+    /// Nodes that capacity buffers rely on, by name.
+    pub buffer_nodes: &'a BTreeSet<String>,
+    /// Finished moves.
+    pub history: &'a History,
+    /// What the loop before left behind.
+    pub memory: &'a Memory,
+    /// Options of simulations; `now` is the present moment of the whole loop.
+    pub options: &'a Options,
+    /// Feature gates.
+    pub gates: Gates,
+    /// What counts as sick; `None` while repair is switched off.
+    pub repair: Option<&'a RepairPolicies>,
+    /// What earlier rounds worked out about pools and their types.
+    pub tables: &'a TableCache,
+}
+
+impl<'a> Input<'a> {
+    /// What budgets are worked out of.
+    pub fn budget_world(&self, targets: &'a Targets) -> budgets::World<'a> {
+        budgets::World {
+            snapshot: self.snapshot,
+            history: self.history,
+            types: self.types,
+            targets,
+            now: self.options.now,
+        }
+    }
+}
+
+/// The policies.
+#[derive(Clone, Copy)]
+pub struct Hooks<'a> {
+    /// Values offerings in simulations.
+    pub rank: &'a dyn RankHook,
+    /// Orders and judges.
+    pub consolidation: &'a dyn ConsolidationHook,
+    /// Allows.
+    pub budgets: &'a dyn BudgetsHook,
+}
+
+/// How consolidation may behave.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Gates {
+    /// Spot nodes may be replaced by cheaper spot nodes.
+    pub spot_to_spot: bool,
+    /// Drifted nodes may go before their replacement comes where it could not come before.
+    pub terminate_first_drift: bool,
+    /// Sick nodes may.
+    pub terminate_first_repair: bool,
+    /// Moves that save little of the bill wait until what they would have saved meanwhile covers the pods they disturb.
+    pub waits_for_small_gains: bool,
+}
+
+pub(crate) fn context(input: &Input<'_>) -> Context {
+    let now = input.options.now;
+    Context {
+        now_seconds: u64::try_from(now.as_second()).unwrap_or_default(),
+        civil: vec![Civil::utc(now)],
+        cluster: input.options.cluster.clone(),
+        decision_id: input.options.decision_id.clone(),
+        seed: input.options.seed,
+    }
+}

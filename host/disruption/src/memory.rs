@@ -1,0 +1,48 @@
+//! What one disruption loop leaves to the next, so that it need not look again at what stayed as it was.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::Timestamp;
+use state::ConsolidationState;
+use state::ledger::OutcomeId;
+
+use crate::appraisal::EffectiveCosts;
+use crate::budgets::pools::Targets;
+use crate::method::Method;
+use crate::preferred::Preferred;
+
+/// What one loop leaves to the next.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Memory {
+    /// When a method found nothing, so that it need not look again.
+    pub nothing_found: BTreeMap<Method, NothingFound>,
+    /// What consolidation last said of each claim, repeated while nothing changes.
+    pub findings: BTreeMap<String, (OutcomeId, String)>,
+    /// Claims that a policy holds back until then.
+    pub holds: BTreeMap<String, Timestamp>,
+    /// What the ranking policy made of the nodes when it was last asked.
+    pub costs: EffectiveCosts,
+    /// Who judged: what others held back or found nothing in is looked at again.
+    pub judges: String,
+    /// Moves that the ranking policy prefers although they cost more, by claim, and since when.
+    pub preferred: Preferred,
+    /// What nodes of each pool would be made of, and since when.
+    pub targets: Targets,
+    /// Claims that the last single-node run did not reach: the next one starts with them.
+    pub unseen: BTreeSet<String>,
+}
+
+/// A look of a method that came to nothing.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NothingFound {
+    /// How the cluster was.
+    pub state: ConsolidationState,
+    /// The claims it was about. Any other claim, such as one whose PodDisruptionBudget opened since, is
+    /// reason to look again.
+    pub claims: BTreeSet<String>,
+    /// Those of them that rested: what wakes may be moved in more ways.
+    pub resting: BTreeSet<String>,
+    /// Those of them that the budgets left room for. As long as they leave room for no other, another look
+    /// would find what this one found.
+    pub tried: BTreeSet<String>,
+}

@@ -1,0 +1,47 @@
+//! CapacityBuffers in the model.
+
+use std::sync::Arc;
+
+use apis::{CapacityBuffer, ObjectKey};
+use jiff::Timestamp;
+
+use super::Cluster;
+use super::change::{Change, Changes, Refused, Versions};
+use super::pools::gone;
+use super::watched::Watched;
+use crate::workloads::key_of;
+
+impl Watched for CapacityBuffer {
+    type Kind = ();
+
+    fn applied(
+        cluster: &mut Cluster,
+        now: Timestamp,
+        object: Arc<Self>,
+    ) -> Result<Changes, Refused> {
+        let key = key_of(&object.metadata);
+        let buffers = Arc::make_mut(&mut cluster.data.capacity_buffers);
+        let versions = Versions {
+            before: buffers.insert(key.clone(), Arc::clone(&object)),
+            after: Some(object),
+            key,
+        };
+        if versions.differ(|it| it.spec.clone()) {
+            cluster.bump(now);
+        }
+        Ok(vec![Change::CapacityBuffer(versions)])
+    }
+
+    fn deleted(cluster: &mut Cluster, now: Timestamp, (): (), key: &ObjectKey) -> Changes {
+        let before = Arc::make_mut(&mut cluster.data.capacity_buffers).remove(key);
+        if before.is_some() {
+            cluster.bump(now);
+        }
+        let gone = gone(key, before);
+        gone.map(Change::CapacityBuffer).into_iter().collect()
+    }
+
+    fn known(cluster: &Cluster, (): ()) -> Vec<ObjectKey> {
+        cluster.data.capacity_buffers.keys().cloned().collect()
+    }
+}

@@ -1,0 +1,120 @@
+//! NodeClaims in the model, joined to their Nodes by the providerID.
+
+use std::sync::Arc;
+
+use apis::labels;
+use apis::{NodeClaim, ObjectKey};
+use jiff::Timestamp;
+
+use super::Cluster;
+use super::change::{Change, Changes, Refused};
+use super::watched::Watched;
+use crate::facts::ClaimFacts;
+use crate::state_node::StateNode;
+
+impl Watched for NodeClaim {
+    type Kind = ();
+
+    fn applied(
+        cluster: &mut Cluster,
+        now: Timestamp,
+        object: Arc<Self>,
+    ) -> Result<Changes, Refused> {
+        if !cluster.recent_claims.keep(&object) {
+            return Ok(Changes::new());
+        }
+        cluster.claim_applied(now, &object);
+        let name = object.metadata.name.clone().unwrap_or_default();
+        let labels = object.metadata.labels.as_ref();
+        Ok(vec![Change::NodeClaim {
+            node: cluster.node_name_of_claim(&name),
+            pool: labels.and_then(|it| it.get(labels::NODEPOOL).cloned()),
+            after: Some(object),
+            name,
+        }])
+    }
+
+    fn deleted(cluster: &mut Cluster, now: Timestamp, (): (), key: &ObjectKey) -> Changes {
+        if !cluster.data.claim_keys.contains_key(&key.name) {
+            return Changes::new();
+        }
+        let node = cluster.node_name_of_claim(&key.name);
+        let pool = cluster.pool_of_claim(&key.name);
+        let claim = cluster.of_claim(&key.name).and_then(|it| it.claim.as_ref());
+        let uid = claim.map(|it| it.uid.clone());
+        cluster.recent_claims.gone(&key.name, uid);
+        cluster.claim_gone(now, &key.name);
+        vec![Change::NodeClaim {
+            name: key.name.clone(),
+            node,
+            pool,
+            after: None,
+        }]
+    }
+
+    fn known(cluster: &Cluster, (): ()) -> Vec<ObjectKey> {
+        let names = cluster.data.claim_keys.keys();
+        names.map(ObjectKey::cluster).collect()
+    }
+}
+
+impl Cluster {
+    fn of_claim(&self, claim: &str) -> Option<&Arc<StateNode>> {
+        self.data.nodes.get(self.data.claim_keys.get(claim)?)
+    }
+
+    fn node_name_of_claim(&self, claim: &str) -> Option<String> {
+        let node = self.of_claim(claim)?;
+        node.node_name().map(str::to_owned)
+    }
+
+    fn pool_of_claim(&self, claim: &str) -> Option<String> {
+        let claim = self.of_claim(claim)?.claim.as_ref()?;
+        claim.node_pool().map(str::to_owned)
+    }
+
+    fn claim_applied(&mut self, now: Timestamp, object: &NodeClaim) {
+        let facts = ClaimFacts::parse(object);
+        let key = facts.provider_id.clone();
+        let name = facts.name.clone();
+        let old = self.data.claim_keys.get(&name).cloned();
+        if old
+            .as_ref()
+            .is_some_and(|old| !old.is_empty() && *old != key)
+        {
+            // A launched claim does not lose its instance; an older copy of it came late.
+            if key.is_empty() {
+                return;
+            }
+            self.claim_gone(now, &name);
+        }
+        if old.as_ref() != Some(&key) {
+            Arc::make_mut(&mut self.data.claim_keys).insert(name, key.clone());
+        }
+        if key.is_empty() {
+            return;
+        }
+        let before = self.data.nodes.get(&key).cloned().unwrap_or_default();
+        if before.claim.as_deref() == Some(&facts) {
+            return;
+        }
+        let after = StateNode {
+            claim: Some(Arc::new(facts)),
+            ..(*before).clone()
+        };
+        self.replace(now, key, &before, after);
+    }
+
+    fn claim_gone(&mut self, now: Timestamp, name: &str) {
+        let Some(key) = Arc::make_mut(&mut self.data.claim_keys).remove(name) else {
+            return;
+        };
+        if let Some(before) = self.data.nodes.get(&key).cloned() {
+            let after = StateNode {
+                claim: None,
+                ..(*before).clone()
+            };
+            self.replace(now, key, &before, after);
+        }
+    }
+}

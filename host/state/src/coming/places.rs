@@ -1,0 +1,124 @@
+//! The places planned for pods about to be created, in the model: a pod that is born takes the place of one of its kind, and what a
+//! controller asks for no longer has none.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use scheduling::pod::{Owner, Pod, PodKey};
+
+use super::key::prefix;
+use super::owned::{expected, missing};
+use crate::cluster::model::Data;
+use crate::workloads::WorkloadKind;
+
+impl Data {
+    /// A pod that was not there before: it goes where one of its kind was planned to go.
+    pub(crate) fn born(&mut self, now: Timestamp, pod: &Pod) {
+        let Some(owner) = pod.shape.owner.as_ref() else {
+            return;
+        };
+        if pod.node_name.is_none() && !pod.is_terminating() {
+            self.take_place(pod, owner);
+        }
+        self.last_birth_at = Some(now);
+        if let Some(owned) = Arc::make_mut(&mut self.owned).get_mut(&owner.uid) {
+            owned.newest = Some((now, Arc::clone(&pod.shape)));
+        }
+    }
+
+    /// The last of its pods is gone.
+    pub(crate) fn forget_owner(&mut self, pod: &Pod) {
+        let Some(owner) = &pod.shape.owner else {
+            return;
+        };
+        let all = Arc::make_mut(&mut self.owned);
+        if all.get(&owner.uid).is_some_and(|it| it.pods == 0) {
+            all.remove(&owner.uid);
+        }
+    }
+
+    /// A pod went to a node: if that was planned for another of its kind, that one has its place now.
+    pub(crate) fn trade_places(&mut self, pod: &Pod) {
+        let owner = pod.shape.owner.as_ref();
+        let (Some((kind, key)), Some(node)) =
+            (owner.and_then(|it| controller(pod, it)), &pod.node_name)
+        else {
+            return;
+        };
+        let tracked = self.node_keys.get(node).and_then(|it| self.nodes.get(it));
+        let claim = tracked.and_then(|it| it.claim_name()).map(str::to_owned);
+        let is_here = |place: &str| place == node || Some(place) == claim.as_deref();
+        let own = self.places.get(&pod.key).cloned();
+        if own.as_deref().is_some_and(is_here) {
+            return;
+        }
+        let prefix = prefix(kind.name(), &key);
+        let other = places(self, &prefix).find(|(_, place)| is_here(place));
+        let Some(other) = other.map(|(key, _)| key.clone()) else {
+            return;
+        };
+        let places = Arc::make_mut(&mut self.places);
+        match own {
+            Some(place) => places.insert(other, place),
+            None => places.remove(&other),
+        };
+    }
+
+    fn take_place(&mut self, pod: &Pod, owner: &Owner) {
+        let Some((kind, key)) = controller(pod, owner) else {
+            return;
+        };
+        let prefix = prefix(kind.name(), &key);
+        let Some((planned, place)) = places(self, &prefix).next() else {
+            return;
+        };
+        let (planned, place) = (planned.clone(), Arc::clone(place));
+        let kept = self.workloads.find(kind, &key);
+        let owned = self.owned.get(&owner.uid);
+        let expected = kept.and_then(|kept| expected(kept, owned));
+        if expected.is_some_and(|it| it.requests == pod.shape.requests) {
+            let places = Arc::make_mut(&mut self.places);
+            places.remove(&planned);
+            places.insert(pod.key.clone(), place);
+        } else {
+            // It was planned as something else, and so were the others.
+            self.forget_coming((kind, &key), 0);
+        }
+    }
+
+    /// A controller asks for fewer pods than have places.
+    pub(crate) fn forget_surplus(&mut self, kind: WorkloadKind, key: &PodKey) {
+        let kept = self.workloads.find(kind, key);
+        let missing = kept
+            .filter(|it| it.creates_pods)
+            .map_or(0, |it| missing(it, self.owned.get(&it.uid)));
+        self.forget_coming((kind, key), missing);
+    }
+
+    fn forget_coming(&mut self, (kind, key): (WorkloadKind, &PodKey), keeping: usize) {
+        let prefix = prefix(kind.name(), key);
+        let surplus = places(self, &prefix).skip(keeping);
+        let surplus: Vec<PodKey> = surplus.map(|(key, _)| key.clone()).collect();
+        if !surplus.is_empty() {
+            let places = Arc::make_mut(&mut self.places);
+            for key in surplus {
+                places.remove(&key);
+            }
+        }
+    }
+}
+
+pub(super) fn places<'a>(
+    data: &'a Data,
+    prefix: &'a PodKey,
+) -> impl Iterator<Item = (&'a PodKey, &'a Arc<str>)> {
+    let following = data.places.range(prefix.clone()..);
+    following.take_while(|(key, _)| {
+        key.namespace == prefix.namespace && key.name.starts_with(&prefix.name)
+    })
+}
+
+fn controller(pod: &Pod, owner: &Owner) -> Option<(WorkloadKind, PodKey)> {
+    let kind = WorkloadKind::of_owner(&owner.api_version, &owner.kind)?;
+    Some((kind, PodKey::new(&pod.key.namespace, &owner.name)))
+}

@@ -1,0 +1,123 @@
+//! The records of disruption: what a scan found of each node, and the steps of a command.
+
+use jiff::Timestamp;
+use scheduling::ranking::PolicyUse;
+use serde::{Deserialize, Serialize};
+
+use crate::ledger::outcome::OutcomeId;
+use crate::ledger::subject::Subject;
+
+/// One disruption scan: exactly one outcome per node.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct DisruptionRound {
+    /// When.
+    pub at: Timestamp,
+    /// Identifier shared with the policy calls of the scan.
+    pub decision_id: String,
+    /// Every tracked node once.
+    pub nodes: Vec<NodeOutcome>,
+    /// Policies that took part.
+    pub policies: Vec<PolicyUse>,
+    /// Commands decided.
+    pub commands: u32,
+    /// Whether the scan was cut off.
+    pub interrupted: bool,
+}
+
+impl DisruptionRound {
+    /// Whether two scans found the same; when they were and their ids do not count.
+    pub fn same_findings(&self, other: &Self) -> bool {
+        let Self {
+            at: _,
+            decision_id: _,
+            nodes,
+            policies,
+            commands,
+            interrupted,
+        } = self;
+        *nodes == other.nodes
+            && *policies == other.policies
+            && *commands == other.commands
+            && *interrupted == other.interrupted
+    }
+}
+
+/// A node in a disruption scan.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct NodeOutcome {
+    /// Node name, or the claim's while there is no node.
+    pub node: String,
+    /// NodeClaim; empty without one.
+    #[serde(default)]
+    pub claim: String,
+    /// NodePool; empty without one.
+    pub pool: String,
+    /// What came of it.
+    pub outcome: OutcomeId,
+    /// Why, where the outcome alone does not tell: the pod, the PDB, the nearest miss.
+    pub reason: String,
+}
+
+impl NodeOutcome {
+    /// Whether the subject is the node or its claim.
+    pub fn is_about(&self, subject: &Subject) -> bool {
+        match subject {
+            Subject::Node(name) => self.node == *name,
+            Subject::Claim(name) => self.claim == *name,
+            Subject::Pod(_) | Subject::Pool(_) => false,
+        }
+    }
+}
+
+/// A step of a disruption command.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct CommandRecord {
+    /// When.
+    pub at: Timestamp,
+    /// Identifier of the command, the same in all its steps.
+    pub command_id: String,
+    /// How far it got.
+    pub step: CommandStep,
+    /// What came of it.
+    pub outcome: OutcomeId,
+    /// Empty, Drifted or Underutilized.
+    pub reason: String,
+    /// delete or replace.
+    pub decision: String,
+    /// empty, multi, single or nothing.
+    pub consolidation_type: String,
+    /// Nodes that go.
+    pub candidates: Vec<String>,
+    /// Their claims.
+    #[serde(default)]
+    pub candidate_claims: Vec<String>,
+    /// Claims that come.
+    pub replacements: Vec<String>,
+    /// USD an hour of what goes.
+    pub cost_before_per_hour: f64,
+    /// USD an hour of what comes.
+    pub cost_after_per_hour: f64,
+    /// Of what goes, as the ranking policy reckons.
+    #[serde(default)]
+    pub effective_before_per_hour: f64,
+    /// Of what comes, as the ranking policy reckons.
+    #[serde(default)]
+    pub effective_after_per_hour: f64,
+    /// Policy's reason, or the failure.
+    pub detail: String,
+}
+
+/// How far a command got.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum CommandStep {
+    /// Decided, waiting for validation.
+    Decided,
+    /// Candidates tainted, replacements created.
+    Started,
+    /// Done, one way or the other.
+    Finished,
+}

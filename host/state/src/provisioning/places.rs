@@ -1,0 +1,85 @@
+//! Pods that keep the places they were given on nodes that are coming or have just come.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use scheduling::pod::{Pod, PodShape};
+use scheduling::problem::Problem;
+
+use super::pending::validate;
+use crate::coming::ComingPod;
+use crate::snapshot::Snapshot;
+
+/// Pods that wait for a node in the making keep their place on it: placing them again on nodes that were
+/// chosen for an exact fit could only end in more nodes. So do those whose node has just opened, since the scheduler
+/// looks at pods that wait only every few seconds, and those whose node has come and that wait for others of
+/// their kind, as spread over zones makes them wait for nodes in the other zones. Returns the others.
+pub(super) fn keep_places(
+    problem: &mut Problem,
+    snapshot: &Snapshot,
+    pods: &[Arc<Pod>],
+    now: Timestamp,
+) -> Vec<Arc<Pod>> {
+    let in_the_making = |pod: &Arc<Pod>| snapshot.place_in_the_making(&pod.key);
+    let unfinished: BTreeSet<&PodShape> = pods
+        .iter()
+        .filter(|pod| pod.shape.looks_at_other_pods() && in_the_making(pod).is_some())
+        .map(|pod| &*pod.shape)
+        .collect();
+    let is_behind = snapshot.is_scheduler_behind(pods, now);
+    let just_opened = |pod: &Arc<Pod>| snapshot.place_just_opened(&pod.key, is_behind, now);
+    let kept = |pod: &Arc<Pod>| {
+        let at_hand = in_the_making(pod).or_else(|| just_opened(pod));
+        at_hand.or_else(|| {
+            let place = snapshot.place(&pod.key)?;
+            let awaits_others = !place.is_marked_for_deletion() && unfinished.contains(&*pod.shape);
+            awaits_others.then_some(place)
+        })
+    };
+    let mut waiting = BTreeMap::<&str, Vec<Arc<Pod>>>::new();
+    let mut others = Vec::new();
+    for pod in pods {
+        match kept(pod) {
+            Some(node) => waiting
+                .entry(node.name())
+                .or_default()
+                .push(Arc::clone(pod)),
+            None => others.push(Arc::clone(pod)),
+        }
+    }
+    put_on_nodes(problem, waiting);
+    others
+}
+
+/// Puts pods that are about to be created where they are planned to go. Returns those without a place.
+pub(super) fn place_coming(
+    problem: &mut Problem,
+    snapshot: &Snapshot,
+    coming: Vec<ComingPod>,
+) -> Vec<Arc<Pod>> {
+    let mut waiting = BTreeMap::<&str, Vec<Arc<Pod>>>::new();
+    let mut others = Vec::new();
+    let valid = |it: &ComingPod| validate(snapshot, &it.pod).is_ok();
+    for ComingPod { pod, place } in coming.into_iter().filter(valid) {
+        match place.and_then(|place| snapshot.node(&place)) {
+            Some(node) => waiting.entry(node.name()).or_default().push(pod),
+            None => others.push(pod),
+        }
+    }
+    put_on_nodes(problem, waiting);
+    others
+}
+
+fn put_on_nodes(problem: &mut Problem, mut pods: BTreeMap<&str, Vec<Arc<Pod>>>) {
+    for node in &mut problem.nodes {
+        let Some(pods) = pods.remove(node.name.as_str()) else {
+            continue;
+        };
+        let node = Arc::make_mut(node);
+        for pod in pods {
+            node.requests.add_assign(&pod.shape.requests);
+            node.pods.push(pod);
+        }
+    }
+}

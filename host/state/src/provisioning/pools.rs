@@ -1,0 +1,101 @@
+//! Pools that take part in provisioning, what each may buy, and why others do not take part.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use apis::NodePool;
+use apis::conditions;
+use scheduling::instance_type::InstanceType;
+use scheduling::ranking::{Usage, UsageKey};
+
+use crate::ledger::{OutcomeId, PoolOutcome};
+use crate::snapshot::Snapshot;
+
+/// A pool that takes part, with what it may buy now.
+#[derive(Debug, Clone)]
+pub struct PoolTypes {
+    /// The pool.
+    pub node_pool: Arc<NodePool>,
+    /// Its instance types.
+    pub instance_types: Arc<[Arc<InstanceType>]>,
+    /// Free addresses of its class's subnets by zone, where they are known.
+    pub free_addresses: BTreeMap<String, u32>,
+}
+
+impl PoolTypes {
+    /// The same with one more slot in a capacity reservation.
+    #[must_use]
+    pub fn with_slot(&self, reservation_id: &str) -> Self {
+        let is_of = |offering: &scheduling::instance_type::Offering| {
+            offering.reservation_id() == reservation_id
+        };
+        let with_slot = |it: &Arc<InstanceType>| {
+            if !it.offerings.iter().any(is_of) {
+                return Arc::clone(it);
+            }
+            let mut changed = (**it).clone();
+            for offering in changed.offerings.iter_mut().filter(|it| is_of(it)) {
+                offering.reservation_capacity += 1;
+            }
+            Arc::new(changed)
+        };
+        Self {
+            node_pool: Arc::clone(&self.node_pool),
+            instance_types: self.instance_types.iter().map(with_slot).collect(),
+            free_addresses: self.free_addresses.clone(),
+        }
+    }
+}
+
+/// Pools that may open nodes for pending pods, heaviest first, and why the others may not.
+pub fn provisionable_pools(snapshot: &Snapshot) -> (Vec<Arc<NodePool>>, Vec<PoolOutcome>) {
+    let mut pools = Vec::new();
+    let mut outcomes = Vec::new();
+    for pool in snapshot.node_pools() {
+        let name = pool.metadata.name.clone().unwrap_or_default();
+        let ready = pool
+            .status
+            .as_ref()
+            .and_then(|it| conditions::get(&it.conditions, "Ready"));
+        let (outcome, reason) = if pool.is_static() {
+            (OutcomeId::PoolStatic, String::new())
+        } else if pool.metadata.deletion_timestamp.is_some() {
+            (
+                OutcomeId::PoolNotReady,
+                "the NodePool is being deleted".to_owned(),
+            )
+        } else if ready.is_none_or(|it| it.status != "True") {
+            (
+                OutcomeId::PoolNotReady,
+                ready.map(|it| it.message.clone()).unwrap_or_default(),
+            )
+        } else {
+            pools.push(Arc::clone(pool));
+            (OutcomeId::PoolUsed, String::new())
+        };
+        outcomes.push(PoolOutcome {
+            pool: name,
+            outcome,
+            reason,
+        });
+    }
+    // Equal weights: the name descending, as Karpenter does.
+    pools.sort_by(|a, b| (b.weight(), &b.metadata.name).cmp(&(a.weight(), &a.metadata.name)));
+    (pools, outcomes)
+}
+
+/// Nodes by pool and offering, with their prices.
+pub fn usage(snapshot: &Snapshot, pools: &[PoolTypes]) -> BTreeMap<UsageKey, Usage> {
+    let mut usage = snapshot.usage();
+    for (key, count) in &mut usage {
+        let mut pools = pools.iter();
+        let pool = pools.find(|it| it.node_pool.metadata.name.as_ref() == Some(&key.pool));
+        let mut types = pool.into_iter().flat_map(|it| it.instance_types.iter());
+        let sold = &key.offering;
+        let offering = types
+            .find(|it| it.name == sold.instance_type)
+            .and_then(|it| it.offering(&sold.zone, &sold.capacity_type));
+        count.price_per_hour = offering.map_or(0.0, |it| it.price_per_hour);
+    }
+    usage
+}

@@ -1,0 +1,77 @@
+//! Where pods that wait were placed, and whether the scheduler may still be about to take them there.
+
+use std::sync::Arc;
+
+use jiff::{SignedDuration, Timestamp};
+use scheduling::pod::{Pod, PodKey};
+
+use super::Snapshot;
+use crate::state_node::StateNode;
+
+/// How long kube-scheduler may take to look at a pod again that it could not place: its longest back-off, and the look itself.
+const SCHEDULER_BACKOFF: SignedDuration = SignedDuration::from_secs(12);
+
+/// How long it may take to get to the pods of a node that opened, among a crowd of others.
+const SCHEDULER_LATE: SignedDuration = SignedDuration::from_secs(60);
+
+/// With so many pods left whose node is open, it is behind: it places 25 to 100 a second.
+const BACKLOG: usize = 100;
+
+impl Snapshot {
+    /// The node that a pod was placed on and that is still being made for it.
+    pub fn place_in_the_making(&self, pod: &PodKey) -> Option<&Arc<StateNode>> {
+        let node = self.node(self.data.places.get(pod)?)?;
+        (!node.is_initialized() && !node.is_marked_for_deletion()).then_some(node)
+    }
+
+    /// The node that a pod was placed on and that opened so lately, or was given a pod so lately, that the scheduler may still be
+    /// about to bind it. One that is behind gives others a pod first.
+    pub fn place_just_opened(
+        &self,
+        pod: &PodKey,
+        is_scheduler_behind: bool,
+        now: Timestamp,
+    ) -> Option<&Arc<StateNode>> {
+        let node = self.place(pod)?;
+        let claim = node.claim.as_ref()?;
+        let conditions = &claim.conditions;
+        // The label that opens a node is written first, and a pass may come before the condition that says since when.
+        let opened_at = conditions.initialized_at.or(conditions.registered_at)?;
+        let last_pod_at = match (conditions.initialized_at, claim.last_pod_event_at) {
+            (None, _) => now,
+            _ if is_scheduler_behind => now,
+            (Some(opened_at), last) => last.unwrap_or(opened_at).max(opened_at),
+        };
+        let is_fresh = now.duration_since(opened_at) < SCHEDULER_LATE
+            && now.duration_since(last_pod_at) < SCHEDULER_BACKOFF;
+        let is_open = node.is_initialized() || conditions.initialized_at.is_some();
+        (is_open && is_fresh && !node.is_marked_for_deletion()).then_some(node)
+    }
+
+    /// Whether the scheduler has yet to get to many of these pods, whose node is open: it binds others meanwhile.
+    pub fn is_scheduler_behind(&self, pods: &[Arc<Pod>], now: Timestamp) -> bool {
+        let binds = self
+            .data
+            .last_placed_bound_at
+            .is_some_and(|at| now.duration_since(at) < SCHEDULER_BACKOFF);
+        let is_open = |pod: &&Arc<Pod>| {
+            let claim = self.place(&pod.key).and_then(|node| node.claim.as_ref());
+            claim.is_some_and(|it| it.conditions.initialized_at.is_some())
+        };
+        binds && pods.iter().filter(is_open).take(BACKLOG).count() == BACKLOG
+    }
+
+    /// The node that a pod was last placed on.
+    pub fn place(&self, pod: &PodKey) -> Option<&Arc<StateNode>> {
+        self.node(self.data.places.get(pod)?)
+    }
+
+    /// Pods that were placed on the node, by its name or that of its claim, and still wait.
+    pub fn placed_on(&self, node: &StateNode) -> Vec<&Arc<Pod>> {
+        let names = [node.node_name(), node.claim_name()];
+        let places = self.data.places.iter();
+        let here = places.filter(|(_, place)| names.contains(&Some(&***place)));
+        let pods = here.filter_map(|(key, _)| self.pod(key));
+        pods.filter(|pod| pod.is_provisionable()).collect()
+    }
+}
