@@ -11,6 +11,7 @@ mod event;
 pub(crate) mod model;
 mod namespaces;
 mod node_claims;
+mod node_index;
 mod nodes;
 mod pod_disruption_budgets;
 mod pods;

@@ -1,14 +1,11 @@
 //! Nodes as the watch tells of them, to know one that changed from one that merely beat its heart.
 //!
-//! Holds every Node, joined to its claim or not; what the model makes of a Node is in `nodes.rs`.
+//! Every Node is noted, joined to its claim or not; what the model makes of a Node is in `nodes.rs`.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::sync::Arc;
 
 use apis::conditions::is_node_ready;
 use k8s_openapi::api::core::v1;
-
-use super::Cluster;
 
 /// A Node as far as watches go, also of one that is not joined to its claim yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,38 +15,11 @@ pub(crate) struct SeenNode {
     digest: u64,
 }
 
-impl Cluster {
-    /// Notes what a Node looks like; whether it looked otherwise before.
-    pub(super) fn see(&mut self, object: &v1::Node) -> bool {
-        let name = object.metadata.name.clone().unwrap_or_default();
-        let seen = SeenNode {
-            provider_id: provider_id(object).to_owned(),
-            digest: digest(object),
-        };
-        let before = self.data.seen_nodes.get(&name);
-        if before == Some(&seen) {
-            return false;
-        }
-        let before = before.map(|it| it.provider_id.clone());
-        if let Some(before) = before.filter(|it| *it != seen.provider_id) {
-            self.unindex(&name, &before);
-        }
-        if !seen.provider_id.is_empty() {
-            let index = Arc::make_mut(&mut self.data.nodes_by_provider_id);
-            let names = index.entry(seen.provider_id.clone()).or_default();
-            names.insert(name.clone());
-        }
-        Arc::make_mut(&mut self.data.seen_nodes).insert(name, seen);
-        true
-    }
-
-    pub(super) fn unindex(&mut self, name: &str, provider_id: &str) {
-        let index = Arc::make_mut(&mut self.data.nodes_by_provider_id);
-        if let Some(names) = index.get_mut(provider_id) {
-            names.remove(name);
-            if names.is_empty() {
-                index.remove(provider_id);
-            }
+impl SeenNode {
+    pub(super) fn of(node: &v1::Node) -> Self {
+        Self {
+            provider_id: provider_id(node).to_owned(),
+            digest: digest(node),
         }
     }
 }
