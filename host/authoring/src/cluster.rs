@@ -36,7 +36,6 @@ pub struct ControllerAddress {
     pub service: String,
 }
 
-/// What `status` is to show of which cluster.
 #[derive(Debug, Args)]
 pub struct StatusArguments {
     /// Kubeconfig to use. Default: $KUBECONFIG, ~/.kube/config, else the pod's service account
