@@ -2,12 +2,14 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, ValueEnum};
-use policy::Kind;
+use clap::Args;
 
 use super::cases::CasesArguments;
 use super::run::RunArguments;
 use crate::Output;
+use crate::cluster::StatusArguments;
+use crate::kind_name::KindName;
+use crate::language::Language;
 
 const TARGETS: &str = "\
 A POLICY is a folder made by the verb `new`, a manifest with a ConfigMap, a component (.wasm, .wasm.gz,
@@ -210,35 +212,6 @@ pub(super) struct PackArguments {
 }
 
 #[derive(Debug, Args)]
-pub struct StatusArguments {
-    /// Kubeconfig to use. Default: $KUBECONFIG, ~/.kube/config, else the pod's service account
-    #[arg(long, value_name = "FILE")]
-    pub kubeconfig: Option<PathBuf>,
-
-    /// Namespace of the policies
-    #[arg(
-        short,
-        long,
-        env = "MORTISE_POLICY_NAMESPACE",
-        default_value = crate::SYSTEM_NAMESPACE
-    )]
-    pub namespace: String,
-
-    /// Show the ConfigMaps of a file instead, `-` for standard input (repeatable):
-    /// kubectl get configmaps -A -l mortise.dev/policy -o json
-    #[arg(short = 'f', long = "filename", value_name = "FILE", conflicts_with_all = ["kubeconfig", "all_namespaces"])]
-    pub(crate) files: Vec<PathBuf>,
-
-    /// Show those of all namespaces, which no controller may look at
-    #[arg(short = 'A', long)]
-    pub all_namespaces: bool,
-
-    /// What to print
-    #[arg(short = 'o', long, value_enum, default_value_t = Output::Text)]
-    pub(crate) output: Output,
-}
-
-#[derive(Debug, Args)]
 pub(super) struct ReplayArguments {
     /// The recording
     #[arg(value_name = "FILE")]
@@ -270,35 +243,4 @@ pub(super) struct DiffArguments {
     /// Compare on the rounds of this recording instead
     #[arg(long, value_name = "FILE")]
     pub(super) records: Option<PathBuf>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(super) enum Language {
-    /// A CEL expression in the ConfigMap
-    Expr,
-    /// Rust, with a toolchain for wasm32-unknown-unknown
-    Rust,
-    /// JavaScript, with Node and npm
-    Js,
-    /// C, with clang and wasm-ld
-    C,
-    /// Go, with Go 1.24 or TinyGo
-    Go,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(super) enum KindName {
-    Rank,
-    Consolidation,
-    Budgets,
-}
-
-impl From<KindName> for Kind {
-    fn from(name: KindName) -> Self {
-        match name {
-            KindName::Rank => Self::Rank,
-            KindName::Consolidation => Self::Consolidation,
-            KindName::Budgets => Self::Budgets,
-        }
-    }
 }

@@ -10,8 +10,9 @@ use policy::Kind;
 use wit_component::{ComponentEncoder, StringEncoding, embed_component_metadata};
 use wit_parser::Resolve;
 
-use super::arguments::{BuildArguments, Language};
 use super::{say, target, templates, toolchain, upgrade};
+use crate::arguments::BuildArguments;
+use crate::language::Language;
 use crate::manifests::Manifests;
 
 /// Memory that a guest in C may use without growing it: the shadow stack.

@@ -7,10 +7,11 @@ use std::process::ExitCode;
 use policy::{BindingSource, BindingState, Conformance, Inspection, PolicyHost, Setting};
 use serde_json::{Value, json};
 
-use super::arguments::{CheckArguments, Language};
 use super::vendored::{SDK_VERSION, Stamp, Version};
 use super::{exit_code, patient_host, program, say, settings, target, upgrade};
 use crate::Output;
+use crate::arguments::CheckArguments;
+use crate::language::Language;
 
 pub(super) fn run(arguments: &CheckArguments) -> anyhow::Result<ExitCode> {
     let host = patient_host()?;

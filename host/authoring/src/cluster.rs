@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use policy::BindingSource;
 
-use crate::arguments::StatusArguments;
+use crate::Output;
 
 /// The ways to a cluster.
 #[derive(Debug, Clone, Copy)]
@@ -34,4 +34,33 @@ pub struct ControllerAddress {
         default_value = "kube-system/karpenter:http-metrics"
     )]
     pub service: String,
+}
+
+#[derive(Debug, Args)]
+pub struct StatusArguments {
+    /// Kubeconfig to use. Default: $KUBECONFIG, ~/.kube/config, else the pod's service account
+    #[arg(long, value_name = "FILE")]
+    pub kubeconfig: Option<PathBuf>,
+
+    /// Namespace of the policies
+    #[arg(
+        short,
+        long,
+        env = "MORTISE_POLICY_NAMESPACE",
+        default_value = crate::SYSTEM_NAMESPACE
+    )]
+    pub namespace: String,
+
+    /// Show the ConfigMaps of a file instead, `-` for standard input (repeatable):
+    /// kubectl get configmaps -A -l mortise.dev/policy -o json
+    #[arg(short = 'f', long = "filename", value_name = "FILE", conflicts_with_all = ["kubeconfig", "all_namespaces"])]
+    pub(crate) files: Vec<PathBuf>,
+
+    /// Show those of all namespaces, which no controller may look at
+    #[arg(short = 'A', long)]
+    pub all_namespaces: bool,
+
+    /// What to print
+    #[arg(short = 'o', long, value_enum, default_value_t = Output::Text)]
+    pub(crate) output: Output,
 }

@@ -13,7 +13,9 @@ mod check;
 mod cluster;
 mod config_map;
 mod diff;
-pub mod manifests;
+pub mod kind_name;
+mod language;
+mod manifests;
 mod new;
 mod pack;
 mod records;
@@ -36,9 +38,9 @@ use std::process::ExitCode;
 use clap::ValueEnum;
 use policy::{CallLimits, Limits, PolicyHost};
 
+pub use arguments::PolicyArguments;
 use arguments::PolicyVerb;
-pub use arguments::{PolicyArguments, StatusArguments};
-pub use cluster::{Cluster, ControllerAddress};
+pub use cluster::{Cluster, ControllerAddress, StatusArguments};
 pub use config_map::of_config_map;
 pub use target::{policies_of, sources};
 

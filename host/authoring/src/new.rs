@@ -10,9 +10,10 @@ use std::process::ExitCode;
 use anyhow::{Context as _, bail};
 use policy::{Kind, rule_variables};
 
-use super::arguments::{Language, NewArguments};
 use super::vendored::{self, Stamp};
 use super::{program, say, target, templates};
+use crate::arguments::NewArguments;
+use crate::language::Language;
 
 pub(super) fn run(arguments: &NewArguments) -> anyhow::Result<ExitCode> {
     let NewArguments {

@@ -13,11 +13,11 @@ use policy::{
     PolicyHost, Question, RankedClaim, RecordedLine,
 };
 
-use super::arguments::KindName;
 use super::records::Records;
 use super::{exit_code, patient_host, say, target};
 use crate::Output;
 use crate::cluster::{Cluster, ControllerAddress};
+use crate::kind_name::KindName;
 
 /// As much of a controller's recording as is fetched: it may be large, and the latest questions are at its end.
 const TAIL_BYTES: u32 = 16 << 20;

@@ -7,10 +7,9 @@ use anyhow::bail;
 use policy::BindingSource;
 use serde_json::{Value, json};
 
-use super::arguments::StatusArguments;
 use super::{exit_code, program, say};
 use crate::Output;
-use crate::cluster::Cluster;
+use crate::cluster::{Cluster, StatusArguments};
 use crate::config_map::of_config_map;
 use crate::manifests::Manifests;
 use crate::target::LABEL_KIND;

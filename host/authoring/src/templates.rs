@@ -2,7 +2,7 @@
 
 use policy::Kind;
 
-use crate::arguments::Language;
+use crate::language::Language;
 
 /// One template for each kind, at the given places.
 macro_rules! of_kinds {

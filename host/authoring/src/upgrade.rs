@@ -8,9 +8,10 @@ use std::process::ExitCode;
 
 use anyhow::{Context as _, bail};
 
-use super::arguments::{Language, UpgradeArguments};
 use super::vendored::{self, Files, SDK_VERSION, STAMP, Stamp, Version};
 use super::{program, say, target, templates};
+use crate::arguments::UpgradeArguments;
+use crate::language::Language;
 
 /// The interface before which names of records and functions were others.
 const RENAMED: Version = Version([0, 2, 0]);

@@ -13,7 +13,7 @@ use std::str::FromStr;
 use anyhow::{Context as _, bail};
 use sha2::{Digest, Sha256};
 
-use crate::arguments::Language;
+use crate::language::Language;
 use crate::templates;
 
 /// Of what this program carries: that of the interface, which `guest-sdk` has too.

@@ -12,8 +12,9 @@ use hooks::ranking::Needs;
 
 use crate::binding::{Binding, BindingFacts, Scope};
 use crate::builtin;
+use crate::digest::digest;
 use crate::limits::Kind;
-use crate::module::{Module, digest};
+use crate::module::Module;
 use crate::needs::{PolicyNeeds, united};
 use crate::rule::Rule;
 

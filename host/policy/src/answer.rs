@@ -6,8 +6,12 @@
 use hooks::disruption as native;
 use hooks::ranking::Ranking;
 
-use crate::call::{CallFailure, Session};
-use crate::interface::{GivenAllowances, GivenRanking, RankAsk, Remembering};
+use crate::call::Session;
+use crate::call_failure::CallFailure;
+use crate::interface::exchange::GivenAllowances;
+use crate::interface::exchange::GivenRanking;
+use crate::interface::exchange::RankAsk;
+use crate::interface::exchange::Remembering;
 use crate::limits::short;
 use crate::memories::MEMORY_BYTES_MAX;
 use crate::told::Told;

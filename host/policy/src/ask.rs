@@ -10,9 +10,13 @@ use hooks::ranking::{ClaimView, OfferingTable, RankRound, Ranking, Stage};
 
 use crate::active_policy::{ActivePolicy, Program};
 use crate::answer::{self, Allowed};
-use crate::call::{CallFailure, Called, Log, Session, call};
+use crate::call::{Session, call};
+use crate::call_failure::CallFailure;
+use crate::called::Called;
+use crate::called::Log;
 use crate::host::Inner;
-use crate::interface::{RankAsk, Remembering};
+use crate::interface::exchange::RankAsk;
+use crate::interface::exchange::Remembering;
 use crate::limits::{CallLimits, Kind};
 use crate::module::Module;
 use crate::recording::{Answer, Asked, Question};

@@ -3,25 +3,28 @@
 //! Every mistake names the key it is in and the way out; what nobody would read is a mistake. Nothing is loaded here.
 
 mod config;
-mod error;
+pub(crate) mod error;
 mod facts;
 mod keys;
 mod module;
 mod node_pools;
+mod other_config_map;
 
 use apis::ObjectKey;
-use hooks::binding::{Authority, BindingSource, Mode, OnFailure, OtherConfigMap};
+use hooks::binding::{Authority, BindingSource, Mode, OnFailure};
 
 use crate::builtin::{self, BUILTINS};
 use crate::limits::Kind;
-use crate::rule::RuleSource;
+use crate::rule::source::RuleSource;
 
 pub use error::BindingError;
+use error::value;
 pub use facts::BindingFacts;
 pub use keys::{BINDING_ANNOTATIONS, BINDING_BINARY_DATA, BINDING_DATA, BINDING_LABELS};
 pub use node_pools::NodePools;
 pub(crate) use node_pools::Scope;
 use node_pools::{ANNOTATION_NODE_POOLS, ANNOTATION_SELECTOR};
+use other_config_map::is_name;
 
 const LABEL_KIND: &str = "mortise.dev/policy";
 const ANNOTATION_MODE: &str = "mortise.dev/mode";
@@ -103,14 +106,6 @@ pub fn references(source: &BindingSource) -> Vec<String> {
         .collect()
 }
 
-fn value(key: &'static str, found: &str, expected: &str) -> BindingError {
-    BindingError::Value {
-        key,
-        found: found.to_owned(),
-        expected: expected.to_owned(),
-    }
-}
-
 fn kinds(label: &str) -> Result<Vec<Kind>, BindingError> {
     match label {
         "rank" => Ok(vec![Kind::Rank]),
@@ -171,26 +166,6 @@ fn authority(text: Option<&str>, kinds: &[Kind]) -> Result<Authority, BindingErr
             "lower or replace, or leave it out",
         )),
     }
-}
-
-/// Whether it may be the name of a ConfigMap.
-fn is_name(text: &str) -> bool {
-    let is_known = |it: u8| it.is_ascii_lowercase() || it.is_ascii_digit() || b"-.".contains(&it);
-    !text.is_empty() && text.bytes().all(is_known)
-}
-
-/// A ConfigMap that the binding names.
-fn other<'a>(
-    source: &'a BindingSource,
-    key: &'static str,
-    name: &str,
-) -> Result<&'a OtherConfigMap, BindingError> {
-    let missing = || BindingError::NoSuchConfigMap {
-        key,
-        name: name.to_owned(),
-        namespace: source.namespace.clone(),
-    };
-    source.others.get(name).ok_or_else(missing)
 }
 
 fn policy_source(source: &BindingSource, bytes_max: usize) -> Result<PolicySource, BindingError> {

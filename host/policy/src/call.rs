@@ -2,149 +2,20 @@
 
 use std::time::{Duration, Instant};
 
-use tracing::{debug, error, info, warn};
 use wasmtime::component::Instance;
 use wasmtime::{Store, Trap, UpdateDeadline};
 
+use crate::call_failure::CallFailure;
+use crate::called::{Called, Log};
 use crate::engine::{Ticker, ticks};
-use crate::interface::host::Level;
-use crate::interface::{At, ConfigIssue, Guest, GuestResult, Refusal};
+use crate::guest_state::{State, TABLE_ELEMENTS_MAX};
+use crate::interface::Guest;
+use crate::interface::exchange::{At, ConfigIssue, GuestResult, Refusal};
 use crate::limits::{CallLimits, Limits, TEXT_BYTES_MAX, short};
-use crate::linker::{LogLine, State, TABLE_ELEMENTS_MAX};
 use crate::module::Module;
 
 /// How many deadlines may pass on the clock for a guest that waits for the processor.
 const CLOCK_FACTOR: u32 = 4;
-
-/// Why a call has no answer. Each leaves the default deciding.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum CallFailure {
-    /// Spent all its fuel.
-    #[error("ran out of fuel after {0} operations")]
-    OutOfFuel(u64),
-    /// Wanted more computing for one row than that may take.
-    #[error("{0}")]
-    TooCostly(String),
-    /// Took too long.
-    #[error("passed its deadline of {0:?}")]
-    Deadline(Duration),
-    /// Wanted more memory than it may have.
-    #[error("wanted more than {0} bytes of memory: {1}")]
-    OutOfMemory(usize, String),
-    /// Wanted a larger table than it may have.
-    #[error("wanted a table of more than {0} elements: {1}")]
-    TableTooLarge(usize, String),
-    /// Crashed.
-    #[error("trapped: {0}")]
-    Trapped(String),
-    /// Said that it cannot answer.
-    #[error("refused: {message}")]
-    Refused {
-        /// Its words.
-        message: String,
-        /// Whether the same question may be answered later.
-        transient: bool,
-    },
-    /// Did not take its configuration.
-    #[error("refused its configuration: {0}")]
-    Configuration(String),
-    /// Answered something that is no answer.
-    #[error("gave an invalid answer: {0}")]
-    InvalidAnswer(String),
-    /// Could not be given an instance.
-    #[error("could not be started: {0}")]
-    NotStarted(String),
-}
-
-impl CallFailure {
-    /// CamelCase word for records and events.
-    pub fn reason(&self) -> &'static str {
-        match self {
-            Self::OutOfFuel(_) | Self::TooCostly(_) => "OutOfFuel",
-            Self::Deadline(_) => "DeadlineExceeded",
-            Self::OutOfMemory(..) | Self::TableTooLarge(..) => "OutOfMemory",
-            Self::Trapped(_) => "Trapped",
-            Self::Refused { .. } => "Refused",
-            Self::Configuration(_) => "InvalidConfig",
-            Self::InvalidAnswer(_) => "InvalidAnswer",
-            Self::NotStarted(_) => "NotStarted",
-        }
-    }
-}
-
-/// An answer or a failure, and what it took.
-#[derive(Debug)]
-pub(crate) struct Called<T> {
-    pub(crate) result: Result<T, CallFailure>,
-    pub(crate) fuel: u64,
-    pub(crate) duration: Duration,
-    pub(crate) log: Log,
-}
-
-impl<T> Called<T> {
-    /// With a part of the answer.
-    pub(crate) fn map<U>(self, part: impl FnOnce(T) -> U) -> Called<U> {
-        let Self {
-            result,
-            fuel,
-            duration,
-            log,
-        } = self;
-        Called {
-            result: result.map(part),
-            fuel,
-            duration,
-            log,
-        }
-    }
-}
-
-/// What a guest logged, cut where it went on for too long.
-#[derive(Debug, Default)]
-pub(crate) struct Log {
-    pub(crate) lines: Vec<LogLine>,
-    pub(crate) dropped: u32,
-}
-
-impl Log {
-    /// The lines as a person reads them, with their levels.
-    pub(crate) fn texts(&self) -> Vec<String> {
-        let mut texts: Vec<String> = self
-            .lines
-            .iter()
-            .map(|LogLine { level, message }| {
-                let level = match level {
-                    Level::Debug => "debug",
-                    Level::Info => "info",
-                    Level::Warn => "warn",
-                    Level::Error => "error",
-                };
-                format!("{level}: {message}")
-            })
-            .collect();
-        texts.extend(self.dropped_text());
-        texts
-    }
-
-    /// Hands the lines to the controller's own log.
-    pub(crate) fn write(&self, policy: &str, decision: &str) {
-        for LogLine { level, message } in &self.lines {
-            match level {
-                Level::Debug => debug!(target: "policy", policy, decision, "{message}"),
-                Level::Info => info!(target: "policy", policy, decision, "{message}"),
-                Level::Warn => warn!(target: "policy", policy, decision, "{message}"),
-                Level::Error => error!(target: "policy", policy, decision, "{message}"),
-            }
-        }
-        if let Some(text) = self.dropped_text() {
-            warn!(target: "policy", policy, decision, "{text}");
-        }
-    }
-
-    fn dropped_text(&self) -> Option<String> {
-        (self.dropped > 0).then(|| format!("({} more lines dropped)", self.dropped))
-    }
-}
 
 /// What a call may use.
 #[derive(Debug, Clone, Copy)]

@@ -5,12 +5,14 @@ use hooks::disruption::{BudgetRound, ConsolidationRound, Move};
 use hooks::ranking::{ClaimView, RankRound};
 
 use crate::active_policy::ActivePolicy;
-use crate::call::{CallFailure, Called};
+use crate::call_failure::CallFailure;
+use crate::called::Called;
 use crate::columns::{at, word};
 use crate::conformance;
 use crate::hooks::first_choice;
 use crate::host::{Inner, PolicyHost};
-use crate::interface::{RankAsk, Remembering};
+use crate::interface::exchange::RankAsk;
+use crate::interface::exchange::Remembering;
 use crate::limits::Kind;
 use crate::recording::Question;
 

@@ -9,8 +9,9 @@ use std::time::Duration;
 
 use wasmtime::component::Linker;
 
-use crate::linker::State;
-use crate::module::{LoadError, Module};
+use crate::guest_state::State;
+use crate::load_error::LoadError;
+use crate::module::Module;
 
 /// Compilers at once.
 const COMPILERS_MAX: usize = 2;

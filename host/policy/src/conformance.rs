@@ -3,6 +3,8 @@
 //! The same rounds on every machine. The tables are as small as a cluster's first and as large as a region's, and
 //! hold the values at the ends of their columns; a policy that only knows the samples of loading is found out here.
 
+pub(crate) mod fault;
+
 use std::cmp::Ordering;
 
 use apis::ObjectKey;
@@ -12,14 +14,17 @@ use hooks::disruption::{
 use hooks::ranking::{ClaimView, RankRound, Ranking, Stage};
 
 use crate::active_policy::{ActivePolicy, Program};
-use crate::call::{CallFailure, Called};
+use crate::call_failure::CallFailure;
+use crate::called::Called;
 use crate::golden;
 use crate::host::{Inner, PolicyHost};
-use crate::interface::{RankAsk, Remembering};
+use crate::interface::exchange::RankAsk;
+use crate::interface::exchange::Remembering;
 use crate::limits::Kind;
 use crate::random::Random;
 use crate::recording::Question;
 use crate::told::moment;
+use fault::{ConformanceFault, NotConformant};
 
 /// Rows of the tables, in turn: none and one are rare and real, as is every type in every zone.
 const ROWS: [u32; 12] = [0, 1, 2, 3, 5, 8, 13, 40, 120, 400, 2500, 6000];
@@ -45,37 +50,6 @@ pub struct Conformance {
     pub fuel_limit: u64,
     /// Worth knowing, and no reason to refuse it.
     pub notes: Vec<String>,
-}
-
-/// A made-up round that a policy has no answer to.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{} round {round} of {rows} rows: {fault}", kind.as_str())]
-pub struct NotConformant {
-    /// What was asked.
-    pub kind: Kind,
-    /// Number of the round.
-    pub round: u32,
-    /// Rows of its table.
-    pub rows: u32,
-    /// What went wrong.
-    pub fault: ConformanceFault,
-}
-
-/// What may go wrong in a made-up round.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum ConformanceFault {
-    /// No answer.
-    #[error(transparent)]
-    Failed(#[from] CallFailure),
-    /// Two answers to one question.
-    #[error("a second instance gave another answer; the decision's id is not an input")]
-    NotDeterministic,
-    /// Buys the dearest.
-    #[error(
-        "the dearer an offering, the less it costs by this policy, wherever its price matters; let the cost grow with \
-         the price, and keep offerings out by excluding them"
-    )]
-    PrefersDearer,
 }
 
 impl PolicyHost {

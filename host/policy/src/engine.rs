@@ -7,8 +7,10 @@ use std::time::Duration;
 use wasmtime::{Enabled, Engine, InstanceAllocationStrategy, PoolingAllocationConfig, Result};
 
 use crate::guest_config::guest_config;
+use crate::guest_state::CORE_INSTANCES_MAX;
+use crate::guest_state::MEMORIES_MAX;
+use crate::guest_state::TABLES_MAX;
 use crate::limits::Limits;
-use crate::linker::{CORE_INSTANCES_MAX, MEMORIES_MAX, TABLES_MAX};
 
 /// Instances alive at once; one round needs one at a time, so this bounds concurrent rounds.
 const INSTANCES_MAX: u32 = 16;

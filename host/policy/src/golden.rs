@@ -9,11 +9,13 @@ use hooks::ranking::{
 
 use crate::active_policy::ActivePolicy;
 use crate::answer;
-use crate::call::{CallFailure, Grant, Session, call};
+use crate::call::{Grant, Session, call};
+use crate::call_failure::CallFailure;
 use crate::host::Inner;
-use crate::interface::RankAsk;
+use crate::interface::exchange::RankAsk;
 use crate::limits::{CallLimits, Kind};
-use crate::module::{LoadError, Module};
+use crate::load_error::LoadError;
+use crate::module::Module;
 use crate::told::{Told, moment};
 
 /// Rows of the larger tables: more than a usual round has.

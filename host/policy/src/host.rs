@@ -12,11 +12,14 @@ use wasmtime::component::Linker;
 
 use crate::active_policy::{ActivePolicies, ActivePolicy};
 use crate::binding::{Binding, BindingError};
-use crate::call::{CallFailure, Called, Grant};
+use crate::call::Grant;
+use crate::call_failure::CallFailure;
+use crate::called::Called;
 use crate::compiler::Compilers;
 use crate::engine::{Ticker, engine};
+use crate::guest_state::State;
 use crate::limits::{CallLimits, Kind, Limits};
-use crate::linker::{State, linker};
+use crate::linker::linker;
 use crate::memories::Memories;
 use crate::module_cache::ModuleCache;
 use crate::needs::ProviderTells;

@@ -10,12 +10,15 @@ use hooks::ranking::ClaimView;
 
 use crate::active_policy::{ActivePolicy, Program};
 use crate::answer;
-use crate::call::{CallFailure, Grant, Session, call};
+use crate::call::{Grant, Session, call};
+use crate::call_failure::CallFailure;
 use crate::golden;
 use crate::host::PolicyHost;
-use crate::interface::{Descriptor, RankAsk};
+use crate::interface::exchange::Descriptor;
+use crate::interface::exchange::RankAsk;
 use crate::limits::{CallLimits, Kind};
-use crate::module::{LoadError, Module};
+use crate::load_error::LoadError;
+use crate::module::Module;
 use crate::told::Told;
 
 /// Calls that a figure is the median of.

@@ -9,11 +9,12 @@ use hooks::ranking::{ClaimView, RankRound, Ranking, Stage};
 use serde::Serialize;
 
 use crate::active_policy::ActivePolicy;
-use crate::call::Called;
+use crate::called::Called;
 use crate::columns::{at, word};
 use crate::hooks::rows;
 use crate::host::{Inner, PolicyHost};
-use crate::interface::{RankAsk, Remembering};
+use crate::interface::exchange::RankAsk;
+use crate::interface::exchange::Remembering;
 use crate::recording::{Answer, Question};
 
 /// A policy's answer to the question of a recorded decision.

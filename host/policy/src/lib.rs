@@ -2,8 +2,8 @@
 //! disruption.
 //!
 //! Synchronous and without a Kubernetes client: bindings come in as plain maps, states go out as values.
-//! WIT types must not leave `interface/`, save for the log and what a guest imports, which `linker.rs` and `call.rs`
-//! name. Time is read only to measure calls; whatever reaches a decision or a record comes with the round.
+//! WIT types must not leave `interface/`, save for the log and what a guest imports, which `guest_state.rs` and
+//! `called.rs` name. Time is read only to measure calls; whatever reaches a decision or a record comes with the round.
 
 mod active_policy;
 mod answer;
@@ -11,14 +11,18 @@ mod ask;
 mod binding;
 mod builtin;
 mod call;
+mod call_failure;
+mod called;
 mod cases;
 mod columns;
 mod compare;
 mod compiler;
 mod conformance;
+mod digest;
 mod engine;
 mod golden;
 mod guest_config;
+mod guest_state;
 mod hooks;
 mod host;
 mod inspect;
@@ -27,6 +31,7 @@ mod laid_out;
 mod limits;
 mod linker;
 mod load;
+mod load_error;
 mod memories;
 mod module;
 mod module_cache;
@@ -51,18 +56,19 @@ pub use binding::{
     BindingFacts, NodePools, PolicySource, references,
 };
 pub use builtin::{BUILTINS, Builtin};
-pub use call::CallFailure;
+pub use call_failure::CallFailure;
 pub use cases::{CaseError, CaseOutcome, Cases, NoCases, RecordedCases};
 pub use compare::{CannotCompare, Difference};
-pub use conformance::{Conformance, ConformanceFault, NotConformant};
+pub use conformance::Conformance;
+pub use conformance::fault::{ConformanceFault, NotConformant};
 pub use host::{PolicyHost, StartError};
 pub use inspect::{Inspection, Measured};
-pub use interface::Descriptor;
+pub use interface::exchange::Descriptor;
 pub use laid_out::{
     AllowedNodes, JudgedMove, LaidOut, LaidOutResult, OrderedNode, RankedClaim, RankedOffering,
 };
 pub use limits::{CallLimits, Kind, Limits};
-pub use module::LoadError;
+pub use load_error::LoadError;
 pub use needs::{NeedError, ProviderTells};
 pub use recording::{
     Answer, Question, RecordedCall, RecordedLine, RecordedLines, RecordedPolicy, Recorder,
@@ -70,5 +76,7 @@ pub use recording::{
 };
 pub use records::{CallRecord, PolicyEvent, PolicyStatistics, ShadowDifference};
 pub use registry::Swaps;
-pub use rule::{RuleError, RuleSource, RuleVariable, rule_variables};
+pub use rule::place::RuleError;
+pub use rule::source::RuleSource;
+pub use rule::{RuleVariable, rule_variables};
 pub use schema::{ConfigSchema, SchemaError, Setting};

@@ -3,7 +3,9 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Weak};
 
-use crate::module::{LoadError, Module, digest};
+use crate::digest::digest;
+use crate::load_error::LoadError;
+use crate::module::Module;
 
 /// Refused components whose reasons are kept.
 const REFUSED_MAX: usize = 16;

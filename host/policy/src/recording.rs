@@ -17,13 +17,17 @@ use serde::{Deserialize, Serialize};
 use crate::active_policy::{ActivePolicy, Program};
 use crate::binding::{BindingFacts, Scope};
 use crate::builtin::BUILTINS;
-use crate::call::{CallFailure, Called};
+use crate::call_failure::CallFailure;
+use crate::called::Called;
+use crate::digest::digest;
 use crate::host::{Inner, PolicyHost};
-use crate::interface::{RankAsk, Remembering};
+use crate::interface::exchange::RankAsk;
+use crate::interface::exchange::Remembering;
 use crate::limits::Kind;
-use crate::module::{LoadError, digest};
+use crate::load_error::LoadError;
 use crate::needs::PolicyNeeds;
-use crate::rule::{Rule, RuleSource};
+use crate::rule::Rule;
+use crate::rule::source::RuleSource;
 
 pub use frames::{RecordedLines, recording_files};
 

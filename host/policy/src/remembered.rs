@@ -11,8 +11,9 @@ use std::time::Instant;
 use hooks::ranking::{ClaimView, Ranking};
 
 use crate::active_policy::ActivePolicy;
-use crate::call::{Called, Log};
-use crate::interface::Remembering;
+use crate::called::Called;
+use crate::called::Log;
+use crate::interface::exchange::Remembering;
 
 #[derive(Default)]
 pub(crate) struct Remembered(Mutex<Option<Known>>);

@@ -10,42 +10,43 @@ mod apply;
 mod civil;
 mod compile;
 mod evaluate;
+mod evaluation_error;
 mod facts;
 mod functions;
 mod judged;
+mod moves;
 mod node;
 mod parse;
-mod pattern;
-mod place;
+pub(crate) mod pattern;
+pub(crate) mod place;
 mod ranked;
+pub(crate) mod source;
 mod steps;
 mod tokens;
 mod types;
 mod value;
-mod words;
+pub(crate) mod words;
 
 use std::collections::BTreeSet;
 
 use hooks::disruption::MoveKind;
 
-use crate::call::CallFailure;
+use crate::call_failure::CallFailure;
 use crate::limits::Kind;
-use crate::module::digest;
 use crate::needs::{Need, PolicyNeeds};
 use compile::{Compiled, Compiler, Known, Vocabulary, Wanted};
-use evaluate::{EvaluationError, Facts, Run, Variable};
+use evaluate::{Facts, Run, Variable};
+use evaluation_error::EvaluationError;
 use facts::{
     LabelSet, MOVE_LABELS, MOVE_VARIABLES, MoveVariable, POOL_LABELS, POOL_VARIABLES, PoolVariable,
     RANK_LABELS, RANK_VARIABLES, RankVariable,
 };
-use judged::Moves;
+use moves::Moves;
 use node::Node;
-pub(crate) use pattern::Pattern;
-pub use place::RuleError;
-use place::{Fault, Place};
+use place::{Fault, Place, RuleError};
+use source::RuleSource;
 use steps::{Spent, Steps};
 use value::Literal;
-pub(crate) use words::distance;
 
 /// Wasm operations that a step stands for: one node of an expression.
 const OPERATIONS_A_STEP: u64 = 40;
@@ -55,58 +56,6 @@ const CONFIG_BYTES_MAX: usize = 64 << 10;
 const EXCLUSIONS_MAX: usize = 64;
 /// All expressions of a binding together.
 const SOURCE_BYTES_MAX: usize = 16 << 10;
-
-/// The expressions of a binding, as written.
-#[derive(Debug, Clone, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
-#[serde(default)]
-pub struct RuleSource {
-    /// `data.rule`: cost, approval or allowance; empty when there is none.
-    pub rule: String,
-    /// `data.exclude`: conditions, one a line, each with its reason after `//`. Ranking only.
-    pub exclude: String,
-    /// `data.variables`: names for expressions, one a line, which the other keys may use.
-    pub variables: String,
-    /// `data.message`: a string that gives the reason of a rejection, an exclusion or an allowance.
-    pub message: String,
-    /// `data.applies-to`: kinds of moves that a consolidation rule judges.
-    pub applies_to: String,
-}
-
-impl RuleSource {
-    /// The keys of a binding's data that belong to a rule, with what they hold.
-    pub(crate) fn keys(&self) -> [(&'static str, &str); 5] {
-        let Self {
-            rule,
-            exclude,
-            variables,
-            message,
-            applies_to,
-        } = self;
-        [
-            ("rule", rule),
-            ("exclude", exclude),
-            ("variables", variables),
-            ("message", message),
-            ("applies-to", applies_to),
-        ]
-    }
-
-    /// Tells equal rules; the same for those without the later keys as before there were any.
-    fn digest(&self) -> String {
-        let Self { rule, exclude, .. } = self;
-        let mut whole = if exclude.is_empty() {
-            rule.clone()
-        } else {
-            format!("{rule}\n{exclude}")
-        };
-        for (key, text) in self.keys().into_iter().skip(2) {
-            if !text.is_empty() {
-                whole = format!("{whole}\n{key}: {text}");
-            }
-        }
-        digest(whole.as_bytes())
-    }
-}
 
 /// A variable that rules may name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

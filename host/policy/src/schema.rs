@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value};
 
 use crate::limits::short;
-use crate::rule::Pattern;
+use crate::rule::pattern::Pattern;
 
 pub use settings::Setting;
 

@@ -3,7 +3,8 @@
 use hooks::binding::BindingSource;
 use serde_json::Value;
 
-use super::{BindingError, value};
+use super::error::{BindingError, value};
+use super::other_config_map::{is_name, other};
 
 pub(super) const KEY_FROM: &str = "data.config-from";
 
@@ -25,14 +26,14 @@ pub(super) fn config(source: &BindingSource) -> Result<String, BindingError> {
     if !own.trim().is_empty() {
         return Err(BindingError::TwoConfigs);
     }
-    if !super::is_name(name) || key.is_some_and(str::is_empty) {
+    if !is_name(name) || key.is_some_and(str::is_empty) {
         return Err(value(
             KEY_FROM,
             source.data.get("config-from").map_or("", String::as_str),
             "the name of a ConfigMap beside this one, or NAME/KEY",
         ));
     }
-    let other = super::other(source, KEY_FROM, name)?;
+    let other = other(source, KEY_FROM, name)?;
     if let Some(key) = key {
         let Some(text) = other.data.get(key) else {
             let keys: Vec<&str> = other.data.keys().map(String::as_str).collect();

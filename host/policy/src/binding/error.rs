@@ -147,3 +147,12 @@ impl BindingError {
         }
     }
 }
+
+/// A value that the key does not take.
+pub(super) fn value(key: &'static str, found: &str, expected: &str) -> BindingError {
+    BindingError::Value {
+        key,
+        found: found.to_owned(),
+        expected: expected.to_owned(),
+    }
+}

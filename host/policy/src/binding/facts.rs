@@ -12,7 +12,7 @@ use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use serde::Deserialize;
 
-use super::{BindingError, value};
+use super::error::{BindingError, value};
 use crate::told::moment;
 
 pub(super) const DATA_TIME_ZONES: &str = "time-zones";

@@ -5,8 +5,8 @@
 
 use hooks::binding::BindingSource;
 
-use super::BindingError;
-use crate::rule::distance;
+use super::error::BindingError;
+use crate::rule::words::distance;
 
 /// Labels of a binding.
 pub const BINDING_LABELS: [&str; 1] = ["mortise.dev/policy"];
@@ -77,12 +77,21 @@ impl Place {
     }
 }
 
+/// The key that a chunk is of, and its number.
+pub(super) fn chunk_of(key: &str) -> Option<(&'static str, usize)> {
+    let (whole, number) = key.rsplit_once('.')?;
+    let known = BINDING_BINARY_DATA.iter().find(|it| **it == whole)?;
+    // Only the plain spelling: `00` and `+1` would name a chunk twice.
+    let parsed: usize = number.parse().ok()?;
+    (parsed.to_string() == number).then_some((*known, parsed))
+}
+
 /// Refuses keys that nobody reads, all at once.
 pub(super) fn refuse_unknown(source: &BindingSource) -> Result<(), BindingError> {
     let labels = source.labels.keys().filter(|key| is_ours(key));
     let annotations = source.annotations.keys().filter(|key| is_ours(key));
     let binary = source.binary_data.keys();
-    let binary = binary.filter(|key| super::module::chunk_of(key).is_none());
+    let binary = binary.filter(|key| chunk_of(key).is_none());
     let keys = labels
         .map(|key| (Place::Label, key))
         .chain(annotations.map(|key| (Place::Annotation, key)))

@@ -6,8 +6,9 @@ use std::io::Read;
 
 use hooks::binding::BindingSource;
 
-use super::keys::BINDING_BINARY_DATA;
-use super::{BindingError, value};
+use super::error::{BindingError, value};
+use super::keys::{BINDING_BINARY_DATA, chunk_of};
+use super::other_config_map::{is_name, other};
 
 pub(super) const ANNOTATION_PARTS: &str = "mortise.dev/parts";
 /// ConfigMaps over which a component may be spread.
@@ -19,15 +20,6 @@ pub(super) struct Packed<'a> {
     bytes: Cow<'a, [u8]>,
     /// Whether it was put together from chunks, which only its digest shows to belong together.
     pub(super) is_split: bool,
-}
-
-/// The key that a chunk is of, and its number.
-pub(super) fn chunk_of(key: &str) -> Option<(&'static str, usize)> {
-    let (whole, number) = key.rsplit_once('.')?;
-    let known = BINDING_BINARY_DATA.iter().find(|it| **it == whole)?;
-    // Only the plain spelling: `00` and `+1` would name a chunk twice.
-    let parsed: usize = number.parse().ok()?;
-    (parsed.to_string() == number).then_some((*known, parsed))
 }
 
 /// Names of the ConfigMaps that hold further chunks.
@@ -70,7 +62,7 @@ type Chunks<'a> = BTreeMap<usize, (&'a str, &'a [u8])>;
 fn chunks(source: &BindingSource) -> Result<BTreeMap<&'static str, Chunks<'_>>, BindingError> {
     let names: Vec<&str> = parts(source).collect();
     let annotation = source.annotations.get(ANNOTATION_PARTS);
-    if names.len() > PARTS_MAX || names.iter().any(|name| !super::is_name(name)) {
+    if names.len() > PARTS_MAX || names.iter().any(|name| !is_name(name)) {
         return Err(value(
             ANNOTATION_PARTS,
             annotation.map_or("", String::as_str),
@@ -79,7 +71,7 @@ fn chunks(source: &BindingSource) -> Result<BTreeMap<&'static str, Chunks<'_>>, 
     }
     let mut maps = vec![(source.name.as_str(), &source.binary_data)];
     for name in names {
-        let other = super::other(source, ANNOTATION_PARTS, name)?;
+        let other = other(source, ANNOTATION_PARTS, name)?;
         if !other.binary_data.keys().any(|key| chunk_of(key).is_some()) {
             return Err(value(
                 ANNOTATION_PARTS,

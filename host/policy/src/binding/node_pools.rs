@@ -8,8 +8,8 @@ use std::collections::BTreeSet;
 use apis::selector::{LabelSelector, SelectorOperator};
 use hooks::binding::NodePoolLabels;
 
-use super::{BindingError, value};
-use crate::rule::distance;
+use super::error::{BindingError, value};
+use crate::rule::words::distance;
 
 pub(super) const ANNOTATION_NODE_POOLS: &str = "mortise.dev/nodepools";
 pub(super) const ANNOTATION_SELECTOR: &str = "mortise.dev/nodepool-selector";

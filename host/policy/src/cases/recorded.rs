@@ -14,9 +14,9 @@ use serde_json::{Map, Value, json};
 
 use super::Cases;
 use crate::builtin::{self, BUILTINS};
+use crate::digest::digest;
 use crate::host::PolicyHost;
 use crate::limits::Kind;
-use crate::module::digest;
 use crate::recording::{Answer, Question, RecordedCall, RecordedLine, RecordedPolicy};
 
 /// Rows of a table that a case keeps: the best, and as many of those that are ruled out.

@@ -11,9 +11,9 @@ use hooks::ranking::{
     PodsSummary, Stage, UsageTable, WorkloadTable,
 };
 
-use super::GivenRanking;
 use super::bindings::exports::mortise::policy::{budgets, consolidation, rank};
 use super::bindings::mortise::policy::types;
+use super::exchange::GivenRanking;
 use crate::needs::Need;
 use crate::told::Told;
 

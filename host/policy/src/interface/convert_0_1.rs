@@ -13,11 +13,11 @@ use hooks::ranking::{
     PodsSummary, RankRound, UsageTable,
 };
 
-use super::GivenRanking;
+use super::bindings::mortise::policy::host::Level;
 use super::bindings_0_1::exports::mortise::policy::{budgets, consolidation, rank};
 use super::bindings_0_1::mortise::policy::{host, types};
 use super::convert::texts;
-use super::host::Level;
+use super::exchange::GivenRanking;
 use crate::told::Told;
 
 /// The extra columns by which consolidation policies were told of their pools.

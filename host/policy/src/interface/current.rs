@@ -6,12 +6,12 @@ use wasmtime::component::InstancePre;
 use super::bindings::exports::mortise::policy::{budgets, consolidation, lifecycle, rank};
 use super::bindings::mortise::policy::types::PolicyError;
 use super::convert;
-use super::{
+use super::exchange::{
     At, ConfigIssue, Descriptor, GivenAllowances, GivenRanking, GuestResult, RankAsk, Refusal,
     Remembering, missing,
 };
+use crate::guest_state::State;
 use crate::limits::Kind;
-use crate::linker::State;
 use crate::told::Told;
 
 /// The exports of a component.

@@ -7,12 +7,12 @@ use wasmtime::component::InstancePre;
 use super::bindings_0_1::exports::mortise::policy::{budgets, consolidation, lifecycle, rank};
 use super::bindings_0_1::mortise::policy::types::PolicyError;
 use super::convert_0_1 as convert;
-use super::{
+use super::exchange::{
     At, ConfigIssue, Descriptor, GivenAllowances, GivenRanking, GuestResult, RankAsk, Refusal,
     Remembering, missing,
 };
+use crate::guest_state::State;
 use crate::limits::Kind;
-use crate::linker::State;
 use crate::told::Told;
 
 /// The exports of a component.

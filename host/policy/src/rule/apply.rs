@@ -7,7 +7,7 @@ use std::rc::Rc;
 use apis::GoDuration;
 use jiff::Timestamp;
 
-use super::evaluate::{Evaluated, EvaluationError, Problem, overflow};
+use super::evaluation_error::{Evaluated, overflow};
 use super::functions::Function;
 use super::place::Place;
 use super::steps::Steps;
@@ -376,9 +376,4 @@ pub(super) fn concatenated<'a>(
     let (left, right) = (left.as_text(), right.as_text());
     steps.make(left.len() + right.len())?;
     Ok(Value::made(&[left, right].concat()))
-}
-
-/// What is wrong at a place.
-pub(super) fn problem(at: Place, problem: Problem) -> EvaluationError {
-    EvaluationError::At(Box::new((at, problem)))
 }

@@ -8,14 +8,15 @@ use std::rc::Rc;
 
 use jiff::tz::TimeZone;
 
-use super::apply::{apply, concatenated, problem};
+use super::apply::{apply, concatenated};
 use super::civil::{self, Field};
+use super::evaluation_error::{Evaluated, EvaluationError, Problem, overflow, problem};
 use super::facts::LabelSet;
 use super::functions::Function;
 use super::node::{Arithmetic, Comparison, Loop, LoopKind, Node};
 use super::pattern::{COMPILE_STEPS, Pattern};
 use super::place::Place;
-use super::steps::{Spent, Steps};
+use super::steps::Steps;
 use super::value::Value;
 use crate::needs::Need;
 
@@ -47,36 +48,6 @@ pub(crate) trait Facts {
 
     /// Labels that there are to look through.
     fn labels(&self, set: LabelSet) -> usize;
-}
-
-/// What is wrong with a value.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum Problem {
-    #[error("division by zero")]
-    DivisionByZero,
-    #[error("the int is too large")]
-    Overflow,
-    #[error("{0}")]
-    Pattern(String),
-}
-
-/// Why an expression has no value. Small, because it is looked for after each node.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum EvaluationError {
-    At(Box<(Place, Problem)>),
-    Spent(Spent),
-}
-
-impl From<Spent> for EvaluationError {
-    fn from(spent: Spent) -> Self {
-        Self::Spent(spent)
-    }
-}
-
-pub(super) type Evaluated<'a> = Result<Value<'a>, EvaluationError>;
-
-pub(super) fn overflow(at: Place) -> EvaluationError {
-    problem(at, Problem::Overflow)
 }
 
 /// The evaluation of a policy's expressions for one row.

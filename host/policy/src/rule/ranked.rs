@@ -6,8 +6,8 @@ use hooks::ranking::{ClaimView, RankRound, Ranking};
 use super::facts::{OfferingFacts, Owners, OwnersView, RankVariable, UsageIndex};
 use super::steps::Steps;
 use super::{Expressions, Judgement, Ran, Rule, with_steps};
-use crate::call::CallFailure;
-use crate::interface::RankAsk;
+use crate::call_failure::CallFailure;
+use crate::interface::exchange::RankAsk;
 
 /// What a rank rule says of one row.
 #[derive(Debug, Clone, PartialEq)]

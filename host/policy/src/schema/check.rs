@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 
 use super::{ConfigSchema, Node, Others, Shape, Type, pointer};
 use crate::limits::short;
-use crate::rule::distance;
+use crate::rule::words::distance;
 
 /// Values, keys and list items that are looked at; a text counts as one for each 64 bytes.
 const STEPS_MAX: u64 = 500_000;
