@@ -9,9 +9,11 @@ use tests::mortise;
 use tests::served::Served;
 
 /// Every flag, with a value that is not its default.
-const CHANGED: [(&str, &str); 37] = [
+const CHANGED: [(&str, &str); 39] = [
     ("cloud", "simulated"),
     ("seed", "2"),
+    ("boot", "3s"),
+    ("termination", "2s"),
     ("cluster-name", "blue"),
     ("cluster-endpoint", "https://blue"),
     ("cluster-ca-bundle", "Q0E="),

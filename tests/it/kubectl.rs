@@ -152,7 +152,8 @@ fn policies_are_swapped_in_flight_and_a_bad_one_is_refused() {
 }
 
 /// A manifest without workloads, so that a test brings its own.
-fn workload_free() -> std::path::PathBuf {
+/// A manifest that applies no workload.
+pub(crate) fn workload_free() -> std::path::PathBuf {
     let file = std::env::temp_dir().join(format!("mortise-empty-{}.yaml", std::process::id()));
     std::fs::write(
         &file,

@@ -17,6 +17,7 @@ mod first_policy;
 mod flags;
 mod kubectl;
 mod policy;
+mod practice;
 mod simulate;
 mod swaps;
 mod tidy;

@@ -119,6 +119,14 @@ impl Served {
             .push(child.unwrap_or_else(|error| panic!("the process does not start: {error}")));
     }
 
+    /// Ends what was started beside the demo, without letting it say goodbye.
+    pub fn kill_others(&mut self) {
+        for mut child in self.others.drain(..) {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+
     /// The kubeconfig that the demo wrote.
     pub fn kubeconfig(&self) -> PathBuf {
         self.folder.join("kubeconfig")

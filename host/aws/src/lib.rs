@@ -48,3 +48,4 @@ pub use interruption::SqsInterruptionQueue;
 pub use options::AwsOptions;
 pub use permissions::{MissingPermission, check_connectivity, missing_permissions};
 pub use provider::{AwsApis, AwsProvider, repair_policies};
+pub use tags::launch_tags;

@@ -17,7 +17,11 @@ pub(crate) fn cluster_tag(cluster_name: &str) -> String {
 }
 
 /// Tags of everything made to launch an instance.
-pub(crate) fn launch_tags(node_class: &Ec2NodeClass, cluster_name: &str, node_pool: &str) -> Tags {
+pub fn launch_tags(
+    node_class: &Ec2NodeClass,
+    cluster_name: &str,
+    node_pool: &str,
+) -> BTreeMap<String, String> {
     let mut tags = base_tags(node_class, cluster_name);
     tags.insert(labels::NODEPOOL.to_owned(), node_pool.to_owned());
     tags

@@ -156,6 +156,14 @@ pub(crate) struct ControllerArguments {
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) seed: u64,
 
+    /// Time that a simulated instance takes from its launch until its Node is Ready. Default: 22 to 54 s
+    #[arg(long, value_name = "DURATION", value_parser = parse_span)]
+    pub(crate) boot: Option<Duration>,
+
+    /// Time that a simulated instance takes to end. Default: 15 to 35 s
+    #[arg(long, value_name = "DURATION", value_parser = parse_span)]
+    pub(crate) termination: Option<Duration>,
+
     #[command(flatten)]
     pub(crate) options: Options,
 }

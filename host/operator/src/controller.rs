@@ -23,7 +23,7 @@ use crate::http::{self, Probes};
 use crate::leader_election::Election;
 use crate::options::{CloudOptions, DecisionOptions, Options, PolicyOptions, ProcessOptions};
 use crate::policy_recorder::FileRecorder;
-use crate::simulated_nodes::SimulatedNodes;
+use crate::simulated_nodes::{Practice, SimulatedNodes};
 use crate::stack::{self, Stack, StackConfig};
 
 /// The demo's API server carries this in its version.
@@ -72,7 +72,7 @@ async fn control(arguments: &ControllerArguments) -> anyhow::Result<()> {
     let settings = settings(decisions, names, minor(&version));
     log_configuration(arguments, &settings);
     let cloud = if is_simulated {
-        simulated_cloud(&cluster_name, arguments.seed, &client, &clock)
+        simulated_cloud(&cluster_name, arguments, &client, &clock)
     } else {
         aws_cloud(arguments, (&client, &version), &clock).await?
     };
@@ -120,6 +120,8 @@ fn log_configuration(arguments: &ControllerArguments, settings: &Settings) {
     tracing::info!(
         cloud = ?arguments.cloud,
         seed = arguments.seed,
+        boot = ?arguments.boot,
+        termination = ?arguments.termination,
         aws = ?aws_options(cloud, decisions, String::new()),
         interruption_queue = cloud.interruption_queue,
         decisions = ?settings,
@@ -151,6 +153,12 @@ async fn lead(
     if let Some(election) = election {
         tracing::info!(lease = election.lease_name, "waiting for the lease");
         election.acquire().await;
+    }
+    if let Beside::Nodes(nodes) = beside {
+        let resumed = nodes.resume().await;
+        resumed.context(
+            "NodeClaims and Nodes, of which the simulated account is made, cannot be listed",
+        )?;
     }
     tracing::info!("leading; the controllers start");
     leads.store(true, Ordering::Relaxed);
@@ -194,11 +202,16 @@ struct CloudParts {
 
 fn simulated_cloud(
     cluster_name: &str,
-    seed: u64,
+    arguments: &ControllerArguments,
     client: &kube::Client,
     clock: &Arc<dyn Clock>,
 ) -> CloudParts {
-    let nodes = SimulatedNodes::new(client.clone(), cluster_name, seed, clock.now());
+    let practice = Practice {
+        seed: arguments.seed,
+        boot: arguments.boot,
+        termination: arguments.termination,
+    };
+    let nodes = SimulatedNodes::new(client.clone(), cluster_name, practice, clock.now());
     tracing::info!(
         cluster_name,
         "instances are simulated; Nodes carry kwok.x-k8s.io/node=fake"

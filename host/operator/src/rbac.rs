@@ -16,7 +16,7 @@ use sim::api_server::{ApiServer, RequestInfo};
 use tower::ServiceExt as _;
 
 use crate::leader_election::Election;
-use crate::simulated_nodes::{SimulatedNodes, Step};
+use crate::simulated_nodes::{Practice, SimulatedNodes, Step};
 
 const LEASE: &str = "karpenter-leader-election";
 
@@ -100,13 +100,14 @@ async fn what_nodes_need_of_the_cluster_is_asked_for_by_name() {
 async fn simulated_nodes_come_and_go_with_the_rights_of_practice() {
     let (client, asked) = client();
     let now = SimulatedClock::virtual_time().now();
-    let nodes = SimulatedNodes::new(client, "blue", 1, now);
+    let nodes = SimulatedNodes::new(client, "blue", Practice::default(), now);
     let node: Node = serde_json::from_value(json!({"metadata": {"name": "a"}})).unwrap();
     let steps = [
         Step::Register(Box::new(node.clone())),
         Step::BecomeReady(Box::new(node)),
         Step::Remove("a".to_owned()),
     ];
+    nodes.resume().await.unwrap();
     nodes.apply(steps.into()).await.unwrap();
     for resource in ["nodes", "nodes/status"] {
         check(Role::Practice, resource, &asked);

@@ -1,33 +1,58 @@
 //! Nodes of simulated instances on somebody's own API server, where no kubelet runs.
 //!
 //! It plays the registration that a kubelet does and the removal that a cloud-controller-manager does; kwok (or
-//! the demo's world) plays the rest, because the Nodes carry its annotation.
+//! the demo's world) plays the rest, because the Nodes carry its annotation. The account is nowhere but in this process:
+//! one that starts anew takes it from what the cluster remembers.
+
+mod known;
 
 use std::collections::BTreeMap;
+use std::fmt::Debug;
 use std::time::Duration;
 
 use apis::conditions::is_node_ready;
+use apis::{Ec2NodeClass, NodeClaim};
 use controllers::for_each_listed;
+use futures::stream::{self, TryStreamExt as _};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::Node;
 use kube::ResourceExt as _;
 use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams};
+use kube::core::ClusterResourceScope;
+use serde::de::DeserializeOwned;
 use serde_json::json;
 use sim::clock::SimulatedClock;
 use sim::ec2::{Ec2Config, Instance, SimulatedEc2};
 use sim::node::node_object;
 
+use known::Remembered;
+
 /// kwok takes care of nodes with this annotation.
 const KWOK_ANNOTATION: (&str, &str) = ("kwok.x-k8s.io/node", "fake");
 const STEP_EVERY: Duration = Duration::from_secs(1);
+/// Kubelets that speak at one time.
+const WRITES_AT_ONCE: usize = 16;
 /// Nodes are read this often even while no instance changes, for those that somebody else removed or changed.
 const LOOK_AT_LEAST_EVERY: SignedDuration = SignedDuration::from_secs(30);
 
+/// How an account to practise with behaves; times that are not given are left to chance.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Practice {
+    /// Source of all chance.
+    pub(crate) seed: u64,
+    /// From the launch until the Node is Ready.
+    pub(crate) boot: Option<Duration>,
+    /// From TerminateInstances until the instance is gone, in whole seconds.
+    pub(crate) termination: Option<Duration>,
+}
+
 /// The simulated account and its nodes.
 pub(crate) struct SimulatedNodes {
+    client: kube::Client,
     nodes: Api<Node>,
     ec2: SimulatedEc2,
     clock: SimulatedClock,
+    cluster_name: String,
 }
 
 /// What the cluster and the account look like.
@@ -64,18 +89,92 @@ pub(crate) enum Step {
 
 impl SimulatedNodes {
     /// An account without instances whose clock shows `now`.
-    pub(crate) fn new(client: kube::Client, cluster_name: &str, seed: u64, now: Timestamp) -> Self {
+    pub(crate) fn new(
+        client: kube::Client,
+        cluster_name: &str,
+        practice: Practice,
+        now: Timestamp,
+    ) -> Self {
         let clock = SimulatedClock::starting_at(now);
-        let config = Ec2Config {
-            seed,
+        let mut config = Ec2Config {
+            seed: practice.seed,
             cluster_name: cluster_name.to_owned(),
             ..Ec2Config::default()
         };
+        if let Some(boot) = practice.boot {
+            // A third of it lies between the Node and its readiness, as on real machines.
+            let [registers, ready] = [boot * 2 / 3, boot / 3].map(milliseconds);
+            config.boot_millis = (registers, registers);
+            config.ready_millis = (ready, ready);
+        }
+        if let Some(span) = practice.termination {
+            config.termination_seconds = (span.as_secs(), span.as_secs());
+        }
         Self {
-            nodes: Api::all(client),
+            nodes: Api::all(client.clone()),
+            client,
             ec2: SimulatedEc2::new(config, clock),
             clock,
+            cluster_name: cluster_name.to_owned(),
         }
+    }
+
+    /// Takes up the account that an earlier controller left.
+    ///
+    /// # Errors
+    /// NodeClaims, Nodes or EC2NodeClasses cannot be listed; their CRDs need not be there.
+    pub(crate) async fn resume(&self) -> kube::Result<()> {
+        let remembered = Remembered {
+            claims: self.listed::<NodeClaim>().await?,
+            nodes: self.listed_nodes().await?,
+            classes: self.listed::<Ec2NodeClass>().await?,
+        };
+        let known = remembered.instances(&self.cluster_name);
+        let count = known.len();
+        let refused = self.ec2.resume(known);
+        if count > 0 {
+            tracing::info!(
+                instances = count - refused.len(),
+                "the simulated account goes on with the instances that NodeClaims and Nodes tell of"
+            );
+        }
+        for id in refused {
+            tracing::warn!(
+                id,
+                "no such instance can be: its type or zone is not simulated"
+            );
+        }
+        Ok(())
+    }
+
+    async fn listed<K>(&self) -> kube::Result<Vec<K>>
+    where
+        K: kube::Resource<Scope = ClusterResourceScope, DynamicType = ()>
+            + Clone
+            + DeserializeOwned
+            + Debug,
+    {
+        let mut found = Vec::new();
+        let api: Api<K> = Api::all(self.client.clone());
+        let listed = for_each_listed(&api, "", |object: K| found.push(object)).await;
+        if !is_status(&listed, 404) {
+            listed?;
+        }
+        Ok(found)
+    }
+
+    /// Nodes that nobody but kwok keeps alive, by provider id.
+    async fn listed_nodes(&self) -> kube::Result<BTreeMap<String, Node>> {
+        let (key, value) = KWOK_ANNOTATION;
+        let mut nodes = BTreeMap::new();
+        for_each_listed(&self.nodes, "", |mut node: Node| {
+            node.metadata.managed_fields = None;
+            let is_ours = node.annotations().get(key).is_some_and(|it| it == value);
+            let id = node.spec.as_ref().and_then(|spec| spec.provider_id.clone());
+            nodes.extend(id.filter(|_| is_ours).map(|id| (id, node)));
+        })
+        .await?;
+        Ok(nodes)
     }
 
     pub(crate) fn ec2(&self) -> &SimulatedEc2 {
@@ -112,54 +211,50 @@ impl SimulatedNodes {
     }
 
     async fn observe(&self, now: Timestamp) -> kube::Result<Observed> {
-        let (key, value) = KWOK_ANNOTATION;
-        let mut nodes = BTreeMap::new();
-        for_each_listed(&self.nodes, "", |mut node: Node| {
-            node.metadata.managed_fields = None;
-            let is_ours = node.annotations().get(key).is_some_and(|it| it == value);
-            let id = node.spec.as_ref().and_then(|spec| spec.provider_id.clone());
-            nodes.extend(id.filter(|_| is_ours).map(|id| (id, node)));
-        })
-        .await?;
         Ok(Observed {
+            nodes: self.listed_nodes().await?,
             instances: self.ec2.instances(),
-            nodes,
             region: self.ec2.region(),
             now,
         })
     }
 
+    /// Each Node is written for itself, as kubelets do.
     pub(crate) async fn apply(&self, steps: Vec<Step>) -> kube::Result<()> {
-        for step in steps {
-            match step {
-                Step::Register(node) => {
-                    let status = node.status.clone();
-                    let created = self.nodes.create(&PostParams::default(), &node).await;
-                    if !is_status(&created, 409) {
-                        created?;
-                    }
-                    self.write_status(&node.name_any(), &json!({"status": status}))
-                        .await?;
+        stream::iter(steps.into_iter().map(Ok))
+            .try_for_each_concurrent(WRITES_AT_ONCE, |step| self.take(step))
+            .await
+    }
+
+    async fn take(&self, step: Step) -> kube::Result<()> {
+        match step {
+            Step::Register(node) => {
+                let status = node.status.clone();
+                let created = self.nodes.create(&PostParams::default(), &node).await;
+                if !is_status(&created, 409) {
+                    created?;
                 }
-                Step::BecomeReady(node) => {
-                    let name = node.name_any();
-                    let taints = node.spec.as_ref().and_then(|spec| spec.taints.clone());
-                    let patch = json!({"spec": {"taints": taints}});
-                    self.nodes
-                        .patch(&name, &PatchParams::default(), &Patch::Merge(&patch))
-                        .await?;
-                    self.write_status(&name, &json!({"status": node.status}))
-                        .await?;
+                self.write_status(&node.name_any(), &json!({"status": status}))
+                    .await
+            }
+            Step::BecomeReady(node) => {
+                let name = node.name_any();
+                let taints = node.spec.as_ref().and_then(|spec| spec.taints.clone());
+                let patch = json!({"spec": {"taints": taints}});
+                self.nodes
+                    .patch(&name, &PatchParams::default(), &Patch::Merge(&patch))
+                    .await?;
+                self.write_status(&name, &json!({"status": node.status}))
+                    .await
+            }
+            Step::Remove(name) => {
+                let deleted = self.nodes.delete(&name, &DeleteParams::default()).await;
+                if !is_status(&deleted, 404) {
+                    deleted?;
                 }
-                Step::Remove(name) => {
-                    let deleted = self.nodes.delete(&name, &DeleteParams::default()).await;
-                    if !is_status(&deleted, 404) {
-                        deleted?;
-                    }
-                }
+                Ok(())
             }
         }
-        Ok(())
     }
 
     async fn write_status(&self, name: &str, status: &serde_json::Value) -> kube::Result<()> {
@@ -168,6 +263,10 @@ impl SimulatedNodes {
             .await
             .map(drop)
     }
+}
+
+fn milliseconds(span: Duration) -> u64 {
+    u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
 }
 
 fn phase(instance: &Instance, now: Timestamp) -> Phase {

@@ -20,6 +20,7 @@ mod market;
 mod network;
 mod prices;
 mod queue;
+mod resume;
 mod throttle;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -41,6 +42,7 @@ pub use instance::{
     CapacityType, Instance, InstanceEvent, InstanceState, StatusCheck, TerminationReason,
 };
 pub use queue::SimulatedQueue;
+pub use resume::KnownInstance;
 
 /// How long a terminated instance is still described.
 const TERMINATED_KEPT: SignedDuration = SignedDuration::from_hours(1);
@@ -58,8 +60,10 @@ pub struct Ec2Config {
     pub cluster_name: String,
     /// Kubernetes minor version for which images are published.
     pub kubernetes_version: String,
-    /// Seconds from launch to the registration of the Node, at least and at most.
-    pub boot_seconds: (u64, u64),
+    /// Milliseconds from launch to the registration of the Node, at least and at most.
+    pub boot_millis: (u64, u64),
+    /// Milliseconds from the registration of the Node until it is Ready, at least and at most.
+    pub ready_millis: (u64, u64),
     /// Seconds that termination takes, at least and at most.
     pub termination_seconds: (u64, u64),
     /// Whether calls take time, as over a network.
@@ -84,7 +88,8 @@ impl Default for Ec2Config {
                 .to_vec(),
             cluster_name: "mortise-demo".to_owned(),
             kubernetes_version: format!("1.{KUBERNETES_MINOR}"),
-            boot_seconds: (20, 45),
+            boot_millis: (20_000, 45_000),
+            ready_millis: (2_000, 9_000),
             termination_seconds: (15, 35),
             latency: true,
             addresses_per_subnet: 16_379,

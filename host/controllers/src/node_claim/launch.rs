@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use apis::conditions::{self, Status};
-use apis::{NodeClaim, NodePool};
+use apis::conditions::{self, Conditioned as _, Status, reason};
+use apis::{Ec2NodeClass, NodeClaim, NodePool};
 use cloudprovider::{CloudProvider, CloudProviderError, LaunchRequest, Launched};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ObjectReference;
@@ -145,11 +145,7 @@ impl Launcher {
             .ok_or_else(|| {
                 CloudProviderError::NodeClassNotReady(format!("{name} does not exist"))
             })?;
-        if !crate::node_class::is_ready(&node_class) {
-            return Err(CloudProviderError::NodeClassNotReady(format!(
-                "{name} is not ready"
-            )));
-        }
+        check_ready(&node_class, name)?;
         let pool = self.shell.model.node_pool(claim.pool_name());
         let pool = pool.unwrap_or_else(|| Arc::new(pool_of_standalone(claim)));
         let instance_types = self.provider.instance_types(&pool, &node_class).await?;
@@ -374,6 +370,21 @@ fn decide(answer: Result<Launched, CloudProviderError>) -> Verdict {
                 error,
             }
         }
+    }
+}
+
+/// A class that is faulty ends the claim; for one that nobody has looked at yet the claim waits.
+fn check_ready(node_class: &Ec2NodeClass, name: &str) -> Result<(), CloudProviderError> {
+    let ready = node_class.condition(conditions::READY);
+    match ready.map(|ready| (ready.status.as_str(), &ready.message)) {
+        Some(("True", _)) => Ok(()),
+        Some(("False", message)) => Err(CloudProviderError::NodeClassNotReady(format!(
+            "{name} is not ready: {message}"
+        ))),
+        _ => Err(CloudProviderError::Create {
+            reason: reason::NODE_CLASS_READINESS_UNKNOWN.to_owned(),
+            message: format!("whether {name} is ready is not known yet"),
+        }),
     }
 }
 

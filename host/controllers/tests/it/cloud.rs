@@ -31,6 +31,8 @@ pub(crate) struct State {
     pub(crate) refusal: String,
     /// Launches hang.
     pub(crate) hangs: bool,
+    /// Whether classes are fit for launches is not found out.
+    pub(crate) leaves_classes_unknown: bool,
     pub(crate) released: usize,
     /// The hash of the class and its version, as this version of the provider reckons it.
     pub(crate) class_stamps: BTreeMap<String, String>,
@@ -357,9 +359,14 @@ impl CloudProvider for Cloud {
         node_class: &Ec2NodeClass,
     ) -> Result<NodeClassStatus, CloudProviderError> {
         let mut resolved = node_class.clone();
+        let is_unknown = self.with(|state| state.leaves_classes_unknown);
         resolved.edit_conditions(self.clock.now(), |editor| {
             for condition in apis::conditions::EC2_NODE_CLASS.dependents {
-                editor.set_true(condition);
+                if is_unknown {
+                    editor.set_unknown(condition);
+                } else {
+                    editor.set_true(condition);
+                }
             }
         });
         Ok(NodeClassStatus {

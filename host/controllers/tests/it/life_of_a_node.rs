@@ -249,6 +249,41 @@ async fn a_class_in_use_stays_until_its_last_claim_is_gone() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_claim_waits_for_a_class_that_is_not_known_to_be_ready() {
+    let mut world = World::new();
+    world
+        .cloud
+        .with(|state| state.leaves_classes_unknown = true);
+    let mut class = node_class();
+    class["metadata"]["name"] = json!("late");
+    world
+        .api
+        .create(&Resource::EC2_NODE_CLASSES, "", class)
+        .unwrap();
+    let claim = json!({
+        "apiVersion": "karpenter.sh/v1", "kind": "NodeClaim", "metadata": {"name": "alone"},
+        "spec": {
+            "requirements": [],
+            "nodeClassRef": {"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": "late"},
+            "expireAfter": "Never",
+        },
+    });
+    world.api.create(&Resource::NODE_CLAIMS, "", claim).unwrap();
+    world.pass(60).await;
+    assert_eq!(world.names(&Resource::NODE_CLAIMS), ["alone"]);
+    assert_eq!(world.cloud.with(|state| state.launches), 0);
+    world
+        .cloud
+        .with(|state| state.leaves_classes_unknown = false);
+    world.restart();
+    world
+        .until("launched", 120, |world| {
+            world.cloud.with(|state| state.launches) == 1
+        })
+        .await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn the_pool_tells_what_its_nodes_add_up_to() {
     let world = with_pods(&["a"]).await;
     world

@@ -1,6 +1,6 @@
 //! CreateFleet for fleets of type `instant`: which pool gives an instance, and what it costs to ask twice.
 
-mod launch;
+pub(super) mod launch;
 mod refusal;
 
 use std::collections::BTreeSet;

@@ -50,6 +50,21 @@ impl SubnetRecord {
             host % 256
         )
     }
+
+    /// Gives no address again up to one that is taken. One of another subnet changes nothing.
+    pub(super) fn skip_to(&mut self, address: &str) {
+        let octets: Vec<u32> = address
+            .split('.')
+            .filter_map(|it| it.parse().ok())
+            .collect();
+        let [10, second, third, fourth] = octets[..] else {
+            return;
+        };
+        if let Some(high) = second.checked_sub(self.base * 4).filter(|high| *high < 4) {
+            let host = high * 65_536 + third * 256 + fourth;
+            self.given = self.given.max(host.saturating_sub(3));
+        }
+    }
 }
 
 pub(super) fn subnets(config: &Ec2Config) -> Vec<SubnetRecord> {

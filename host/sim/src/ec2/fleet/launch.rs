@@ -15,7 +15,8 @@ use crate::ec2::instance::{CapacityType, Instance, InstanceEvent};
 use crate::random::hash_unit;
 
 const GIB: i64 = 1 << 30;
-const DEFAULT_EPHEMERAL_GIB: i64 = 20;
+/// The volume that images bring along.
+pub(in crate::ec2) const DEFAULT_EPHEMERAL_BYTES: i64 = 20 * GIB;
 
 impl State {
     /// Takes an instance from its pool and tells of it.
@@ -27,14 +28,7 @@ impl State {
     ) -> Option<String> {
         let instance = self.new_instance(input, candidate, fleet)?;
         let id = instance.id.clone();
-        *self.used.entry(candidate.pool.clone()).or_default() += 1;
-        if let Some(record) = instance
-            .capacity_reservation_id
-            .as_ref()
-            .and_then(|id| self.reservations.get_mut(id))
-        {
-            record.used += 1;
-        }
+        self.occupy(&instance);
         self.launches += 1;
         self.instances.insert(id.clone(), instance);
         self.tell(&InstanceEvent::Launched(id.clone()));
@@ -117,20 +111,21 @@ impl State {
     }
 
     /// (visible, running, registers, ready) of an instance launched now.
-    fn boot_times(&mut self, now: Timestamp) -> [Timestamp; 4] {
+    pub(in crate::ec2) fn boot_times(&mut self, now: Timestamp) -> [Timestamp; 4] {
         let after = |millis: u64| {
             let millis = i64::try_from(millis).unwrap_or_default();
             now.checked_add(SignedDuration::from_millis(millis))
                 .unwrap_or(now)
         };
         let visible = self.config.faults.visibility_delay_seconds_max * 1_000;
-        let (low, high) = self.config.boot_seconds;
-        let registers = self.chance.between(low * 1_000, high * 1_000);
+        let (low, high) = self.config.boot_millis;
+        let registers = self.chance.between(low, high);
+        let (ready_low, ready_high) = self.config.ready_millis;
         [
             after(self.chance.between(0, visible)),
             after(self.chance.between(4_000, 9_000).min(registers)),
             after(registers),
-            after(registers + self.chance.between(2_000, 9_000)),
+            after(registers + self.chance.between(ready_low, ready_high)),
         ]
     }
 
@@ -149,7 +144,7 @@ impl State {
 }
 
 /// Addresses that an instance takes from its subnet: its first interface, filled by the VPC CNI.
-pub(super) fn addresses(t: &InstanceType) -> i32 {
+pub(in crate::ec2) fn addresses(t: &InstanceType) -> i32 {
     t.ipv4_per_interface.max(1)
 }
 
@@ -196,5 +191,5 @@ fn ephemeral_storage_bytes(
         .block_device_mappings()
         .iter()
         .filter_map(|mapping| mapping.ebs()?.volume_size());
-    i64::from(sizes.max().unwrap_or_default()).max(DEFAULT_EPHEMERAL_GIB) * GIB
+    (i64::from(sizes.max().unwrap_or_default()) * GIB).max(DEFAULT_EPHEMERAL_BYTES)
 }

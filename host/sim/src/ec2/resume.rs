@@ -1,0 +1,157 @@
+//! An account that goes on where an earlier process left it, from what the cluster remembers of its instances.
+//!
+//! Never makes an instance of what the cluster does not know: what was launched and never told is forgotten.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+
+use super::fleet::launch::{DEFAULT_EPHEMERAL_BYTES, addresses};
+use super::market::Pool;
+use super::{Bootstrap, CapacityType, Instance, SimulatedEc2, State};
+use crate::random::Random;
+
+/// An instance as NodeClaims and Nodes tell of it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct KnownInstance {
+    /// For example `i-0123456789abcdef0`.
+    pub id: String,
+    /// Name of its type.
+    pub instance_type: String,
+    /// Zone name.
+    pub zone: String,
+    /// How it was bought.
+    pub capacity_type: CapacityType,
+    /// Reservation it runs in.
+    pub capacity_reservation_id: Option<String>,
+    /// Image it booted.
+    pub image_id: String,
+    /// First address, once its Node told it.
+    pub private_ip: Option<String>,
+    /// What its kubelet registers with.
+    pub bootstrap: Bootstrap,
+    /// Security groups of its interfaces.
+    pub security_group_ids: Vec<String>,
+    /// Name of its instance profile.
+    pub instance_profile: Option<String>,
+    /// Tags.
+    pub tags: BTreeMap<String, String>,
+    /// When it was asked for.
+    pub launched_at: Timestamp,
+    /// Whether its Node is there; if not, it boots as from its launch.
+    pub is_registered: bool,
+}
+
+impl SimulatedEc2 {
+    /// Takes up an account again, and answers the ids that it cannot have: their type or zone does not exist here.
+    ///
+    /// New ids differ from all that an earlier process with the same seed gave.
+    pub fn resume(&self, mut known: Vec<KnownInstance>) -> Vec<String> {
+        // Addresses that are taken first, so that those given anew differ from them.
+        known.sort_by(|a, b| (a.private_ip.is_none(), &a.id).cmp(&(b.private_ip.is_none(), &b.id)));
+        let mut state = self.state();
+        let since = state.now().as_millisecond();
+        state.ids = Random::new(state.config.seed, &format!("ec2-ids-{since}"));
+        let mut refused = Vec::new();
+        for instance in known {
+            let id = instance.id.clone();
+            if state.take_up(instance).is_none() {
+                refused.push(id);
+            }
+        }
+        refused
+    }
+}
+
+impl State {
+    fn take_up(&mut self, known: KnownInstance) -> Option<()> {
+        let KnownInstance {
+            id,
+            instance_type,
+            zone,
+            capacity_type,
+            capacity_reservation_id,
+            image_id,
+            private_ip,
+            bootstrap,
+            security_group_ids,
+            instance_profile,
+            tags,
+            launched_at,
+            is_registered,
+        } = known;
+        let t = self.catalogue.get(&instance_type)?;
+        let [visible, running, registers, ready] = if is_registered {
+            [launched_at; 4]
+        } else {
+            self.boot_times(launched_at)
+        };
+        let spot_request_id = (capacity_type == CapacityType::Spot).then(|| self.new_id("sir"));
+        let fleet_id = self.new_id("fleet");
+        let subnet = self.subnets.iter_mut().find(|it| it.zone == zone)?;
+        subnet.free -= addresses(t);
+        let private_ip = match private_ip {
+            Some(address) => {
+                subnet.skip_to(&address);
+                address
+            }
+            None => subnet.next_address(),
+        };
+        let instance = Instance {
+            instance_type: t,
+            zone_id: subnet.zone_id.clone(),
+            subnet_id: subnet.id.clone(),
+            price_per_hour: self.price(t, &zone, capacity_type).unwrap_or_default(),
+            capacity_type,
+            image_id,
+            bootstrap: Arc::new(bootstrap),
+            ephemeral_storage_bytes: DEFAULT_EPHEMERAL_BYTES,
+            efa_interfaces: 0,
+            security_group_ids,
+            instance_profile,
+            tenancy: "default".to_owned(),
+            placement_group: None,
+            capacity_reservation_id,
+            tags,
+            fleet_id,
+            spot_request_id,
+            private_ip,
+            addresses: addresses(t),
+            launched_at,
+            visible_at: visible,
+            running_at: running,
+            registers_at: registers,
+            ready_at: ready,
+            shutting_down_at: None,
+            terminated_at: None,
+            termination_reason: None,
+            reboots: 0,
+            failed_check: None,
+            scheduled_event: None,
+            interruption_at: None,
+            id: id.clone(),
+            zone,
+        };
+        self.occupy(&instance);
+        self.instances.insert(id, instance);
+        Some(())
+    }
+
+    /// Counts an instance as taken from its pool and its reservation.
+    pub(super) fn occupy(&mut self, instance: &Instance) {
+        let pool = Pool::new(
+            instance.instance_type.name,
+            &instance.zone,
+            instance.capacity_type,
+        );
+        *self.used.entry(pool).or_default() += 1;
+        let reservation = instance
+            .capacity_reservation_id
+            .as_ref()
+            .and_then(|id| self.reservations.get_mut(id));
+        if let Some(reservation) = reservation {
+            reservation.used += 1;
+        }
+    }
+}
