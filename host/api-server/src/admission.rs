@@ -11,7 +11,7 @@ use super::resource::Resource;
 use super::schema::{self, definition};
 use super::status::{FieldError, Status};
 use super::store::Store;
-use super::write::Part;
+use super::write_options::Part;
 
 fn refuse(kind: &Kind, object: &Value, errors: &[FieldError]) -> Result<(), Status> {
     if errors.is_empty() {

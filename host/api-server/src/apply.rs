@@ -7,10 +7,14 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 
 use super::kinds::Kind;
-use super::managed_fields::{self, Entry, Path, Shape};
+use super::managed_fields::entry::{self, Entry};
+use super::managed_fields::fields_v1::Path;
+use super::managed_fields::leaves::leaves;
+use super::managed_fields::shape::Shape;
+use super::object_key::ObjectKey;
 use super::status::Status;
-use super::store::{ObjectKey, Store};
-use super::write::{Part, WriteOptions};
+use super::store::Store;
+use super::write_options::{Part, WriteOptions};
 
 /// Applies an intent; `is_forced` takes fields over from other managers.
 pub(super) fn run(
@@ -28,7 +32,7 @@ pub(super) fn run(
     let manager = options.field_manager.as_deref().unwrap_or("unknown");
     let now = store.now();
     let mut mine = Entry::new(manager, "Apply", options.part, now);
-    let wanted: Vec<(Path, Value)> = managed_fields::leaves(Shape::of(kind), &intent)
+    let wanted: Vec<(Path, Value)> = leaves(Shape::of(kind), &intent)
         .into_iter()
         .filter(|(path, _)| {
             (path[0] == "f:status") == (options.part == Part::Status) || !kind.has_status
@@ -44,11 +48,11 @@ pub(super) fn run(
         if options.part == Part::Status {
             return Err(Status::not_found(&kind.resource, &key.name));
         }
-        managed_fields::write(&mut intent, &[mine]);
+        entry::write(&mut intent, &[mine]);
         return store.create(kind, &key.namespace, intent, &options);
     };
     let mut object = (*old).clone();
-    let mut entries = managed_fields::read(&old);
+    let mut entries = entry::read(&old);
     settle_conflicts(&old, (kind, manager), &wanted, &mut entries, is_forced)?;
     let before: BTreeSet<Path> = entries
         .iter()
@@ -68,7 +72,7 @@ pub(super) fn run(
     }
     entries.retain(|e| !e.is_same_role(&mine));
     entries.push(mine);
-    managed_fields::write(&mut object, &entries);
+    entry::write(&mut object, &entries);
     object["metadata"]["resourceVersion"] = if revision.is_string() {
         revision
     } else {
@@ -115,9 +119,7 @@ fn settle_conflicts(
     is_forced: bool,
 ) -> Result<(), Status> {
     let current: std::collections::BTreeMap<Path, &Value> =
-        managed_fields::leaves(Shape::of(kind), old)
-            .into_iter()
-            .collect();
+        leaves(Shape::of(kind), old).into_iter().collect();
     let mut causes = Vec::new();
     let mut owners: BTreeSet<String> = BTreeSet::new();
     for (path, value) in wanted {

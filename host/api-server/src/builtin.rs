@@ -7,17 +7,18 @@ pub(super) mod kinds;
 pub(super) mod metadata;
 pub(super) mod pod;
 mod pod_template;
-mod workload;
+pub(super) mod workload;
 
 use serde_json::{Value, json};
 
-pub(super) use workload::set_job_selector;
+use workload::{defaults, immutable, validation};
 
 use super::kinds::Kind;
+use super::object_key::ObjectKey;
 use super::resource::Resource;
 use super::status::{FieldError, Status};
-use super::store::{ObjectKey, Store};
-use super::write::WriteOptions;
+use super::store::Store;
+use super::write_options::WriteOptions;
 
 /// Objects every cluster has from its first moment.
 pub(super) fn populate(store: &mut Store) {
@@ -76,7 +77,7 @@ pub(super) fn prepare_create(store: &Store, kind: &Kind, object: &mut Value) -> 
                 .as_object_mut()
                 .map(|o| o.entry("type").or_insert_with(|| "Opaque".into()));
         }
-        _ => workload::set_defaults(kind, object),
+        _ => defaults::set_defaults(kind, object),
     }
     drop_nulls(object);
     Ok(())
@@ -103,7 +104,7 @@ pub(super) fn prepare_update(store: &Store, kind: &Kind, old: &Value, object: &m
             let name = object["metadata"]["name"].clone();
             object["metadata"]["labels"]["kubernetes.io/metadata.name"] = name;
         }
-        _ => workload::set_defaults(kind, object),
+        _ => defaults::set_defaults(kind, object),
     }
     drop_nulls(object);
 }
@@ -126,7 +127,7 @@ pub(super) fn validate_create(kind: &Kind, object: &Value) -> Vec<FieldError> {
     if kind.resource == Resource::PODS {
         return pod::validate(object);
     }
-    workload::validate(kind, object)
+    validation::validate(kind, object)
 }
 
 /// Rules of a changed status.
@@ -143,8 +144,8 @@ pub(super) fn validate_update(kind: &Kind, old: &Value, object: &Value) -> Vec<F
     if kind.resource == Resource::PODS {
         return pod::validate_update(old, object);
     }
-    let mut errors = workload::validate(kind, object);
-    errors.extend(workload::validate_update(kind, old, object));
+    let mut errors = validation::validate(kind, object);
+    errors.extend(immutable::validate_update(kind, old, object));
     errors
 }
 

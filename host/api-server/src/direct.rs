@@ -7,16 +7,17 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::builtin;
+use super::delete_options::DeleteOptions;
 use super::eviction::{self, EvictionOptions};
-use super::garbage_collector::DeleteOptions;
+use super::object_key::ObjectKey;
 use super::patch::{self, Patch};
 use super::resource::Resource;
 use super::selectors::Selection;
 use super::status::Status;
-use super::store::{Now, ObjectKey, Store};
+use super::store::{Now, Store};
 use super::sync::lock;
 use super::watch::Watch;
-use super::write::{Part, WriteOptions};
+use super::write_options::{Part, WriteOptions};
 
 /// A handle on the server; clones share the same objects.
 #[derive(Clone)]

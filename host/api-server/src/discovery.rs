@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
+use super::answer::{Answer, answer_bytes, answer_json, answer_status};
 use super::direct::ApiServer;
 use super::kinds::{Kind, Kinds};
 use super::resource::Resource;
 use super::review;
-use super::service::{Answer, answer_bytes, answer_json, answer_status};
 use super::status::Status;
 
 const VERBS: [&str; 8] = [

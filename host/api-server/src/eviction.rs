@@ -4,12 +4,14 @@
 
 use serde_json::{Value, json};
 
-use super::garbage_collector::DeleteOptions;
+use super::delete_options::DeleteOptions;
+use super::object_key::ObjectKey;
 use super::resource::Resource;
 use super::selectors::{LabelSelector, Selection};
 use super::status::Status;
-use super::store::{ObjectKey, Store};
-use super::write::{Part, WriteOptions, time_text};
+use super::store::Store;
+use super::timestamp::time_text;
+use super::write_options::{Part, WriteOptions};
 
 /// How to evict.
 pub type EvictionOptions = DeleteOptions;

@@ -3,195 +3,22 @@
 //! A cluster's garbage collector is a controller that lags; here it runs to its end inside the request, so that
 //! runs repeat. Answers to apiserver's `registry/generic` delete and to the garbage collector.
 
+pub(super) mod finalizers;
+
+use self::finalizers::{FOREGROUND, ORPHAN, has_finalizer};
+use super::delete_options::{DeleteOptions, Propagation};
 use std::sync::Arc;
 
-use jiff::{SignedDuration, Timestamp};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::kinds::Kind;
+use super::object_key::ObjectKey;
 use super::resource::Resource;
-use super::status::Status;
-use super::store::{ObjectKey, Store, owner_uids};
-use super::write::time_text;
-
-/// What becomes of owned objects.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Propagation {
-    /// They are deleted after their owner.
-    #[default]
-    Background,
-    /// They are deleted before their owner goes.
-    Foreground,
-    /// They lose their reference and stay.
-    Orphan,
-}
-
-/// How to delete.
-#[derive(Debug, Clone, Default)]
-pub struct DeleteOptions {
-    /// Seconds a pod may take; its own wish when absent. Zero removes it now.
-    pub grace_period_seconds: Option<i64>,
-    /// Only this incarnation.
-    pub uid: Option<String>,
-    /// Only this revision.
-    pub resource_version: Option<String>,
-    /// What becomes of owned objects.
-    pub propagation: Propagation,
-    /// Go through everything and delete nothing.
-    pub dry_run: bool,
-}
-
-impl DeleteOptions {
-    /// Removes without grace, as a kubelet does once containers are gone.
-    pub fn now() -> Self {
-        Self {
-            grace_period_seconds: Some(0),
-            ..Self::default()
-        }
-    }
-
-    /// Only the object with this UID.
-    pub fn of_uid(uid: impl Into<String>) -> Self {
-        Self {
-            uid: Some(uid.into()),
-            ..Self::default()
-        }
-    }
-}
-
-const FOREGROUND: &str = "foregroundDeletion";
-const ORPHAN: &str = "orphan";
-
-impl Store {
-    /// Deletes an object, or marks it where something must happen first.
-    pub(super) fn delete(
-        &mut self,
-        kind: &Arc<Kind>,
-        key: &ObjectKey,
-        options: &DeleteOptions,
-    ) -> Result<Arc<Value>, Status> {
-        let resource = &kind.resource;
-        let old = self
-            .get_to_write(resource, key)
-            .ok_or_else(|| Status::not_found(resource, &key.name))?;
-        check_preconditions(resource, key, &old, options)?;
-        if options.dry_run {
-            return Ok(old);
-        }
-        let grace = grace_seconds(resource, &old, options);
-        let is_waiting = grace > 0
-            || options.propagation != Propagation::Background
-            || old["metadata"]["finalizers"]
-                .as_array()
-                .is_some_and(|f| !f.is_empty())
-            || *resource == Resource::NAMESPACES;
-        if !is_waiting {
-            let last = self.remove(resource, key);
-            after_removal(self, &old);
-            return Ok(last.unwrap_or(old));
-        }
-        let mut marked = (*old).clone();
-        mark(&mut marked, grace, options.propagation, self.now());
-        if *resource == Resource::NAMESPACES {
-            marked["status"]["phase"] = "Terminating".into();
-        }
-        let stored = if marked == *old {
-            old
-        } else {
-            self.put(resource, marked)
-        };
-        if *resource == Resource::NAMESPACES {
-            empty_namespace(self, &key.name);
-        }
-        start_propagation(self, &stored);
-        after_update(self, kind, key, &stored);
-        Ok(stored)
-    }
-}
-
-fn check_preconditions(
-    resource: &Resource,
-    key: &ObjectKey,
-    old: &Value,
-    options: &DeleteOptions,
-) -> Result<(), Status> {
-    for (wanted, field, words) in [
-        (&options.uid, "uid", "UID"),
-        (
-            &options.resource_version,
-            "resourceVersion",
-            "ResourceVersion",
-        ),
-    ] {
-        let actual = old["metadata"][field].as_str().unwrap_or_default();
-        if let Some(wanted) = wanted
-            && wanted != actual
-        {
-            let detail = format!(
-                "Precondition failed: {words} in precondition: {wanted}, {words} in object meta: \
-                 {actual}"
-            );
-            return Err(Status::conflict(resource, &key.name, &detail));
-        }
-    }
-    Ok(())
-}
-
-/// Only pods know grace, and only those that a kubelet may be running.
-fn grace_seconds(resource: &Resource, pod: &Value, options: &DeleteOptions) -> i64 {
-    if *resource != Resource::PODS {
-        return 0;
-    }
-    let is_assigned = pod["spec"]["nodeName"]
-        .as_str()
-        .is_some_and(|n| !n.is_empty());
-    let is_finished = matches!(
-        pod["status"]["phase"].as_str(),
-        Some("Succeeded" | "Failed")
-    );
-    if !is_assigned || is_finished {
-        return 0;
-    }
-    let own = pod["spec"]["terminationGracePeriodSeconds"]
-        .as_i64()
-        .unwrap_or(30);
-    options.grace_period_seconds.unwrap_or(own).max(0)
-}
-
-fn mark(object: &mut Value, grace: i64, propagation: Propagation, now: Timestamp) {
-    let previous = object["metadata"]["deletionGracePeriodSeconds"].as_i64();
-    let is_marked = object["metadata"]["deletionTimestamp"].is_string();
-    // A later request may only shorten the grace.
-    if !is_marked || previous.is_some_and(|previous| grace < previous) {
-        let deadline = now
-            .checked_add(SignedDuration::from_secs(grace))
-            .unwrap_or(now);
-        object["metadata"]["deletionTimestamp"] = time_text(deadline).into();
-        object["metadata"]["deletionGracePeriodSeconds"] = grace.into();
-        if !is_marked && let Some(generation) = object["metadata"]["generation"].as_i64() {
-            object["metadata"]["generation"] = (generation + 1).into();
-        }
-    }
-    let finalizer = match propagation {
-        Propagation::Background => return,
-        Propagation::Foreground => FOREGROUND,
-        Propagation::Orphan => ORPHAN,
-    };
-    if !has_finalizer(object, finalizer) {
-        match object["metadata"]["finalizers"].as_array_mut() {
-            Some(list) => list.push(finalizer.into()),
-            None => object["metadata"]["finalizers"] = json!([finalizer]),
-        }
-    }
-}
-
-fn has_finalizer(object: &Value, finalizer: &str) -> bool {
-    let list = object["metadata"]["finalizers"].as_array();
-    list.is_some_and(|list| list.iter().any(|f| f == finalizer))
-}
+use super::store::Store;
+use super::store::owners::owner_uids;
 
 /// Acts on the collector's own finalizers.
-fn start_propagation(store: &mut Store, owner: &Value) {
+pub(super) fn start_propagation(store: &mut Store, owner: &Value) {
     let uid = owner["metadata"]["uid"]
         .as_str()
         .unwrap_or_default()
@@ -303,7 +130,7 @@ pub(super) fn after_update(store: &mut Store, kind: &Arc<Kind>, key: &ObjectKey,
 }
 
 /// After an object is gone: its dependents, its waiting owners and its namespace.
-fn after_removal(store: &mut Store, gone: &Value) {
+pub(super) fn after_removal(store: &mut Store, gone: &Value) {
     let uid = gone["metadata"]["uid"].as_str().unwrap_or_default();
     for (resource, key) in store.dependents_of(uid) {
         let Some(dependent) = store.get(&resource, &key) else {
@@ -328,7 +155,7 @@ fn after_removal(store: &mut Store, gone: &Value) {
     }
 }
 
-fn empty_namespace(store: &mut Store, namespace: &str) {
+pub(super) fn empty_namespace(store: &mut Store, namespace: &str) {
     for (resource, key) in store.in_namespace(namespace) {
         if let Ok(kind) = store.kind(&resource) {
             // Gone already is as good as deleted.

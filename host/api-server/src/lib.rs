@@ -6,17 +6,22 @@
 //! and no chance of its own: both are given.
 
 mod admission;
+mod answer;
 mod apply;
 mod builtin;
+mod delete_options;
+mod deletion;
 mod direct;
 mod discovery;
 mod events;
 mod eviction;
 mod garbage_collector;
+mod json_path;
 mod kinds;
 mod listener;
 mod managed_fields;
 mod names;
+mod object_key;
 mod openapi;
 mod patch;
 mod protobuf;
@@ -34,23 +39,26 @@ mod status;
 mod store;
 mod sync;
 mod table;
+mod timestamp;
 mod watch;
 mod watch_stream;
 mod write;
+mod write_options;
 
+pub use answer::ResponseBody;
+pub use delete_options::{DeleteOptions, Propagation};
 pub use direct::ApiServer;
 pub use eviction::EvictionOptions;
-pub use garbage_collector::{DeleteOptions, Propagation};
 pub use listener::{kubeconfig, serve};
+pub use object_key::ObjectKey;
 pub use patch::Patch;
 pub use request_info::RequestInfo;
 pub use resource::Resource;
 pub use selectors::{FieldSelector, LabelSelector, Selection};
-pub use service::ResponseBody;
 pub use status::{FieldError, Status};
-pub use store::{Now, ObjectKey};
+pub use store::Now;
 pub use watch::{Change, Watch, WatchEvent};
-pub use write::{Part, WriteOptions};
+pub use write_options::{Part, WriteOptions};
 
 /// Minor version of Kubernetes that it answers as, where nothing else is asked for.
 pub const KUBERNETES_MINOR: u32 = 35;

@@ -14,8 +14,8 @@ use hyper_util::server::conn::auto;
 use tokio::net::TcpListener;
 use tower::Service as _;
 
+use super::answer::answer_status;
 use super::direct::ApiServer;
-use super::service::answer_status;
 use super::status::Status;
 
 /// Serves until dropped. Refuses a listener that other machines could reach.

@@ -7,12 +7,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::{Map, Value, json};
 
+use super::answer::{Answer, answer_bytes, answer_json};
 use super::builtin;
 use super::direct::ApiServer;
 use super::discovery;
 use super::kinds::{Kind, Kinds};
 use super::schema::Schema;
-use super::service::{Answer, answer_bytes, answer_json};
 use super::status::Status;
 
 /// Answers a path under `/openapi/`.

@@ -9,9 +9,10 @@ use serde_json::Value;
 
 use super::apply;
 use super::kinds::Kind;
+use super::object_key::ObjectKey;
 use super::status::{FieldError, Status};
-use super::store::{ObjectKey, Store};
-use super::write::{Part, WriteOptions};
+use super::store::Store;
+use super::write_options::{Part, WriteOptions};
 
 /// A change to an object.
 #[derive(Debug, Clone)]

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::kinds::{Kind, Kinds};
+use super::selectors::{FieldSelector, LabelSelector, Selection};
 use super::status::Status;
 
 /// Query parameters, decoded.
@@ -147,4 +148,21 @@ impl Target {
             [] => Err(Status::no_such_resource()),
         }
     }
+}
+
+/// What a list or watch selects.
+pub(super) fn selection(target: &Target, query: &Query) -> Result<Selection, Status> {
+    let mut fields = query.get("fieldSelector").to_owned();
+    if !target.name.is_empty() {
+        if !fields.is_empty() {
+            fields.push(',');
+        }
+        fields.push_str("metadata.name=");
+        fields.push_str(&target.name);
+    }
+    Ok(Selection {
+        namespace: (!target.namespace.is_empty()).then(|| target.namespace.clone()),
+        labels: LabelSelector::parse(query.get("labelSelector"))?,
+        fields: FieldSelector::parse(&fields)?,
+    })
 }

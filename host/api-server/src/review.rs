@@ -4,7 +4,7 @@ use http::Method;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::service::{Answer, answer_json};
+use super::answer::{Answer, answer_json};
 use super::status::Status;
 
 /// Group, plural, kind, and whether it lives in namespaces.
@@ -98,7 +98,7 @@ pub(super) fn token(name: &str, now: Timestamp) -> Value {
         "kind": "TokenRequest", "apiVersion": "authentication.k8s.io/v1",
         "metadata": {"name": name},
         "status": {
-            "token": "simulated", "expirationTimestamp": super::write::time_text(now),
+            "token": "simulated", "expirationTimestamp": super::timestamp::time_text(now),
         },
     })
 }

@@ -5,9 +5,10 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::kinds::{Kind, ScalePaths};
+use super::object_key::ObjectKey;
 use super::status::{FieldError, Status};
-use super::store::{ObjectKey, Store};
-use super::write::WriteOptions;
+use super::store::Store;
+use super::write_options::WriteOptions;
 
 fn at_path<'a>(object: &'a Value, path: &str) -> Option<&'a Value> {
     object.pointer(&path.replace('.', "/"))

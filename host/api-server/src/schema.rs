@@ -15,8 +15,8 @@ use std::collections::BTreeMap;
 use regex::Regex;
 use serde_json::Value;
 
+use super::json_path::Step;
 use super::status::FieldError;
-use super::table::custom::Step;
 
 /// The type of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -3,6 +3,13 @@
 //! Knows nothing of what objects mean: admission, validation and garbage collection are layers above. Every
 //! order is that of names, every chance that of the seed.
 
+pub(super) mod owners;
+mod rest;
+mod watches;
+
+use self::owners::owner_uids;
+use self::rest::Stored;
+use super::object_key::ObjectKey;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
@@ -13,71 +20,8 @@ use super::kinds::Kinds;
 use super::names::Names;
 use super::resource::Resource;
 use super::selectors::Selection;
-use super::status::Status;
-use super::watch::{Change, Subscriber, Watch, WatchEvent};
+use super::watch::{Change, Subscriber, WatchEvent};
 use crate::KUBERNETES_MINOR;
-
-/// Changes each table remembers for watches that resume; older ones answer 410. A watch resumes from what it saw
-/// last, and each change holds on to two states of its object.
-const LOG_LENGTH_MAX: usize = 256;
-/// Pods and events that are kept ready to read; those written longer ago rest as text.
-const AWAKE_MAX: usize = 512;
-
-/// Namespace (empty for cluster-wide kinds) and name.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct ObjectKey {
-    /// Empty for objects outside namespaces.
-    pub namespace: String,
-    /// Name of the object.
-    pub name: String,
-}
-
-impl ObjectKey {
-    /// A key.
-    pub fn new(namespace: impl Into<String>, name: impl Into<String>) -> Self {
-        Self {
-            namespace: namespace.into(),
-            name: name.into(),
-        }
-    }
-
-    /// The key an object's metadata spells.
-    pub fn of(object: &Value) -> Self {
-        let metadata = &object["metadata"];
-        let text = |field: &str| metadata[field].as_str().unwrap_or_default().to_owned();
-        Self {
-            namespace: text("namespace"),
-            name: text("name"),
-        }
-    }
-}
-
-/// An object as its table holds it.
-#[derive(Debug)]
-pub(super) enum Stored {
-    /// Ready to read, and shared with whoever does.
-    Awake(Arc<Value>),
-    /// As JSON, which takes a tenth of the room: of the kinds that come in thousands most are written, read by
-    /// everybody, and left alone.
-    Resting { text: Box<[u8]>, revision: u64 },
-}
-
-impl Stored {
-    pub(super) fn value(&self) -> Arc<Value> {
-        match self {
-            Self::Awake(object) => Arc::clone(object),
-            // Text that was written from a value reads back.
-            Self::Resting { text, .. } => {
-                Arc::new(serde_json::from_slice(text).unwrap_or_default())
-            }
-        }
-    }
-}
-
-fn revision_of(object: &Value) -> u64 {
-    let text = object["metadata"]["resourceVersion"].as_str();
-    text.and_then(|text| text.parse().ok()).unwrap_or_default()
-}
 
 #[derive(Debug, Default)]
 struct Table {
@@ -140,62 +84,9 @@ impl Store {
         Some(stored.value())
     }
 
-    /// As [`Store::get`], for an object that is about to be written.
-    pub(super) fn get_to_write(
-        &mut self,
-        resource: &Resource,
-        key: &ObjectKey,
-    ) -> Option<Arc<Value>> {
-        let stored = self.tables.get_mut(resource)?.objects.get_mut(key)?;
-        let object = stored.value();
-        if let Stored::Resting { revision, .. } = *stored {
-            *stored = Stored::Awake(Arc::clone(&object));
-            self.lull(resource, key, revision);
-        }
-        Some(object)
-    }
-
     pub(super) fn contains(&self, resource: &Resource, key: &ObjectKey) -> bool {
         let table = self.tables.get(resource);
         table.is_some_and(|table| table.objects.contains_key(key))
-    }
-
-    /// Notes that an object is awake, and puts the one to rest that has been so for longest.
-    fn lull(&mut self, resource: &Resource, key: &ObjectKey, revision: u64) {
-        if *resource != Resource::PODS && *resource != Resource::EVENTS {
-            return;
-        }
-        self.awake
-            .push_back((resource.clone(), key.clone(), revision));
-        if self.awake.len() <= AWAKE_MAX {
-            return;
-        }
-        let Some((resource, key, revision)) = self.awake.pop_front() else {
-            return;
-        };
-        let table = self.tables.get_mut(&resource);
-        let stored = table.and_then(|table| table.objects.get_mut(&key));
-        if let Some(stored) = stored
-            && let Stored::Awake(object) = &*stored
-            && revision_of(object) == revision
-            && let Ok(text) = serde_json::to_vec(&**object)
-        {
-            let text = text.into_boxed_slice();
-            *stored = Stored::Resting { text, revision };
-        }
-    }
-
-    pub(super) fn by_uid(&self, uid: &str) -> Option<&(Resource, ObjectKey)> {
-        self.uids.get(uid)
-    }
-
-    pub(super) fn dependents_of(&self, uid: &str) -> Vec<(Resource, ObjectKey)> {
-        self.dependents
-            .get(uid)
-            .into_iter()
-            .flatten()
-            .cloned()
-            .collect()
     }
 
     /// Objects after `after`, in order of namespace and name.
@@ -304,105 +195,4 @@ impl Store {
         });
         Some(object)
     }
-
-    fn index_owners(
-        &mut self,
-        resource: &Resource,
-        key: &ObjectKey,
-        before: &[String],
-        after: &[String],
-    ) {
-        if before == after {
-            return;
-        }
-        let entry = (resource.clone(), key.clone());
-        for uid in before {
-            if let Some(set) = self.dependents.get_mut(uid) {
-                set.remove(&entry);
-                if set.is_empty() {
-                    self.dependents.remove(uid);
-                }
-            }
-        }
-        for uid in after {
-            self.dependents
-                .entry(uid.clone())
-                .or_default()
-                .insert(entry.clone());
-        }
-    }
-
-    fn publish(&mut self, event: WatchEvent) {
-        self.subscribers.retain(|s| !s.is_closed());
-        for subscriber in &self.subscribers {
-            subscriber.push(&event);
-        }
-        let Some(table) = self.tables.get_mut(&event.resource) else {
-            return;
-        };
-        table.log.push_back(event);
-        if table.log.len() > LOG_LENGTH_MAX
-            && let Some(oldest) = table.log.pop_front()
-        {
-            table.forgotten = oldest.revision;
-        }
-    }
-
-    /// Whether every change after `revision` is still known.
-    pub(super) fn check_remembered(
-        &self,
-        resource: &Resource,
-        revision: u64,
-    ) -> Result<(), Status> {
-        let forgotten = self.tables.get(resource).map_or(0, |table| table.forgotten);
-        if revision < forgotten {
-            return Err(Status::expired(revision, forgotten));
-        }
-        Ok(())
-    }
-
-    /// Starts a watch on changes from now on.
-    pub(super) fn watch_from_now(
-        &mut self,
-        resources: &[&Resource],
-        selection: Selection,
-    ) -> Watch {
-        let resources = resources.iter().map(|r| (*r).clone()).collect();
-        let (watch, subscriber) = Watch::new(resources, selection, Vec::new());
-        self.subscribers.push(subscriber);
-        watch
-    }
-
-    /// Starts a watch with the changes after `since`, at its head.
-    pub(super) fn watch(
-        &mut self,
-        resources: &[Resource],
-        selection: Selection,
-        since: u64,
-    ) -> Result<Watch, Status> {
-        let mut past = Vec::new();
-        for resource in resources {
-            self.check_remembered(resource, since)?;
-            let Some(table) = self.tables.get(resource) else {
-                continue;
-            };
-            let start = table.log.partition_point(|e| e.revision <= since);
-            let newer = table.log.range(start..);
-            past.extend(newer.filter_map(|e| e.seen_through(&selection)));
-        }
-        past.sort_by_key(|event| event.revision);
-        let (watch, subscriber) = Watch::new(resources.to_vec(), selection, past);
-        self.subscribers.push(subscriber);
-        Ok(watch)
-    }
-}
-
-/// UIDs of the owners an object names.
-pub(super) fn owner_uids(object: &Value) -> Vec<String> {
-    let owners = object["metadata"]["ownerReferences"].as_array();
-    let uids = owners
-        .into_iter()
-        .flatten()
-        .filter_map(|o| o["uid"].as_str());
-    uids.map(str::to_owned).collect()
 }

@@ -11,11 +11,10 @@ use http_body_util::{BodyExt, StreamBody};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
+use super::answer::{Answer, answer_bytes};
 use super::direct::ApiServer;
-use super::request::{Query, Shape, Target};
-use super::routes;
+use super::request::{Query, Shape, Target, selection};
 use super::selectors::Selection;
-use super::service::{Answer, answer_bytes};
 use super::status::Status;
 use super::table;
 use super::watch::Watch;
@@ -136,7 +135,7 @@ pub(super) fn start(
     shape: Shape,
     query: &Query,
 ) -> Result<Answer, Status> {
-    let selection = routes::selection(&target, query)?;
+    let selection = selection(&target, query)?;
     let revision = query.get("resourceVersion");
     let sends_initial = match query.get("sendInitialEvents") {
         "" => revision.is_empty() || revision == "0",

@@ -7,19 +7,21 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use super::super::kinds::Kind;
+use super::super::object_key::ObjectKey;
 use super::super::resource::Resource;
 use super::super::selectors::Selection;
 use super::super::status::{FieldError, Status};
-use super::super::store::{ObjectKey, Store};
-use super::super::write::{Part, WriteOptions, time_text};
-use super::pod_template;
+use super::super::store::Store;
+use super::super::timestamp::time_text;
+use super::super::write_options::{Part, WriteOptions};
+use super::pod_template::{self, defaults};
 
 /// Taints of failing nodes that every pod bears for a while.
 const BORNE_SECONDS: i64 = 300;
 
 /// Defaults of a new pod and its first status.
 pub(super) fn prepare_create(store: &Store, pod: &mut Value) -> Result<(), Status> {
-    pod_template::set_defaults(&mut pod["spec"]);
+    defaults::set_defaults(&mut pod["spec"]);
     let spec = &mut pod["spec"];
     if spec["serviceAccountName"]
         .as_str()
@@ -38,7 +40,7 @@ pub(super) fn prepare_create(store: &Store, pod: &mut Value) -> Result<(), Statu
 /// Defaults of a changed pod.
 pub(super) fn prepare_update(_store: &Store, old: &Value, pod: &mut Value) {
     if old.get("spec") != pod.get("spec") {
-        pod_template::set_defaults(&mut pod["spec"]);
+        defaults::set_defaults(&mut pod["spec"]);
     }
 }
 
@@ -78,7 +80,7 @@ fn resolve_priority(store: &Store, pod: &mut Value) -> Result<(), Status> {
         spec["preemptionPolicy"] = policy.into();
     } else {
         spec["priority"] = 0.into();
-        pod_template::default_to(spec, "preemptionPolicy", "PreemptLowerPriority");
+        defaults::default_to(spec, "preemptionPolicy", "PreemptLowerPriority");
     }
     Ok(())
 }

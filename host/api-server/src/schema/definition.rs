@@ -5,13 +5,15 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::super::garbage_collector::DeleteOptions;
+use super::super::delete_options::DeleteOptions;
+use super::super::json_path;
 use super::super::kinds::{Kind, ScalePaths};
+use super::super::object_key::ObjectKey;
 use super::super::resource::Resource;
 use super::super::status::{FieldError, Status};
-use super::super::store::{ObjectKey, Store};
-use super::super::table::custom;
-use super::super::write::{Part, WriteOptions, time_text};
+use super::super::store::Store;
+use super::super::timestamp::time_text;
+use super::super::write_options::{Part, WriteOptions};
 use super::{Column, CustomVersion, Schema};
 
 fn texts(list: &Value) -> Vec<String> {
@@ -83,7 +85,7 @@ pub(crate) fn unregister(store: &mut Store, definition: &Value) {
 fn column(definition: &Value) -> Column {
     let path = definition["jsonPath"].as_str().unwrap_or_default();
     Column {
-        steps: custom::parse(path),
+        steps: json_path::parse(path),
         definition: definition.clone(),
     }
 }

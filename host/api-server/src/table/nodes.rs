@@ -3,7 +3,8 @@
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::{Printer, age, name};
+use super::cells::{age, name};
+use super::printer::Printer;
 
 pub(super) const PRINTER: Printer = Printer {
     columns: &[

@@ -3,7 +3,8 @@
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::{Printer, age, count, name, or_none, since};
+use super::cells::{age, count, name, or_none, since};
+use super::printer::Printer;
 
 pub(super) const PRINTER: Printer = Printer {
     columns: &[

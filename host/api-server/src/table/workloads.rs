@@ -3,7 +3,8 @@
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::{Printer, age, count, human_duration, labels_text, name, or_none, since};
+use super::cells::{age, count, human_duration, labels_text, name, or_none, since};
+use super::printer::Printer;
 
 /// The printer of a workload kind.
 pub(super) fn printer(kind: &str) -> Option<Printer> {

@@ -1,0 +1,83 @@
+//! How to delete. Answers to `DeleteOptions` of `meta/v1`.
+
+use serde_json::Value;
+
+use super::status::Status;
+
+/// What becomes of owned objects.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Propagation {
+    /// They are deleted after their owner.
+    #[default]
+    Background,
+    /// They are deleted before their owner goes.
+    Foreground,
+    /// They lose their reference and stay.
+    Orphan,
+}
+
+/// How to delete.
+#[derive(Debug, Clone, Default)]
+pub struct DeleteOptions {
+    /// Seconds a pod may take; its own wish when absent. Zero removes it now.
+    pub grace_period_seconds: Option<i64>,
+    /// Only this incarnation.
+    pub uid: Option<String>,
+    /// Only this revision.
+    pub resource_version: Option<String>,
+    /// What becomes of owned objects.
+    pub propagation: Propagation,
+    /// Go through everything and delete nothing.
+    pub dry_run: bool,
+}
+
+impl DeleteOptions {
+    /// Removes without grace, as a kubelet does once containers are gone.
+    pub fn now() -> Self {
+        Self {
+            grace_period_seconds: Some(0),
+            ..Self::default()
+        }
+    }
+
+    /// Only the object with this UID.
+    pub fn of_uid(uid: impl Into<String>) -> Self {
+        Self {
+            uid: Some(uid.into()),
+            ..Self::default()
+        }
+    }
+}
+
+/// Reads the name of a propagation policy.
+pub(super) fn propagation(policy: &str) -> Result<Propagation, Status> {
+    match policy {
+        "Background" => Ok(Propagation::Background),
+        "Foreground" => Ok(Propagation::Foreground),
+        "Orphan" => Ok(Propagation::Orphan),
+        other => Err(Status::bad_request(format!(
+            "DeleteOptions.meta.k8s.io \"\" is invalid: propagationPolicy: Unsupported value: \
+             {other:?}: supported values: \"Background\", \"Foreground\", \"Orphan\""
+        ))),
+    }
+}
+
+/// Reads the options in the body of a request.
+pub(super) fn parse(body: &Value) -> Result<DeleteOptions, Status> {
+    let text = |value: &Value| value.as_str().map(str::to_owned);
+    let mut options = DeleteOptions {
+        grace_period_seconds: body["gracePeriodSeconds"].as_i64(),
+        uid: text(&body["preconditions"]["uid"]),
+        resource_version: text(&body["preconditions"]["resourceVersion"]),
+        propagation: Propagation::default(),
+        dry_run: body["dryRun"]
+            .as_array()
+            .is_some_and(|list| !list.is_empty()),
+    };
+    if let Some(policy) = body["propagationPolicy"].as_str() {
+        options.propagation = propagation(policy)?;
+    } else if body["orphanDependents"].as_bool() == Some(true) {
+        options.propagation = Propagation::Orphan;
+    }
+    Ok(options)
+}

@@ -1,0 +1,79 @@
+//! Objects at rest: pods and events that nobody wrote for a while are kept as text.
+
+use crate::object_key::ObjectKey;
+use crate::resource::Resource;
+use crate::store::Store;
+use serde_json::Value;
+use std::sync::Arc;
+
+/// Pods and events that are kept ready to read; those written longer ago rest as text.
+const AWAKE_MAX: usize = 512;
+
+/// An object as its table holds it.
+#[derive(Debug)]
+pub(crate) enum Stored {
+    /// Ready to read, and shared with whoever does.
+    Awake(Arc<Value>),
+    /// As JSON, which takes a tenth of the room: of the kinds that come in thousands most are written, read by
+    /// everybody, and left alone.
+    Resting { text: Box<[u8]>, revision: u64 },
+}
+
+impl Stored {
+    pub(crate) fn value(&self) -> Arc<Value> {
+        match self {
+            Self::Awake(object) => Arc::clone(object),
+            // Text that was written from a value reads back.
+            Self::Resting { text, .. } => {
+                Arc::new(serde_json::from_slice(text).unwrap_or_default())
+            }
+        }
+    }
+}
+
+fn revision_of(object: &Value) -> u64 {
+    let text = object["metadata"]["resourceVersion"].as_str();
+    text.and_then(|text| text.parse().ok()).unwrap_or_default()
+}
+
+impl Store {
+    /// As [`Store::get`], for an object that is about to be written.
+    pub(crate) fn get_to_write(
+        &mut self,
+        resource: &Resource,
+        key: &ObjectKey,
+    ) -> Option<Arc<Value>> {
+        let stored = self.tables.get_mut(resource)?.objects.get_mut(key)?;
+        let object = stored.value();
+        if let Stored::Resting { revision, .. } = *stored {
+            *stored = Stored::Awake(Arc::clone(&object));
+            self.lull(resource, key, revision);
+        }
+        Some(object)
+    }
+
+    /// Notes that an object is awake, and puts the one to rest that has been so for longest.
+    pub(super) fn lull(&mut self, resource: &Resource, key: &ObjectKey, revision: u64) {
+        if *resource != Resource::PODS && *resource != Resource::EVENTS {
+            return;
+        }
+        self.awake
+            .push_back((resource.clone(), key.clone(), revision));
+        if self.awake.len() <= AWAKE_MAX {
+            return;
+        }
+        let Some((resource, key, revision)) = self.awake.pop_front() else {
+            return;
+        };
+        let table = self.tables.get_mut(&resource);
+        let stored = table.and_then(|table| table.objects.get_mut(&key));
+        if let Some(stored) = stored
+            && let Stored::Awake(object) = &*stored
+            && revision_of(object) == revision
+            && let Ok(text) = serde_json::to_vec(&**object)
+        {
+            let text = text.into_boxed_slice();
+            *stored = Stored::Resting { text, revision };
+        }
+    }
+}

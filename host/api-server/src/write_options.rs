@@ -1,0 +1,27 @@
+//! What a write may ask for besides its object. Answers to `CreateOptions`, `UpdateOptions` and `PatchOptions` of
+//! `meta/v1`.
+
+/// What a write may ask for besides its object.
+#[derive(Debug, Clone, Default)]
+pub struct WriteOptions {
+    /// Which part of the object an update means.
+    pub part: Part,
+    /// Go through everything and store nothing.
+    pub dry_run: bool,
+    /// Who writes; named writers get their fields recorded.
+    pub field_manager: Option<String>,
+    /// The write is an apply, which does its own bookkeeping of fields.
+    pub is_apply: bool,
+}
+
+/// The part of an object an update means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Part {
+    /// Everything but status, where status is a subresource.
+    #[default]
+    Main,
+    /// Status alone.
+    Status,
+    /// Everything, without the split: the server's own bookkeeping.
+    Whole,
+}
