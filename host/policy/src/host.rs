@@ -23,7 +23,7 @@ use crate::linker::linker;
 use crate::memories::Memories;
 use crate::module_cache::ModuleCache;
 use crate::needs::ProviderTells;
-use crate::recording::Recording;
+use crate::recording::{Recorder, Recording};
 use crate::records::{CallRecord, PolicyEvent, PolicyStatistics, Records, ShadowDifference};
 use crate::registry::{Registry, Swaps};
 use crate::remembered::Remembered;
@@ -79,6 +79,11 @@ impl PolicyHost {
             drop(spawned);
         }
         Ok(host)
+    }
+
+    /// Keeps every call from now on.
+    pub fn record_to(&self, recorder: Arc<dyn Recorder>) {
+        self.inner.recording.start(recorder);
     }
 
     /// Starts the engine; a default is loaded when it is first asked. For tools, which may never ask it.

@@ -42,6 +42,7 @@ mod recording;
 mod records;
 mod registry;
 mod remembered;
+mod replay;
 mod rule;
 mod schema;
 mod told;
@@ -72,10 +73,11 @@ pub use load_error::LoadError;
 pub use needs::{NeedError, ProviderTells};
 pub use recording::{
     Answer, Question, RecordedCall, RecordedLine, RecordedLines, RecordedPolicy, Recorder,
-    Replayed, recording_files,
+    recording_files,
 };
 pub use records::{CallRecord, PolicyEvent, PolicyStatistics, ShadowDifference};
 pub use registry::Swaps;
+pub use replay::Replayed;
 pub use rule::place::RuleError;
 pub use rule::source::RuleSource;
 pub use rule::{RuleVariable, rule_variables};
