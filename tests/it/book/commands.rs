@@ -55,7 +55,7 @@ impl Folder {
     /// What the script prints, errors among the rest; processes that it leaves behind end with it.
     fn run(&self, script: &str) -> Result<String, String> {
         let script = format!(
-            "set -eo pipefail; exec 2>&1; trap 'kill $(jobs -p) 2>/dev/null' EXIT\n{script}"
+            "set -eo pipefail; exec 2>&1; trap 'kill $(jobs -p) 2>/dev/null || true' EXIT\n{script}"
         );
         let path = std::env::var("PATH").unwrap_or_default();
         let output = Command::new("timeout")
