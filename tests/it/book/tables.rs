@@ -10,6 +10,7 @@ use serde_json::Value;
 use tests::{mortise, workspace_root};
 
 use super::page::Page;
+use crate::chart;
 
 fn source(path: &str) -> String {
     fs::read_to_string(workspace_root().join(path)).unwrap()
@@ -196,6 +197,17 @@ fn metrics_are_those_of_the_controllers_and_of_policies() {
         .into_keys()
         .map(|name| name.trim_end_matches("_total").to_owned());
     check_same(page, &told.collect(), &metrics_of_policies());
+}
+
+#[test]
+fn metrics_that_are_asked_for_are_there() {
+    let known = chart::registered();
+    for page in Page::book() {
+        let text = source(&page.name());
+        let named = chart::named(&text).into_iter();
+        let mut unknown = named.filter(|it| !known.contains(it) && !it.ends_with('_'));
+        assert_eq!(unknown.next(), None, "{}", page.name());
+    }
 }
 
 #[test]
