@@ -38,6 +38,10 @@ lint:
 test:
     cargo test --release --workspace
 
+# The book, as target/book/index.html.
+book:
+    .ci/book
+
 # --- Run and look ---
 
 demo *flags:

@@ -151,7 +151,7 @@ fn the_chart_of_the_definitions_renders() {
 }
 
 /// Names of metrics in the sources that register them; the encoder adds `_total` to counters.
-fn registered() -> BTreeSet<String> {
+pub(crate) fn registered() -> BTreeSet<String> {
     let files = [
         "host/controllers/src/metrics.rs",
         "host/operator/src/policy_metrics.rs",
@@ -163,7 +163,7 @@ fn registered() -> BTreeSet<String> {
 }
 
 /// Names of metrics in expressions of Prometheus.
-fn named(text: &str) -> BTreeSet<String> {
+pub(crate) fn named(text: &str) -> BTreeSet<String> {
     let words = text.split(|it: char| !it.is_ascii_alphanumeric() && it != '_');
     let prefixes = ["karpenter_", "mortise_", "controller_runtime_"];
     let metrics = words.filter(|word| prefixes.iter().any(|it| word.starts_with(it)));

@@ -30,7 +30,7 @@ spec:
 /// The script as the README has it.
 fn script() -> String {
     let readme = fs::read_to_string(workspace_root().join("README.md")).unwrap();
-    let mut blocks = readme.split("```sh\n").skip(1);
+    let mut blocks = readme.split("```sh run-by:first_policy.rs\n").skip(1);
     let block = blocks.find(|block| block.starts_with(FIRST_LINE)).unwrap();
     block.split("```").next().unwrap().to_owned()
 }

@@ -8,6 +8,7 @@
 mod admission;
 mod bad_policies;
 mod bindings;
+mod book;
 mod chart;
 mod chart_on_a_cluster;
 mod currency;
