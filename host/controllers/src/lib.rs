@@ -34,6 +34,7 @@ mod runtime;
 mod settings;
 mod shell;
 mod static_capacity;
+mod turn;
 mod voluntary_disruption;
 mod watches;
 mod work_queue;

@@ -23,6 +23,7 @@ use crate::nomination::Nominations;
 use crate::pod_ledger::PodLedger;
 use crate::settings::{Settings, SolvePlacement};
 use crate::static_capacity::StaticCapacity;
+use crate::turn::Turn;
 use crate::writer::Writer;
 
 /// Shared by all controllers.
@@ -48,6 +49,7 @@ pub(crate) struct Shell {
     /// A pod left a node that stays.
     pub(crate) room_freed: Notify,
     pub(crate) static_capacity: StaticCapacity,
+    pub(crate) turn: Turn,
 }
 
 impl Shell {
@@ -83,6 +85,7 @@ impl Shell {
             buffer_nodes: BufferNodes::default(),
             room_freed: Notify::new(),
             static_capacity: StaticCapacity::default(),
+            turn: Turn::default(),
         }
     }
 
