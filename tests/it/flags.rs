@@ -9,7 +9,7 @@ use tests::mortise;
 use tests::served::Served;
 
 /// Every flag, with a value that is not its default.
-const CHANGED: [(&str, &str); 37] = [
+const CHANGED: [(&str, &str); 39] = [
     ("cloud", "simulated"),
     ("seed", "2"),
     ("cluster-name", "blue"),
@@ -44,6 +44,8 @@ const CHANGED: [(&str, &str); 37] = [
     ("disable-leader-election", "true"),
     ("leader-election-name", "blue"),
     ("leader-election-namespace", "blue"),
+    ("kube-client-qps", "100"),
+    ("kube-client-burst", "150"),
     ("log-level", "debug"),
     ("system-namespace", "blue"),
     ("policy-namespace", "blue"),
