@@ -17,6 +17,7 @@ mod first_policy;
 mod flags;
 mod kubectl;
 mod policy;
+mod replicas;
 mod simulate;
 mod swaps;
 mod tidy;

@@ -69,7 +69,7 @@ impl Shell {
                 Arc::clone(&journal),
                 &settings,
             ),
-            writer: Writer::new(client.clone(), Arc::clone(&model)),
+            writer: Writer::new(client.clone(), Arc::clone(&clock), Arc::clone(&model)),
             settings,
             clock,
             client,
