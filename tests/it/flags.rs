@@ -46,6 +46,8 @@ const CHANGED: [(&str, &str); 39] = [
     ("disable-leader-election", "true"),
     ("leader-election-name", "blue"),
     ("leader-election-namespace", "blue"),
+    ("kube-client-qps", "100"),
+    ("kube-client-burst", "150"),
     ("log-level", "debug"),
     ("system-namespace", "blue"),
     ("policy-namespace", "blue"),

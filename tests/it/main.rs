@@ -19,6 +19,7 @@ mod flags;
 mod kubectl;
 mod policy;
 mod practice;
+mod replicas;
 mod simulate;
 mod swaps;
 mod tidy;

@@ -3,7 +3,7 @@
 //! A list, no decisions. Answers to `pkg/controllers/controllers.go`.
 
 use std::pin::Pin;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use cloudprovider::{Clock, CloudProvider, InterruptionQueue};
@@ -46,6 +46,7 @@ use crate::runtime::{Profile, Reconciler, run};
 use crate::settings::Settings;
 use crate::shell::Shell;
 use crate::static_capacity::StaticPools;
+use crate::turn::Stage;
 use crate::voluntary_disruption::{VoluntaryDisruption, repair_policies};
 use crate::watches::{self, Queues, Router};
 use crate::work_queue::{BackOff, WorkQueue};
@@ -214,24 +215,69 @@ impl Controllers {
         }
     }
 
-    /// Runs everything until the future is dropped, or until one of the loops dies of a bug. Call it once.
+    /// Makes this one of several replicas: [`Self::run`] only watches until [`Self::lead`] is called.
+    pub fn stand_by(&self) {
+        self.parts.shell.turn.set(Stage::StandsBy);
+    }
+
+    /// It is this replica's turn.
+    pub fn lead(&self) {
+        self.parts.shell.turn.set(Stage::Leads);
+    }
+
+    /// Has [`Self::run`] end once what was begun is done and told.
+    pub fn stop(&self) {
+        self.parts.shell.turn.set(Stage::Stops);
+    }
+
+    /// Whether this replica's turn has come and is not over.
+    pub fn leads(&self) -> bool {
+        self.parts.shell.turn.stage() == Stage::Leads
+    }
+
+    /// Returns once this replica's turn has come.
+    pub async fn until_leading(&self) {
+        self.parts.shell.turn.reached(Stage::Leads).await;
+    }
+
+    /// Runs everything until the future is dropped, one of the loops dies of a bug, or all is done after
+    /// [`Self::stop`]. Call it once.
     ///
     /// Only the watches run at first: who acts on half of what there is takes a node for drained whose pods are on
-    /// the second page.
+    /// the second page. A replica whose turn has not come goes no further.
     pub async fn run(&self) {
         let parts = &self.parts;
-        let mut tasks = JoinSet::new();
-        tasks.spawn(watches::run(Arc::clone(&parts.shell), parts.router()));
+        let turn = &parts.shell.turn;
+        let mut watching = JoinSet::new();
+        watching.spawn(watches::run(Arc::clone(&parts.shell), parts.router()));
+        let has_begun = async {
+            watches::first_lists(&parts.shell).await;
+            turn.reached(Stage::Leads).await;
+        };
         tokio::select! {
-            () = watches::first_lists(&parts.shell) => {}
-            _ = tasks.join_next() => return,
+            () = has_begun => {}
+            _ = watching.join_next() => return,
         }
-        let workers = [parts.loops(), parts.claim_tasks(), parts.pool_tasks()];
-        for task in workers.into_iter().flatten() {
-            tasks.spawn(task);
+        let (mut loops, mut workers, mut telling) =
+            (JoinSet::new(), JoinSet::new(), JoinSet::new());
+        workers.spawn(parts.provisioning());
+        spawn_all(&mut loops, parts.loops());
+        spawn_all(&mut telling, parts.telling());
+        spawn_all(&mut workers, parts.claim_tasks());
+        spawn_all(&mut workers, parts.pool_tasks());
+        // None of them ends by itself before. Dropping the sets ends all.
+        tokio::select! {
+            () = turn.reached(Stage::Stops) => {}
+            _ = watching.join_next() => return,
+            _ = loops.join_next() => return,
+            _ = workers.join_next() => return,
+            _ = telling.join_next(), if !telling.is_empty() => return,
         }
-        // None of them ends by itself. Dropping the set ends all.
-        tasks.join_next().await;
+        // What these do is looked at anew by whoever comes next, from what was written.
+        loops.abort_all();
+        while workers.join_next().await.is_some() {}
+        turn.set(Stage::Concludes);
+        while telling.join_next().await.is_some() {}
     }
 
     /// The model of the cluster as it is now.
@@ -311,6 +357,7 @@ impl Parts {
             Arc::clone(queue),
             Arc::new(reconciler),
             metrics,
+            self.shell.turn.clone(),
         )
         .boxed()
     }
@@ -416,6 +463,11 @@ impl Parts {
         };
         vec![
             self.spawn(
+                ("static", 10, 1000),
+                &queues.static_pools,
+                StaticPools { shell: shell() },
+            ),
+            self.spawn(
                 ("nodepool.hash", 10, 1000),
                 &queues.pool_hash,
                 hash::Hash { shell: shell() },
@@ -482,22 +534,15 @@ impl Parts {
 
     fn loops(&self) -> Vec<Task> {
         let shell = || Arc::clone(&self.shell);
-        let (provisioner, disruption) =
-            (Arc::clone(&self.provisioner), Arc::clone(&self.disruption));
+        let disruption = Arc::clone(&self.disruption);
         let collection = garbage_collection::GarbageCollection {
             shell: shell(),
             provider: self.measured("nodeclaim.garbagecollection"),
         };
         let mut tasks = vec![
-            async move { provisioner.run().await }.boxed(),
             async move { Box::pin(disruption.run()).await }.boxed(),
             async move { collection.run().await }.boxed(),
         ];
-        tasks.push(self.spawn(
-            ("static", 10, 1000),
-            &self.queues.static_pools,
-            StaticPools { shell: shell() },
-        ));
         let instance_status = InstanceStatusController {
             shell: shell(),
             provider: self.measured("interruption.instancestatus"),
@@ -520,12 +565,26 @@ impl Parts {
             };
             tasks.push(async move { health.run().await }.boxed());
         }
-        let mut publisher = self
-            .publisher
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner);
-        tasks.extend(publisher.take().map(|publisher| publisher.run().boxed()));
         tasks
+    }
+
+    fn provisioning(&self) -> Task {
+        let provisioner = Arc::clone(&self.provisioner);
+        async move { provisioner.run().await }.boxed()
+    }
+
+    /// Writes what the others have to tell.
+    fn telling(&self) -> Option<Task> {
+        let publisher = &self.publisher;
+        let mut publisher = publisher.lock().unwrap_or_else(PoisonError::into_inner);
+        let turn = self.shell.turn.clone();
+        Some(publisher.take()?.run(turn).boxed())
+    }
+}
+
+fn spawn_all(set: &mut JoinSet<()>, tasks: impl IntoIterator<Item = Task>) {
+    for task in tasks {
+        set.spawn(task);
     }
 }
 

@@ -4,6 +4,7 @@
 //! Time comes from the injected clock and from `tokio::time` only, so that all of it runs in simulated time as well.
 
 mod capacity_buffer;
+mod claim_names;
 mod controllers;
 mod deletion_costs;
 mod error;
@@ -34,6 +35,7 @@ mod runtime;
 mod settings;
 mod shell;
 mod static_capacity;
+mod turn;
 mod voluntary_disruption;
 mod watches;
 mod work_queue;

@@ -36,6 +36,7 @@ use crate::provisioning::batcher::{Batch, Batcher};
 use crate::provisioning::early::full_claims;
 use crate::settings::{Settings, SolverRun};
 use crate::shell::Shell;
+use crate::turn::Stage;
 
 /// How often an unsynced model is looked at again.
 const SYNC_POLL: Duration = Duration::from_millis(250);
@@ -92,14 +93,21 @@ impl Provisioner {
         }
     }
 
-    /// Passes for ever.
+    /// Passes until the process stops; a pass that was begun is finished.
     pub(crate) async fn run(&self) {
+        let turn = &self.shell.turn;
         loop {
-            let batch = self.batcher.wait().await;
+            let batch = tokio::select! { biased;
+                () = turn.reached(Stage::Stops) => return,
+                batch = self.batcher.wait() => batch,
+            };
             self.is_busy.store(true, Ordering::Relaxed);
             match batch {
                 Batch::Complete(_) => {
-                    self.wait_for_sync().await;
+                    tokio::select! { biased;
+                        () = turn.reached(Stage::Stops) => return,
+                        () = self.wait_for_sync() => {}
+                    }
                     self.pass(batch).await;
                 }
                 Batch::GoesOn

@@ -4,6 +4,7 @@
 //! each controller. Answers to `pkg/events/recorder.go` and client-go's event correlator.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -16,6 +17,7 @@ use tokio::time::Instant;
 use tracing::debug;
 
 use crate::error::is_not_found;
+use crate::turn::{Stage, Turn};
 
 /// Repeats of one event within this time are dropped, unless the event says otherwise.
 pub(crate) const DEDUPE_DEFAULT: Duration = Duration::from_mins(2);
@@ -214,9 +216,18 @@ pub(crate) struct Publisher {
 }
 
 impl Publisher {
-    /// Writes until the recorder is gone.
-    pub(crate) async fn run(mut self) {
-        while let Some(notice) = self.receiver.recv().await {
+    /// Writes until the process concludes and everything was written.
+    pub(crate) async fn run(mut self, turn: Turn) {
+        let mut concludes = pin!(turn.reached(Stage::Concludes));
+        loop {
+            let notice = tokio::select! { biased;
+                () = &mut concludes, if !self.receiver.is_closed() => {
+                    self.receiver.close();
+                    continue;
+                }
+                notice = self.receiver.recv() => notice,
+            };
+            let Some(notice) = notice else { return };
             if let Err(error) = self.write(notice).await {
                 debug!(%error, "event not written");
             }

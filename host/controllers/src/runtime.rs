@@ -8,6 +8,7 @@ pub(crate) mod action;
 
 use std::fmt::Debug;
 use std::panic::AssertUnwindSafe;
+use std::pin::pin;
 use std::sync::Arc;
 
 use futures::FutureExt;
@@ -17,6 +18,7 @@ use tracing::{debug, error};
 
 use crate::error::{ErrorClass, ReconcileError};
 use crate::metrics::Metrics;
+use crate::turn::{Stage, Turn};
 use crate::work_queue::WorkQueue;
 
 pub(crate) use action::Action;
@@ -40,21 +42,25 @@ pub(crate) trait Reconciler: Send + Sync + 'static {
     async fn reconcile(&self, key: &Self::Key) -> Result<Action, ReconcileError>;
 }
 
-/// Serves the queue until the future is dropped.
+/// Serves the queue until the future is dropped, or until the process stops and what is at work is done.
 pub(crate) async fn run<R: Reconciler>(
     profile: Profile,
     queue: Arc<WorkQueue<R::Key>>,
     reconciler: Arc<R>,
     metrics: Arc<Metrics>,
+    turn: Turn,
 ) {
     let mut running = FuturesUnordered::new();
-    loop {
+    let mut stops = pin!(turn.reached(Stage::Stops));
+    let mut begins = true;
+    while begins || !running.is_empty() {
         tokio::select! { biased;
+            () = &mut stops, if begins => begins = false,
             Some((key, outcome, took)) = running.next(), if !running.is_empty() => {
                 metrics.reconciled(profile.name, took, &outcome);
                 settle(&profile, &queue, key, outcome);
             }
-            key = queue.next(), if running.len() < profile.concurrency => {
+            key = queue.next(), if begins && running.len() < profile.concurrency => {
                 let reconciler = Arc::clone(&reconciler);
                 running.push(async move {
                     let started = Instant::now();

@@ -23,6 +23,7 @@ use crate::nomination::Nominations;
 use crate::pod_ledger::PodLedger;
 use crate::settings::{Settings, SolvePlacement};
 use crate::static_capacity::pending::StaticPending;
+use crate::turn::Turn;
 use crate::writer::Writer;
 
 /// Shared by all controllers.
@@ -48,6 +49,7 @@ pub(crate) struct Shell {
     /// A pod left a node that stays.
     pub(crate) room_freed: Notify,
     pub(crate) static_pending: StaticPending,
+    pub(crate) turn: Turn,
 }
 
 impl Shell {
@@ -67,7 +69,7 @@ impl Shell {
                 Arc::clone(&journal),
                 &settings,
             ),
-            writer: Writer::new(client.clone(), Arc::clone(&model)),
+            writer: Writer::new(client.clone(), Arc::clone(&clock), Arc::clone(&model)),
             settings,
             clock,
             client,
@@ -83,6 +85,7 @@ impl Shell {
             buffer_nodes: BufferNodes::default(),
             room_freed: Notify::new(),
             static_pending: StaticPending::default(),
+            turn: Turn::default(),
         }
     }
 

@@ -7,12 +7,14 @@ use std::fmt::Debug;
 use std::sync::Arc;
 
 use apis::{NodeClaim, NodePool};
+use cloudprovider::Clock;
 use k8s_openapi::api::core::v1::Node;
 use kube::api::{Api, DeleteParams, PostParams, Preconditions};
 use kube::{Client, Resource, ResourceExt};
 use serde::de::DeserializeOwned;
 use state::Event;
 
+use crate::claim_names::ClaimNames;
 use crate::error::ReconcileError;
 use crate::model::Model;
 use crate::patching::{Part, patch};
@@ -20,12 +22,19 @@ use crate::patching::{Part, patch};
 /// Shared by all that write.
 pub(crate) struct Writer {
     client: Client,
+    clock: Arc<dyn Clock>,
     model: Arc<Model>,
+    names: ClaimNames,
 }
 
 impl Writer {
-    pub(crate) fn new(client: Client, model: Arc<Model>) -> Self {
-        Self { client, model }
+    pub(crate) fn new(client: Client, clock: Arc<dyn Clock>, model: Arc<Model>) -> Self {
+        Self {
+            client,
+            clock,
+            model,
+            names: ClaimNames::default(),
+        }
     }
 
     /// The API of a cluster-scoped kind.
@@ -38,9 +47,30 @@ impl Writer {
 
     /// Creates a claim; the model learns of it at once, as the watch may tell only after the next pass.
     pub(crate) async fn create_claim(&self, claim: &NodeClaim) -> Result<NodeClaim, kube::Error> {
-        let created = self.api().create(&PostParams::default(), claim).await?;
+        let created = match self.create_named(claim).await {
+            // The name is taken by another, so that nothing came of it.
+            Err(error) if is_conflict(&error) => self.create_named(claim).await,
+            tried => tried,
+        }?;
         self.claim_written(&created);
         Ok(created)
+    }
+
+    /// Creates the claim under a name of its own. Where the answer leaves open whether it is there, the API server is
+    /// asked, and nothing is created a second time.
+    async fn create_named(&self, claim: &NodeClaim) -> Result<NodeClaim, kube::Error> {
+        let mut claim = claim.clone();
+        let prefix = claim.metadata.generate_name.take().unwrap_or_default();
+        let name = self.names.next(&prefix, self.clock.now());
+        claim.metadata.name = Some(name.clone());
+        let tried = self.api().create(&PostParams::default(), &claim).await;
+        match tried {
+            Err(error) if is_unknown(&error) => match self.api().get_opt(&name).await {
+                Ok(Some(created)) => Ok(created),
+                Ok(None) | Err(_) => Err(error),
+            },
+            known => known,
+        }
     }
 
     /// Writes metadata of a claim; answers what the API server made of it.
@@ -174,6 +204,19 @@ impl Writer {
         };
         let deleted = self.api::<K>().delete(&object.name_any(), &params).await;
         deleted.map(drop)
+    }
+}
+
+fn is_conflict(error: &kube::Error) -> bool {
+    matches!(error, kube::Error::Api(status) if status.code == 409)
+}
+
+/// Whether the write may have happened all the same: the server failed at it, or did not answer.
+fn is_unknown(error: &kube::Error) -> bool {
+    match error {
+        kube::Error::Api(status) => status.code >= 500,
+        kube::Error::Service(_) | kube::Error::HyperError(_) | kube::Error::ReadEvents(_) => true,
+        _ => false,
     }
 }
 

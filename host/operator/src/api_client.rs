@@ -1,8 +1,13 @@
-//! The client of the API server: kube's own, but with small read buffers and without idle connections.
+//! The client of the API server: kube's own, but with small read buffers, without idle connections, and behind a guard
+//! that keeps to the lease, to a pace and to time limits. It never repeats what kube would: see [`repeats`].
 //!
 //! HTTP/1.1 needs a connection for each watch, and each keeps its read buffer. Left alone, a burst of events makes
 //! that 400 KiB, and it stays so for as long as the watch lives. Every request at one time needs one too: the launch
 //! of some hundred nodes opens some hundred, which without a timer are never closed.
+
+mod guarded;
+mod rate;
+mod repeats;
 
 use std::time::Duration;
 
@@ -10,22 +15,29 @@ use hyper_timeout::TimeoutConnector;
 use hyper_util::client::legacy;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
-use kube::client::retry::RetryPolicy;
 use kube::client::{Body, ClientBuilder, ConfigExt as _};
 use kube::{Client, Config};
-use tower::retry::RetryLayer;
+use tower::buffer::BufferLayer;
 use tower::{BoxError, ServiceBuilder};
+
+pub(crate) use guarded::Guard;
+pub(crate) use rate::Rate;
 
 /// What a connection reads at a time, at most.
 const READ_BUFFER_BYTES_MAX: usize = 32 << 10;
 /// How long a connection without a request stays open.
 const IDLE_CONNECTION_KEPT: Duration = Duration::from_mins(1);
 
-/// A client for the cluster that the configuration tells of.
-pub(crate) fn client(config: Config) -> kube::Result<Client> {
+/// Requests that wait for a service that takes one at a time.
+const QUEUED_MAX: usize = 1024;
+
+/// A client for the cluster that the configuration tells of, which keeps to the guard.
+pub(crate) fn client(mut config: Config, guard: &Guard) -> kube::Result<Client> {
+    config.default_retry = false;
     // Ways into a cluster that people have and controllers do not; kube knows them all.
     if config.proxy_url.is_some() || config.auth_info.exec.is_some() {
-        return Client::try_from(config);
+        let builder = ClientBuilder::try_from(config)?.with_layer(&BufferLayer::new(QUEUED_MAX));
+        return Ok(builder.with_layer(guard).build());
     }
     let mut plain = HttpConnector::new();
     plain.enforce_http(false);
@@ -39,10 +51,9 @@ pub(crate) fn client(config: Config) -> kube::Result<Client> {
         .pool_timer(TokioTimer::new())
         .pool_idle_timeout(IDLE_CONNECTION_KEPT)
         .build(connector);
-    let retries = || RetryLayer::new(RetryPolicy::server_retry());
     let service = ServiceBuilder::new()
+        .layer(guard.clone())
         .layer(config.base_uri_layer())
-        .option_layer(config.default_retry.then(retries))
         .option_layer(config.auth_layer()?)
         .layer(config.extra_headers_layer()?)
         .map_err(BoxError::from)

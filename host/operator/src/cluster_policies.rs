@@ -7,6 +7,8 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{Api, ListParams};
 use policy::BindingSource;
 
+use crate::api_client::Guard;
+
 pub(crate) fn list(arguments: &StatusArguments) -> anyhow::Result<Vec<BindingSource>> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -16,7 +18,7 @@ pub(crate) fn list(arguments: &StatusArguments) -> anyhow::Result<Vec<BindingSou
 }
 
 async fn config_maps(arguments: &StatusArguments) -> anyhow::Result<Vec<ConfigMap>> {
-    let client = crate::controller::client(arguments.kubeconfig.as_deref()).await?;
+    let client = crate::controller::client(arguments.kubeconfig.as_deref(), &Guard::none()).await?;
     let api: Api<ConfigMap> = if arguments.all_namespaces {
         Api::all(client)
     } else {

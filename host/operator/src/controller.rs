@@ -1,9 +1,10 @@
 //! `mortise controller`: the controllers on a Kubernetes API server, with EC2 or a simulated one.
 
 use std::path::Path;
+use std::pin::pin;
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use aws::sdk::SdkClients;
@@ -16,11 +17,13 @@ use kube::config::{KubeConfigOptions, Kubeconfig};
 
 use prometheus_client::registry::Registry;
 
+use crate::api_client::{Guard, Rate};
 use crate::cli::{Cloud, ControllerArguments};
 use crate::clock::SystemClock;
 use crate::cluster::{self, ClusterWatch};
+use crate::fence::Fence;
 use crate::http::{self, Probes};
-use crate::leader_election::Election;
+use crate::leader_election::{Candidate, Election};
 use crate::options::{CloudOptions, DecisionOptions, Options, PolicyOptions, ProcessOptions};
 use crate::policy_recorder::FileRecorder;
 use crate::simulated_nodes::{Practice, SimulatedNodes};
@@ -31,6 +34,10 @@ const SIMULATED_MARK: &str = "+mortise";
 
 /// Computations at one time; many launches ask for a ranking at once, and each thread keeps memory for itself.
 const BLOCKING_THREADS_MAX: usize = 4;
+
+/// How long work that was begun may take after the process was asked to stop; Kubernetes ends it after 30 s, and events
+/// and the lease come after it.
+const STOP_GRACE: Duration = Duration::from_secs(20);
 
 pub(crate) fn run(arguments: &ControllerArguments) -> anyhow::Result<ExitCode> {
     crate::logging::start(&arguments.options.process.log_level)?;
@@ -58,7 +65,12 @@ async fn control(arguments: &ControllerArguments) -> anyhow::Result<()> {
         policy_records,
         policy_records_size,
     } = policies;
-    let client = client(arguments.kubeconfig.as_deref()).await?;
+    let fence = if process.disable_leader_election {
+        Fence::open()
+    } else {
+        Fence::closed()
+    };
+    let client = client(arguments.kubeconfig.as_deref(), &guard(process, &fence)).await?;
     let version = client.apiserver_version().await;
     let version = version.context("the Kubernetes API server does not answer")?;
     let is_simulated = match arguments.cloud {
@@ -93,18 +105,41 @@ async fn control(arguments: &ControllerArguments) -> anyhow::Result<()> {
     if let Some(recorder) = &recorder {
         stack.record_policies(recorder);
     }
-    let leads = Arc::new(AtomicBool::new(false));
     let serving = http::serve(
-        probes(&stack, Arc::clone(&leads), recorder),
+        probes(&stack, recorder),
         process.metrics_port,
         process.health_probe_port,
     );
-    let election = election(process, client, clock);
+    let election = election(arguments, &fence, clock).await?;
+    if election.is_some() {
+        stack.controllers.stand_by();
+    }
+    let mut led = pin!(lead(election.as_ref(), &stack, &cloud.beside));
     tokio::select! {
         biased;
-        signal = stop_signal() => signal,
-        served = async { serving.await?; std::future::pending().await } => served,
-        led = lead(election.as_ref(), &stack, &cloud.beside, &leads) => led,
+        signal = stop_signal() => signal?,
+        served = async { serving.await?; std::future::pending().await } => return served,
+        ended = &mut led => return ended,
+    }
+    if !stack.controllers.leads() {
+        return Ok(());
+    }
+    stack.controllers.stop();
+    let ended = tokio::time::timeout(STOP_GRACE, led).await;
+    if ended.is_err() {
+        tracing::warn!("what is under way takes too long; the next to lead finds it as it is");
+    }
+    if let Some(election) = &election {
+        election.release().await;
+    }
+    ended.unwrap_or(Ok(()))
+}
+
+/// What requests of the controllers keep to.
+fn guard(options: &ProcessOptions, fence: &Fence) -> Guard {
+    Guard {
+        fence: fence.clone(),
+        rate: Rate::new(options.kube_client_qps, options.kube_client_burst).map(Arc::new),
     }
 }
 
@@ -143,34 +178,28 @@ fn cluster_name(arguments: &ControllerArguments, is_simulated: bool) -> anyhow::
     }
 }
 
-/// Waits for the lease, then runs the controllers for as long as it holds.
-async fn lead(
-    election: Option<&Election>,
-    stack: &Stack,
-    beside: &Beside,
-    leads: &AtomicBool,
-) -> anyhow::Result<()> {
-    if let Some(election) = election {
-        tracing::info!(lease = election.lease_name, "waiting for the lease");
-        election.acquire().await;
+/// Fills the model, waits for the lease, and leads for as long as it holds. Ends well once all is done after a stop.
+async fn lead(election: Option<&Election>, stack: &Stack, beside: &Beside) -> anyhow::Result<()> {
+    if election.is_none() {
+        beside.resume().await?;
     }
-    if let Beside::Nodes(nodes) = beside {
-        let resumed = nodes.resume().await;
-        resumed.context(
-            "NodeClaims and Nodes, of which the simulated account is made, cannot be listed",
-        )?;
-    }
-    tracing::info!("leading; the controllers start");
-    leads.store(true, Ordering::Relaxed);
-    let keeping = async {
-        match election {
-            Some(election) => election.keep().await,
-            None => std::future::pending().await,
-        }
+    let leading = async {
+        let Some(election) = election else {
+            return std::future::pending().await;
+        };
+        tracing::info!(lease = election.lease_name(), "waiting for the lease");
+        let until = election.acquire().await;
+        beside.resume().await?;
+        stack.controllers.lead();
+        tracing::info!("leading; the controllers start");
+        election.keep(until).await
     };
     let beside = async {
         match beside {
-            Beside::Nodes(nodes) => nodes.run().await,
+            Beside::Nodes(nodes) => {
+                stack.controllers.until_leading().await;
+                nodes.run().await
+            }
             Beside::Cluster(watch) => {
                 watch.run().await;
                 Ok(())
@@ -179,8 +208,13 @@ async fn lead(
     };
     tokio::select! {
         biased;
-        lost = keeping => lost,
-        () = stack.run() => bail!("a controller ended by itself, which is a bug"),
+        lost = leading => lost,
+        () = stack.run() => {
+            if stack.controllers.leads() {
+                bail!("a controller ended by itself, which is a bug");
+            }
+            Ok(())
+        }
         ended = beside => ended,
     }
 }
@@ -191,6 +225,18 @@ enum Beside {
     Nodes(SimulatedNodes),
     /// Tells the provider what becomes of its cluster.
     Cluster(ClusterWatch),
+}
+
+impl Beside {
+    /// Takes over from who led before, ahead of all decisions.
+    async fn resume(&self) -> anyhow::Result<()> {
+        match self {
+            Self::Nodes(nodes) => nodes.resume().await.context(
+                "NodeClaims and Nodes, of which the simulated account is made, cannot be listed",
+            ),
+            Self::Cluster(_) => Ok(()),
+        }
+    }
 }
 
 /// A provider, and what belongs to it.
@@ -321,7 +367,10 @@ fn aws_options(options: &CloudOptions, decisions: &DecisionOptions, region: Stri
     }
 }
 
-pub(crate) async fn client(kubeconfig: Option<&Path>) -> anyhow::Result<kube::Client> {
+pub(crate) async fn client(
+    kubeconfig: Option<&Path>,
+    guard: &Guard,
+) -> anyhow::Result<kube::Client> {
     let config = match kubeconfig {
         Some(file) => {
             let kubeconfig = Kubeconfig::read_from(file)
@@ -332,7 +381,7 @@ pub(crate) async fn client(kubeconfig: Option<&Path>) -> anyhow::Result<kube::Cl
             "no cluster was found; give --kubeconfig FILE, set KUBECONFIG or run in a pod",
         )?,
     };
-    Ok(crate::api_client::client(config)?)
+    Ok(crate::api_client::client(config, guard)?)
 }
 
 /// 0 where the server says none; providers add a `+` to theirs.
@@ -404,7 +453,7 @@ fn is_ready(leads: bool, is_started: bool) -> bool {
     !leads || is_started
 }
 
-fn probes(stack: &Stack, leads: Arc<AtomicBool>, recorder: Option<Arc<FileRecorder>>) -> Probes {
+fn probes(stack: &Stack, recorder: Option<Arc<FileRecorder>>) -> Probes {
     let controllers = stack.controllers.clone();
     let mut registry = Registry::default();
     stack.metrics.register(&mut registry);
@@ -413,9 +462,7 @@ fn probes(stack: &Stack, leads: Arc<AtomicBool>, recorder: Option<Arc<FileRecord
         ledger: stack.controllers.ledger(),
         policy_parts: stack.policy_parts(),
         recorder,
-        is_ready: Arc::new(move || {
-            is_ready(leads.load(Ordering::Relaxed), controllers.is_started())
-        }),
+        is_ready: Arc::new(move || is_ready(controllers.leads(), controllers.is_started())),
         metrics: Arc::new(move || {
             let mut text = String::new();
             match prometheus_client::encoding::text::encode(&mut text, &registry) {
@@ -426,11 +473,12 @@ fn probes(stack: &Stack, leads: Arc<AtomicBool>, recorder: Option<Arc<FileRecord
     }
 }
 
-fn election(
-    options: &ProcessOptions,
-    client: kube::Client,
+/// The election by a client of its own: what the controllers wait for must not keep the lease waiting.
+async fn election(
+    arguments: &ControllerArguments,
+    fence: &Fence,
     clock: Arc<dyn Clock>,
-) -> Option<Election> {
+) -> anyhow::Result<Option<Election>> {
     let ProcessOptions {
         // Served, logged and bound elsewhere.
         metrics_port: _,
@@ -441,22 +489,35 @@ fn election(
         leader_election_name,
         leader_election_namespace,
         system_namespace,
-    } = options;
+        kube_client_qps: _,
+        kube_client_burst: _,
+    } = &arguments.options.process;
     if *disable_leader_election {
-        return None;
+        return Ok(None);
     }
     let namespace = if leader_election_namespace.is_empty() {
         system_namespace
     } else {
         leader_election_namespace
     };
-    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-    Some(Election {
+    let client = client(arguments.kubeconfig.as_deref(), &Guard::none()).await?;
+    Ok(Some(Election::new(Candidate {
         leases: Api::namespaced(client, namespace),
         lease_name: leader_election_name.clone(),
-        identity: format!("{}_{}", host.trim(), std::process::id()),
+        identity: identity(),
         clock,
-    })
+        fence: fence.clone(),
+    })))
+}
+
+/// Host and a random part, as client-go's: processes in containers of one host are all number 1.
+fn identity() -> String {
+    let told = |file: &str| std::fs::read_to_string(file).unwrap_or_default();
+    let (host, random) = (
+        told("/proc/sys/kernel/hostname"),
+        told("/proc/sys/kernel/random/uuid"),
+    );
+    format!("{}_{}_{}", host.trim(), std::process::id(), random.trim())
 }
 
 /// Returns when the process is asked to stop.

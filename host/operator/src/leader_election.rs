@@ -1,154 +1,275 @@
 //! Leader election on a Lease, so that two replicas never decide at once.
 //!
-//! The times are those of client-go as Karpenter uses them: a lease of 15 s, renewed within 10 s, tried
-//! every 2 s. Losing the lease ends the process, because a successor may already be deciding.
+//! The times are those of client-go as Karpenter uses them: a lease of 15 s, renewed within 10 s, tried every 2 s.
+//! Losing the lease ends the process, because a successor may already be deciding. No clock but the own monotonic one
+//! is believed: another's lease is over when this process has seen no change of it for as long as it lasts, and the own
+//! one 10 s after the last renewal was asked for, whether an answer comes or not. Answers to client-go's
+//! `tools/leaderelection/leaderelection.go`.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use cloudprovider::Clock;
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta};
 use kube::api::{Api, PostParams};
+use tokio::time::{Instant, timeout, timeout_at};
+
+use crate::fence::Fence;
 
 const LEASE_SECONDS: i32 = 15;
 const RENEW_DEADLINE: Duration = Duration::from_secs(10);
 const RETRY_PERIOD: Duration = Duration::from_secs(2);
+/// How long a process that stops waits for the answer to its release.
+const RELEASE_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// One candidate for the lease.
-pub(crate) struct Election {
+/// Where the lease is, and who wants it.
+pub(crate) struct Candidate {
+    /// By a client that no fence and no pace stands before.
     pub(crate) leases: Api<Lease>,
     pub(crate) lease_name: String,
+    /// Unlike that of any other process, this one's predecessor in the same container included.
     pub(crate) identity: String,
     pub(crate) clock: Arc<dyn Clock>,
+    /// Opened for as long as the lease is held.
+    pub(crate) fence: Fence,
+}
+
+/// One candidate for the lease, and what it knows of it.
+pub(crate) struct Election {
+    candidate: Candidate,
+    seen: Mutex<Option<Seen>>,
+}
+
+/// The lease as it was read or written last.
+#[derive(Clone)]
+struct Seen {
+    lease: Lease,
+    /// When it was first seen to be so.
+    since: Instant,
+}
+
+/// What came of a try.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Try {
+    Held,
+    HeldByAnother,
+    /// Somebody wrote the lease at the same time.
+    Raced,
 }
 
 impl Election {
-    /// Returns once this process leads.
-    pub(crate) async fn acquire(&self) {
+    pub(crate) fn new(candidate: Candidate) -> Self {
+        Self {
+            candidate,
+            seen: Mutex::new(None),
+        }
+    }
+
+    /// For logs.
+    pub(crate) fn lease_name(&self) -> &str {
+        &self.candidate.lease_name
+    }
+
+    /// Returns once this process leads: until when, unless it renews.
+    pub(crate) async fn acquire(&self) -> Instant {
+        let lease = self.lease_name();
         loop {
-            match self.try_hold().await {
-                Ok(true) => return,
-                Ok(false) => {}
-                Err(error) => {
-                    tracing::warn!(lease = self.lease_name, %error, "the lease could not be read");
+            let asked = Instant::now();
+            match timeout(RENEW_DEADLINE, self.try_hold()).await {
+                Ok(Ok(Try::Held)) => return self.holds_since(asked),
+                Ok(Ok(Try::HeldByAnother | Try::Raced)) => {}
+                Ok(Err(error)) => {
+                    tracing::warn!(
+                        lease,
+                        error = format!("{error:#}"),
+                        "the lease could not be read"
+                    );
                 }
+                Err(_) => tracing::warn!(lease, "the API server does not tell of the lease"),
             }
             tokio::time::sleep(RETRY_PERIOD).await;
         }
     }
 
-    /// Renews until that fails for longer than the deadline.
-    pub(crate) async fn keep(&self) -> anyhow::Result<()> {
-        let mut renewed = tokio::time::Instant::now();
+    /// Renews what is held until then; ends when the lease is lost or may be.
+    pub(crate) async fn keep(&self, mut until: Instant) -> anyhow::Result<()> {
+        let lease = self.lease_name();
         loop {
-            tokio::time::sleep(RETRY_PERIOD).await;
-            match self.try_hold().await {
-                Ok(true) => renewed = tokio::time::Instant::now(),
-                Ok(false) => bail!("the lease {} was taken by another replica", self.lease_name),
-                Err(error) if renewed.elapsed() > RENEW_DEADLINE => {
-                    return Err(error).with_context(|| {
-                        format!("the lease {} could not be renewed", self.lease_name)
-                    });
+            tokio::time::sleep_until(until.min(Instant::now() + RETRY_PERIOD)).await;
+            let asked = Instant::now();
+            if asked >= until {
+                bail!("the lease {lease} was not renewed within {RENEW_DEADLINE:?}");
+            }
+            match timeout_at(until, self.try_hold()).await {
+                Ok(Ok(Try::Held)) => until = self.holds_since(asked),
+                Ok(Ok(Try::HeldByAnother)) => {
+                    self.candidate.fence.close();
+                    bail!("the lease {lease} was taken by another replica");
                 }
-                Err(error) => {
-                    tracing::warn!(lease = self.lease_name, %error, "the lease was not renewed; trying again");
+                Ok(Ok(Try::Raced)) => {}
+                Ok(Err(error)) => {
+                    let error = format!("{error:#}");
+                    tracing::warn!(lease, error, "the lease was not renewed; trying again");
                 }
+                Err(_) => tracing::warn!(lease, "the lease was not renewed; no answer in time"),
             }
         }
     }
 
-    /// Takes or renews the lease; false when another holds it.
-    async fn try_hold(&self) -> anyhow::Result<bool> {
-        let now = self.clock.now();
-        let Some(lease) = self.leases.get_opt(&self.lease_name).await? else {
-            let lease = Lease {
-                metadata: ObjectMeta {
-                    name: Some(self.lease_name.clone()),
-                    ..ObjectMeta::default()
-                },
-                spec: Some(self.spec(None, now)),
-            };
-            return taken(self.leases.create(&PostParams::default(), &lease).await);
+    /// Gives the lease up, if it is held, so that nobody has to wait for its end. Nothing is changed from then on.
+    pub(crate) async fn release(&self) {
+        self.candidate.fence.close();
+        let Some(Seen { mut lease, .. }) = self.seen().clone().filter(|it| self.is_ours(it)) else {
+            return;
         };
-        let held = lease.spec.clone().unwrap_or_default();
-        if !may_take(&held, &self.identity, now) {
-            return Ok(false);
+        let now = Some(MicroTime(self.candidate.clock.now()));
+        lease.spec = Some(LeaseSpec {
+            holder_identity: None,
+            // Zero is not allowed.
+            lease_duration_seconds: Some(1),
+            acquire_time: now.clone(),
+            renew_time: now,
+            ..lease.spec.unwrap_or_default()
+        });
+        let written = timeout(RELEASE_TIMEOUT, self.write(lease)).await;
+        match written {
+            Ok(Ok(Try::Held)) => tracing::info!(lease = self.lease_name(), "the lease is released"),
+            Ok(Ok(Try::HeldByAnother | Try::Raced) | Err(_)) | Err(_) => {
+                let lease = self.lease_name();
+                tracing::warn!(lease, "the lease was not released; others wait for its end");
+            }
         }
-        let lease = Lease {
-            spec: Some(self.spec(Some(&held), now)),
+    }
+
+    /// What is renewed lasts from when it was asked for: the answer may have taken its time.
+    fn holds_since(&self, asked: Instant) -> Instant {
+        let until = asked + RENEW_DEADLINE;
+        self.candidate.fence.hold_until(until);
+        until
+    }
+
+    /// Takes or renews the lease.
+    async fn try_hold(&self) -> anyhow::Result<Try> {
+        let known = self.seen().clone().filter(|it| self.is_ours(it));
+        if let Some(Seen { lease, .. }) = known
+            && self.write(self.held(lease)).await? == Try::Held
+        {
+            return Ok(Try::Held);
+        }
+        let Candidate {
+            leases, lease_name, ..
+        } = &self.candidate;
+        let read = leases.get_opt(lease_name).await;
+        let Some(lease) = read.context("reading it")? else {
+            let name = Some(lease_name.clone());
+            return self.create(name).await;
+        };
+        let unchanged_for = self.note(&lease).elapsed();
+        let spec = lease.spec.as_ref();
+        if spec.is_some_and(|it| !may_take(it, &self.candidate.identity, unchanged_for)) {
+            return Ok(Try::HeldByAnother);
+        }
+        self.write(self.held(lease)).await
+    }
+
+    async fn create(&self, name: Option<String>) -> anyhow::Result<Try> {
+        let lease = self.held(Lease {
+            metadata: ObjectMeta {
+                name,
+                ..ObjectMeta::default()
+            },
+            spec: None,
+        });
+        let leases = &self.candidate.leases;
+        let created = leases.create(&PostParams::default(), &lease).await;
+        self.written(created)
+    }
+
+    /// Writes the lease unless somebody else has since.
+    async fn write(&self, lease: Lease) -> anyhow::Result<Try> {
+        let Candidate {
+            leases, lease_name, ..
+        } = &self.candidate;
+        let params = PostParams::default();
+        self.written(leases.replace(lease_name, &params, &lease).await)
+    }
+
+    /// A conflict means that another was faster, which is an answer and no fault.
+    fn written(&self, outcome: kube::Result<Lease>) -> anyhow::Result<Try> {
+        match outcome {
+            Ok(lease) => {
+                self.note(&lease);
+                Ok(Try::Held)
+            }
+            Err(kube::Error::Api(status)) if status.code == 409 || status.code == 404 => {
+                *self.seen() = None;
+                Ok(Try::Raced)
+            }
+            Err(error) => Err(error).context("writing it"),
+        }
+    }
+
+    /// Keeps what was read or written; since when it is so.
+    fn note(&self, lease: &Lease) -> Instant {
+        let mut seen = self.seen();
+        let known = seen.as_ref().filter(|it| it.lease.spec == lease.spec);
+        let since = known.map_or_else(Instant::now, |it| it.since);
+        *seen = Some(Seen {
+            lease: lease.clone(),
+            since,
+        });
+        since
+    }
+
+    fn is_ours(&self, seen: &Seen) -> bool {
+        let holder = seen
+            .lease
+            .spec
+            .as_ref()
+            .and_then(|it| it.holder_identity.as_deref());
+        holder == Some(self.candidate.identity.as_str())
+    }
+
+    fn held(&self, lease: Lease) -> Lease {
+        let Candidate {
+            identity, clock, ..
+        } = &self.candidate;
+        Lease {
+            spec: Some(spec(lease.spec.as_ref(), identity, clock.now())),
             ..lease
-        };
-        taken(
-            self.leases
-                .replace(&self.lease_name, &PostParams::default(), &lease)
-                .await,
-        )
-    }
-
-    fn spec(&self, held: Option<&LeaseSpec>, now: Timestamp) -> LeaseSpec {
-        let is_ours = held
-            .is_some_and(|held| held.holder_identity.as_deref() == Some(self.identity.as_str()));
-        let transitions = held.and_then(|held| held.lease_transitions).unwrap_or(0);
-        let acquired = held
-            .and_then(|held| held.acquire_time.clone())
-            .filter(|_| is_ours);
-        LeaseSpec {
-            holder_identity: Some(self.identity.clone()),
-            lease_duration_seconds: Some(LEASE_SECONDS),
-            acquire_time: acquired.or(Some(MicroTime(now))),
-            renew_time: Some(MicroTime(now)),
-            lease_transitions: Some(if is_ours || held.is_none() {
-                transitions
-            } else {
-                transitions + 1
-            }),
-            ..LeaseSpec::default()
         }
     }
+
+    fn seen(&self) -> MutexGuard<'_, Option<Seen>> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
-/// Whether the lease is ours, free or expired.
-fn may_take(held: &LeaseSpec, identity: &str, now: Timestamp) -> bool {
+/// The lease in the hands of `identity`, after what it was.
+fn spec(before: Option<&LeaseSpec>, identity: &str, now: Timestamp) -> LeaseSpec {
+    let is_ours = before.is_some_and(|it| it.holder_identity.as_deref() == Some(identity));
+    let transitions = before.and_then(|it| it.lease_transitions).unwrap_or(0);
+    let acquired = before.and_then(|it| it.acquire_time.clone());
+    LeaseSpec {
+        holder_identity: Some(identity.to_owned()),
+        lease_duration_seconds: Some(LEASE_SECONDS),
+        acquire_time: acquired.filter(|_| is_ours).or(Some(MicroTime(now))),
+        renew_time: Some(MicroTime(now)),
+        lease_transitions: Some(transitions + i32::from(before.is_some() && !is_ours)),
+        ..LeaseSpec::default()
+    }
+}
+
+/// Whether the lease is ours, free, or over: nobody renewed it for as long as it lasts.
+fn may_take(held: &LeaseSpec, identity: &str, unchanged_for: Duration) -> bool {
     let holder = held.holder_identity.as_deref().unwrap_or_default();
-    if holder.is_empty() || holder == identity {
-        return true;
-    }
-    let seconds = i64::from(held.lease_duration_seconds.unwrap_or(LEASE_SECONDS));
-    let renewed = held.renew_time.as_ref().map(|time| time.0);
-    renewed.is_none_or(|renewed| now.duration_since(renewed) > SignedDuration::from_secs(seconds))
-}
-
-/// A conflict means that another replica was faster, which is an answer and no fault.
-fn taken<T>(outcome: kube::Result<T>) -> anyhow::Result<bool> {
-    match outcome {
-        Ok(_) => Ok(true),
-        Err(kube::Error::Api(status)) if status.code == 409 => Ok(false),
-        Err(error) => Err(error.into()),
-    }
+    let seconds = held.lease_duration_seconds.unwrap_or(LEASE_SECONDS);
+    let lasts = Duration::from_secs(u64::try_from(seconds).unwrap_or(0));
+    holder.is_empty() || holder == identity || unchanged_for > lasts
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn held_by(holder: &str, renewed_seconds: i64) -> LeaseSpec {
-        LeaseSpec {
-            holder_identity: Some(holder.to_owned()),
-            lease_duration_seconds: Some(15),
-            renew_time: Some(MicroTime(Timestamp::from_second(renewed_seconds).unwrap())),
-            ..LeaseSpec::default()
-        }
-    }
-
-    #[test]
-    fn a_lease_is_taken_when_free_ours_or_expired() {
-        let now = Timestamp::from_second(100).unwrap();
-        assert!(may_take(&LeaseSpec::default(), "a", now));
-        assert!(may_take(&held_by("a", 99), "a", now));
-        assert!(!may_take(&held_by("b", 99), "a", now));
-        assert!(may_take(&held_by("b", 84), "a", now));
-    }
-}
+mod tests;

@@ -8,6 +8,7 @@ mod cluster_policies;
 mod controller;
 mod crds;
 mod demo;
+mod fence;
 mod http;
 mod leader_election;
 mod logging;

@@ -169,6 +169,17 @@ pub(crate) struct ProcessOptions {
         hide_default_value = true
     )]
     pub(crate) leader_election_namespace: String,
+    /// Requests a second to the API server, watches and the lease aside; negative for no limit
+    #[arg(
+        long,
+        env = "KUBE_CLIENT_QPS",
+        default_value_t = 200,
+        allow_hyphen_values = true
+    )]
+    pub(crate) kube_client_qps: i32,
+    /// Requests that may go at once before that counts
+    #[arg(long, env = "KUBE_CLIENT_BURST", default_value_t = 300)]
+    pub(crate) kube_client_burst: i32,
     /// debug, info or error
     #[arg(long, env = "LOG_LEVEL", default_value = "info")]
     pub(crate) log_level: String,
@@ -221,10 +232,6 @@ pub(crate) struct AcceptedOptions {
     enable_zonal_shift: String,
     #[arg(long, env = "AWS_FEATURE_GATES", default_value = "", hide = true, value_parser = refuse_aws_gates)]
     aws_feature_gates: String,
-    #[arg(long, env = "KUBE_CLIENT_QPS", default_value = "200", hide = true)]
-    kube_client_qps: String,
-    #[arg(long, env = "KUBE_CLIENT_BURST", default_value = "300", hide = true)]
-    kube_client_burst: String,
     #[arg(long, env = "ENABLE_PROFILING", default_value = "", hide = true, num_args = 0..=1)]
     enable_profiling: String,
     #[arg(long, env = "DISABLE_CONTROLLER_WARMUP", default_value = "", hide = true, num_args = 0..=1)]

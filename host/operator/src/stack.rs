@@ -88,7 +88,7 @@ impl Stack {
         })
     }
 
-    /// Everything that runs, until it is dropped or a controller dies of a bug.
+    /// Everything that runs, until it is dropped, a controller dies of a bug, or all is done after a stop.
     pub(crate) fn run(&self) -> impl Future<Output = ()> + Send + 'static {
         let controllers = self.controllers.clone();
         let provider = Arc::clone(&self.provider);
@@ -97,7 +97,7 @@ impl Stack {
             tokio::select! {
                 biased;
                 () = controllers.run() => {}
-                () = keep_fresh(&provider) => {}
+                () = keep_fresh(&provider, &controllers) => {}
             }
         }
     }
@@ -240,7 +240,7 @@ async fn hydrate(provider: &AwsProvider) {
     }
 }
 
-async fn keep_fresh(provider: &AwsProvider) {
+async fn keep_fresh(provider: &AwsProvider, controllers: &Controllers) {
     let catalogue = async {
         loop {
             tokio::time::sleep(CATALOGUE_REFRESH).await;
@@ -257,7 +257,9 @@ async fn keep_fresh(provider: &AwsProvider) {
     let templates = async {
         loop {
             tokio::time::sleep(TEMPLATE_SWEEP).await;
-            provider.sweep_launch_templates().await;
+            if controllers.leads() {
+                provider.sweep_launch_templates().await;
+            }
         }
     };
     tokio::join!(catalogue, templates);

@@ -35,6 +35,22 @@ async fn a_claim_without_capacity_is_deleted_and_the_pods_are_told() {
         .await;
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_claim_of_whose_creation_the_answer_was_lost_is_not_created_twice() {
+    let world = World::new();
+    world.pass(5).await;
+    let claims = "/apis/karpenter.sh/v1/nodeclaims";
+    world.process.loses_answers(claims, 1);
+    world.create_pod("a", "900m", &json!({}));
+    world
+        .until("the pod runs", 60, |world| world.bound_pods() == 1)
+        .await;
+    world.pass(60).await;
+    let told = world.event_reasons("Pod");
+    assert!(told.contains(&"Nominated".to_owned()), "{told:?}");
+    assert_eq!(world.cloud.instance_ids().len(), 1);
+}
+
 pub(crate) fn dry(world: &World) {
     world.cloud.with(|state| {
         state

@@ -45,6 +45,8 @@ struct State {
     failing: Vec<String>,
     /// Writes to paths that end so are forbidden.
     forbidden: Vec<String>,
+    /// Writes to that path happen, and the answer is lost so often.
+    lost_answers: Option<(String, usize)>,
     /// How long a write takes.
     writes_take: Duration,
     /// Paths of kinds whose watches tell so late.
@@ -86,6 +88,22 @@ impl Process {
     /// From now on nobody may write to paths that end so.
     pub(crate) fn may_not_write(&self, end: &str) {
         self.state.lock().unwrap().forbidden.push(end.to_owned());
+    }
+
+    /// The next writes to that path happen, and who asked for them is told that time was over.
+    pub(crate) fn loses_answers(&self, path: &str, times: usize) {
+        self.state.lock().unwrap().lost_answers = Some((path.to_owned(), times));
+    }
+
+    fn loses_answer(&self, path: &str) -> bool {
+        let lost = &mut self.state.lock().unwrap().lost_answers;
+        match lost {
+            Some((lossy, times)) if lossy == path && *times > 0 => {
+                *times -= 1;
+                true
+            }
+            Some(_) | None => false,
+        }
     }
 
     fn is_forbidden(&self, path: &str) -> bool {
@@ -324,6 +342,11 @@ impl Service<Request<Body>> for Door {
             }
             if is_write {
                 tokio::time::sleep(process.takes()).await;
+                if process.loses_answer(request.uri().path()) {
+                    process.write(api.call(request)).await?;
+                    let reason = "request did not complete within the allotted timeout";
+                    return Ok(refusal(StatusCode::GATEWAY_TIMEOUT, "Timeout", reason));
+                }
                 return process.write(api.call(request)).await;
             }
             if let Some(late) = process.lateness(&uri) {

@@ -1,0 +1,53 @@
+//! Whose turn it is: whether this replica waits for the lead, leads, or is about to stop.
+//!
+//! It elects nobody; the binary does, and says so here. Answers to what controller-runtime's manager starts before the
+//! election and after it, and to its graceful shutdown.
+
+use std::sync::Arc;
+
+use tokio::sync::watch;
+
+/// How far the process is. It never goes back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Stage {
+    /// What happens is watched, so that the model is full when the turn comes; nothing is done.
+    StandsBy,
+    /// Everything runs.
+    Leads,
+    /// Nothing new is begun; what was begun is seen to its end.
+    Stops,
+    /// All is done; what is to be told of it is told.
+    Concludes,
+}
+
+/// Clones tell of the same process.
+#[derive(Debug, Clone)]
+pub(crate) struct Turn {
+    stage: Arc<watch::Sender<Stage>>,
+}
+
+impl Default for Turn {
+    /// Who is told nothing leads.
+    fn default() -> Self {
+        Self {
+            stage: Arc::new(watch::Sender::new(Stage::Leads)),
+        }
+    }
+}
+
+impl Turn {
+    pub(crate) fn set(&self, stage: Stage) {
+        self.stage.send_replace(stage);
+    }
+
+    pub(crate) fn stage(&self) -> Stage {
+        *self.stage.borrow()
+    }
+
+    /// Returns once the process is as far as that, or further.
+    pub(crate) async fn reached(&self, stage: Stage) {
+        let mut stages = self.stage.subscribe();
+        // The sender lives as long as `self`.
+        stages.wait_for(|it| *it >= stage).await.ok();
+    }
+}

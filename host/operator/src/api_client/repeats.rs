@@ -1,0 +1,158 @@
+//! Which answers of the API server make the client ask the same again, and when.
+//!
+//! A change is repeated only where the server says that it did not happen, which is what 429 with a time means: flow
+//! control turned it away before anybody looked at it. Whether a change that ended in a 503, a 504 or in silence
+//! happened is not known here, and left to those who can look. A refused eviction is news for who asked for it.
+//! Nothing is sent here. Answers to `IsRetryableAfterResponse` of client-go's `rest/with_retry.go`.
+
+use std::time::Duration;
+
+use http::{HeaderMap, Method, Request, StatusCode, header};
+
+/// How often one request is sent, at most.
+const ATTEMPTS_MAX: u32 = 5;
+/// Pause before a read is repeated of which the server does not say when; it doubles.
+const PAUSE_FIRST: Duration = Duration::from_millis(200);
+/// A server that wants more time is left to the queues of those who ask, which do something else meanwhile.
+const PAUSE_MAX: Duration = Duration::from_secs(15);
+
+/// What a request is to the client.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// A stream without end.
+    Watch,
+    Read,
+    Change,
+    /// A change whose 429 is the word of a PodDisruptionBudget.
+    Eviction,
+}
+
+impl Kind {
+    pub(super) fn of<B>(request: &Request<B>) -> Self {
+        let uri = request.uri();
+        let asks = |pair: &str| matches!(pair, "watch=true" | "watch=1");
+        if request.method() == Method::GET || request.method() == Method::HEAD {
+            let is_watch = uri.query().is_some_and(|it| it.split('&').any(asks));
+            return if is_watch { Self::Watch } else { Self::Read };
+        }
+        if uri.path().ends_with("/eviction") {
+            Self::Eviction
+        } else {
+            Self::Change
+        }
+    }
+
+    /// Whether the request may change anything.
+    pub(super) fn is_change(self) -> bool {
+        match self {
+            Self::Watch | Self::Read => false,
+            Self::Change | Self::Eviction => true,
+        }
+    }
+}
+
+/// How long to wait before the same request is sent again; nothing if the answer stands.
+pub(super) fn pause(
+    kind: Kind,
+    status: StatusCode,
+    headers: &HeaderMap,
+    attempts: u32,
+) -> Option<Duration> {
+    if attempts >= ATTEMPTS_MAX {
+        return None;
+    }
+    let told = retry_after(headers);
+    let pause = match (kind, status) {
+        (Kind::Eviction, _) => None,
+        (Kind::Change, StatusCode::TOO_MANY_REQUESTS) => told,
+        (Kind::Change, _) => None,
+        (
+            Kind::Read | Kind::Watch,
+            StatusCode::TOO_MANY_REQUESTS
+            | StatusCode::SERVICE_UNAVAILABLE
+            | StatusCode::GATEWAY_TIMEOUT,
+        ) => Some(told.unwrap_or(PAUSE_FIRST * 2_u32.saturating_pow(attempts.saturating_sub(1)))),
+        (Kind::Read | Kind::Watch, status) if status.is_server_error() => told,
+        (Kind::Read | Kind::Watch, _) => None,
+    };
+    pause.filter(|it| *it <= PAUSE_MAX)
+}
+
+/// What the server says of it, in seconds.
+fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+    let text = headers.get(header::RETRY_AFTER)?.to_str().ok()?;
+    text.trim().parse().ok().map(Duration::from_secs)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kind(method: Method, uri: &str) -> Kind {
+        Kind::of(&Request::builder().method(method).uri(uri).body(()).unwrap())
+    }
+
+    #[test]
+    fn a_request_is_known_by_its_verb_and_path() {
+        let pods = "/api/v1/namespaces/a/pods";
+        let evicts = "/api/v1/namespaces/a/pods/b/eviction";
+        let cases = [
+            (Method::GET, pods.to_owned(), Kind::Read),
+            (
+                Method::GET,
+                format!("{pods}?limit=5&watch=true"),
+                Kind::Watch,
+            ),
+            (
+                Method::GET,
+                format!("{pods}?labelSelector=watch"),
+                Kind::Read,
+            ),
+            (Method::POST, pods.to_owned(), Kind::Change),
+            (Method::PATCH, format!("{pods}?watch=true"), Kind::Change),
+            (Method::POST, format!("{evicts}?dryRun=All"), Kind::Eviction),
+        ];
+        for (method, uri, expected) in cases {
+            assert_eq!(kind(method, &uri), expected, "{uri}");
+        }
+    }
+
+    #[test]
+    fn only_what_certainly_did_not_happen_is_sent_again() {
+        let no_answer = [429, 500, 503, 504];
+        let pauses = |kind: Kind, told: Option<&'static str>| {
+            no_answer.map(|status| {
+                let mut headers = HeaderMap::new();
+                headers.extend(told.map(|it| (header::RETRY_AFTER, it.parse().unwrap())));
+                let status = StatusCode::from_u16(status).unwrap();
+                pause(kind, status, &headers, 1).map(|it| it.as_millis())
+            })
+        };
+        let never = [None; 4];
+        assert_eq!(pauses(Kind::Eviction, Some("1")), never);
+        assert_eq!(pauses(Kind::Eviction, None), never);
+        assert_eq!(
+            pauses(Kind::Change, Some("1")),
+            [Some(1000), None, None, None]
+        );
+        assert_eq!(pauses(Kind::Change, None), never);
+        assert_eq!(pauses(Kind::Read, Some("2")), [Some(2000); 4]);
+        let first = Some(200);
+        assert_eq!(pauses(Kind::Read, None), [first, None, first, first]);
+        assert_eq!(
+            pauses(Kind::Read, Some("60")),
+            never,
+            "that is for the queues"
+        );
+    }
+
+    #[test]
+    fn a_read_gives_up_after_five_attempts() {
+        let pauses = (1..=5).map(|attempts| {
+            let status = StatusCode::SERVICE_UNAVAILABLE;
+            pause(Kind::Read, status, &HeaderMap::new(), attempts).map(|it| it.as_millis())
+        });
+        let wanted = [Some(200), Some(400), Some(800), Some(1600), None];
+        assert!(pauses.eq(wanted));
+    }
+}

@@ -1,0 +1,100 @@
+//! Whether this process may change anything: the lease as far as this process knows, by its own monotonic clock.
+//!
+//! It asks nobody. The election moves it, and what sends changes (the client of the API server, those of AWS) looks at
+//! it before each request, so that a process that was frozen, or whose network was cut, changes nothing once another
+//! may lead. client-go has no counterpart: it ends the process and hopes that this is soon enough.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tokio::time::Instant;
+
+/// Clones share what is known.
+#[derive(Debug, Clone)]
+pub(crate) struct Fence {
+    held: Arc<Mutex<Held>>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Held {
+    /// Another may lead.
+    Not,
+    /// Nobody else can lead before.
+    Until(Instant),
+    /// There is no election.
+    Always,
+}
+
+/// A change was not sent, because another may lead.
+#[derive(Debug)]
+pub(crate) struct Lapsed;
+
+impl std::fmt::Display for Lapsed {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("not sent: this replica does not hold the lease")
+    }
+}
+
+impl std::error::Error for Lapsed {}
+
+impl Fence {
+    /// For a replica that has to be elected first.
+    pub(crate) fn closed() -> Self {
+        Self::new(Held::Not)
+    }
+
+    /// For a process without election.
+    pub(crate) fn open() -> Self {
+        Self::new(Held::Always)
+    }
+
+    fn new(held: Held) -> Self {
+        Self {
+            held: Arc::new(Mutex::new(held)),
+        }
+    }
+
+    /// The lease was taken or renewed.
+    pub(crate) fn hold_until(&self, end: Instant) {
+        self.set(Held::Until(end));
+    }
+
+    /// The lease is given up.
+    pub(crate) fn close(&self) {
+        self.set(Held::Not);
+    }
+
+    /// Whether changes may be sent now.
+    pub(crate) fn is_open(&self) -> bool {
+        match *self.held.lock().unwrap_or_else(PoisonError::into_inner) {
+            Held::Not => false,
+            Held::Until(end) => Instant::now() < end,
+            Held::Always => true,
+        }
+    }
+
+    fn set(&self, held: Held) {
+        *self.held.lock().unwrap_or_else(PoisonError::into_inner) = held;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn it_is_open_for_as_long_as_the_lease_was_renewed() {
+        let fence = Fence::closed();
+        let seen_by_the_client = fence.clone();
+        assert!(!seen_by_the_client.is_open());
+        fence.hold_until(Instant::now() + Duration::from_secs(10));
+        assert!(seen_by_the_client.is_open());
+        tokio::time::advance(Duration::from_secs(10)).await;
+        assert!(!seen_by_the_client.is_open(), "nobody renewed it");
+        fence.hold_until(Instant::now() + Duration::from_secs(10));
+        fence.close();
+        assert!(!seen_by_the_client.is_open(), "it was given up");
+        assert!(Fence::open().is_open());
+    }
+}

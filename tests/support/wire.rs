@@ -1,0 +1,171 @@
+//! A wire between a process and the API server of a demo: it writes down what is asked, and can be cut.
+//!
+//! It understands HTTP/1.1 as far as where a request ends, and changes nothing that passes.
+
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+/// A request that came over the wire.
+#[derive(Debug, Clone)]
+pub struct Asked {
+    pub at: Instant,
+    pub verb: String,
+    /// With the query.
+    pub path: String,
+}
+
+impl Asked {
+    /// Whether it may change anything.
+    pub fn is_change(&self) -> bool {
+        self.verb != "GET"
+    }
+
+    /// Whether it is about who leads.
+    pub fn is_of_lease(&self) -> bool {
+        self.path.contains("/leases")
+    }
+}
+
+#[derive(Debug, Default)]
+struct Line {
+    asked: Mutex<Vec<Asked>>,
+    is_cut: AtomicBool,
+}
+
+impl Line {
+    fn asked(&self) -> MutexGuard<'_, Vec<Asked>> {
+        self.asked.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The wire; its threads end with their connections.
+pub struct Wire {
+    line: Arc<Line>,
+    kubeconfig: PathBuf,
+}
+
+impl Wire {
+    /// Leads to the API server of the kubeconfig, and writes another beside it that leads to the wire.
+    pub fn to(kubeconfig: &Path, name: &str) -> Self {
+        let fails = |what: &str| panic!("{}: {what}", kubeconfig.display());
+        let text = std::fs::read_to_string(kubeconfig).unwrap_or_default();
+        let Some((_, rest)) = text.split_once("http://") else {
+            fails("names no server")
+        };
+        let server = rest.split('/').next().unwrap_or_default().to_owned();
+        let Ok(listener) = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)) else {
+            fails("no port is free")
+        };
+        let Ok(address) = listener.local_addr() else {
+            fails("no port is free")
+        };
+        let changed = text.replace(&server, &address.to_string());
+        let beside = kubeconfig.with_extension(name);
+        if std::fs::write(&beside, changed).is_err() {
+            fails("nothing can be written beside it");
+        }
+        let line = Arc::new(Line::default());
+        let accepting = Arc::clone(&line);
+        std::thread::spawn(move || {
+            for near in listener.incoming().flatten() {
+                let line = Arc::clone(&accepting);
+                let server = server.clone();
+                std::thread::spawn(move || connect(&near, &server, &line));
+            }
+        });
+        Self {
+            line,
+            kubeconfig: beside,
+        }
+    }
+
+    /// Leads over the wire.
+    pub fn kubeconfig(&self) -> &Path {
+        &self.kubeconfig
+    }
+
+    /// What was asked, oldest first.
+    pub fn asked(&self) -> Vec<Asked> {
+        self.line.asked().clone()
+    }
+
+    /// From now on nothing passes, in neither direction, and nobody is told. What is asked is still written down.
+    pub fn cut(&self) {
+        self.line.is_cut.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Passes on what comes on one connection until it ends.
+fn connect(near: &TcpStream, server: &str, line: &Arc<Line>) {
+    let Ok(far) = TcpStream::connect(server) else {
+        return;
+    };
+    for stream in [near, &far] {
+        stream.set_nodelay(true).ok();
+    }
+    let (Ok(mut from_server), Ok(mut to_client)) = (far.try_clone(), near.try_clone()) else {
+        return;
+    };
+    let answering = Arc::clone(line);
+    std::thread::spawn(move || {
+        pass(&mut from_server, &mut to_client, &answering, |_| {});
+        to_client.shutdown(std::net::Shutdown::Both).ok();
+    });
+    let mut requests = Requests::default();
+    let note = |bytes: &[u8]| requests.read(bytes, &mut line.asked());
+    let (mut from_client, mut to_server) = (near, &far);
+    pass(&mut from_client, &mut to_server, line, note);
+    far.shutdown(std::net::Shutdown::Both).ok();
+}
+
+fn pass(from: &mut impl Read, to: &mut impl Write, line: &Line, mut note: impl FnMut(&[u8])) {
+    let mut buffer = vec![0; 16 << 10];
+    while let Ok(count @ 1..) = from.read(&mut buffer) {
+        note(&buffer[..count]);
+        if !line.is_cut.load(Ordering::Relaxed) && to.write_all(&buffer[..count]).is_err() {
+            return;
+        }
+    }
+}
+
+/// What of a request was read so far.
+#[derive(Default)]
+struct Requests {
+    head: Vec<u8>,
+    /// Bytes of the body that are to come.
+    body: usize,
+}
+
+impl Requests {
+    fn read(&mut self, bytes: &[u8], asked: &mut Vec<Asked>) {
+        for byte in bytes {
+            if self.body > 0 {
+                self.body -= 1;
+                continue;
+            }
+            self.head.push(*byte);
+            if self.head.ends_with(b"\r\n\r\n") {
+                let head = std::mem::take(&mut self.head);
+                let head = String::from_utf8_lossy(&head);
+                let mut lines = head.lines();
+                let mut words = lines
+                    .next()
+                    .unwrap_or_default()
+                    .split(' ')
+                    .map(str::to_owned);
+                asked.push(Asked {
+                    at: Instant::now(),
+                    verb: words.next().unwrap_or_default(),
+                    path: words.next().unwrap_or_default(),
+                });
+                let mut headers = lines.filter_map(|line| line.split_once(':'));
+                let length = headers.find(|it| it.0.eq_ignore_ascii_case("content-length"));
+                self.body = length.map_or(0, |it| it.1.trim().parse().unwrap_or(0));
+            }
+        }
+    }
+}
