@@ -9,7 +9,7 @@ use tests::mortise;
 use tests::served::Served;
 
 /// Every flag, with a value that is not its default.
-const CHANGED: [(&str, &str); 39] = [
+const CHANGED: [(&str, &str); 41] = [
     ("cloud", "simulated"),
     ("seed", "2"),
     ("boot", "3s"),

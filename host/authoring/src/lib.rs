@@ -15,7 +15,7 @@ mod config_map;
 mod diff;
 pub mod kind_name;
 mod language;
-mod manifests;
+pub mod manifests;
 mod new;
 mod pack;
 mod records;
