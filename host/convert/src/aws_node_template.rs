@@ -94,7 +94,9 @@ pub(crate) fn spec(work: &mut Work<'_>, block: Block<'_>) -> Option<Map<String, 
             put(&mut spec, field, value);
         }
     }
-    put(&mut spec, "tags", fields.take("tags").unwrap_or_default());
+    let tags = fields.map("tags").into_iter();
+    let tags: Map<String, Value> = tags.map(|(key, value)| (key, value.into())).collect();
+    put(&mut spec, "tags", tags.into());
     let options = fields.take("metadataOptions");
     put(
         &mut spec,
@@ -146,6 +148,7 @@ pub(crate) fn of_the_cluster(
 /// The hop limit of v1beta1 and before was 2 where nobody said it; that of v1 is 1.
 pub(crate) fn hop_limit(work: &mut Work<'_>, origin: &Origin, options: Option<Value>) -> Value {
     let field = "httpPutResponseHopLimit";
+    let options = options.filter(Value::is_object);
     let mut options = options.unwrap_or_else(|| json!({}));
     if options.get(field).is_none_or(Value::is_null) {
         options[field] = 2.into();

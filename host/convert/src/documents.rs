@@ -147,8 +147,19 @@ impl Input {
             }
             return;
         }
-        if let Value::Array(items) = object["items"].take() {
-            for item in items {
+        if let Some(Value::Array(items)) = object.get_mut("items").map(Value::take) {
+            // What an API server answers names the kind once, for all items.
+            let kind = object["kind"]
+                .as_str()
+                .and_then(|it| it.strip_suffix("List"));
+            let kind = kind.filter(|it| !it.is_empty()).map(Value::from);
+            for mut item in items {
+                if let (Some(kind), Some(fields)) = (&kind, item.as_object_mut()) {
+                    fields.entry("kind").or_insert_with(|| kind.clone());
+                    fields
+                        .entry("apiVersion")
+                        .or_insert_with(|| object["apiVersion"].clone());
+                }
                 self.push(place, item);
             }
             return;
@@ -161,15 +172,16 @@ impl Input {
             ),
             ("nodegroup", "Nodegroup", "nodegroupName"),
         ] {
-            match object[field].take() {
-                Value::Array(items) => {
+            match object.get_mut(field).map(Value::take) {
+                Some(Value::Array(items)) => {
                     for item in items {
                         self.push_aws(place, kind, name, item);
                     }
                     return;
                 }
-                item @ Value::Object(_) => return self.push_aws(place, kind, name, item),
-                Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+                Some(item @ Value::Object(_)) => return self.push_aws(place, kind, name, item),
+                Some(Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_)) | None => {
+                }
             }
         }
         let missing = ["apiVersion", "kind"]

@@ -20,6 +20,7 @@ pub(crate) fn settle(work: &mut Work<'_>) {
     let mut classes: Vec<&str> = wishes.iter().map(|it| it.class.as_str()).collect();
     classes.sort_unstable();
     classes.dedup();
+    classes.retain(|class| !class.is_empty());
     for class in classes {
         let of_class: Vec<&Wish> = wishes.iter().filter(|it| it.class == class).collect();
         if of_class.iter().any(|it| !it.kubelet.is_null()) {

@@ -6,6 +6,7 @@
 
 mod ami;
 mod aws_node_template;
+pub mod doctor;
 mod documents;
 mod ec2_node_class;
 mod fields;
