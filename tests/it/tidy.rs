@@ -13,12 +13,13 @@ const LINES_MAX: usize = 700;
 const COLUMNS_MAX: usize = 180;
 
 /// Crates that must stay free of clocks, async and hash order.
-const PURE: [&str; 6] = [
+const PURE: [&str; 7] = [
     "apis",
     "hooks",
     "scheduling",
     "state",
     "problem-file",
+    "convert",
     "disruption",
 ];
 

@@ -56,12 +56,33 @@ pub(crate) enum Subcommand {
     #[command(after_help = SIMULATE_EXIT_CODES)]
     Simulate(Box<SimulateArguments>),
 
+    /// Convert objects of older Karpenters, or groups of Cluster Autoscaler, to objects of v1
+    ///
+    /// Takes Provisioners (v1alpha3 to v1alpha5), AWSNodeTemplates, Machines, what is of v1beta1, the ConfigMap
+    /// karpenter-global-settings, and the answers of `aws autoscaling describe-auto-scaling-groups` and
+    /// `aws eks describe-nodegroup`. Objects go to standard output, a line for everything that changed or was left out
+    /// to standard error.
+    #[command(after_help = CONVERT_EXIT_CODES)]
+    Convert(ConvertArguments),
+
+    /// List what a switch from Karpenter would meet, in a dump or in a cluster, each with its fix
+    ///
+    /// Reads only: definitions, pools, claims and classes of every generation, webhooks, leases, Deployments.
+    #[command(after_help = DOCTOR_EXIT_CODES)]
+    Doctor(DoctorArguments),
+
     /// Write policies, try them, put them in charge and watch them
     Policy(Box<PolicyArguments>),
 }
 
 const SIMULATE_EXIT_CODES: &str = "\
 Exit code: 0 when every pod has a place, 1 when one has none or an object is faulty, 2 when the input cannot be used.";
+
+const CONVERT_EXIT_CODES: &str = "\
+Exit code: 0 when everything was converted, 1 when something was left out or lost, 2 when the input cannot be used.";
+
+const DOCTOR_EXIT_CODES: &str = "\
+Exit code: 0 when nothing breaks or differs, 1 when something does, 2 when nothing could be read.";
 
 #[derive(Debug, Args)]
 pub(crate) struct DemoArguments {
@@ -191,6 +212,73 @@ pub(crate) struct CrdsArguments {
     /// Print only the CRD whose name or kind contains this word
     #[arg(value_name = "NAME")]
     pub(crate) name: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ConvertArguments {
+    /// What to convert: a YAML or JSON file, a folder of them, or `-` for standard input (repeatable)
+    #[arg(
+        short = 'f',
+        long = "filename",
+        value_name = "FILE|DIR",
+        required = true
+    )]
+    pub(crate) files: Vec<PathBuf>,
+
+    /// How to print the objects
+    #[arg(short = 'o', long, value_enum, default_value_t = ObjectsOutput::Yaml)]
+    pub(crate) output: ObjectsOutput,
+
+    /// Write the report to this file instead of standard error
+    #[arg(long, value_name = "FILE")]
+    pub(crate) report: Option<PathBuf>,
+
+    /// Write what stood in karpenter-global-settings to this file, as values of the chart
+    #[arg(long, value_name = "FILE")]
+    pub(crate) values: Option<PathBuf>,
+
+    /// Name of the cluster: where nothing else selects subnets and security groups, those tagged with it are
+    #[arg(long, value_name = "NAME")]
+    pub(crate) cluster_name: Option<String>,
+
+    /// IAM role of nodes, where the objects say neither a role nor an instance profile
+    #[arg(long, value_name = "NAME")]
+    pub(crate) role: Option<String>,
+
+    /// Instance profile of nodes, in place of --role
+    #[arg(long, value_name = "NAME", conflicts_with = "role")]
+    pub(crate) instance_profile: Option<String>,
+
+    /// Images of groups that do not tell theirs, such as al2023@latest
+    #[arg(long, value_name = "ALIAS")]
+    pub(crate) ami_alias: Option<String>,
+
+    /// Convert Machines and NodeClaims, too: each that is applied to a cluster launches an instance
+    #[arg(long)]
+    pub(crate) node_claims: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct DoctorArguments {
+    /// A dump: a YAML or JSON file of `kubectl get`, a folder of them, or `-` for standard input (repeatable)
+    #[arg(short = 'f', long = "filename", value_name = "FILE|DIR")]
+    pub(crate) files: Vec<PathBuf>,
+
+    /// Kubeconfig of a cluster to look at; what may not be listed is said to be unknown
+    #[arg(long, value_name = "FILE")]
+    pub(crate) kubeconfig: Option<PathBuf>,
+
+    /// What to print
+    #[arg(short = 'o', long, value_enum, default_value_t = Output::Text)]
+    pub(crate) output: Output,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ObjectsOutput {
+    /// Documents of YAML
+    Yaml,
+    /// One List
+    Json,
 }
 
 #[derive(Debug, Args)]

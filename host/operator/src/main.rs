@@ -6,8 +6,10 @@ mod clock;
 mod cluster;
 mod cluster_policies;
 mod controller;
+mod convert;
 mod crds;
 mod demo;
+mod doctor;
 mod fence;
 mod http;
 mod leader_election;
@@ -51,6 +53,8 @@ fn main() -> ExitCode {
         Subcommand::Why(arguments) => why::run(&arguments),
         Subcommand::Crds(arguments) => crds::run(&arguments),
         Subcommand::Simulate(arguments) => Ok(simulate::run(&arguments)),
+        Subcommand::Convert(arguments) => Ok(convert::run(&arguments)),
+        Subcommand::Doctor(arguments) => Ok(doctor::run(&arguments)),
         Subcommand::Policy(arguments) => authoring::run(&arguments, Some(CLUSTER)),
     };
     match outcome {

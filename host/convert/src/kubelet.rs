@@ -1,0 +1,147 @@
+//! Kubelet configurations of pools, which v1 keeps with the class: pools of one class that differ get classes of their own.
+//!
+//! The configuration itself is not looked into.
+
+use serde_json::Value;
+
+use crate::report::{Fate, Origin};
+use crate::{Made, Work};
+
+/// A pool, by its place in what was made, with the class that it names.
+struct Wish {
+    pool: usize,
+    class: String,
+    kubelet: Value,
+}
+
+/// Gives each class the configuration of its pools, and pools that want another a copy of the class.
+pub(crate) fn settle(work: &mut Work<'_>) {
+    let wishes = wishes(work);
+    let mut classes: Vec<&str> = wishes.iter().map(|it| it.class.as_str()).collect();
+    classes.sort_unstable();
+    classes.dedup();
+    classes.retain(|class| !class.is_empty());
+    for class in classes {
+        let of_class: Vec<&Wish> = wishes.iter().filter(|it| it.class == class).collect();
+        if of_class.iter().any(|it| !it.kubelet.is_null()) {
+            settle_class(work, class, &of_class);
+        }
+    }
+}
+
+/// Pools by name, each with what it wants; those that want nothing first, so that the class stays as it is for them.
+fn wishes(work: &Work<'_>) -> Vec<Wish> {
+    let mut wishes: Vec<Wish> = work
+        .made
+        .iter()
+        .enumerate()
+        .filter(|(_, made)| made.kind() == "NodePool")
+        .map(|(pool, made)| Wish {
+            pool,
+            class: class_of(&made.object).to_owned(),
+            kubelet: work
+                .kubelets
+                .iter()
+                .find(|(index, _)| *index == made.origin.index)
+                .map(|(_, kubelet)| kubelet.clone())
+                .unwrap_or_default(),
+        })
+        .collect();
+    wishes.sort_by(|a, b| {
+        let key = |it: &Wish| (!it.kubelet.is_null(), work.made[it.pool].name().to_owned());
+        key(a).cmp(&key(b))
+    });
+    wishes
+}
+
+pub(crate) fn class_of(pool: &Value) -> &str {
+    pool["spec"]["template"]["spec"]["nodeClassRef"]["name"]
+        .as_str()
+        .unwrap_or_default()
+}
+
+fn settle_class(work: &mut Work<'_>, name: &str, wishes: &[&Wish]) {
+    let found = work
+        .made
+        .iter()
+        .position(|it| it.kind() == "EC2NodeClass" && it.name() == name);
+    let Some(found) = found else {
+        for wish in wishes.iter().filter(|it| !it.kubelet.is_null()) {
+            let origin = work.made[wish.pool].origin.clone();
+            let what =
+                format!("its class {name} is not among what was made, so that nothing takes it");
+            let way_out = "give the class along, or write this into its spec.kubelet";
+            work.push(origin.note(Fate::Lost, "spec.kubelet", what).or(way_out));
+        }
+        return;
+    };
+    let mut variants: Vec<(Value, String)> = Vec::new();
+    for wish in wishes {
+        let known = variants
+            .iter()
+            .find(|(kubelet, _)| *kubelet == wish.kubelet);
+        let class = if let Some((_, class)) = known {
+            class.clone()
+        } else {
+            let is_first = variants.is_empty();
+            let class = variant(work, found, wish, is_first);
+            variants.push((wish.kubelet.clone(), class.clone()));
+            class
+        };
+        work.made[wish.pool].object["spec"]["template"]["spec"]["nodeClassRef"]["name"] =
+            class.into();
+    }
+}
+
+/// The class for a configuration: the class itself for the first, else a copy of it.
+fn variant(work: &mut Work<'_>, found: usize, wish: &Wish, is_first: bool) -> String {
+    let base = work.made[found].clone();
+    if is_first {
+        fill(&mut work.made[found], &wish.kubelet);
+        return base.name().to_owned();
+    }
+    let pool = work.made[wish.pool].name().to_owned();
+    let name = free_name(work, &format!("{}-{pool}", base.name()));
+    let mut copy = base.clone();
+    copy.object["metadata"]["name"] = name.clone().into();
+    copy.object["spec"]["kubelet"] = Value::Null;
+    fill(&mut copy, &wish.kubelet);
+    let origin: Origin = work.made[wish.pool].origin.clone();
+    let what = format!(
+        "EC2NodeClass/{name}, a copy of {}: pools of one class had different kubelet configurations",
+        base.name()
+    );
+    work.push(origin.note(Fate::Added, "spec.kubelet", what));
+    work.made.push(copy);
+    name
+}
+
+fn fill(class: &mut Made, kubelet: &Value) {
+    let fields = kubelet.as_object().into_iter().flatten();
+    let mut target = class.object["spec"]["kubelet"]
+        .as_object()
+        .cloned()
+        .unwrap_or_default();
+    for (field, value) in fields {
+        target.insert(field.clone(), value.clone());
+    }
+    if let Some(spec) = class.object["spec"].as_object_mut() {
+        spec.remove("kubelet");
+        if !target.is_empty() {
+            spec.insert("kubelet".to_owned(), target.into());
+        }
+    }
+}
+
+/// The name, or the name with the first number that is free.
+fn free_name(work: &Work<'_>, name: &str) -> String {
+    let is_free = |name: &str| {
+        let mut classes = work.made.iter().filter(|it| it.kind() == "EC2NodeClass");
+        classes.all(|it| it.name() != name)
+    };
+    let numbered = (2..).map(|number| format!("{name}-{number}"));
+    std::iter::once(name.to_owned())
+        .chain(numbered)
+        .find(|name| is_free(name))
+        .unwrap_or_else(|| name.to_owned())
+}
