@@ -83,7 +83,8 @@ impl Page {
     pub(crate) fn book() -> Vec<Self> {
         let entries = fs::read_dir(workspace_root().join("docs")).unwrap();
         let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
-        let pages: BTreeSet<String> = names.filter(|it| it.ends_with(".md")).collect();
+        let is_page = |it: &String| Path::new(it).extension().is_some_and(|it| it == "md");
+        let pages: BTreeSet<String> = names.filter(is_page).collect();
         assert!(pages.len() > 5, "{pages:?}");
         let paths = pages.iter().map(|it| Path::new("docs").join(it));
         paths.map(|path| Self::read(&path)).collect()
