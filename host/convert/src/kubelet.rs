@@ -104,7 +104,9 @@ fn variant(work: &mut Work<'_>, found: usize, wish: &Wish, is_first: bool) -> St
     let name = free_name(work, &format!("{}-{pool}", base.name()));
     let mut copy = base.clone();
     copy.object["metadata"]["name"] = name.clone().into();
-    copy.object["spec"]["kubelet"] = Value::Null;
+    if let Some(spec) = copy.object["spec"].as_object_mut() {
+        spec.remove("kubelet");
+    }
     fill(&mut copy, &wish.kubelet);
     let origin: Origin = work.made[wish.pool].origin.clone();
     let what = format!(

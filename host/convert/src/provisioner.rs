@@ -22,7 +22,7 @@ pub(crate) fn convert(work: &mut Work<'_>, origin: &Origin, object: &Value, age:
     if !capacity_types.is_empty() {
         let what = format!("a requirement on {}", labels::CAPACITY_TYPE);
         work.push(origin.note(Fate::Changed, "spec.provider.capacityTypes", what));
-        requirements.one_of(labels::CAPACITY_TYPE, capacity_types);
+        requirements.one_of(labels::CAPACITY_TYPE, &capacity_types);
     }
     if age < Age::V1Alpha5 {
         flat_fields(work, &mut fields, &mut requirements);
@@ -136,7 +136,7 @@ fn flat_fields(work: &mut Work<'_>, fields: &mut Fields<'_>, requirements: &mut 
             if !values.is_empty() {
                 let what = format!("a requirement on {key}");
                 work.push(fields.origin.note(Fate::Changed, &fields.path(name), what));
-                requirements.one_of(key, values);
+                requirements.one_of(key, &values);
             }
         }
     }
@@ -145,11 +145,7 @@ fn flat_fields(work: &mut Work<'_>, fields: &mut Fields<'_>, requirements: &mut 
 /// Annotations of nodes under their present names.
 fn annotations(work: &mut Work<'_>, origin: &Origin, written: Option<&Value>) -> Value {
     let mut kept = Map::new();
-    for (key, value) in written
-        .and_then(Value::as_object)
-        .into_iter()
-        .flatten()
-    {
+    for (key, value) in written.and_then(Value::as_object).into_iter().flatten() {
         let present = match key.as_str() {
             "karpenter.sh/do-not-evict" | "karpenter.sh/do-not-consolidate" => {
                 labels::DO_NOT_DISRUPT_ANNOTATION

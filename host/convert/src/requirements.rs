@@ -28,9 +28,9 @@ impl Requirements {
     }
 
     /// Adds `In` where there are values.
-    pub(crate) fn one_of(&mut self, key: &str, values: Vec<String>) {
+    pub(crate) fn one_of(&mut self, key: &str, values: &[String]) {
         if !values.is_empty() {
-            self.add(key, "In", &values);
+            self.add(key, "In", values);
         }
     }
 
@@ -142,11 +142,7 @@ pub(crate) fn template_labels(
     written: Option<&Value>,
 ) -> Value {
     let mut kept = serde_json::Map::new();
-    for (label, value) in written
-        .and_then(Value::as_object)
-        .into_iter()
-        .flatten()
-    {
+    for (label, value) in written.and_then(Value::as_object).into_iter().flatten() {
         if let Some(key) = key(work, origin, path, label) {
             kept.insert(key, as_text(value).unwrap_or_default().into());
         }

@@ -129,12 +129,12 @@ fn types(work: &mut Work<'_>, origin: &Origin, group: &mut Group, spec: &Value) 
         labels::INSTANCE_TYPE
     );
     work.push(origin.note(Fate::Changed, "InstanceType", what));
-    group.requirements.one_of(labels::INSTANCE_TYPE, types);
+    group.requirements.one_of(labels::INSTANCE_TYPE, &types);
     let zones = spec["AvailabilityZones"].as_array().into_iter().flatten();
     let zones = zones
         .filter_map(|it| it.as_str().map(str::to_owned))
         .collect();
-    group.requirements.one_of(labels::TOPOLOGY_ZONE, zones);
+    group.requirements.one_of(labels::TOPOLOGY_ZONE, &zones);
 }
 
 fn capacity_types(work: &mut Work<'_>, origin: &Origin, group: &mut Group, distribution: &Value) {
@@ -159,5 +159,5 @@ fn capacity_types(work: &mut Work<'_>, origin: &Origin, group: &mut Group, distr
         }
     };
     let types = types.into_iter().map(str::to_owned).collect();
-    group.requirements.one_of(labels::CAPACITY_TYPE, types);
+    group.requirements.one_of(labels::CAPACITY_TYPE, &types);
 }

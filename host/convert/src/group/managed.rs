@@ -46,12 +46,17 @@ pub(crate) fn convert(work: &mut Work<'_>, origin: &Origin, object: &Value) {
         let role = role.rsplit('/').next().unwrap_or(&role).to_owned();
         group.class.insert("role".to_owned(), role.into());
     }
-    let labels = template_labels(work, origin, "nodegroup.labels", fields.take("labels").as_ref());
+    let labels = template_labels(
+        work,
+        origin,
+        "nodegroup.labels",
+        fields.take("labels").as_ref(),
+    );
     group.labels = labels.as_object().cloned().unwrap_or_default();
     group.taints = fields.list("taints").iter().map(taint).collect();
     group
         .requirements
-        .one_of(labels::INSTANCE_TYPE, fields.texts("instanceTypes"));
+        .one_of(labels::INSTANCE_TYPE, &fields.texts("instanceTypes"));
     let capacity = fields.text("capacityType").unwrap_or_default();
     let capacity = if capacity == "SPOT" {
         labels::CAPACITY_TYPE_SPOT
@@ -60,7 +65,7 @@ pub(crate) fn convert(work: &mut Work<'_>, origin: &Origin, object: &Value) {
     };
     group
         .requirements
-        .one_of(labels::CAPACITY_TYPE, vec![capacity.to_owned()]);
+        .one_of(labels::CAPACITY_TYPE, &[capacity.to_owned()]);
     images(work, &mut fields, &mut group);
     put(
         &mut group.class,
@@ -133,13 +138,13 @@ fn images(work: &mut Work<'_>, fields: &mut Fields<'_>, group: &mut Group) {
     };
     group
         .requirements
-        .one_of(labels::ARCH, vec![arch.to_owned()]);
+        .one_of(labels::ARCH, &[arch.to_owned()]);
     let os = if kind.starts_with("WINDOWS") {
         labels::OS_WINDOWS
     } else {
         labels::OS_LINUX
     };
-    group.requirements.one_of(labels::OS, vec![os.to_owned()]);
+    group.requirements.one_of(labels::OS, &[os.to_owned()]);
     if let Some(disk) = disk {
         let ebs =
             json!({"volumeSize": format!("{disk}Gi"), "volumeType": "gp3", "encrypted": true});
