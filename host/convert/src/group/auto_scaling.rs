@@ -131,7 +131,7 @@ fn types(work: &mut Work<'_>, origin: &Origin, group: &mut Group, spec: &Value) 
     work.push(origin.note(Fate::Changed, "InstanceType", what));
     group.requirements.one_of(labels::INSTANCE_TYPE, &types);
     let zones = spec["AvailabilityZones"].as_array().into_iter().flatten();
-    let zones = zones
+    let zones: Vec<String> = zones
         .filter_map(|it| it.as_str().map(str::to_owned))
         .collect();
     group.requirements.one_of(labels::TOPOLOGY_ZONE, &zones);
@@ -158,6 +158,6 @@ fn capacity_types(work: &mut Work<'_>, origin: &Origin, group: &mut Group, distr
             vec![labels::CAPACITY_TYPE_ON_DEMAND, labels::CAPACITY_TYPE_SPOT]
         }
     };
-    let types = types.into_iter().map(str::to_owned).collect();
+    let types: Vec<String> = types.into_iter().map(str::to_owned).collect();
     group.requirements.one_of(labels::CAPACITY_TYPE, &types);
 }
