@@ -23,7 +23,7 @@ pub(crate) use alias::unsupported_alias;
 
 use crate::cache::TtlCache;
 use crate::error::{invalid, is_not_found, other};
-use crate::node_class::revision_key;
+use crate::node_class::revision::revision_key;
 use crate::options::AwsOptions;
 use crate::pages::all_pages;
 use crate::seam::{Ec2Api, SsmApi};

@@ -20,7 +20,7 @@ use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use crate::cache::{DEFAULT_TTL, TtlCache, lock};
-use crate::node_class::revision_key;
+use crate::node_class::revision::revision_key;
 use crate::pages::all_pages;
 use crate::seam::Ec2Api;
 use crate::tags::{filter, tag_filters};

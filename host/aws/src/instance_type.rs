@@ -3,10 +3,11 @@
 //! Built once per shape of class and shared; when only availability has changed, only the types concerned are
 //! built again. Answers to Karpenter's `pkg/providers/instancetype/instancetype.go`.
 
+pub(crate) mod base;
 mod capacity;
 mod compatibility;
 mod requirements;
-mod shape;
+pub(crate) mod shape;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
@@ -28,8 +29,9 @@ use crate::seam::Ec2Api;
 use crate::tags::filter;
 use crate::unavailable_offerings::Stamp;
 
+use base::Base;
 pub(crate) use compatibility::incompatibility;
-pub(crate) use shape::ClassShape;
+use shape::ClassShape;
 
 const TYPES_PAGE: i32 = 100;
 const OFFERINGS_PAGE: i32 = 1000;
@@ -47,16 +49,6 @@ pub(crate) struct Catalogue {
     pub(crate) zones: BTreeMap<String, BTreeSet<String>>,
     /// Changes whenever the content has changed.
     revision: u64,
-}
-
-/// What its offerings are made of and availability does not change.
-#[derive(Debug)]
-pub(crate) struct Base {
-    pub(crate) name: String,
-    /// Zones where it is sold and the class has a subnet.
-    pub(crate) zones: Vec<String>,
-    pub(crate) capacity_types: Vec<&'static str>,
-    pub(crate) is_compatible: bool,
 }
 
 /// What a built list depends on.

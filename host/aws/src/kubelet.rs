@@ -9,7 +9,7 @@ use apis::GoDuration;
 use apis::quantity::ParsedQuantity;
 use serde_json::Value;
 
-use crate::ami_family::Features;
+use crate::ami_family::features::Features;
 
 const EVICTION_SIGNALS: [&str; 6] = [
     "memory.available",

@@ -3,6 +3,7 @@
 //! A query that fails leaves its part of the status as it was and has the class looked at again soon. Nothing is
 //! written here. Answers to Karpenter's `pkg/controllers/nodeclass` of the AWS provider.
 
+pub(crate) mod revision;
 mod validation;
 
 use apis::conditions::{
@@ -27,20 +28,6 @@ use crate::subnet::{self, SubnetProvider};
 const PLACEMENT_GROUP_RESOLUTION_FAILED: &str = "PlacementGroupResolutionFailed";
 const MINUTE_SECONDS: u64 = 60;
 const FAILED_SECONDS: u64 = 10;
-
-/// Names one revision of a class, for caches of what it was resolved to.
-pub(crate) fn revision_key(node_class: &Ec2NodeClass) -> String {
-    let uid = node_class
-        .metadata
-        .uid
-        .as_deref()
-        .or(node_class.metadata.name.as_deref());
-    format!(
-        "{}-{}",
-        uid.unwrap_or_default(),
-        node_class.metadata.generation.unwrap_or(0)
-    )
-}
 
 /// Who resolves the parts of a class.
 pub(crate) struct Resolvers<'a> {

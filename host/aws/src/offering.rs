@@ -12,7 +12,8 @@ use scheduling::instance_type::Offering;
 use scheduling::requirements::{Operator, Requirement, Requirements};
 
 use crate::capacity_reservation::CapacityReservationProvider;
-use crate::instance_type::{Base, ClassShape};
+use crate::instance_type::base::Base;
+use crate::instance_type::shape::ClassShape;
 use crate::interruption_history::InterruptionHistory;
 use crate::pricing::PricingProvider;
 use crate::unavailable_offerings::{Offered, UnavailableOfferings};

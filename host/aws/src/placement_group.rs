@@ -11,7 +11,7 @@ use jiff::Timestamp;
 use scheduling::requirements::Requirements;
 
 use crate::cache::{DEFAULT_TTL, TtlCache};
-use crate::node_class::revision_key;
+use crate::node_class::revision::revision_key;
 use crate::seam::{ApiError, Ec2Api};
 use crate::tags::filter;
 

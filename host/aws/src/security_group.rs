@@ -13,7 +13,7 @@ use cloudprovider::CloudProviderError;
 use jiff::Timestamp;
 
 use crate::cache::{DEFAULT_TTL, TtlCache};
-use crate::node_class::revision_key;
+use crate::node_class::revision::revision_key;
 use crate::pages::all_pages;
 use crate::seam::Ec2Api;
 use crate::tags::{filter, tag_filters};

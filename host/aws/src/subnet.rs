@@ -14,7 +14,7 @@ use cloudprovider::CloudProviderError;
 use jiff::{SignedDuration, Timestamp};
 
 use crate::cache::{TtlCache, lock};
-use crate::node_class::revision_key;
+use crate::node_class::revision::revision_key;
 use crate::pages::all_pages;
 use crate::seam::Ec2Api;
 use crate::tags::{filter, tag_filters};

@@ -10,7 +10,7 @@ mod problems;
 mod progress;
 mod rotation;
 mod stages;
-mod summary;
+pub(crate) mod summary;
 
 use std::io::{IsTerminal as _, Write as _};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -36,8 +36,6 @@ use progress::{Ended, View, Watcher};
 use rotation::Rotation;
 use stages::{Run, Stages};
 use summary::Summary;
-
-pub(crate) use summary::{PlanLine, PolicyLine, SwapLine};
 
 /// Name of the simulated cluster; `${CLUSTER_NAME}` in manifests stands for it.
 const CLUSTER_NAME: &str = "mortise-demo";

@@ -13,7 +13,7 @@ use policy::{PolicyHost, ProviderTells};
 use sim::ec2::SimulatedEc2;
 use state::ledger::{Ledger, OutcomeId, Record};
 
-use crate::demo::{PlanLine, PolicyLine, SwapLine};
+use crate::demo::summary::{PlanLine, PolicyLine, SwapLine};
 use crate::http::PolicyParts;
 use crate::policy_metrics::PolicyMetrics;
 use crate::policy_parts;

@@ -9,7 +9,8 @@ use apis::labels;
 use jiff::{SignedDuration, Timestamp};
 
 use crate::api_server::Resource;
-use crate::cluster::{Cluster, is_deleting, uid};
+use crate::cluster::Cluster;
+use crate::cluster::object_meta::{is_deleting, uid};
 use crate::ec2::Instance;
 use crate::statistics::leaked;
 use crate::world::World;

@@ -6,9 +6,11 @@
 pub(crate) mod amounts;
 pub(crate) mod census;
 pub(crate) mod node;
+pub(crate) mod object_meta;
 pub(crate) mod pod;
 pub(crate) mod shape;
 pub(crate) mod timers;
+pub(crate) mod work;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -19,14 +21,16 @@ use serde_json::Value;
 use crate::api_server::{ApiServer, Change, ObjectKey, Resource, WatchEvent};
 use crate::clock::SimulatedClock;
 use crate::ec2::SimulatedEc2;
-use crate::scheduler::{News, Waiting};
-use crate::workload::Pace;
+use crate::scheduler::waiting::{News, Waiting};
+use crate::workload::pace::Pace;
 
-pub(crate) use census::Census;
-pub(crate) use node::NodeRecord;
-pub(crate) use pod::{Phase, PodRecord};
-pub(crate) use shape::{PodShape, ShapeTable};
-pub(crate) use timers::{Timer, Timers};
+use census::Census;
+use node::NodeRecord;
+use object_meta::{Owner, controller_of};
+use pod::PodRecord;
+use shape::{PodShape, ShapeTable};
+use timers::{Timer, Timers};
+use work::{Wake, Work, work_of};
 
 /// Kinds whose objects are kept, besides pods and nodes.
 pub(crate) const WATCHED: [&Resource; 14] = [
@@ -48,14 +52,6 @@ pub(crate) const WATCHED: [&Resource; 14] = [
 
 /// How soon the scheduler looks at pods that wait for what happened: nodes that open at one time are all open by then.
 const REACTION: SignedDuration = SignedDuration::from_millis(100);
-
-/// Whether the scheduler is about to look at pods that wait.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Wake {
-    Unset,
-    Set,
-    Due,
-}
 
 /// The controllers' view, their to-do list and their handles.
 #[derive(Debug)]
@@ -94,23 +90,6 @@ pub(crate) struct Cluster {
     pub(crate) anti_affine: BTreeSet<ObjectKey>,
     /// Addresses given to pods so far.
     pub(crate) pod_ips: u32,
-}
-
-/// What is to be done for an object.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Work {
-    CronJob,
-    Deployment,
-    ReplicaSet,
-    StatefulSet,
-    DaemonSet,
-    Job,
-    Volume,
-    Budget,
-    /// Pods of a node that a NoExecute taint may drive away.
-    Taints,
-    /// Pods whose node is gone.
-    Orphans,
 }
 
 impl Cluster {
@@ -398,62 +377,4 @@ impl Cluster {
             .flatten()
             .filter_map(|key| self.pods.get(key))
     }
-}
-
-/// A controlling owner reference.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Owner {
-    pub(crate) kind: String,
-    pub(crate) name: String,
-    pub(crate) uid: String,
-}
-
-/// The controller of an object.
-pub(crate) fn controller_of(object: &Value) -> Option<Owner> {
-    let references = object["metadata"]["ownerReferences"].as_array()?;
-    let reference = references
-        .iter()
-        .find(|reference| reference["controller"] == true)?;
-    let text = |field: &str| reference[field].as_str().unwrap_or_default().to_owned();
-    Some(Owner {
-        kind: text("kind"),
-        name: text("name"),
-        uid: text("uid"),
-    })
-}
-
-/// Whether the object's controller is the one with this UID.
-pub(crate) fn is_controlled_by(object: &Value, uid: &str) -> bool {
-    let references = object["metadata"]["ownerReferences"].as_array();
-    references.is_some_and(|references| {
-        let controller = references.iter().find(|it| it["controller"] == true);
-        controller.is_some_and(|it| it["uid"] == uid)
-    })
-}
-
-/// The UID of an object.
-pub(crate) fn uid(object: &Value) -> &str {
-    object["metadata"]["uid"].as_str().unwrap_or_default()
-}
-
-/// Whether someone deletes the object.
-pub(crate) fn is_deleting(object: &Value) -> bool {
-    object["metadata"]["deletionTimestamp"].is_string()
-}
-
-fn work_of(resource: &Resource) -> Option<Work> {
-    let works = [
-        (Resource::CRON_JOBS, Work::CronJob),
-        (Resource::DEPLOYMENTS, Work::Deployment),
-        (Resource::REPLICA_SETS, Work::ReplicaSet),
-        (Resource::STATEFUL_SETS, Work::StatefulSet),
-        (Resource::DAEMON_SETS, Work::DaemonSet),
-        (Resource::JOBS, Work::Job),
-        (Resource::PERSISTENT_VOLUME_CLAIMS, Work::Volume),
-        (Resource::POD_DISRUPTION_BUDGETS, Work::Budget),
-    ];
-    works
-        .into_iter()
-        .find(|(known, _)| known == resource)
-        .map(|(_, work)| work)
 }

@@ -7,7 +7,9 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
 use crate::api_server::{DeleteOptions, ObjectKey, Resource};
-use crate::cluster::{Cluster, Phase, PodRecord, Timer};
+use crate::cluster::Cluster;
+use crate::cluster::pod::{Phase, PodRecord};
+use crate::cluster::timers::Timer;
 use crate::random::hash;
 use crate::status::{set_condition, time_text};
 

@@ -7,7 +7,8 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
 use crate::api_server::{DeleteOptions, ObjectKey, Part, Resource};
-use crate::cluster::{Cluster, Timer};
+use crate::cluster::Cluster;
+use crate::cluster::timers::Timer;
 use crate::ec2::{Instance, InstanceEvent};
 use crate::node::{conditions, node_object};
 use crate::status::{event, set_condition, time_text};
@@ -307,7 +308,7 @@ impl Cluster {
 
 /// When a pod has to leave a node: now, later, or never.
 fn leave_time(
-    node: &crate::cluster::NodeRecord,
+    node: &crate::cluster::node::NodeRecord,
     tolerations: &[k8s_openapi::api::core::v1::Toleration],
     now: Timestamp,
 ) -> Option<Timestamp> {

@@ -5,28 +5,26 @@
 //! node alone where nothing else can have mattered. Answers to kube-scheduler's default profile without preemption,
 //! and to its queueing hints.
 
-mod filter;
+pub(crate) mod filter;
 mod nominated;
 mod report;
 mod score;
 mod terms;
-mod waiting;
+pub(crate) mod waiting;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::api_server::ObjectKey;
-use crate::cluster::{Cluster, NodeRecord, PodShape, Wake};
+use crate::cluster::Cluster;
+use crate::cluster::node::NodeRecord;
+use crate::cluster::shape::PodShape;
+use crate::cluster::work::Wake;
 use crate::volumes::ClaimZones;
 
-use filter::Rejection;
-pub(crate) use filter::{matches_node, matches_selector};
+use filter::{Rejection, Rejections};
 use terms::TermStates;
-use waiting::ShapeRank;
-pub(crate) use waiting::{News, Waiting};
-
-/// Reasons for which nodes were turned down, with counts, as kube-scheduler reports them.
-pub(crate) type Rejections = BTreeMap<String, usize>;
+use waiting::{News, ShapeRank};
 
 /// One look at the pods of a shape.
 struct Look {

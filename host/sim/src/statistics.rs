@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::api_server::Resource;
-use crate::cluster::{Cluster, Phase};
+use crate::cluster::Cluster;
+use crate::cluster::pod::Phase;
 use crate::ec2::{Instance, InstanceState};
 
 /// Numbers of a moment.

@@ -10,9 +10,12 @@ use k8s_openapi::api::core::v1::{NodeSelector, NodeSelectorRequirement, NodeSele
 use serde_json::{Value, json};
 
 use crate::api_server::{DeleteOptions, ObjectKey, Part, Resource};
-use crate::cluster::{Cluster, NodeRecord, PodShape, is_deleting, uid};
+use crate::cluster::Cluster;
+use crate::cluster::node::NodeRecord;
+use crate::cluster::object_meta::{is_deleting, uid};
+use crate::cluster::shape::PodShape;
 use crate::random::hash;
-use crate::scheduler::matches_selector;
+use crate::scheduler::filter::matches_selector;
 
 const ZONE: &str = "topology.kubernetes.io/zone";
 

@@ -8,14 +8,19 @@ mod cron_job;
 mod daemon_set;
 mod deployment;
 mod job;
+pub(crate) mod pace;
 mod replica_set;
 mod stateful_set;
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::SignedDuration;
 use serde_json::{Value, json};
 
 use crate::api_server::{DeleteOptions, ObjectKey, Resource};
-use crate::cluster::{Cluster, PodRecord, Timer, Work, uid};
+use crate::cluster::Cluster;
+use crate::cluster::object_meta::uid;
+use crate::cluster::pod::PodRecord;
+use crate::cluster::timers::Timer;
+use crate::cluster::work::Work;
 use crate::machine::later;
 use crate::random::hash;
 
@@ -24,38 +29,6 @@ const BURST_MAX: usize = 500;
 
 /// How soon a controller that may create no more pods for now goes on.
 const AGAIN: SignedDuration = SignedDuration::from_millis(200);
-
-/// How many pods ReplicaSets may create, as client-side limits of their controller have it: so many a second, none saved up.
-#[derive(Debug, Clone)]
-pub(crate) struct Pace {
-    per_second: u32,
-    counted_to: Timestamp,
-    /// Thousandths of pods.
-    saved: u64,
-}
-
-impl Pace {
-    pub(crate) fn new(per_second: u32, now: Timestamp) -> Self {
-        Self {
-            per_second,
-            counted_to: now,
-            saved: 0,
-        }
-    }
-
-    fn take(&mut self, wanted: usize, now: Timestamp) -> usize {
-        let rate = u64::from(self.per_second);
-        let millis = now.duration_since(self.counted_to).as_millis();
-        let burst = rate.div_ceil(5).max(1) * 1000;
-        let earned = rate.saturating_mul(u64::try_from(millis).unwrap_or_default());
-        self.saved = self.saved.saturating_add(earned).min(burst);
-        self.counted_to = now;
-        let may = usize::try_from(self.saved / 1000).unwrap_or(usize::MAX);
-        let taken = wanted.min(may);
-        self.saved -= u64::try_from(taken).unwrap_or_default() * 1000;
-        taken
-    }
-}
 
 impl Cluster {
     /// How many of these pods may be created now; for the rest the object comes again.

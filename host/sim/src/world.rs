@@ -15,12 +15,14 @@ use tokio::sync::mpsc::UnboundedReceiver;
 use crate::api_server::KUBERNETES_MINOR;
 use crate::api_server::{ApiServer, Resource, Status, Watch};
 use crate::clock::SimulatedClock;
-use crate::cluster::{Cluster, Timer, WATCHED, Wake};
+use crate::cluster::timers::Timer;
+use crate::cluster::work::{Wake, Work};
+use crate::cluster::{Cluster, WATCHED};
 use crate::ec2::{Ec2Config, InstanceEvent, SimulatedEc2};
 use crate::machine::{HEARTBEAT, later};
 use crate::statistics::{Pulse, Statistics};
 use crate::volumes::gp3;
-use crate::workload::Pace;
+use crate::workload::pace::Pace;
 
 /// Rounds without a pause, after which the loop lets the others run.
 const ROUNDS_MAX: usize = 64;
@@ -315,7 +317,7 @@ impl Cluster {
             Timer::PodStops(key, uid) => self.pod_stops(&key, &uid),
             Timer::TaintsAgain(node) => self.reconcile_taints(&node),
             Timer::CollectPods(node) => self.collect_pods(&node),
-            Timer::CronJob(key) => drop(self.dirty.insert((crate::cluster::Work::CronJob, key))),
+            Timer::CronJob(key) => drop(self.dirty.insert((Work::CronJob, key))),
             Timer::JobExpires(key) => self.expire_job(&key),
             Timer::Again(work, key) => drop(self.dirty.insert((work, key))),
             Timer::Wake if self.wakes_pods() => self.wake = Wake::Due,

@@ -12,7 +12,8 @@ use aws_sdk_ec2::types::{ArchitectureType, InstanceTypeInfo};
 use scheduling::instance_type::Overhead;
 
 use super::shape::ClassShape;
-use crate::ami_family::{ephemeral_device, features};
+use crate::ami_family::ephemeral_device;
+use crate::ami_family::features::features;
 use crate::seed::seed;
 
 const MIB: i64 = 1 << 20;

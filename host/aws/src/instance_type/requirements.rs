@@ -11,7 +11,8 @@ use aws_sdk_ec2::types::{
 use scheduling::requirements::{Operator, Requirement, Requirements};
 
 use super::shape::ClassShape;
-use crate::ami_family::{features, windows_build};
+use crate::ami_family::features::features;
+use crate::ami_family::windows_build;
 use crate::placement_group::PlacementGroup;
 use crate::seed::seed;
 

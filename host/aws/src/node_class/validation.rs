@@ -11,7 +11,7 @@ use apis::{AmiFamily, Ec2NodeClass, Ec2NodeClassSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 use super::{Outcome, Verdict};
-use crate::ami_family::features;
+use crate::ami_family::features::features;
 use crate::kubelet::Kubelet;
 use crate::options::AwsOptions;
 use crate::tags::restricted_tag;

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::PodShape;
+use super::shape::PodShape;
 
 /// Pods by the number of their shape and by node.
 #[derive(Debug, Default)]

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use serde_json::Value;
 
+use super::object_meta::{Owner, controller_of};
 use super::shape::{PodShape, ShapeTable, strings};
-use super::{Owner, controller_of};
 use crate::api_server::ObjectKey;
 
 /// Phases of a pod.

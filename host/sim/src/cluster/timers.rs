@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 
-use super::Work;
+use super::work::Work;
 use crate::api_server::ObjectKey;
 
 /// Timers fire on this grid, so that a thousand kubelets wake the world a few times a second, not a thousand.

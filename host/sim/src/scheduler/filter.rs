@@ -6,7 +6,11 @@ use std::fmt;
 use k8s_openapi::api::core::v1::{NodeSelector, NodeSelectorRequirement, NodeSelectorTerm};
 
 use crate::cluster::amounts::Shortage;
-use crate::cluster::{NodeRecord, PodShape};
+use crate::cluster::node::NodeRecord;
+use crate::cluster::shape::PodShape;
+
+/// Reasons for which nodes were turned down, with counts, as kube-scheduler reports them.
+pub(crate) type Rejections = BTreeMap<String, usize>;
 
 /// Why a node was turned down, in kube-scheduler's words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

@@ -9,8 +9,11 @@ use std::sync::Arc;
 use super::filter;
 use super::terms::TermStates;
 use crate::api_server::{ObjectKey, Resource};
+use crate::cluster::Cluster;
 use crate::cluster::amounts::Amounts;
-use crate::cluster::{Cluster, NodeRecord, PodRecord, PodShape};
+use crate::cluster::node::NodeRecord;
+use crate::cluster::pod::PodRecord;
+use crate::cluster::shape::PodShape;
 
 impl Cluster {
     /// Keeps the index of nominations.

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::Rejections;
+use super::filter::Rejections;
 use crate::api_server::{ObjectKey, Resource};
 use crate::cluster::Cluster;
 use crate::status::{event, set_condition};

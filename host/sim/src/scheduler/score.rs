@@ -1,7 +1,8 @@
 //! Scores of one node for one shape: LeastAllocated, preferred node affinity, PreferNoSchedule taints.
 
 use super::filter::matches_term;
-use crate::cluster::{NodeRecord, PodShape};
+use crate::cluster::node::NodeRecord;
+use crate::cluster::shape::PodShape;
 
 /// Higher is better; each plugin gives up to 100 times its weight, as in kube-scheduler's defaults.
 pub(super) fn score(shape: &PodShape, node: &NodeRecord) -> i64 {

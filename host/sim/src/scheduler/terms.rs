@@ -8,8 +8,10 @@ use k8s_openapi::api::core::v1::{PodAffinityTerm, TopologySpreadConstraint};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 
 use super::filter::{Rejection, matches_node, static_rejection};
+use crate::cluster::Cluster;
+use crate::cluster::node::NodeRecord;
+use crate::cluster::shape::PodShape;
 use crate::cluster::shape::selects;
-use crate::cluster::{Cluster, NodeRecord, PodShape};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Rule {

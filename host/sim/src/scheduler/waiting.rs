@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::api_server::ObjectKey;
-use crate::cluster::PodShape;
+use crate::cluster::shape::PodShape;
 
 /// Place of a shape in the scheduler's order: highest priority first, then the one seen first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

@@ -7,8 +7,10 @@ use serde_json::{Value, json};
 
 use super::{count, int_or_percent, integer};
 use crate::api_server::{ObjectKey, Resource};
+use crate::cluster::Cluster;
+use crate::cluster::object_meta::{Owner, controller_of};
+use crate::cluster::pod::PodRecord;
 use crate::cluster::shape::selects;
-use crate::cluster::{Cluster, Owner, PodRecord, controller_of};
 use crate::status::set_condition;
 
 impl Cluster {

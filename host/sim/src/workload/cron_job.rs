@@ -8,7 +8,9 @@ use serde_json::{Value, json};
 
 use super::{job::finished, owner_reference};
 use crate::api_server::{ObjectKey, Resource};
-use crate::cluster::{Cluster, Timer, is_controlled_by, is_deleting, uid};
+use crate::cluster::Cluster;
+use crate::cluster::object_meta::{is_controlled_by, is_deleting, uid};
+use crate::cluster::timers::Timer;
 use crate::machine::later;
 use crate::status::{event, time_text};
 

@@ -6,8 +6,11 @@ use serde_json::{Value, json};
 
 use super::{BURST_MAX, count, template_hash};
 use crate::api_server::{ObjectKey, Resource};
-use crate::cluster::{Cluster, PodRecord, PodShape, ShapeTable, is_deleting, uid};
-use crate::scheduler::matches_node;
+use crate::cluster::Cluster;
+use crate::cluster::object_meta::{is_deleting, uid};
+use crate::cluster::pod::PodRecord;
+use crate::cluster::shape::{PodShape, ShapeTable};
+use crate::scheduler::filter::matches_node;
 
 const REVISION: &str = "controller-revision-hash";
 
@@ -105,7 +108,7 @@ impl Cluster {
     }
 }
 
-fn should_run(shape: &PodShape, node: &crate::cluster::NodeRecord) -> bool {
+fn should_run(shape: &PodShape, node: &crate::cluster::node::NodeRecord) -> bool {
     matches_node(shape, node)
         && node
             .untolerated(&shape.tolerations, &["NoSchedule", "NoExecute"])

@@ -6,7 +6,8 @@ use serde_json::{Value, json};
 
 use super::{int_or_percent, integer, owner_reference, template_hash};
 use crate::api_server::{DeleteOptions, ObjectKey, Resource};
-use crate::cluster::{Cluster, is_controlled_by, is_deleting, uid};
+use crate::cluster::Cluster;
+use crate::cluster::object_meta::{is_controlled_by, is_deleting, uid};
 use crate::status::set_condition;
 
 const HASH_LABEL: &str = "pod-template-hash";

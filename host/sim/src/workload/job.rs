@@ -7,7 +7,10 @@ use serde_json::{Value, json};
 
 use super::{BURST_MAX, count, integer};
 use crate::api_server::{DeleteOptions, ObjectKey, Propagation, Resource};
-use crate::cluster::{Cluster, Phase, PodRecord, Timer, is_deleting, uid};
+use crate::cluster::Cluster;
+use crate::cluster::object_meta::{is_deleting, uid};
+use crate::cluster::pod::{Phase, PodRecord};
+use crate::cluster::timers::Timer;
 use crate::machine::later;
 use crate::status::{set_condition, time_text};
 

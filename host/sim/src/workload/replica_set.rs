@@ -8,7 +8,10 @@ use serde_json::{Value, json};
 
 use super::{BURST_MAX, count, integer};
 use crate::api_server::{ObjectKey, Resource};
-use crate::cluster::{Cluster, Phase, PodRecord, Work, controller_of, is_deleting, uid};
+use crate::cluster::Cluster;
+use crate::cluster::object_meta::{controller_of, is_deleting, uid};
+use crate::cluster::pod::{Phase, PodRecord};
+use crate::cluster::work::Work;
 
 impl Cluster {
     pub(super) fn reconcile_replica_set(&mut self, key: &ObjectKey) {

@@ -6,7 +6,9 @@ use serde_json::{Value, json};
 
 use super::{BURST_MAX, count, integer, template_hash};
 use crate::api_server::{ObjectKey, Resource};
-use crate::cluster::{Cluster, PodRecord, is_deleting, uid};
+use crate::cluster::Cluster;
+use crate::cluster::object_meta::{is_deleting, uid};
+use crate::cluster::pod::PodRecord;
 
 const REVISION: &str = "controller-revision-hash";
 
