@@ -316,9 +316,8 @@ impl Launcher {
     /// there another attempt.
     fn spent(&self, context: &LaunchContext<'_>) -> Attempt {
         let Asked::Again(attempt) = self.asked(context) else {
-            // Somebody else's: no claim that this process knows made it.
-            self.end(context);
-            return Attempt::failed(launch_failure("the token of the launch was used before"));
+            // The claim bears it by now, and looks for what is there when it is tried again.
+            return Attempt::failed(unlisted());
         };
         if self.dealings.outlook(&attempt.token, context.now) != Outlook::Over {
             return Attempt::failed(unlisted());
@@ -332,7 +331,8 @@ impl Launcher {
 
     /// EC2 refused the call or did not answer, and whether it missed a template.
     fn refused(&self, context: &LaunchContext<'_>, error: &ApiError) -> (Attempt, bool) {
-        if error.fault == Fault::Client {
+        // A throttled repetition says nothing of the call that it repeats.
+        if error.fault == Fault::Client && matches!(self.asked(context), Asked::First(_)) {
             self.end(context);
         }
         let can_repeat = is_template_missing(&error.code);

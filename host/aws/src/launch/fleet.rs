@@ -112,8 +112,9 @@ impl FleetCall {
                 vec![Err(FleetFailure::Spent); requests.len()]
             }
             Err(error) => {
-                if error.fault == Fault::Client {
-                    // Refused as a whole, so that nothing comes of it any more.
+                let is_first = matches!(first.asked, Asked::First(_));
+                if is_first && error.fault == Fault::Client {
+                    // Refused as a whole. Of a call before this one, which may have been answered, it says nothing.
                     self.dealings.answered(token, first.now);
                 }
                 vec![Err(FleetFailure::Call(error)); requests.len()]

@@ -164,3 +164,23 @@ async fn a_refused_attempt_is_followed_by_another() {
     };
     assert_eq!(claims.requests[0].1.attempt(), Some(second));
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_throttled_repetition_does_not_end_the_launch_that_it_repeats() {
+    let mut claims = Claims::new(&["one"]).await;
+    ids(claims.launch().await);
+    let hidden = claims
+        .rig
+        .aws
+        .edit(|state| std::mem::take(&mut state.instances));
+    claims.rig.restart();
+    let throttled = ApiError::client("RequestLimitExceeded", "slow down");
+    claims
+        .rig
+        .aws
+        .edit(|state| state.fleet_failures.push_back(throttled));
+    claims.launch().await.remove(0).unwrap_err();
+    claims.rig.aws.edit(|state| state.instances = hidden);
+    ids(claims.launch().await);
+    assert_eq!(claims.instances(), 1);
+}
