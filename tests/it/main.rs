@@ -11,6 +11,7 @@ mod bindings;
 mod book;
 mod chart;
 mod chart_on_a_cluster;
+mod circles;
 mod currency;
 mod demo;
 mod empty_root;

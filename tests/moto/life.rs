@@ -5,7 +5,7 @@ use std::sync::Arc;
 use apis::{Ec2NodeClass, NodeClaim, NodePool, labels};
 use aws::SqsInterruptionQueue;
 use cloudprovider::{CloudProvider as _, InterruptionKind, InterruptionQueue as _};
-use cloudprovider::{CloudProviderError, LaunchRequest, Launched};
+use cloudprovider::{CloudProviderError, FleetingRecord, LaunchRequest, Launched};
 use scheduling::ranking::RankedOffering;
 use serde_json::{Value, json};
 use tests::moto::Moto;
@@ -94,6 +94,7 @@ async fn launched(rig: &Rig, moto: &mut Moto, class: &Ec2NodeClass) -> Launched 
     assert!(offering.available, "{offering:?}");
     let request = LaunchRequest {
         node_claim: Arc::new(claim(json!({}))),
+        record: Arc::new(FleetingRecord::default()),
         node_class: Arc::new(class.clone()),
         offerings: vec![RankedOffering {
             instance_type: "m5.large".to_owned(),

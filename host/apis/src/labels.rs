@@ -157,6 +157,10 @@ pub const MAX_PREMIUM_ANNOTATION: &str = "mortise.dev/max-premium";
 pub const RANKED_BY_ANNOTATION: &str = "mortise.dev/ranked-by";
 /// On a NodeClaim: USD an hour that it costs more than the default's choice, by list price at its launch.
 pub const PREMIUM_ANNOTATION: &str = "mortise.dev/premium-per-hour";
+/// On a NodeClaim: the try to launch its instance that was begun last, as `number/token`.
+pub const LAUNCH_ANNOTATION: &str = "mortise.dev/launch";
+/// On an instance: the token of the launch that made it, as its claim bears it in [`LAUNCH_ANNOTATION`].
+pub const LAUNCH_TAG: &str = "mortise.dev/launch";
 /// Version of the algorithm behind [`NODEPOOL_HASH_ANNOTATION`].
 pub const NODEPOOL_HASH_VERSION_ANNOTATION: &str = "karpenter.sh/nodepool-hash-version";
 /// RFC 3339 instant by which the node must be gone.

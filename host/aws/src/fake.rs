@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex};
 
+use apis::labels;
 use async_trait::async_trait;
 use aws_sdk_ec2::operation::create_fleet::{CreateFleetInput, CreateFleetOutput};
 use aws_sdk_ec2::operation::create_launch_template::{
@@ -77,6 +78,7 @@ use aws_smithy_types::DateTime;
 use crate::cache::lock;
 use crate::error::LAUNCH_TEMPLATE_NAME_NOT_FOUND;
 use crate::seam::{ApiError, ApiResult, Ec2Api, IamApi, PricingApi, SsmApi};
+use crate::tags::tag_value;
 
 pub(crate) const ZONES: [&str; 2] = ["us-east-1a", "us-east-1b"];
 
@@ -97,6 +99,13 @@ pub(crate) struct State {
     pub(crate) refusals: BTreeMap<(String, String), String>,
     /// Whole calls that fail, first come.
     pub(crate) fleet_failures: VecDeque<ApiError>,
+    /// Errors of calls that were done all the same, first come.
+    pub(crate) lost_answers: VecDeque<ApiError>,
+    /// Fleets are answered once a token.
+    pub(crate) keeps_tokens: bool,
+    answered: BTreeMap<String, (String, CreateFleetOutput)>,
+    /// A type that is launched whatever was asked for.
+    pub(crate) surprise: Option<String>,
     pub(crate) calls: BTreeMap<&'static str, usize>,
 }
 
@@ -198,8 +207,9 @@ fn fulfil(state: &mut State, input: &CreateFleetInput) -> CreateFleetOutput {
                 request.instance_type().unwrap().as_str().to_owned(),
                 request.availability_zone().unwrap().to_owned(),
             );
+            let given = state.surprise.as_ref().unwrap_or(&key.0).clone();
             let told = FleetLaunchTemplateOverrides::builder()
-                .instance_type(key.0.as_str().into())
+                .instance_type(given.as_str().into())
                 .availability_zone(&key.1)
                 .set_subnet_id(request.subnet_id().map(str::to_owned))
                 .set_image_id(request.image_id().map(str::to_owned))
@@ -215,9 +225,9 @@ fn fulfil(state: &mut State, input: &CreateFleetInput) -> CreateFleetOutput {
                 continue;
             }
             let id = format!("i-{:04}", state.instances.len());
-            state
-                .instances
-                .insert(id.clone(), instance(&id, request, input));
+            let mut made = instance(&id, request, input);
+            made.instance_type = Some(given.as_str().into());
+            state.instances.insert(id.clone(), made);
             let launched = CreateFleetInstance::builder().instance_ids(id);
             instances.push(launched.launch_template_and_overrides(response).build());
             break;
@@ -431,7 +441,23 @@ impl Ec2Api for FakeAws {
                     ));
                 }
             }
-            Ok(fulfil(state, &input))
+            let token = input.client_token().unwrap_or_default().to_owned();
+            let request = format!("{input:?}");
+            if let Some((known, answer)) = state.answered.get(&token) {
+                let mismatch =
+                    || ApiError::client("IdempotentParameterMismatch", "another request");
+                return (*known == request)
+                    .then(|| answer.clone())
+                    .ok_or_else(mismatch);
+            }
+            let answer = fulfil(state, &input);
+            if state.keeps_tokens {
+                state.answered.insert(token, (request, answer.clone()));
+            }
+            match state.lost_answers.pop_front() {
+                Some(error) => Err(error),
+                None => Ok(answer),
+            }
         })
     }
 
@@ -450,7 +476,11 @@ impl Ec2Api for FakeAws {
             let found = state
                 .instances
                 .iter()
-                .filter(|(id, _)| ids.is_empty() || ids.contains(id));
+                .filter(|(id, _)| ids.is_empty() || ids.contains(id))
+                .filter(|(_, it)| {
+                    let token = tag_value(it.tags(), labels::LAUNCH_TAG);
+                    passes(input.filters.as_ref(), "tag:mortise.dev/launch", token)
+                });
             let reservation = Reservation::builder()
                 .set_instances(Some(found.map(|(_, i)| i.clone()).collect()))
                 .build();

@@ -28,7 +28,7 @@ use crate::pages::all_pages;
 use crate::seam::Ec2Api;
 use crate::tags::{Tags, filter, tag_value, to_ec2};
 
-use describe::{DescribeCall, TerminateCall};
+use describe::{DescribeCall, FindCall, TerminateCall};
 
 const PAGE: i32 = 1000;
 const WINDOW: Window = Window {
@@ -154,6 +154,7 @@ pub struct InstanceProvider {
     cluster_name: String,
     is_reserved_enabled: bool,
     describe: Batcher<DescribeCall>,
+    find: Batcher<FindCall>,
     terminate: Batcher<TerminateCall>,
     /// As last seen; drift reads it rather than asking EC2 about every node.
     seen: Mutex<BTreeMap<String, Instance>>,
@@ -163,6 +164,7 @@ impl InstanceProvider {
     /// With nothing seen yet.
     pub fn new(ec2: Arc<dyn Ec2Api>, cluster_name: &str, is_reserved_enabled: bool) -> Self {
         let describe = Batcher::new(Arc::new(DescribeCall::new(Arc::clone(&ec2))), WINDOW);
+        let find = FindCall::new(Arc::clone(&ec2), cluster_name);
         let terminate = Batcher::new(Arc::new(TerminateCall::new(Arc::clone(&ec2))), WINDOW);
         let seen = Mutex::default();
         Self {
@@ -170,6 +172,7 @@ impl InstanceProvider {
             cluster_name: cluster_name.to_owned(),
             is_reserved_enabled,
             describe,
+            find: Batcher::new(Arc::new(find), WINDOW),
             terminate,
             seen,
         }
@@ -230,6 +233,23 @@ impl InstanceProvider {
             .collect();
         lock(&self.seen).clone_from(&instances);
         Ok(instances.into_values().collect())
+    }
+
+    /// What a launch made, as far as EC2 lists it by now, in the order of ids; those on their way out are among it.
+    pub(crate) async fn launched_under(
+        &self,
+        token: &str,
+    ) -> Result<Vec<Instance>, CloudProviderError> {
+        let answer = self.find.submit(token.to_owned()).await;
+        let answer = answer.ok_or_else(|| {
+            CloudProviderError::Other("looking for instances was cut off".to_owned())
+        })?;
+        let found = answer.map_err(|error| other("looking for instances of a launch", &error))?;
+        let instances = found.iter();
+        let instances = instances.filter_map(|it| Instance::from_ec2(it, self.is_reserved_enabled));
+        let mut instances: Vec<Instance> = instances.collect();
+        instances.sort_by(|a, b| a.id.cmp(&b.id));
+        Ok(instances)
     }
 
     /// Starts to terminate an instance.

@@ -1,11 +1,16 @@
 //! One launch: from ranked offerings to a running instance.
 //!
 //! The order is the caller's; this module narrows it as EC2 needs, sends one fleet request, and tells
-//! everybody what EC2 refused. Answers to Karpenter's `pkg/providers/instance/instance.go` (Create).
+//! everybody what EC2 refused. A claim that bears a token gets what was launched under it before anything else is
+//! launched for it. Answers to Karpenter's `pkg/providers/instance/instance.go` (Create).
 
+mod claim;
+mod dealing;
 mod filter;
 mod fleet;
+mod launched;
 mod plan;
+mod request;
 mod reserved;
 mod template;
 
@@ -15,25 +20,31 @@ use std::time::Duration;
 
 use apis::conditions::{self, READY, Status, reason};
 use apis::{Ec2NodeClass, labels};
-use cloudprovider::{CloudProviderError, LaunchRequest, Launched};
+use cloudprovider::{CloudProviderError, LaunchAttempt, LaunchRequest, Launched};
 use jiff::{SignedDuration, Timestamp};
 
 use crate::batcher::{Batcher, Window};
 use crate::cache::TtlCache;
 use crate::capacity_reservation::CapacityReservationProvider;
-use crate::error::{
-    SPOT_ROLE_MISSING, SUBNET_FULL, TOKEN_REUSED, is_unfulfillable, launch_failure,
-};
+use crate::error::{SPOT_ROLE_MISSING, SUBNET_FULL, is_unfulfillable, launch_failure};
+use crate::instance::{Instance, InstanceProvider};
 use crate::launch_template::{LaunchTemplateProvider, is_template_missing};
 use crate::options::AwsOptions;
 use crate::placement_group::PlacementGroup;
-use crate::seam::{Ec2Api, Fault};
+use crate::seam::{ApiError, Ec2Api, Fault};
 use crate::subnet::{SubnetProvider, ZonalSubnets};
 use crate::tags::restricted_tag;
 use crate::unavailable_offerings::{Offered, UnavailableOfferings};
 
-use fleet::{FleetAnswer, FleetCall, FleetError, FleetInstance, FleetOutcome, FleetRequest};
+use claim::claim_uid;
+use dealing::{Dealings, Outlook};
+use fleet::{
+    Asked, FleetAnswer, FleetCall, FleetError, FleetFailure, FleetInstance, FleetOutcome,
+    FleetRequest,
+};
+use launched::Bought;
 use plan::Plan;
+use request::{fleet_input, offered, overrides};
 use template::templates;
 
 const WINDOW: Window = Window {
@@ -41,7 +52,7 @@ const WINDOW: Window = Window {
     max: Duration::from_secs(1),
     items_max: 1000,
 };
-/// How long a token keeps its meaning for a claim; EC2 forgets tokens later than that.
+/// How long it is known which attempts of a claim are over; claims without instance are given up much sooner.
 const ATTEMPT_TTL: SignedDuration = SignedDuration::from_hours(6);
 /// A launch is repeated at once only for errors that its repetition mends.
 const TRIES_MAX: u32 = 2;
@@ -50,8 +61,9 @@ const SPREAD_LIMIT: &str = "limit of instances in this spread placement group";
 /// Launches instances.
 pub(crate) struct Launcher {
     fleets: Batcher<FleetCall>,
-    /// How many times a claim's launch has ended without an instance, by UID.
-    attempts: TtlCache<String, u32>,
+    dealings: Arc<Dealings>,
+    /// The last attempt of a claim that ended without an instance, by UID.
+    ended: TtlCache<String, u32>,
 }
 
 /// Who takes part in a launch.
@@ -60,6 +72,7 @@ pub(crate) struct LaunchContext<'a> {
     pub(crate) options: &'a AwsOptions,
     pub(crate) subnets: &'a SubnetProvider,
     pub(crate) templates: &'a LaunchTemplateProvider,
+    pub(crate) instances: &'a InstanceProvider,
     pub(crate) reservations: &'a CapacityReservationProvider,
     pub(crate) unavailable: &'a UnavailableOfferings,
     pub(crate) placement_group: Option<PlacementGroup>,
@@ -87,20 +100,36 @@ enum Attempt {
     },
 }
 
+impl Attempt {
+    fn failed(error: CloudProviderError) -> Self {
+        Self::Failed {
+            error,
+            can_repeat: false,
+        }
+    }
+}
+
 impl Launcher {
     pub(crate) fn new(ec2: Arc<dyn Ec2Api>) -> Self {
-        let fleets = Batcher::new(Arc::new(FleetCall::new(ec2)), WINDOW);
+        let dealings = Arc::<Dealings>::default();
+        let call = FleetCall::new(ec2, Arc::clone(&dealings));
         Self {
-            fleets,
-            attempts: TtlCache::new(ATTEMPT_TTL),
+            fleets: Batcher::new(Arc::new(call), WINDOW),
+            dealings,
+            ended: TtlCache::new(ATTEMPT_TTL),
         }
     }
 
-    /// Launches one instance for the request's claim.
+    /// Launches one instance for the request's claim, unless there is one already.
     pub(crate) async fn launch(
         &self,
         context: &LaunchContext<'_>,
     ) -> Result<Launched, CloudProviderError> {
+        if let Asked::Again(attempt) = self.asked(context)
+            && let Some(launched) = self.find(context, &attempt).await?
+        {
+            return Ok(launched);
+        }
         check_class(&context.request.node_class)?;
         let mut tries = 1;
         loop {
@@ -112,6 +141,61 @@ impl Launcher {
                 Attempt::Failed { error, .. } => return Err(error),
             }
         }
+    }
+
+    /// Looks for the instance of an attempt that was begun, by this process or another.
+    async fn find(
+        &self,
+        context: &LaunchContext<'_>,
+        attempt: &LaunchAttempt,
+    ) -> Result<Option<Launched>, CloudProviderError> {
+        let LaunchContext { request, now, .. } = context;
+        let uid = claim_uid(&request.node_claim);
+        let listed = context.instances.launched_under(&attempt.token).await?;
+        let alive = listed.iter().filter(|it| !it.is_terminating);
+        let free = alive.filter(|it| !request.record.is_owned(&it.provider_id()));
+        let ids = free.map(|it| it.id.clone());
+        let dealt = self.dealings.deal((&attempt.token, &uid), *now, ids);
+        let found = dealt.map(|id| listed.iter().find(|it| it.id == id));
+        match found {
+            Some(Some(instance)) if instance.is_terminating => {}
+            Some(Some(instance)) => return self.adopt(context, instance).await.map(Some),
+            Some(None) => return Err(unlisted()),
+            None => match self.dealings.outlook(&attempt.token, *now) {
+                Outlook::Open => return Ok(None),
+                Outlook::Unlisted => return Err(unlisted()),
+                Outlook::Over => {}
+            },
+        }
+        self.end(context);
+        Ok(None)
+    }
+
+    /// Gives the claim an instance that runs. One with which it cannot live is ended, so that it is not lost.
+    async fn adopt(
+        &self,
+        context: &LaunchContext<'_>,
+        instance: &Instance,
+    ) -> Result<Launched, CloudProviderError> {
+        let bought = Bought {
+            id: &instance.id,
+            instance_type: &instance.instance_type,
+            zone: &instance.zone,
+            capacity_type: instance.capacity_type,
+            image_id: Some(instance.image_id.clone()).filter(|id| !id.is_empty()),
+            reservation_id: instance.capacity_reservation_id.as_deref(),
+        };
+        let launched = bought.launched(context).filter(|_| bought.suits(context));
+        if let Some(launched) = launched {
+            return Ok(launched);
+        }
+        let (id, kind) = (&instance.id, &instance.instance_type);
+        tracing::warn!(instance = %id, instance_type = %kind, "ending an instance that its claim did not ask for");
+        context.instances.terminate(id).await?;
+        self.end(context);
+        Err(launch_failure(&format!(
+            "EC2 launched {id} of type {kind}, which was not asked for; it is ended"
+        )))
     }
 
     async fn attempt(&self, context: &LaunchContext<'_>) -> Result<Attempt, CloudProviderError> {
@@ -132,16 +216,14 @@ impl Launcher {
             }
         };
         let (attempt, is_template_missing) = match answer {
-            Ok(outcome) => self.conclude(&plan, context, &zonal, &outcome),
-            Err(error) => {
+            Ok(outcome) => self.conclude(&plan, context, &zonal, &outcome).await?,
+            Err(failure) => {
                 context.subnets.settle(&zonal, &[]);
-                if error.fault == Fault::Client {
-                    self.count_attempt(context);
+                match failure {
+                    FleetFailure::Unwritten(error) => (Attempt::failed(error), false),
+                    FleetFailure::Spent => (self.spent(context), false),
+                    FleetFailure::Call(error) => self.refused(context, &error),
                 }
-                let is_template_missing = is_template_missing(&error.code);
-                let can_repeat = is_template_missing || error.code == TOKEN_REUSED;
-                let error = launch_failure(&error.to_string());
-                (Attempt::Failed { error, can_repeat }, is_template_missing)
             }
         };
         if is_template_missing {
@@ -159,7 +241,7 @@ impl Launcher {
         let templates = templates(plan, context)?;
         let wanted = templates
             .iter()
-            .filter(|template| plan.offered(template, zonal).next().is_some());
+            .filter(|template| offered(plan, template, zonal).next().is_some());
         // A launch over many types needs several templates, and each takes EC2 a while.
         let made = wanted.map(|template| async move {
             let name = context.templates.ensure(&template.parameters, context.now);
@@ -174,10 +256,15 @@ impl Launcher {
         let template_names = made.iter().map(|(name, _)| name.clone()).collect();
         let configs = made
             .into_iter()
-            .map(|(name, template)| (name, plan.overrides(template, zonal)));
-        let input = Arc::new(plan.fleet_input(context, configs.collect())?);
-        let token = self.token(context);
-        let answer = self.fleets.submit(FleetRequest { input, token }).await;
+            .map(|(name, template)| (name, overrides(plan, template, zonal)));
+        let request = FleetRequest {
+            input: Arc::new(fleet_input(plan, context, configs.collect())?),
+            uid: claim_uid(&context.request.node_claim),
+            asked: self.asked(context),
+            record: Arc::clone(&context.request.record),
+            now: context.now,
+        };
+        let answer = self.fleets.submit(request).await;
         let answer = answer
             .ok_or_else(|| CloudProviderError::Other("the fleet request was cut off".to_owned()))?;
         Ok(Sent {
@@ -187,13 +274,13 @@ impl Launcher {
     }
 
     /// What came of an answered fleet, and whether it missed a template.
-    fn conclude(
+    async fn conclude(
         &self,
         plan: &Plan,
         context: &LaunchContext<'_>,
         zonal: &ZonalSubnets,
         outcome: &FleetOutcome,
-    ) -> (Attempt, bool) {
+    ) -> Result<(Attempt, bool), CloudProviderError> {
         if outcome.is_first {
             note_errors(plan, context, zonal, &outcome.errors);
         }
@@ -201,48 +288,113 @@ impl Launcher {
         let zone = instance.and_then(|instance| zone_of(instance, zonal));
         let used: Vec<&str> = zone.as_deref().into_iter().collect();
         context.subnets.settle(zonal, &used);
-        let launched = instance
-            .zip(zone.as_deref())
-            .and_then(|(instance, zone)| plan.launched(context, instance, zone));
-        if let Some(launched) = launched {
-            return (Attempt::Launched(Box::new(launched)), false);
+        if let Some(instance) = instance {
+            let launched = match zone.and_then(|zone| planned(plan, context, instance, &zone)) {
+                Some(launched) => launched,
+                // EC2 itself says what it is; the claim keeps its token until then.
+                None => match context.instances.get(&instance.id).await {
+                    Ok(described) => self.adopt(context, &described).await?,
+                    Err(error) if error.is_not_found() => return Err(unlisted()),
+                    Err(error) => return Err(error),
+                },
+            };
+            return Ok((Attempt::Launched(Box::new(launched)), false));
         }
-        self.count_attempt(context);
+        self.end(context);
         let can_repeat = outcome
             .errors
             .iter()
             .any(|error| is_template_missing(&error.code));
-        (
-            Attempt::Failed {
-                error: combined(&outcome.errors),
-                can_repeat,
-            },
+        let failed = Attempt::Failed {
+            error: combined(&outcome.errors),
             can_repeat,
-        )
+        };
+        Ok((failed, can_repeat))
+    }
+
+    /// The token stands for another request. What came of that is looked for, and only where all of it is known is
+    /// there another attempt.
+    fn spent(&self, context: &LaunchContext<'_>) -> Attempt {
+        let Asked::Again(attempt) = self.asked(context) else {
+            // The claim bears it by now, and looks for what is there when it is tried again.
+            return Attempt::failed(unlisted());
+        };
+        if self.dealings.outlook(&attempt.token, context.now) != Outlook::Over {
+            return Attempt::failed(unlisted());
+        }
+        self.end(context);
+        Attempt::Failed {
+            error: unlisted(),
+            can_repeat: true,
+        }
+    }
+
+    /// EC2 refused the call or did not answer, and whether it missed a template.
+    fn refused(&self, context: &LaunchContext<'_>, error: &ApiError) -> (Attempt, bool) {
+        // A throttled repetition says nothing of the call that it repeats.
+        if error.fault == Fault::Client && matches!(self.asked(context), Asked::First(_)) {
+            self.end(context);
+        }
+        let can_repeat = is_template_missing(&error.code);
+        let error = launch_failure(&error.to_string());
+        (Attempt::Failed { error, can_repeat }, can_repeat)
     }
 
     /// The same for every repetition of a launch of which nobody knows how it ended.
-    fn token(&self, context: &LaunchContext<'_>) -> String {
-        let uid = claim_uid(context.request);
-        let attempt = self.attempts.get(&uid, context.now).unwrap_or(0);
-        format!("{uid}-{attempt}")
+    fn asked(&self, context: &LaunchContext<'_>) -> Asked {
+        let claim = &context.request.node_claim;
+        let begun = LaunchAttempt::of(claim);
+        match (begun, self.ended.get(&claim_uid(claim), context.now)) {
+            (Some(begun), Some(ended)) if begun.number <= ended => Asked::First(ended + 1),
+            (Some(begun), _) => Asked::Again(begun),
+            (None, Some(ended)) => Asked::First(ended + 1),
+            (None, None) => Asked::First(0),
+        }
     }
 
-    fn count_attempt(&self, context: &LaunchContext<'_>) {
-        let uid = claim_uid(context.request);
-        let attempt = self.attempts.get(&uid, context.now).unwrap_or(0);
-        self.attempts.sweep(context.now);
-        self.attempts.insert(uid, attempt + 1, context.now);
+    /// The attempt came to nothing, for sure.
+    fn end(&self, context: &LaunchContext<'_>) {
+        let number = match self.asked(context) {
+            Asked::First(number) => number,
+            Asked::Again(attempt) => attempt.number,
+        };
+        self.ended.sweep(context.now);
+        let uid = claim_uid(&context.request.node_claim);
+        self.ended.insert(uid, number, context.now);
     }
 }
 
-fn claim_uid(request: &LaunchRequest) -> String {
-    let meta = &request.node_claim.metadata;
-    meta.uid
-        .as_ref()
-        .or(meta.name.as_ref())
-        .cloned()
-        .unwrap_or_default()
+/// There is an instance, or may be, and EC2 does not list it yet.
+fn unlisted() -> CloudProviderError {
+    CloudProviderError::Create {
+        reason: "LaunchUnlisted".to_owned(),
+        message: "the instance was asked for before, and EC2 does not list it yet".to_owned(),
+    }
+}
+
+/// The instance, if it is one of those that were asked for.
+fn planned(
+    plan: &Plan,
+    context: &LaunchContext<'_>,
+    instance: &FleetInstance,
+    zone: &str,
+) -> Option<Launched> {
+    let mut names = plan.instance_type_names();
+    names.find(|name| *name == instance.instance_type)?;
+    let reservation_id = plan.reservation_of(Some(&instance.instance_type), zone);
+    let bought = Bought {
+        id: &instance.id,
+        instance_type: &instance.instance_type,
+        zone,
+        capacity_type: plan.capacity_type,
+        image_id: instance.image_id.clone(),
+        reservation_id,
+    };
+    let launched = bought.launched(context);
+    if let (Some(_), Some(id)) = (&launched, reservation_id) {
+        context.reservations.take(id);
+    }
+    launched
 }
 
 /// Whether nodes may be made from the class now.

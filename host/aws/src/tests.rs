@@ -5,6 +5,7 @@ mod interruptions;
 mod launch;
 mod node_class;
 mod placement_groups;
+mod relaunch;
 
 use std::sync::{Arc, Mutex};
 
@@ -55,6 +56,14 @@ impl Rig {
             clock,
             provider,
         }
+    }
+
+    /// Another process takes over: it knows what AWS tells, and nothing else.
+    fn restart(&mut self) {
+        let options = self.provider.options();
+        let apis = AwsApis::of(Arc::clone(&self.aws));
+        let clock = Arc::clone(&self.clock) as _;
+        self.provider = Arc::new(AwsProvider::new((*options).clone(), &apis, clock));
     }
 
     fn pass(&self, seconds: i64) {

@@ -6,11 +6,13 @@
 mod clock;
 mod error;
 mod interruption;
+mod launch;
 mod provider;
 
 pub use clock::Clock;
 pub use error::{CloudProviderError, RebootError};
 pub use interruption::{Impairment, Interruption, InterruptionKind, InterruptionQueue};
+pub use launch::{FleetingRecord, LaunchAttempt, LaunchRecord};
 pub use provider::{
     CloudProvider, LaunchRequest, Launched, NodeClassStatus, Registrable, RepairAction,
     RepairPolicy,

@@ -8,13 +8,15 @@ use apis::{Ec2NodeClass, NodeClaim, NodePool};
 use scheduling::instance_type::InstanceType;
 use scheduling::ranking::RankedOffering;
 
-use crate::{CloudProviderError, Impairment, RebootError};
+use crate::{CloudProviderError, Impairment, LaunchRecord, RebootError};
 
 /// Everything a launch needs. The shell that builds it has already asked the ranking policy.
 #[derive(Debug, Clone)]
 pub struct LaunchRequest {
-    /// The persisted claim; its UID is the source of the client token.
+    /// The persisted claim; what it bears of an earlier [`crate::LaunchAttempt`] is taken up.
     pub node_claim: Arc<NodeClaim>,
+    /// Where the attempt is written before the cloud is asked.
+    pub record: Arc<dyn LaunchRecord>,
     /// The resolved class of the claim.
     pub node_class: Arc<Ec2NodeClass>,
     /// Offerings the claim may become, best first by effective cost. The provider keeps this order
@@ -35,6 +37,9 @@ pub struct Launched {
     pub image_id: String,
     /// Name of the owning claim as the cloud's tags tell it, when they do.
     pub node_claim_name: Option<String>,
+    /// Token of the launch that made it as the cloud's tags tell it, when they do; claims that wait for their instance
+    /// bear the same.
+    pub launch_token: Option<String>,
     /// NodePool as the cloud's tags tell it, when they do.
     pub node_pool_name: Option<String>,
     /// Single-valued labels of the instance: type, zone, capacity type and the provider's own.
@@ -103,7 +108,8 @@ pub enum Registrable {
 /// A cloud, as the controllers see it. Every method may be called again after any failure.
 #[async_trait::async_trait]
 pub trait CloudProvider: Send + Sync {
-    /// Launches one instance for the claim. Idempotent for one claim UID.
+    /// Launches one instance for the claim, or finds the one that was launched for it before, by this process or
+    /// another.
     async fn create(&self, request: LaunchRequest) -> Result<Launched, CloudProviderError>;
 
     /// Starts to terminate the instance; [`CloudProviderError::NotFound`] when it is gone.

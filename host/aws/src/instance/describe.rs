@@ -3,18 +3,99 @@
 //! One id that EC2 does not know fails a whole call, so what a call leaves open is asked for one by one.
 //! Answers to Karpenter's `pkg/batcher/describeinstances.go` and `terminateinstances.go`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use apis::labels;
 use async_trait::async_trait;
 use aws_sdk_ec2::operation::describe_instances::DescribeInstancesInput;
 use aws_sdk_ec2::operation::terminate_instances::TerminateInstancesInput;
-use aws_sdk_ec2::types::{Instance, InstanceStateName};
+use aws_sdk_ec2::types::{Filter, Instance, InstanceStateName};
 
 use super::live_states;
 use crate::batcher::BatchCall;
 use crate::error::is_not_found;
 use crate::seam::{ApiError, ApiResult, Ec2Api};
+use crate::tags::{filter, tag_value};
+
+/// EC2 takes this many values in a filter.
+const FILTER_VALUES_MAX: usize = 200;
+
+/// All instances that the ids and filters name.
+async fn described(
+    ec2: &Arc<dyn Ec2Api>,
+    ids: Option<Vec<String>>,
+    filters: Vec<Filter>,
+) -> ApiResult<Vec<Instance>> {
+    let mut found = Vec::new();
+    let mut next_token = None;
+    loop {
+        let input = DescribeInstancesInput::builder()
+            .set_instance_ids(ids.clone())
+            .set_filters(Some(filters.clone()))
+            .set_next_token(next_token)
+            .build()
+            .map_err(|error| ApiError::client("ValidationError", error.to_string()))?;
+        let page = ec2.describe_instances(input).await?;
+        let reservations = page.reservations.unwrap_or_default().into_iter();
+        found.extend(reservations.flat_map(|it| it.instances.unwrap_or_default()));
+        next_token = page.next_token.filter(|token| !token.is_empty());
+        if next_token.is_none() {
+            return Ok(found);
+        }
+    }
+}
+
+/// Looks up instances by the token of the launch that made them.
+pub(super) struct FindCall {
+    ec2: Arc<dyn Ec2Api>,
+    cluster_name: String,
+}
+
+impl FindCall {
+    pub(super) fn new(ec2: Arc<dyn Ec2Api>, cluster_name: &str) -> Self {
+        let cluster_name = cluster_name.to_owned();
+        Self { ec2, cluster_name }
+    }
+
+    async fn find(&self, tokens: &[String]) -> ApiResult<Vec<Instance>> {
+        let tag = |key: &str| format!("tag:{key}");
+        let cluster = tag(labels::EKS_CLUSTER_NAME_TAG);
+        let filters = vec![
+            filter(&tag(labels::LAUNCH_TAG), tokens.to_vec()),
+            filter(&cluster, [self.cluster_name.as_str()]),
+            live_states(),
+        ];
+        described(&self.ec2, None, filters).await
+    }
+}
+
+#[async_trait]
+impl BatchCall for FindCall {
+    type In = String;
+    type Out = ApiResult<Vec<Instance>>;
+
+    fn bucket(&self, _: &String) -> String {
+        String::new()
+    }
+
+    async fn call(&self, tokens: Vec<String>) -> Vec<Self::Out> {
+        let distinct: BTreeSet<&String> = tokens.iter().collect();
+        let distinct: Vec<String> = distinct.into_iter().cloned().collect();
+        let mut found = Vec::new();
+        for some in distinct.chunks(FILTER_VALUES_MAX) {
+            match self.find(some).await {
+                Ok(instances) => found.extend(instances),
+                Err(error) => return vec![Err(error); tokens.len()],
+            }
+        }
+        let of = |token: &String| {
+            let is_of = |it: &&Instance| tag_value(it.tags(), labels::LAUNCH_TAG) == Some(token);
+            Ok(found.iter().filter(is_of).cloned().collect())
+        };
+        tokens.iter().map(of).collect()
+    }
+}
 
 /// Looks up instances by id; `None` for one that is gone.
 pub(super) struct DescribeCall {
@@ -27,29 +108,9 @@ impl DescribeCall {
     }
 
     async fn describe(&self, ids: &[String]) -> ApiResult<BTreeMap<String, Instance>> {
-        let mut found = BTreeMap::new();
-        let mut next_token = None;
-        loop {
-            let input = DescribeInstancesInput::builder()
-                .set_instance_ids(Some(ids.to_vec()))
-                .filters(live_states())
-                .set_next_token(next_token)
-                .build()
-                .map_err(|error| ApiError::client("ValidationError", error.to_string()))?;
-            let page = self.ec2.describe_instances(input).await?;
-            let instances = page.reservations.unwrap_or_default().into_iter();
-            for instance in
-                instances.flat_map(|reservation| reservation.instances.unwrap_or_default())
-            {
-                if let Some(id) = instance.instance_id.clone() {
-                    found.insert(id, instance);
-                }
-            }
-            next_token = page.next_token.filter(|token| !token.is_empty());
-            if next_token.is_none() {
-                return Ok(found);
-            }
-        }
+        let found = described(&self.ec2, Some(ids.to_vec()), vec![live_states()]).await?;
+        let by_id = |it: Instance| Some((it.instance_id.clone()?, it));
+        Ok(found.into_iter().filter_map(by_id).collect())
     }
 
     async fn describe_one(&self, id: &str) -> ApiResult<Option<Instance>> {

@@ -1,27 +1,61 @@
 //! The CreateFleet call: equal requests share one.
 //!
-//! Each caller asks for one instance and gets one, or the errors. Answers to Karpenter's
-//! `pkg/batcher/createfleet.go`.
+//! Each caller asks for one instance and gets one, or the errors. Nothing is asked of EC2 before every claim of the call
+//! bears its token. Answers to Karpenter's `pkg/batcher/createfleet.go`.
 
 use std::sync::Arc;
 
+use apis::labels;
 use async_trait::async_trait;
 use aws_sdk_ec2::operation::create_fleet::{CreateFleetInput, CreateFleetOutput};
-use aws_sdk_ec2::types::{CreateFleetError, CreateFleetInstance};
+use aws_sdk_ec2::types::{CreateFleetError, CreateFleetInstance, Tag};
+use cloudprovider::{CloudProviderError, LaunchAttempt, LaunchRecord};
+use futures::stream::{self, StreamExt as _};
+use jiff::Timestamp;
 
+use super::dealing::Dealings;
 use crate::batcher::BatchCall;
 use crate::cache::fingerprint;
-use crate::seam::{ApiResult, Ec2Api};
+use crate::error::TOKEN_REUSED;
+use crate::instance::provider_id;
+use crate::seam::{ApiError, Ec2Api, Fault};
+
+/// Claims that are written at once before their call.
+const WRITES_AT_ONCE: usize = 100;
 
 /// A request for one instance.
 pub(super) struct FleetRequest {
     /// Without token, and of capacity one.
     pub(super) input: Arc<CreateFleetInput>,
-    pub(super) token: String,
+    /// Of the claim.
+    pub(super) uid: String,
+    pub(super) asked: Asked,
+    pub(super) record: Arc<dyn LaunchRecord>,
+    pub(super) now: Timestamp,
+}
+
+/// Whether the claim bears a token already.
+#[derive(Debug, Clone)]
+pub(super) enum Asked {
+    /// Not for this attempt, which has this number.
+    First(u32),
+    /// Nobody knows what came of it.
+    Again(LaunchAttempt),
 }
 
 /// What one caller gets.
-pub(super) type FleetAnswer = ApiResult<FleetOutcome>;
+pub(super) type FleetAnswer = Result<FleetOutcome, FleetFailure>;
+
+/// Why a caller gets nothing.
+#[derive(Debug, Clone)]
+pub(super) enum FleetFailure {
+    /// EC2 was not asked: the claim could not be written.
+    Unwritten(CloudProviderError),
+    /// EC2 knows the token from another request.
+    Spent,
+    /// EC2 refused, or did not answer.
+    Call(ApiError),
+}
 
 #[derive(Debug, Clone)]
 pub(super) struct FleetOutcome {
@@ -54,11 +88,130 @@ pub(super) struct FleetError {
 /// The call behind the batcher.
 pub(super) struct FleetCall {
     ec2: Arc<dyn Ec2Api>,
+    dealings: Arc<Dealings>,
 }
 
 impl FleetCall {
-    pub(super) fn new(ec2: Arc<dyn Ec2Api>) -> Self {
-        Self { ec2 }
+    pub(super) fn new(ec2: Arc<dyn Ec2Api>, dealings: Arc<Dealings>) -> Self {
+        Self { ec2, dealings }
+    }
+
+    /// Asks for an instance for each of the requests, whose claims bear the token.
+    async fn ask(&self, token: &str, requests: &[&FleetRequest]) -> Vec<FleetAnswer> {
+        let Some(first) = requests.first() else {
+            return Vec::new();
+        };
+        let input = input_of(&first.input, token, requests.len());
+        match self.ec2.create_fleet(input).await {
+            Ok(output) => {
+                self.dealings.answered(token, first.now);
+                self.deal(token, requests, output)
+            }
+            Err(error) if error.code == TOKEN_REUSED => {
+                self.dealings.spent(token, first.now);
+                vec![Err(FleetFailure::Spent); requests.len()]
+            }
+            Err(error) => {
+                let is_first = matches!(first.asked, Asked::First(_));
+                if is_first && error.fault == Fault::Client {
+                    // Refused as a whole. Of a call before this one, which may have been answered, it says nothing.
+                    self.dealings.answered(token, first.now);
+                }
+                vec![Err(FleetFailure::Call(error)); requests.len()]
+            }
+        }
+    }
+
+    fn deal(
+        &self,
+        token: &str,
+        requests: &[&FleetRequest],
+        output: CreateFleetOutput,
+    ) -> Vec<FleetAnswer> {
+        let errors: Arc<[FleetError]> = output
+            .errors
+            .unwrap_or_default()
+            .into_iter()
+            .map(fleet_error)
+            .collect();
+        let told = output.instances.unwrap_or_default();
+        let instances: Vec<FleetInstance> = told.into_iter().flat_map(fleet_instances).collect();
+        let outcome = |(index, request): (usize, &&FleetRequest)| {
+            // What is asked for again may be told again, of claims that have it long since.
+            let is_free = |it: &&FleetInstance| match (&request.asked, &it.zone) {
+                (Asked::Again(_), Some(zone)) => {
+                    !request.record.is_owned(&provider_id(zone, &it.id))
+                }
+                (Asked::First(_), _) | (Asked::Again(_), None) => true,
+            };
+            let free = instances.iter().filter(is_free).map(|it| it.id.clone());
+            let key = (token, request.uid.as_str());
+            if let Asked::First(_) = request.asked {
+                self.dealings.forget(key, request.now);
+            }
+            let id = self.dealings.deal(key, request.now, free);
+            let instance = id.and_then(|id| instances.iter().find(|it| it.id == id));
+            Ok(FleetOutcome {
+                instance: instance.cloned(),
+                errors: Arc::clone(&errors),
+                is_first: index == 0,
+            })
+        };
+        requests.iter().enumerate().map(outcome).collect()
+    }
+}
+
+/// The request for so many instances, which bear the token as a tag.
+fn input_of(input: &CreateFleetInput, token: &str, count: usize) -> CreateFleetInput {
+    let mut input = input.clone();
+    input.client_token = Some(token.to_owned());
+    if let Some(target) = input.target_capacity_specification.as_mut() {
+        target.total_target_capacity = i32::try_from(count).ok();
+    }
+    for specification in input.tag_specifications.iter_mut().flatten() {
+        let tag = Tag::builder().key(labels::LAUNCH_TAG).value(token).build();
+        specification.tags.get_or_insert_default().push(tag);
+    }
+    input
+}
+
+/// Writes the attempt on every claim, and answers its token. It is made of the first claim's UID and count, so that
+/// claim is written before the others: it would make the same token again if it forgot this one.
+async fn begin(requests: &[FleetRequest]) -> (String, Vec<Result<(), CloudProviderError>>) {
+    let mut written = Vec::with_capacity(requests.len());
+    let mut token = String::new();
+    let mut rest = requests.iter();
+    for request in rest.by_ref() {
+        token = match &request.asked {
+            Asked::First(number) => format!("{}-{number}", request.uid),
+            Asked::Again(attempt) => attempt.token.clone(),
+        };
+        let result = request.begin(&token).await;
+        let is_begun = result.is_ok();
+        written.push(result);
+        if is_begun {
+            break;
+        }
+    }
+    let others: Vec<_> = rest.map(|request| request.begin(&token)).collect();
+    let others: Vec<_> = stream::iter(others)
+        .buffered(WRITES_AT_ONCE)
+        .collect()
+        .await;
+    written.extend(others);
+    (token, written)
+}
+
+impl FleetRequest {
+    async fn begin(&self, token: &str) -> Result<(), CloudProviderError> {
+        let Asked::First(number) = self.asked else {
+            return Ok(());
+        };
+        let attempt = LaunchAttempt {
+            number,
+            token: token.to_owned(),
+        };
+        self.record.begin(&attempt).await
     }
 }
 
@@ -68,7 +221,11 @@ impl BatchCall for FleetCall {
     type Out = FleetAnswer;
 
     fn bucket(&self, request: &FleetRequest) -> String {
-        fingerprint([format!("{:?}", request.input).as_str()]).to_string()
+        let token = match &request.asked {
+            Asked::First(_) => "",
+            Asked::Again(attempt) => &attempt.token,
+        };
+        fingerprint([token, format!("{:?}", request.input).as_str()]).to_string()
     }
 
     /// A request names every type and zone, and hundreds can wait that all say the same.
@@ -77,57 +234,22 @@ impl BatchCall for FleetCall {
     }
 
     async fn call(&self, requests: Vec<FleetRequest>) -> Vec<FleetAnswer> {
-        let count = requests.len();
-        let Some(first) = requests.first() else {
-            return Vec::new();
+        let (token, written) = begin(&requests).await;
+        let both = requests.iter().zip(&written);
+        let begun = both.filter(|(_, written)| written.is_ok());
+        let begun: Vec<&FleetRequest> = begun.map(|(request, _)| request).collect();
+        let mut answers = self.ask(&token, &begun).await.into_iter();
+        let cut_off = || {
+            Err(FleetFailure::Unwritten(CloudProviderError::Other(
+                "the fleet request was cut off".to_owned(),
+            )))
         };
-        let mut input = CreateFleetInput::clone(&first.input);
-        input.client_token = Some(client_token(&requests));
-        if let Some(target) = input.target_capacity_specification.as_mut() {
-            target.total_target_capacity = i32::try_from(count).ok();
-        }
-        match self.ec2.create_fleet(input).await {
-            Ok(output) => deal(output, count),
-            Err(error) => vec![Err(error); count],
-        }
+        let answer = |written: Result<(), CloudProviderError>| match written {
+            Ok(()) => answers.next().unwrap_or_else(cut_off),
+            Err(error) => Err(FleetFailure::Unwritten(error)),
+        };
+        written.into_iter().map(answer).collect()
     }
-}
-
-/// One caller's own token, or one made of all callers'.
-fn client_token(requests: &[FleetRequest]) -> String {
-    if let [request] = requests {
-        return request.token.clone();
-    }
-    let mut tokens: Vec<&str> = requests
-        .iter()
-        .map(|request| request.token.as_str())
-        .collect();
-    tokens.sort_unstable();
-    format!("batch-{:016x}", fingerprint(tokens))
-}
-
-fn deal(output: CreateFleetOutput, count: usize) -> Vec<FleetAnswer> {
-    let errors: Arc<[FleetError]> = output
-        .errors
-        .unwrap_or_default()
-        .into_iter()
-        .map(fleet_error)
-        .collect();
-    let mut instances = output
-        .instances
-        .unwrap_or_default()
-        .into_iter()
-        .flat_map(fleet_instances);
-    (0..count)
-        .map(|index| {
-            let instance = instances.next();
-            Ok(FleetOutcome {
-                instance,
-                errors: Arc::clone(&errors),
-                is_first: index == 0,
-            })
-        })
-        .collect()
 }
 
 fn fleet_instances(instance: CreateFleetInstance) -> Vec<FleetInstance> {

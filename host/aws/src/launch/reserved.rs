@@ -111,7 +111,8 @@ fn keep_one_block(reservations: &mut ByOffering, candidates: &[Candidate]) {
     reservations.retain(|key, _| Some(key) == first.as_ref());
 }
 
-fn reservation(offering: &Offering) -> Reservation {
+/// What a reserved offering says of its reservation.
+pub(super) fn reservation(offering: &Offering) -> Reservation {
     let value = |key: &str| {
         let requirement = offering.requirements.find(key);
         requirement

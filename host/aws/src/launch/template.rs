@@ -10,7 +10,8 @@ use apis::{AmiFamily, Ec2NodeClass, labels};
 use cloudprovider::CloudProviderError;
 
 use super::LaunchContext;
-use super::plan::{Plan, asks_for, node_pool};
+use super::claim::{asks_for, node_pool};
+use super::plan::Plan;
 use crate::ami::ami_for;
 use crate::ami_family::{
     Bootstrap, BootstrapError, boot_taints, default_block_device_mappings, kubelet_labels,

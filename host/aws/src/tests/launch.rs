@@ -5,7 +5,7 @@ use std::sync::Arc;
 use apis::{Ec2NodeClass, NodeClaim, NodeSelectorRequirementWithMinValues, Operator, labels};
 use aws_sdk_ec2::operation::create_fleet::CreateFleetInput;
 use base64::Engine as _;
-use cloudprovider::{CloudProvider, CloudProviderError, LaunchRequest, Launched};
+use cloudprovider::{CloudProvider, CloudProviderError, FleetingRecord, LaunchRequest, Launched};
 use scheduling::ranking::RankedOffering;
 
 use super::catalogue::infos;
@@ -45,6 +45,7 @@ pub(super) async fn request(
 ) -> LaunchRequest {
     LaunchRequest {
         node_claim: Arc::new(claim(name)),
+        record: Arc::new(FleetingRecord::default()),
         node_class: Arc::new(class.clone()),
         offerings,
         order_differs_from_price: false,

@@ -14,6 +14,7 @@ use kube::ResourceExt;
 
 use crate::error::{ReconcileError, ignore_not_found};
 use crate::node_claim::entries::ClaimEntry;
+use crate::node_claim::launch::is_listed_by_now;
 use crate::node_claim::{NodeClaimExt, deadline_text, with_deadline};
 use crate::runtime::Action;
 use crate::shell::Shell;
@@ -90,6 +91,13 @@ impl Finalizer {
             Ok(()) => {
                 let after = claim.with_true(conditions::INSTANCE_TERMINATING, now);
                 self.shell.writer.write_claim_status(claim, &after).await?;
+                Ok(Action::RequeueAfter(INSTANCE_POLL))
+            }
+            // Nobody has seen it end: it is young, and the cloud tells of it late.
+            Err(CloudProviderError::NotFound(_))
+                if !claim.is_true(conditions::INSTANCE_TERMINATING)
+                    && !is_listed_by_now(claim, now) =>
+            {
                 Ok(Action::RequeueAfter(INSTANCE_POLL))
             }
             Err(CloudProviderError::NotFound(_)) => {

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use apis::conditions::is_node_ready;
 use apis::{NodeClaim, conditions};
-use cloudprovider::{CloudProvider, CloudProviderError, Launched};
+use cloudprovider::{CloudProvider, CloudProviderError, LaunchAttempt, Launched};
 use futures::stream::{self, StreamExt};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Node;
@@ -21,6 +21,7 @@ use tracing::{error, warn};
 use crate::error::{ReconcileError, ignore_not_found};
 use crate::journal::Entry;
 use crate::node_claim::entries::ClaimEntry;
+use crate::node_claim::launch::is_listed_by_now;
 use crate::node_claim::{NodeClaimExt, remaining};
 use crate::paging::for_each_listed;
 use crate::shell::Shell;
@@ -187,16 +188,24 @@ fn decide(observed: Observed, now: Timestamp) -> Decided {
         .iter()
         .filter_map(|claim| claim.provider_id())
         .collect();
-    // A claim that is still launching has no provider id yet; its instance already carries its name.
-    let launching: BTreeSet<String> = claims
-        .iter()
-        .filter(|claim| claim.provider_id().is_none())
-        .map(ResourceExt::name_any)
+    // A claim that is still launching has no provider id yet; its instance bears its name or the token of its launch.
+    let waiting = || claims.iter().filter(|claim| claim.provider_id().is_none());
+    let launching: BTreeSet<String> = waiting().map(ResourceExt::name_any).collect();
+    let tokens: BTreeSet<String> = waiting()
+        .filter_map(|claim| Some(LaunchAttempt::of(claim)?.token))
         .collect();
+    let is_awaited = |instance: &Launched| {
+        let is_in = |known: &BTreeSet<String>, told: Option<&String>| {
+            told.is_some_and(|it| known.contains(it))
+        };
+        is_in(&launching, instance.node_claim_name.as_ref())
+            || is_in(&tokens, instance.launch_token.as_ref())
+    };
     let lost: Vec<NodeClaim> = claims
         .iter()
         .filter(|claim| claim.metadata.deletion_timestamp.is_none())
         .filter(|claim| claim.is_true(conditions::REGISTERED))
+        .filter(|claim| is_listed_by_now(claim, now))
         .filter(|claim| {
             claim
                 .provider_id()
@@ -209,12 +218,7 @@ fn decide(observed: Observed, now: Timestamp) -> Decided {
         .filter(|instance| {
             !instance.is_terminating && !owned.contains(instance.provider_id.as_str())
         })
-        .filter(|instance| {
-            !instance
-                .node_claim_name
-                .as_ref()
-                .is_some_and(|name| launching.contains(name))
-        })
+        .filter(|instance| !is_awaited(instance))
         .filter(|instance| {
             instance
                 .launched_at

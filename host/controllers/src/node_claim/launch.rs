@@ -3,12 +3,15 @@
 //! Answers to `pkg/controllers/nodeclaim/lifecycle/launch.go`.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use apis::conditions::{self, Conditioned as _, Status, reason};
-use apis::{Ec2NodeClass, NodeClaim, NodePool};
-use cloudprovider::{CloudProvider, CloudProviderError, LaunchRequest, Launched};
+use apis::{Ec2NodeClass, NodeClaim, NodePool, labels};
+use cloudprovider::{
+    CloudProvider, CloudProviderError, LaunchAttempt, LaunchRecord, LaunchRequest, Launched,
+};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::ResourceExt;
@@ -29,6 +32,9 @@ const MESSAGE_BYTES_MAX: usize = 300;
 /// Times that a launched claim is written again after a conflict.
 const WRITES_MAX: usize = 3;
 
+/// The cloud lists an instance this long after its launch at the latest.
+const LISTED_AFTER: Duration = Duration::from_mins(2);
+
 /// The launching part of the lifecycle controller.
 pub(crate) struct Launcher {
     shell: Arc<Shell>,
@@ -37,8 +43,8 @@ pub(crate) struct Launcher {
     untold: Mutex<BTreeMap<String, Untold>>,
 }
 
-/// An instance that runs and of which its claim could not be told yet. To ask for it again is no matter of a token
-/// alone: the next request may share a fleet with others.
+/// An instance that runs and of which its claim could not be told yet. It would be found again by its token; this
+/// spares the cloud the question.
 struct Untold {
     launched: Launched,
     ranked: RankedLaunch,
@@ -63,6 +69,88 @@ enum Verdict {
     },
 }
 
+/// A claim that bears the attempt to launch its instance, for whoever comes after this process.
+struct ClaimRecord {
+    shell: Arc<Shell>,
+    /// As last written.
+    claim: Mutex<Arc<NodeClaim>>,
+}
+
+impl fmt::Debug for ClaimRecord {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = self.claim().name_any();
+        f.debug_tuple("ClaimRecord").field(&name).finish()
+    }
+}
+
+impl ClaimRecord {
+    fn claim(&self) -> Arc<NodeClaim> {
+        let claim = self.claim.lock().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(&claim)
+    }
+
+    async fn write(
+        &self,
+        before: &NodeClaim,
+        attempt: &LaunchAttempt,
+    ) -> Result<(), ReconcileError> {
+        let mut after = before.clone();
+        let key = labels::LAUNCH_ANNOTATION.to_owned();
+        after.annotations_mut().insert(key, attempt.to_annotation());
+        let written = self.shell.writer.write_claim(before, &after).await?;
+        let is_going = written.metadata.deletion_timestamp.is_some();
+        *self.claim.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(written);
+        if is_going {
+            let message = "the nodeclaim is being deleted".to_owned();
+            return Err(ReconcileError::Terminal(message));
+        }
+        Ok(())
+    }
+
+    /// The claim as it is now, if it still is what this launch began with.
+    async fn fresh(&self, before: &NodeClaim) -> Result<NodeClaim, ReconcileError> {
+        let claims = self.shell.writer.api::<NodeClaim>();
+        let fresh = claims.get_opt(&before.name_any()).await?;
+        let is_same = |it: &NodeClaim| {
+            it.metadata.uid == before.metadata.uid
+                && it.provider_id().is_none()
+                && LaunchAttempt::of(it) == LaunchAttempt::of(before)
+        };
+        fresh.filter(is_same).ok_or_else(|| {
+            ReconcileError::Terminal("the nodeclaim was launched by somebody else".to_owned())
+        })
+    }
+}
+
+#[async_trait::async_trait]
+impl LaunchRecord for ClaimRecord {
+    async fn begin(&self, attempt: &LaunchAttempt) -> Result<(), CloudProviderError> {
+        let mut before = self.claim();
+        let mut result = self.write(&before, attempt).await;
+        for _ in 0..WRITES_MAX {
+            if !matches!(&result, Err(error) if error.class() == ErrorClass::Retry) {
+                break;
+            }
+            result = match self.fresh(&before).await {
+                Ok(fresh) => {
+                    before = Arc::new(fresh);
+                    self.write(&before, attempt).await
+                }
+                Err(error) => Err(error),
+            };
+        }
+        result.map_err(|error| {
+            CloudProviderError::Other(format!("the launch could not be written down: {error}"))
+        })
+    }
+
+    fn is_owned(&self, provider_id: &str) -> bool {
+        let snapshot = self.shell.model.snapshot();
+        let known = snapshot.node_by_provider_id(provider_id);
+        known.is_some_and(|it| it.claim.is_some())
+    }
+}
+
 impl Launcher {
     pub(crate) fn new(shell: Arc<Shell>, provider: Arc<dyn CloudProvider>) -> Self {
         Self {
@@ -74,14 +162,18 @@ impl Launcher {
 
     pub(crate) async fn launch(&self, claim: &Arc<NodeClaim>) -> Result<Action, ReconcileError> {
         let untold = self.untold().remove(&uid(claim));
+        let record = Arc::new(ClaimRecord {
+            shell: Arc::clone(&self.shell),
+            claim: Mutex::new(Arc::clone(claim)),
+        });
         let (answer, ranked) = match untold {
             Some(Untold {
                 launched, ranked, ..
             }) => (Ok(launched), ranked),
-            None => self.ask(claim).await,
+            None => self.ask(claim, &record).await,
         };
         let verdict = decide(answer);
-        let applied = self.apply(claim, verdict, &ranked).await;
+        let applied = self.apply(&record.claim(), verdict, &ranked).await;
         // From here on the claim says itself what it is, or that it is not.
         self.shell.launching.settled(&claim.name_any());
         applied
@@ -109,12 +201,14 @@ impl Launcher {
     async fn ask(
         &self,
         claim: &Arc<NodeClaim>,
+        record: &Arc<ClaimRecord>,
     ) -> (Result<Launched, CloudProviderError>, RankedLaunch) {
-        let (request, ranked) = match self.request(claim).await {
+        let (request, ranked) = match self.request(claim, record).await {
             Ok(found) => found,
             Err(error) => return (Err(error), RankedLaunch::default()),
         };
-        if ranked.offerings.is_empty() {
+        // What was launched before is there whatever can be bought now.
+        if ranked.offerings.is_empty() && LaunchAttempt::of(claim).is_none() {
             let message = nothing_left(&ranked.exclusions());
             let error = CloudProviderError::InsufficientCapacity(message);
             return (Err(error), ranked);
@@ -134,6 +228,7 @@ impl Launcher {
     async fn request(
         &self,
         claim: &Arc<NodeClaim>,
+        record: &Arc<ClaimRecord>,
     ) -> Result<(LaunchRequest, RankedLaunch), CloudProviderError> {
         let name = &claim.spec.node_class_ref.name;
         let node_class = self
@@ -156,6 +251,7 @@ impl Launcher {
         let ranked = self.rank(claim, &types).await;
         let request = LaunchRequest {
             node_claim: Arc::clone(claim),
+            record: Arc::<ClaimRecord>::clone(record) as _,
             node_class,
             offerings: ranked.offerings.clone(),
             order_differs_from_price: ranked.order_differs_from_price,
@@ -415,6 +511,12 @@ fn with_status(claim: &NodeClaim, launched: &Launched, now: Timestamp) -> NodeCl
     status.capacity = launched.capacity.to_list();
     status.allocatable = launched.allocatable.to_list();
     after
+}
+
+/// Whether the cloud must know the claim's instance by now, so that "not found" means that it is gone.
+pub(crate) fn is_listed_by_now(claim: &NodeClaim, now: Timestamp) -> bool {
+    let since = claim.condition_since(conditions::LAUNCHED);
+    remaining(since, LISTED_AFTER, now).is_zero()
 }
 
 /// A claim that no pool made may buy whatever its own requirements allow.

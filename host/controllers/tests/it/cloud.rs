@@ -280,6 +280,7 @@ impl CloudProvider for Cloud {
                     provider_id: id.clone(),
                     image_id: "image-1".to_owned(),
                     node_claim_name: Some(request.node_claim.name_any()),
+                    launch_token: None,
                     node_pool_name: None,
                     labels: labels.map(|(k, v)| (k.to_owned(), v.to_owned())).into(),
                     annotations: state.class_stamps.clone(),

@@ -136,9 +136,7 @@ fn images(work: &mut Work<'_>, fields: &mut Fields<'_>, group: &mut Group) {
     } else {
         labels::ARCH_AMD64
     };
-    group
-        .requirements
-        .one_of(labels::ARCH, &[arch.to_owned()]);
+    group.requirements.one_of(labels::ARCH, &[arch.to_owned()]);
     let os = if kind.starts_with("WINDOWS") {
         labels::OS_WINDOWS
     } else {

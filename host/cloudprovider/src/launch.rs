@@ -1,0 +1,101 @@
+//! How far the launch of a claim's instance got, in words that outlive the process.
+//!
+//! The controllers keep them on the NodeClaim, the provider writes them at the instance: whoever comes after a crash
+//! finds one by the other. Nothing here asks a cloud or an API server.
+
+use std::fmt::Debug;
+use std::sync::{Mutex, PoisonError};
+
+use apis::{NodeClaim, labels};
+
+use crate::CloudProviderError;
+
+/// One try to launch the instance of a claim; several claims may share the token.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LaunchAttempt {
+    /// Counts the tries of the claim, from zero.
+    pub number: u32,
+    /// Under which the cloud is asked, and by which what it launched is found again.
+    pub token: String,
+}
+
+impl LaunchAttempt {
+    /// The one that the claim bears, as far as it can be read.
+    pub fn of(claim: &NodeClaim) -> Option<Self> {
+        let annotations = claim.metadata.annotations.as_ref()?;
+        let (number, token) = annotations
+            .get(labels::LAUNCH_ANNOTATION)?
+            .split_once('/')?;
+        Some(Self {
+            number: number.parse().ok()?,
+            token: (!token.is_empty()).then(|| token.to_owned())?,
+        })
+    }
+
+    /// The value of [`labels::LAUNCH_ANNOTATION`].
+    pub fn to_annotation(&self) -> String {
+        format!("{}/{}", self.number, self.token)
+    }
+}
+
+/// The claim as the record of its own launch.
+#[async_trait::async_trait]
+pub trait LaunchRecord: Debug + Send + Sync {
+    /// Writes an attempt on the claim. The provider asks the cloud for nothing before that is done, and for nothing at
+    /// all when it fails.
+    async fn begin(&self, attempt: &LaunchAttempt) -> Result<(), CloudProviderError>;
+
+    /// Whether a claim, this or another, already says that the instance is its own.
+    fn is_owned(&self, provider_id: &str) -> bool;
+}
+
+/// Keeps the attempt in memory only: for launches that nobody takes up after this process, as in tests.
+#[derive(Debug, Default)]
+pub struct FleetingRecord(Mutex<Option<LaunchAttempt>>);
+
+impl FleetingRecord {
+    /// The attempt that was begun last.
+    pub fn attempt(&self) -> Option<LaunchAttempt> {
+        let attempt = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        attempt.clone()
+    }
+}
+
+#[async_trait::async_trait]
+impl LaunchRecord for FleetingRecord {
+    async fn begin(&self, attempt: &LaunchAttempt) -> Result<(), CloudProviderError> {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        *known = Some(attempt.clone());
+        Ok(())
+    }
+
+    fn is_owned(&self, _provider_id: &str) -> bool {
+        false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_attempt_is_read_as_it_was_written() {
+        let attempt = LaunchAttempt {
+            number: 3,
+            token: "uid-1-0".to_owned(),
+        };
+        let mut claim = NodeClaim::default();
+        assert_eq!(LaunchAttempt::of(&claim), None);
+        let cases = [
+            (attempt.to_annotation(), Some(attempt)),
+            ("3/".to_owned(), None),
+            ("uid-1-0".to_owned(), None),
+            ("-1/uid".to_owned(), None),
+        ];
+        for (text, want) in cases {
+            let annotations = [(labels::LAUNCH_ANNOTATION.to_owned(), text.clone())];
+            claim.metadata.annotations = Some(annotations.into());
+            assert_eq!(LaunchAttempt::of(&claim), want, "{text}");
+        }
+    }
+}
