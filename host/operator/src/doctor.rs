@@ -9,6 +9,7 @@ use convert::{Input, Place, Unread};
 use http::Request;
 use kube::Client;
 
+use crate::api_client::{self, Guard};
 use crate::cli::{DoctorArguments, Output};
 use crate::convert::read;
 use crate::output::print_text;
@@ -69,7 +70,7 @@ fn input(arguments: &DoctorArguments) -> anyhow::Result<Input> {
             let read = kube::config::Kubeconfig::read_from(file)?;
             let options = kube::config::KubeConfigOptions::default();
             let config = kube::Config::from_custom_kubeconfig(read, &options).await?;
-            let client = crate::api_client::client(config)?;
+            let client = api_client::client(config, &Guard::none())?;
             ask(&client, &mut input).await
         })?;
     }

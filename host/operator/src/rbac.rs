@@ -15,7 +15,8 @@ use sim::SimulatedClock;
 use sim::api_server::{ApiServer, RequestInfo};
 use tower::ServiceExt as _;
 
-use crate::leader_election::Election;
+use crate::fence::Fence;
+use crate::leader_election::{Candidate, Election};
 use crate::simulated_nodes::{Practice, SimulatedNodes, Step};
 
 const LEASE: &str = "karpenter-leader-election";
@@ -73,15 +74,16 @@ fn check(role: Role, resource: &str, asked: &Asked) {
 #[tokio::test(start_paused = true)]
 async fn a_lease_is_taken_and_renewed_with_the_rights_that_there_are() {
     let (client, asked) = client();
-    let election = Election {
+    let election = Election::new(Candidate {
         leases: Api::namespaced(client, "kube-system"),
         lease_name: LEASE.to_owned(),
         identity: "a".to_owned(),
         clock: Arc::new(SimulatedClock::virtual_time()),
-    };
+        fence: Fence::open(),
+    });
     let acquiring = tokio::time::timeout(Duration::from_secs(30), election.acquire());
-    acquiring.await.expect("the lease is free");
-    let renewing = tokio::time::timeout(Duration::from_secs(5), election.keep());
+    let until = acquiring.await.expect("the lease is free");
+    let renewing = tokio::time::timeout(Duration::from_secs(5), election.keep(until));
     assert!(renewing.await.is_err(), "it is kept");
     check(Role::LeaderElection, "leases", &asked);
 }
