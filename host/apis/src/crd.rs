@@ -6,7 +6,6 @@
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     CustomResourceDefinition, JSONSchemaProps,
 };
-use kube_core::CustomResourceExt;
 use serde_json::{Map, Value, json};
 
 use crate::schema::QUANTITY_PATTERN;
@@ -16,7 +15,8 @@ mod rules;
 #[cfg(test)]
 mod tests;
 
-use rules::Rule;
+use kube_core::CustomResourceExt;
+use rules::rule::Rule;
 
 /// A definition could not be made: a mistake in this crate, which its tests find.
 #[derive(Debug, thiserror::Error)]
@@ -45,7 +45,10 @@ pub enum CrdError {
 pub fn all() -> Vec<CustomResourceDefinition> {
     [
         finish(CapacityBuffer::crd(), &rules::capacity_buffer()),
-        finish(Ec2NodeClass::crd(), &rules::ec2_node_class()),
+        finish(
+            Ec2NodeClass::crd(),
+            &rules::ec2_node_class::ec2_node_class(),
+        ),
         finish(NodeClaim::crd(), &rules::node_claim()),
         finish(NodeOverlay::crd(), &rules::node_overlay()),
         finish(NodePool::crd(), &rules::node_pool()),

@@ -1,5 +1,8 @@
 //! Watches a demo run: draws or prints what happens, and tells when it is over.
 
+use super::memory::peak_rss_bytes;
+use super::node_load::{Requested, millis, node_status, share};
+use super::quiet::Quiet;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -9,19 +12,15 @@ use controllers::Activity;
 use serde_json::Value;
 use sim::World;
 use sim::api_server::{Resource, Selection};
-use sim::statistics::Pulse;
 
-use super::frame::{Frame, NodeLine, NodeStatus, round};
+use super::frame::{Frame, NodeLine, round};
 use super::live_view::Screen;
 use super::problems;
-use super::summary::{AllRunning, PodCounts, PolicyLine, StageLine, Summary, SwapLine};
+use super::summary::{AllRunning, PodCounts, StageLine, Summary};
 use super::{LOOK_EVERY, Plan};
 use crate::cli::{Output, Until};
 use crate::stack::Stack;
 
-/// A world is settled when nothing was to be done for this long, in its own time. Longer than a round of
-/// consolidation with its validation, so that a command still being weighed is waited for.
-const QUIET: Duration = Duration::from_mins(1);
 /// A world that is still busy after this long never settles.
 const PATIENCE: Duration = Duration::from_mins(30);
 /// Wall time between two drawings.
@@ -296,24 +295,6 @@ impl<'a> Watcher<'a> {
     }
 }
 
-/// Notices when nothing happened for long enough.
-#[derive(Default)]
-struct Quiet {
-    last: Option<Pulse>,
-    since: Option<Duration>,
-}
-
-impl Quiet {
-    fn observe(&mut self, elapsed: Duration, is_busy: bool, pulse: Pulse) -> bool {
-        if is_busy || self.last != Some(pulse) {
-            self.last = Some(pulse);
-            self.since = None;
-            return false;
-        }
-        elapsed.saturating_sub(*self.since.get_or_insert(elapsed)) >= QUIET
-    }
-}
-
 /// Where what happens is shown: a screen, lines, or nowhere.
 pub(crate) struct View {
     screen: Option<Screen>,
@@ -362,101 +343,5 @@ impl View {
             self.drawn = Some(Instant::now());
         }
         Ok(())
-    }
-}
-
-/// What the pods of a node ask for, in milli-units.
-#[derive(Debug, Clone, Copy, Default)]
-struct Requested {
-    pods: usize,
-    cpu: f64,
-    memory: f64,
-}
-
-impl Requested {
-    fn add(&mut self, pod: &Value) {
-        self.pods += 1;
-        for container in pod["spec"]["containers"].as_array().into_iter().flatten() {
-            let requests = &container["resources"]["requests"];
-            self.cpu += millis(&requests["cpu"]);
-            self.memory += millis(&requests["memory"]);
-        }
-    }
-}
-
-fn millis(quantity: &Value) -> f64 {
-    let text = quantity
-        .as_str()
-        .map_or_else(|| quantity.to_string(), str::to_owned);
-    apis::quantity::parse_millis(&text).map_or(0.0, |millis| millis as f64)
-}
-
-fn share(used: f64, whole: f64) -> f64 {
-    if whole > 0.0 { used / whole } else { 0.0 }
-}
-
-fn node_status(node: &Value) -> NodeStatus {
-    let taints = node["spec"]["taints"].as_array().into_iter().flatten();
-    let is_disrupted = taints
-        .clone()
-        .any(|taint| taint["key"] == labels::DISRUPTED_TAINT_KEY);
-    let conditions = node["status"]["conditions"]
-        .as_array()
-        .into_iter()
-        .flatten();
-    let is_ready = conditions
-        .clone()
-        .any(|condition| condition["type"] == "Ready" && condition["status"] == "True");
-    if is_disrupted || !node["metadata"]["deletionTimestamp"].is_null() {
-        NodeStatus::Leaving
-    } else if is_ready {
-        NodeStatus::Ready
-    } else {
-        NodeStatus::Starting
-    }
-}
-
-/// The most memory this process ever held, from the kernel; 0 where it does not tell.
-pub(crate) fn peak_rss_bytes() -> u64 {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-    let kib = line.and_then(|line| {
-        line.trim()
-            .trim_end_matches("kB")
-            .trim()
-            .parse::<u64>()
-            .ok()
-    });
-    kib.unwrap_or(0) * 1024
-}
-
-impl SwapLine {
-    /// From the host's counters.
-    pub(crate) fn of(swaps: policy::Swaps) -> Self {
-        let policy::Swaps {
-            accepted,
-            refused,
-            longest_wait,
-        } = swaps;
-        Self {
-            accepted,
-            refused,
-            longest_wait_microseconds: longest_wait.as_secs_f64() * 1e6,
-        }
-    }
-}
-
-impl PolicyLine {
-    /// From the host's statistics.
-    pub(crate) fn of(statistics: policy::PolicyStatistics) -> Self {
-        Self {
-            kind: statistics.kind,
-            name: statistics.name,
-            digest: statistics.digest,
-            calls: statistics.calls,
-            failures: statistics.failures,
-            microseconds_p50: statistics.microseconds_p50,
-            microseconds_most: statistics.microseconds_most,
-        }
     }
 }

@@ -1,0 +1,45 @@
+//! How a request of the seam becomes one of the SDK, and its failure one of the seam.
+
+use crate::seam::{ApiError, CODE_TRANSPORT, Fault};
+use aws_smithy_runtime_api::client::orchestrator::HttpResponse;
+use aws_smithy_runtime_api::client::result::SdkError;
+use aws_smithy_types::error::metadata::ProvideErrorMetadata;
+
+pub(super) fn api_error<E>(error: &SdkError<E, HttpResponse>) -> ApiError
+where
+    E: ProvideErrorMetadata + std::error::Error + 'static,
+{
+    let Some(service) = error.as_service_error() else {
+        return ApiError {
+            code: CODE_TRANSPORT.to_owned(),
+            message: aws_smithy_types::error::display::DisplayErrorContext(error).to_string(),
+            fault: Fault::Transport,
+        };
+    };
+    let is_server = error
+        .raw_response()
+        .is_some_and(|response| response.status().is_server_error());
+    ApiError {
+        code: service.code().unwrap_or("Unknown").to_owned(),
+        message: service.message().unwrap_or_default().to_owned(),
+        fault: if is_server {
+            Fault::Server
+        } else {
+            Fault::Client
+        },
+    }
+}
+
+/// Hands every listed field of `$input` to the setter of the same name and sends the request.
+macro_rules! send {
+    ($client:expr, $operation:ident, $input:ident, [$($setter:ident = $field:ident),+ $(,)?]) => {
+        $client
+            .$operation()
+            $(.$setter($input.$field))+
+            .send()
+            .await
+            .map_err(|error| $crate::sdk::request::api_error(&error))
+    };
+}
+
+pub(super) use send;

@@ -1,0 +1,74 @@
+//! Who is to look again after a change: owners, daemon sets, budgets, the scheduler.
+
+use crate::api_server::{ObjectKey, Resource};
+use crate::cluster::Cluster;
+use crate::cluster::object_meta::Owner;
+use crate::cluster::pod::PodRecord;
+use crate::cluster::timers::Timer;
+use crate::cluster::work::{Wake, Work};
+use jiff::SignedDuration;
+
+/// How soon the scheduler looks at pods that wait for what happened: nodes that open at one time are all open by then.
+const REACTION: SignedDuration = SignedDuration::from_millis(100);
+
+impl Cluster {
+    pub(super) fn mark_owner(&mut self, owner: &Owner, namespace: &str) {
+        let work = match owner.kind.as_str() {
+            "Deployment" => Work::Deployment,
+            "ReplicaSet" => Work::ReplicaSet,
+            "StatefulSet" => Work::StatefulSet,
+            "DaemonSet" => Work::DaemonSet,
+            "Job" => Work::Job,
+            "CronJob" => Work::CronJob,
+            _ => return,
+        };
+        self.dirty
+            .insert((work, ObjectKey::new(namespace, owner.name.clone())));
+    }
+
+    pub(super) fn mark_daemon_sets(&mut self) {
+        let keys: Vec<ObjectKey> = self
+            .table(&Resource::DAEMON_SETS)
+            .map(|(key, _)| key.clone())
+            .collect();
+        self.dirty
+            .extend(keys.into_iter().map(|key| (Work::DaemonSet, key)));
+    }
+
+    pub(super) fn mark_budgets(
+        &mut self,
+        namespace: &str,
+        old: Option<&PodRecord>,
+        new: Option<&PodRecord>,
+    ) {
+        let health =
+            |record: Option<&PodRecord>| record.map(|r| (r.is_ready(), r.is_deleting(), r.phase));
+        if health(old) == health(new) {
+            return;
+        }
+        let keys: Vec<ObjectKey> = self
+            .table(&Resource::POD_DISRUPTION_BUDGETS)
+            .map(|(key, _)| key.clone())
+            .filter(|key| key.namespace == namespace)
+            .collect();
+        self.dirty
+            .extend(keys.into_iter().map(|key| (Work::Budget, key)));
+    }
+
+    /// Has the scheduler look at the pods that wait for what happened, in a moment.
+    pub(crate) fn await_scheduler(&mut self) {
+        if self.wake == Wake::Unset && self.wakes_pods() {
+            self.wake = Wake::Set;
+            self.timers.set(self.clock.now() + REACTION, Timer::Wake);
+        }
+    }
+
+    /// Whether the scheduler has something to look at.
+    pub(crate) fn is_scheduling_due(&self) -> bool {
+        !self.queue.is_empty() || (self.wake == Wake::Due && self.wakes_pods())
+    }
+
+    pub(crate) fn wakes_pods(&self) -> bool {
+        !self.news.is_empty() && !self.unschedulable.is_empty()
+    }
+}
