@@ -222,7 +222,7 @@ async fn lead(election: Option<&Election>, stack: &Stack, beside: &Beside) -> an
 /// What runs beside the controllers.
 enum Beside {
     /// Makes nodes of instances where no kubelet will.
-    Nodes(SimulatedNodes),
+    Nodes(Box<SimulatedNodes>),
     /// Tells the provider what becomes of its cluster.
     Cluster(ClusterWatch),
 }
@@ -265,7 +265,7 @@ fn simulated_cloud(
     let provider = stack::simulated_provider(nodes.ec2(), cluster_name, Arc::clone(clock));
     CloudParts {
         provider,
-        beside: Beside::Nodes(nodes),
+        beside: Beside::Nodes(Box::new(nodes)),
         interruptions: None,
     }
 }
