@@ -261,6 +261,7 @@ impl Controllers {
         let (mut loops, mut workers, mut telling) =
             (JoinSet::new(), JoinSet::new(), JoinSet::new());
         workers.spawn(parts.provisioning());
+        workers.spawn(parts.static_pools());
         spawn_all(&mut loops, parts.loops());
         spawn_all(&mut telling, parts.telling());
         spawn_all(&mut workers, parts.claim_tasks());
@@ -463,11 +464,6 @@ impl Parts {
         };
         vec![
             self.spawn(
-                ("static", 10, 1000),
-                &queues.static_pools,
-                StaticPools { shell: shell() },
-            ),
-            self.spawn(
                 ("nodepool.hash", 10, 1000),
                 &queues.pool_hash,
                 hash::Hash { shell: shell() },
@@ -571,6 +567,12 @@ impl Parts {
     fn provisioning(&self) -> Task {
         let provisioner = Arc::clone(&self.provisioner);
         async move { provisioner.run().await }.boxed()
+    }
+
+    fn static_pools(&self) -> Task {
+        let shell = Arc::clone(&self.shell);
+        let (profile, queue) = (("static", 10, 1000), &self.queues.static_pools);
+        self.spawn(profile, queue, StaticPools { shell })
     }
 
     /// Writes what the others have to tell.

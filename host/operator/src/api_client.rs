@@ -1,5 +1,5 @@
 //! The client of the API server: kube's own, but with small read buffers, without idle connections, and behind a guard
-//! that keeps to the lease, to a pace and to time limits. It never repeats what kube would: see [`repeats`].
+//! that keeps to the lease, to a pace and to time limits. What is repeated and what not stands in `repeats.rs`.
 //!
 //! HTTP/1.1 needs a connection for each watch, and each keeps its read buffer. Left alone, a burst of events makes
 //! that 400 KiB, and it stays so for as long as the watch lives. Every request at one time needs one too: the launch

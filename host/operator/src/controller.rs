@@ -111,14 +111,22 @@ async fn control(arguments: &ControllerArguments) -> anyhow::Result<()> {
         process.health_probe_port,
     );
     let election = election(arguments, &fence, clock).await?;
+    tokio::select! {
+        biased;
+        served = async { serving.await?; std::future::pending().await } => served,
+        ended = live(election.as_ref(), &stack, &cloud.beside) => ended,
+    }
+}
+
+/// Leads when it is its turn, until it is asked to stop: then what was begun is done and told, and the lease given back.
+async fn live(election: Option<&Election>, stack: &Stack, beside: &Beside) -> anyhow::Result<()> {
     if election.is_some() {
         stack.controllers.stand_by();
     }
-    let mut led = pin!(lead(election.as_ref(), &stack, &cloud.beside));
+    let mut led = pin!(lead(election, stack, beside));
     tokio::select! {
         biased;
         signal = stop_signal() => signal?,
-        served = async { serving.await?; std::future::pending().await } => return served,
         ended = &mut led => return ended,
     }
     if !stack.controllers.leads() {
@@ -129,7 +137,7 @@ async fn control(arguments: &ControllerArguments) -> anyhow::Result<()> {
     if ended.is_err() {
         tracing::warn!("what is under way takes too long; the next to lead finds it as it is");
     }
-    if let Some(election) = &election {
+    if let Some(election) = election {
         election.release().await;
     }
     ended.unwrap_or(Ok(()))

@@ -63,15 +63,16 @@ pub(super) fn pause(
     }
     let told = retry_after(headers);
     let pause = match (kind, status) {
-        (Kind::Eviction, _) => None,
         (Kind::Change, StatusCode::TOO_MANY_REQUESTS) => told,
-        (Kind::Change, _) => None,
+        (Kind::Change | Kind::Eviction, _) => None,
         (
             Kind::Read | Kind::Watch,
             StatusCode::TOO_MANY_REQUESTS
             | StatusCode::SERVICE_UNAVAILABLE
             | StatusCode::GATEWAY_TIMEOUT,
-        ) => Some(told.unwrap_or(PAUSE_FIRST * 2_u32.saturating_pow(attempts.saturating_sub(1)))),
+        ) => Some(
+            told.unwrap_or_else(|| PAUSE_FIRST * 2_u32.saturating_pow(attempts.saturating_sub(1))),
+        ),
         (Kind::Read | Kind::Watch, status) if status.is_server_error() => told,
         (Kind::Read | Kind::Watch, _) => None,
     };
