@@ -3,6 +3,11 @@
 //!
 //! Every object is given to an API server with the project's definitions; none of the cases may be judged here.
 
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test that cannot read its input has failed"
+)]
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock};

@@ -38,7 +38,9 @@ pub(crate) fn run(arguments: &DoctorArguments) -> ExitCode {
         let findings = examine(&input);
         let text = match arguments.output {
             Output::Json => format!("{}\n", serde_json::to_string_pretty(&findings)?),
-            Output::Text => findings.iter().map(|it| format!("{it}\n")).collect(),
+            Output::Text => findings
+                .iter()
+                .fold(String::new(), |text, it| text + &it.to_string() + "\n"),
         };
         print_text(&text)?;
         Ok(findings)

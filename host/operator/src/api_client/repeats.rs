@@ -64,7 +64,6 @@ pub(super) fn pause(
     let told = retry_after(headers);
     let pause = match (kind, status) {
         (Kind::Change, StatusCode::TOO_MANY_REQUESTS) => told,
-        (Kind::Change | Kind::Eviction, _) => None,
         (
             Kind::Read | Kind::Watch,
             StatusCode::TOO_MANY_REQUESTS
@@ -74,7 +73,7 @@ pub(super) fn pause(
             told.unwrap_or_else(|| PAUSE_FIRST * 2_u32.saturating_pow(attempts.saturating_sub(1))),
         ),
         (Kind::Read | Kind::Watch, status) if status.is_server_error() => told,
-        (Kind::Read | Kind::Watch, _) => None,
+        (Kind::Change | Kind::Eviction | Kind::Read | Kind::Watch, _) => None,
     };
     pause.filter(|it| *it <= PAUSE_MAX)
 }

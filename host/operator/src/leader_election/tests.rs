@@ -30,6 +30,14 @@ impl Server {
         self.0.lock().unwrap()
     }
 
+    /// Somebody edits the lease.
+    fn touch(&self) {
+        let mut state = self.state();
+        state.version += 1;
+        let version = json!(state.version.to_string());
+        state.lease.as_mut().unwrap()["metadata"]["resourceVersion"] = version;
+    }
+
     async fn answer(self, request: Request<Body>) -> Response<Full<bytes::Bytes>> {
         if self.state().is_frozen {
             std::future::pending::<()>().await;
@@ -212,11 +220,7 @@ async fn who_edits_the_lease_does_not_end_the_leader() {
     let (election, fence) = server.candidate("a", 0);
     let (_, leading) = lead(election).await;
     for _ in 0..5 {
-        let mut state = server.state();
-        state.version += 1;
-        let version = json!(state.version.to_string());
-        state.lease.as_mut().unwrap()["metadata"]["resourceVersion"] = version;
-        drop(state);
+        server.touch();
         pass(12).await;
         assert!(fence.is_open() && !leading.is_finished());
     }
