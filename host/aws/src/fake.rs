@@ -1,5 +1,7 @@
 //! A small AWS in memory: just enough for the tests of this crate, and a record of what was asked.
 
+mod iam;
+
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex};
 
@@ -51,25 +53,6 @@ use aws_sdk_ec2::types::{
     InstanceTypeOffering, LaunchTemplate, LaunchTemplateAndOverridesResponse, Placement,
     PlacementGroup, RequestLaunchTemplateData, Reservation, SecurityGroup, Subnet, Tag,
 };
-use aws_sdk_iam::operation::add_role_to_instance_profile::{
-    AddRoleToInstanceProfileInput, AddRoleToInstanceProfileOutput,
-};
-use aws_sdk_iam::operation::create_instance_profile::{
-    CreateInstanceProfileInput, CreateInstanceProfileOutput,
-};
-use aws_sdk_iam::operation::delete_instance_profile::{
-    DeleteInstanceProfileInput, DeleteInstanceProfileOutput,
-};
-use aws_sdk_iam::operation::get_instance_profile::{
-    GetInstanceProfileInput, GetInstanceProfileOutput,
-};
-use aws_sdk_iam::operation::list_instance_profiles::{
-    ListInstanceProfilesInput, ListInstanceProfilesOutput,
-};
-use aws_sdk_iam::operation::remove_role_from_instance_profile::{
-    RemoveRoleFromInstanceProfileInput, RemoveRoleFromInstanceProfileOutput,
-};
-use aws_sdk_iam::types::{InstanceProfile, Role};
 use aws_sdk_pricing::operation::get_products::{GetProductsInput, GetProductsOutput};
 use aws_sdk_ssm::operation::get_parameter::{GetParameterInput, GetParameterOutput};
 use aws_sdk_ssm::types::Parameter;
@@ -77,7 +60,7 @@ use aws_smithy_types::DateTime;
 
 use crate::cache::lock;
 use crate::error::LAUNCH_TEMPLATE_NAME_NOT_FOUND;
-use crate::seam::{ApiError, ApiResult, Ec2Api, IamApi, PricingApi, SsmApi};
+use crate::seam::{ApiError, ApiResult, Ec2Api, PricingApi, SsmApi};
 use crate::tags::tag_value;
 
 pub(crate) const ZONES: [&str; 2] = ["us-east-1a", "us-east-1b"];
@@ -569,119 +552,6 @@ impl Ec2Api for FakeAws {
             Ok(DescribePlacementGroupsOutput::builder()
                 .set_placement_groups(groups)
                 .build())
-        })
-    }
-}
-
-fn no_such_entity<T>() -> ApiResult<T> {
-    Err(ApiError::client("NoSuchEntity", "there is none"))
-}
-
-fn profile(name: &str, role: &str) -> InstanceProfile {
-    let epoch = DateTime::from_secs(0);
-    let role = (!role.is_empty()).then(|| {
-        Role::builder()
-            .path("/")
-            .role_name(role)
-            .role_id("r")
-            .arn("arn")
-            .create_date(epoch)
-            .build()
-            .unwrap()
-    });
-    InstanceProfile::builder()
-        .path("/")
-        .instance_profile_name(name)
-        .instance_profile_id("p")
-        .arn("arn")
-        .create_date(epoch)
-        .set_roles(Some(role.into_iter().collect()))
-        .build()
-        .unwrap()
-}
-
-#[async_trait]
-impl IamApi for FakeAws {
-    async fn get_instance_profile(
-        &self,
-        input: GetInstanceProfileInput,
-    ) -> ApiResult<GetInstanceProfileOutput> {
-        self.count("GetInstanceProfile", |state| {
-            let name = input.instance_profile_name.unwrap();
-            let Some(role) = state.profiles.get(&name) else {
-                return no_such_entity();
-            };
-            Ok(GetInstanceProfileOutput::builder()
-                .instance_profile(profile(&name, role))
-                .build())
-        })
-    }
-
-    async fn create_instance_profile(
-        &self,
-        input: CreateInstanceProfileInput,
-    ) -> ApiResult<CreateInstanceProfileOutput> {
-        self.count("CreateInstanceProfile", |state| {
-            let name = input.instance_profile_name.unwrap();
-            state.profiles.entry(name.clone()).or_default();
-            Ok(CreateInstanceProfileOutput::builder()
-                .instance_profile(profile(&name, ""))
-                .build())
-        })
-    }
-
-    async fn add_role_to_instance_profile(
-        &self,
-        input: AddRoleToInstanceProfileInput,
-    ) -> ApiResult<AddRoleToInstanceProfileOutput> {
-        self.count("AddRoleToInstanceProfile", |state| {
-            let role = input.role_name.unwrap();
-            if role == "no-such-role" {
-                return no_such_entity();
-            }
-            state
-                .profiles
-                .insert(input.instance_profile_name.unwrap(), role);
-            Ok(AddRoleToInstanceProfileOutput::builder().build())
-        })
-    }
-
-    async fn remove_role_from_instance_profile(
-        &self,
-        input: RemoveRoleFromInstanceProfileInput,
-    ) -> ApiResult<RemoveRoleFromInstanceProfileOutput> {
-        self.count("RemoveRoleFromInstanceProfile", |state| {
-            state
-                .profiles
-                .insert(input.instance_profile_name.unwrap(), String::new());
-            Ok(RemoveRoleFromInstanceProfileOutput::builder().build())
-        })
-    }
-
-    async fn delete_instance_profile(
-        &self,
-        input: DeleteInstanceProfileInput,
-    ) -> ApiResult<DeleteInstanceProfileOutput> {
-        self.count("DeleteInstanceProfile", |state| {
-            state.profiles.remove(&input.instance_profile_name.unwrap());
-            Ok(DeleteInstanceProfileOutput::builder().build())
-        })
-    }
-
-    async fn list_instance_profiles(
-        &self,
-        _: ListInstanceProfilesInput,
-    ) -> ApiResult<ListInstanceProfilesOutput> {
-        self.count("ListInstanceProfiles", |state| {
-            let profiles = state
-                .profiles
-                .iter()
-                .map(|(name, role)| profile(name, role))
-                .collect();
-            Ok(ListInstanceProfilesOutput::builder()
-                .set_instance_profiles(Some(profiles))
-                .build()
-                .unwrap())
         })
     }
 }
