@@ -110,7 +110,9 @@ async fn simulated_nodes_come_and_go_with_the_rights_of_practice() {
         Step::Remove("a".to_owned()),
     ];
     nodes.resume().await.unwrap();
-    nodes.apply(steps.into()).await.unwrap();
+    for step in steps {
+        nodes.apply(vec![step]).await.unwrap();
+    }
     for resource in ["nodes", "nodes/status"] {
         check(Role::Practice, resource, &asked);
     }
