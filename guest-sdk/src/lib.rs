@@ -47,7 +47,6 @@ mod allocator;
 #[doc(hidden)]
 pub mod bindings;
 mod budgets;
-mod capacity_type;
 mod config;
 mod consolidation;
 mod export;
@@ -62,7 +61,6 @@ mod workloads;
 pub use budgets::{
     Activity, Allowance, Allowances, Allowed, BudgetPolicy, DeclaredBudget, Pool, Reason, Reasons,
 };
-pub use capacity_type::CapacityType;
 pub use config::{Json, Settings, decimal, fixed};
 pub use consolidation::{
     ConsolidationCall, ConsolidationPolicy, ConsolidationPool, Decision, Move, MoveKind, Node,
@@ -74,8 +72,8 @@ pub use policy::{
     PolicyError, Scalar,
 };
 pub use rank::{
-    Claim, Offering, Offerings, Operator, PodsSummary, RankCall, RankPolicy, RankRound, Ranking,
-    Rankings, Requirement, Stage,
+    CapacityType, Claim, Offering, Offerings, Operator, PodsSummary, RankCall, RankPolicy,
+    RankRound, Ranking, Rankings, Requirement, Stage,
 };
 pub use usage::{Usage, UsageRow, UsageView};
 pub use workloads::{Workload, Workloads, WorkloadsView};

@@ -30,16 +30,6 @@ pub trait Policy: Sized + 'static {
     fn configure(settings: &mut Settings) -> Self;
 }
 
-impl Settings {
-    /// Configures a policy from JSON text (empty text: no settings). Gives the policy and warnings, or
-    /// the errors.
-    pub fn read<P: Policy>(config: &str) -> Result<(P, Vec<ConfigIssue>), Vec<ConfigIssue>> {
-        let mut settings = Self::parse(config)?;
-        let policy = P::configure(&mut settings);
-        Ok((policy, settings.finish()?))
-    }
-}
-
 /// What a policy may ask to be told beside the plain tables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Need {

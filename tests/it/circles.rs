@@ -59,10 +59,10 @@ fn module(name: &str) -> Module {
         .collect()
 }
 
-/// The `src` folders of the host's crates, the guests' kit and the policies.
+/// The `src` folders of the host's crates and the policies.
 fn source_folders() -> Vec<PathBuf> {
     let root = workspace_root();
-    let mut folders = vec![root.join("guest-sdk/src")];
+    let mut folders = Vec::new();
     for parent in ["host", "policies"] {
         for entry in fs::read_dir(root.join(parent)).unwrap() {
             folders.push(entry.unwrap().path().join("src"));
