@@ -7,6 +7,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use jiff::Timestamp;
 
+use crate::fnv::{OFFSET_BASIS, fnv_1a};
+
 /// The letters from which Kubernetes draws its suffixes: no vowels, and none that look alike.
 const LETTERS: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
 const SUFFIX_LENGTH: usize = 5;
@@ -25,10 +27,8 @@ impl ClaimNames {
         let number = self.chosen.fetch_add(1, Ordering::Relaxed);
         let moment = now.as_nanosecond().to_le_bytes();
         let parts = prefix.bytes().chain(moment).chain(number.to_le_bytes());
-        // FNV-1a of 64 bits, whose upper half is mixed best.
-        let hash = parts.fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| {
-            (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-        });
+        let hash = fnv_1a(OFFSET_BASIS, parts);
+        // Its upper half is mixed best.
         let mut rest = hash ^ (hash >> 32);
         let letters = std::iter::repeat_with(|| {
             let letter = LETTERS[usize::try_from(rest % 27).unwrap_or_default()];

@@ -13,6 +13,7 @@ use tokio::sync::Notify;
 
 use crate::capacity_buffer::buffer_nodes::BufferNodes;
 use crate::deletion_costs::DeletionCosts;
+use crate::fnv::{OFFSET_BASIS, fnv_1a};
 use crate::journal::Journal;
 use crate::launching::Launching;
 use crate::metrics::Metrics;
@@ -110,12 +111,8 @@ impl Shell {
         }
     }
 
-    /// A seed that depends on the run's seed and the decision, and on nothing else (FNV-1a, 64 bits).
+    /// A seed that depends on the run's seed and the decision, and on nothing else.
     pub(crate) fn seed_for(&self, decision_id: &str) -> u64 {
-        decision_id
-            .bytes()
-            .fold(self.settings.seed ^ 0xcbf2_9ce4_8422_2325, |hash, byte| {
-                (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-            })
+        fnv_1a(self.settings.seed ^ OFFSET_BASIS, decision_id.bytes())
     }
 }

@@ -1,7 +1,7 @@
 //! Whether this process may change anything: the lease as far as this process knows, by its own monotonic clock.
 //!
-//! It asks nobody. The election moves it, and what sends changes (the client of the API server, those of AWS) looks at
-//! it before each request, so that a process that was frozen, or whose network was cut, changes nothing once another
+//! It asks nobody. The election moves it, and the client of the API server looks at it before each
+//! change, so that a process that was frozen, or whose network was cut, changes nothing once another
 //! may lead. client-go has no counterpart: it ends the process and hopes that this is soon enough.
 
 use std::sync::{Arc, Mutex, PoisonError};
