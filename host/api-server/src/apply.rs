@@ -6,24 +6,24 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
-use super::kinds::Kind;
-use super::managed_fields::entry::{self, Entry};
-use super::managed_fields::fields_v1::Path;
+use super::kinds::ServedKind;
+use super::managed_fields::entry::{self, ManagedFieldsEntry};
+use super::managed_fields::fields_v1::FieldPath;
 use super::managed_fields::leaves::leaves;
-use super::managed_fields::shape::Shape;
-use super::object_key::ObjectKey;
-use super::status::Status;
+use super::managed_fields::shape::FieldSchema;
+use super::object_key::NamespacedName;
+use super::status::StatusError;
 use super::store::Store;
-use super::write_options::{Part, WriteOptions};
+use super::write_options::{ObjectPart, WriteOptions};
 
 /// Applies an intent; `is_forced` takes fields over from other managers.
 pub(super) fn run(
     store: &mut Store,
-    kind: &Arc<Kind>,
-    key: &ObjectKey,
+    kind: &Arc<ServedKind>,
+    key: &NamespacedName,
     (intent, is_forced): (&Value, bool),
     options: &WriteOptions,
-) -> Result<Arc<Value>, Status> {
+) -> Result<Arc<Value>, StatusError> {
     let mut intent = intent.clone();
     check_intent(kind, key, &intent)?;
     // A revision in the intent is a precondition, all other server-owned metadata is none of its business.
@@ -31,11 +31,11 @@ pub(super) fn run(
     kind.to_storage(&mut intent);
     let manager = options.field_manager.as_deref().unwrap_or("unknown");
     let now = store.now();
-    let mut mine = Entry::new(manager, "Apply", options.part, now);
-    let wanted: Vec<(Path, Value)> = leaves(Shape::of(kind), &intent)
+    let mut mine = ManagedFieldsEntry::new(manager, "Apply", options.part, now);
+    let wanted: Vec<(FieldPath, Value)> = leaves(FieldSchema::of(kind), &intent)
         .into_iter()
         .filter(|(path, _)| {
-            (path[0] == "f:status") == (options.part == Part::Status) || !kind.has_status
+            (path[0] == "f:status") == (options.part == ObjectPart::Status) || !kind.has_status
         })
         .map(|(path, value)| (path, value.clone()))
         .collect();
@@ -45,8 +45,8 @@ pub(super) fn run(
         ..options.clone()
     };
     let Some(old) = store.get_to_write(&kind.resource, key) else {
-        if options.part == Part::Status {
-            return Err(Status::not_found(&kind.resource, &key.name));
+        if options.part == ObjectPart::Status {
+            return Err(StatusError::not_found(&kind.resource, &key.name));
         }
         entry::write(&mut intent, &[mine]);
         return store.create(kind, &key.namespace, intent, &options);
@@ -54,7 +54,7 @@ pub(super) fn run(
     let mut object = (*old).clone();
     let mut entries = entry::read(&old);
     settle_conflicts(&old, (kind, manager), &wanted, &mut entries, is_forced)?;
-    let before: BTreeSet<Path> = entries
+    let before: BTreeSet<FieldPath> = entries
         .iter()
         .filter(|e| e.is_same_role(&mine))
         .flat_map(|e| e.paths.iter().cloned())
@@ -84,9 +84,13 @@ pub(super) fn run(
     store.update(kind, key, object, &options)
 }
 
-fn check_intent(kind: &Kind, key: &ObjectKey, intent: &Value) -> Result<(), Status> {
+fn check_intent(
+    kind: &ServedKind,
+    key: &NamespacedName,
+    intent: &Value,
+) -> Result<(), StatusError> {
     if !intent.is_object() {
-        return Err(Status::bad_request(
+        return Err(StatusError::bad_request(
             "the object provided is not a JSON object",
         ));
     }
@@ -94,14 +98,16 @@ fn check_intent(kind: &Kind, key: &ObjectKey, intent: &Value) -> Result<(), Stat
         .as_array()
         .is_some_and(|list| !list.is_empty())
     {
-        return Err(Status::bad_request("metadata.managedFields must be nil"));
+        return Err(StatusError::bad_request(
+            "metadata.managedFields must be nil",
+        ));
     }
     for (field, given) in [
         ("apiVersion", &intent["apiVersion"]),
         ("kind", &intent["kind"]),
     ] {
         if given.as_str().is_none_or(str::is_empty) {
-            return Err(Status::bad_request(format!(
+            return Err(StatusError::bad_request(format!(
                 "invalid object type: {} {:?}: {field} must be set for apply",
                 kind.kind, key.name
             )));
@@ -113,13 +119,13 @@ fn check_intent(kind: &Kind, key: &ObjectKey, intent: &Value) -> Result<(), Stat
 /// Fields that another manager owns with another value are conflicts, or are taken over.
 fn settle_conflicts(
     old: &Value,
-    (kind, manager): (&Kind, &str),
-    wanted: &[(Path, Value)],
-    entries: &mut [Entry],
+    (kind, manager): (&ServedKind, &str),
+    wanted: &[(FieldPath, Value)],
+    entries: &mut [ManagedFieldsEntry],
     is_forced: bool,
-) -> Result<(), Status> {
-    let current: std::collections::BTreeMap<Path, &Value> =
-        leaves(Shape::of(kind), old).into_iter().collect();
+) -> Result<(), StatusError> {
+    let current: std::collections::BTreeMap<FieldPath, &Value> =
+        leaves(FieldSchema::of(kind), old).into_iter().collect();
     let mut causes = Vec::new();
     let mut owners: BTreeSet<String> = BTreeSet::new();
     for (path, value) in wanted {
@@ -168,11 +174,11 @@ fn settle_conflicts(
             many.join("\n- ")
         ),
     };
-    Err(Status::apply_conflict(message, &causes))
+    Err(StatusError::apply_conflict(message, &causes))
 }
 
 /// `.spec.containers[name="web"].image`
-fn dotted(path: &Path) -> String {
+fn dotted(path: &FieldPath) -> String {
     let mut text = String::new();
     for step in path {
         if let Some(name) = step.strip_prefix("f:") {

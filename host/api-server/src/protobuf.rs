@@ -5,11 +5,11 @@
 
 use serde_json::{Map, Value, json};
 
-use super::status::Status;
+use super::status::StatusError;
 
 /// How a field is read.
 #[derive(Debug, Clone, Copy)]
-enum Kind {
+enum ProtobufType {
     Text,
     Number,
     Flag,
@@ -24,18 +24,18 @@ enum Kind {
     Time,
 }
 
-use Kind::{
+use ProtobufType::{
     Bytes, BytesMap, Flag, IntOrString, Message, Number, Quantity, QuantityMap, Text, TextMap, Time,
 };
 
 /// Number, name, kind, and whether the field repeats.
-type Field = (u64, &'static str, Kind, bool);
+type WireField = (u64, &'static str, ProtobufType, bool);
 
-const META: Field = (1, "metadata", Message("ObjectMeta"), false);
+const META: WireField = (1, "metadata", Message("ObjectMeta"), false);
 
 /// The fields of a message.
 #[expect(clippy::too_many_lines, reason = "a flat table")]
-fn message(name: &str) -> &'static [Field] {
+fn message(name: &str) -> &'static [WireField] {
     match name {
         "ObjectMeta" => &[
             (1, "name", Text, false),
@@ -204,15 +204,15 @@ fn message(name: &str) -> &'static [Field] {
 const ZERO_IS_ABSENT: [&str; 3] = ["hostPort", "nodePort", "minReadySeconds"];
 
 /// Reads a body in Kubernetes' protobuf envelope.
-pub(super) fn decode(body: &[u8]) -> Result<Value, Status> {
-    let bad = || Status::bad_request("the protobuf in the body of the request cannot be read");
+pub(super) fn decode(body: &[u8]) -> Result<Value, StatusError> {
+    let bad = || StatusError::bad_request("the protobuf in the body of the request cannot be read");
     let envelope = body.strip_prefix(b"k8s\0").ok_or_else(bad)?;
     let (mut api_version, mut kind, mut raw) = (String::new(), String::new(), &[][..]);
     for (number, part) in parts(envelope).ok_or_else(bad)? {
         match (number, part) {
-            (1, Part::Bytes(meta)) => {
+            (1, WireValue::Bytes(meta)) => {
                 for (number, part) in parts(meta).ok_or_else(bad)? {
-                    if let Part::Bytes(text) = part {
+                    if let WireValue::Bytes(text) = part {
                         let text = String::from_utf8_lossy(text).into_owned();
                         if number == 1 {
                             api_version = text;
@@ -222,13 +222,13 @@ pub(super) fn decode(body: &[u8]) -> Result<Value, Status> {
                     }
                 }
             }
-            (2, Part::Bytes(object)) => raw = object,
+            (2, WireValue::Bytes(object)) => raw = object,
             _ => {}
         }
     }
     let is_review = kind.ends_with("Review") || kind == "TokenRequest";
     if message(&kind).is_empty() && !is_review {
-        return Err(Status::unsupported_media_type(&format!(
+        return Err(StatusError::unsupported_media_type(&format!(
             "application/vnd.kubernetes.protobuf of a {kind}"
         )));
     }
@@ -239,7 +239,7 @@ pub(super) fn decode(body: &[u8]) -> Result<Value, Status> {
 }
 
 /// A field's content on the wire.
-enum Part<'a> {
+enum WireValue<'a> {
     Number(u64),
     Bytes(&'a [u8]),
 }
@@ -263,18 +263,18 @@ fn take<'a>(bytes: &mut &'a [u8], length: usize) -> Option<&'a [u8]> {
     Some(taken)
 }
 
-fn parts(mut bytes: &[u8]) -> Option<Vec<(u64, Part<'_>)>> {
+fn parts(mut bytes: &[u8]) -> Option<Vec<(u64, WireValue<'_>)>> {
     let mut found = Vec::new();
     while !bytes.is_empty() {
         let tag = varint(&mut bytes)?;
         let part = match tag & 7 {
-            0 => Part::Number(varint(&mut bytes)?),
-            1 => Part::Bytes(take(&mut bytes, 8)?),
+            0 => WireValue::Number(varint(&mut bytes)?),
+            1 => WireValue::Bytes(take(&mut bytes, 8)?),
             2 => {
                 let length = usize::try_from(varint(&mut bytes)?).ok()?;
-                Part::Bytes(take(&mut bytes, length)?)
+                WireValue::Bytes(take(&mut bytes, length)?)
             }
-            5 => Part::Bytes(take(&mut bytes, 4)?),
+            5 => WireValue::Bytes(take(&mut bytes, 4)?),
             _ => return None,
         };
         found.push((tag >> 3, part));
@@ -291,7 +291,9 @@ fn read(name: &str, bytes: &[u8]) -> Option<Value> {
         };
         match kind {
             TextMap | BytesMap | QuantityMap => {
-                let Part::Bytes(entry) = part else { continue };
+                let WireValue::Bytes(entry) = part else {
+                    continue;
+                };
                 let (key, value) = map_entry(*kind, entry)?;
                 let map = object.entry(*field).or_insert_with(|| json!({}));
                 map[key] = value;
@@ -320,14 +322,14 @@ fn read(name: &str, bytes: &[u8]) -> Option<Value> {
     clippy::option_option,
     reason = "unreadable and absent are different answers"
 )]
-fn scalar(kind: Kind, part: &Part<'_>) -> Option<Option<Value>> {
+fn scalar(kind: ProtobufType, part: &WireValue<'_>) -> Option<Option<Value>> {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     Some(match (kind, part) {
-        (Number, Part::Number(n)) => Some(json!(n.cast_signed())),
-        (Flag, Part::Number(n)) => Some(json!(*n != 0)),
+        (Number, WireValue::Number(n)) => Some(json!(n.cast_signed())),
+        (Flag, WireValue::Number(n)) => Some(json!(*n != 0)),
         // Go writes empty texts that JSON leaves out.
-        (Text, Part::Bytes(bytes)) => (!bytes.is_empty()).then(|| text(bytes).into()),
-        (Bytes, Part::Bytes(bytes)) => {
+        (Text, WireValue::Bytes(bytes)) => (!bytes.is_empty()).then(|| text(bytes).into()),
+        (Bytes, WireValue::Bytes(bytes)) => {
             use base64::Engine as _;
             Some(
                 base64::engine::general_purpose::STANDARD
@@ -335,12 +337,12 @@ fn scalar(kind: Kind, part: &Part<'_>) -> Option<Option<Value>> {
                     .into(),
             )
         }
-        (Message(name), Part::Bytes(bytes)) => Some(read(name, bytes)?),
-        (Quantity, Part::Bytes(bytes)) => parts(bytes)?.into_iter().find_map(|p| match p {
-            (1, Part::Bytes(bytes)) => Some(text(bytes).into()),
+        (Message(name), WireValue::Bytes(bytes)) => Some(read(name, bytes)?),
+        (Quantity, WireValue::Bytes(bytes)) => parts(bytes)?.into_iter().find_map(|p| match p {
+            (1, WireValue::Bytes(bytes)) => Some(text(bytes).into()),
             _ => None,
         }),
-        (IntOrString, Part::Bytes(bytes)) => Some(int_or_string(bytes)?),
+        (IntOrString, WireValue::Bytes(bytes)) => Some(int_or_string(bytes)?),
         // Times are the server's to set.
         _ => None,
     })
@@ -350,16 +352,16 @@ fn int_or_string(bytes: &[u8]) -> Option<Value> {
     let (mut is_text, mut number, mut text) = (false, 0, String::new());
     for (field, part) in parts(bytes)? {
         match (field, part) {
-            (1, Part::Number(kind)) => is_text = kind == 1,
-            (2, Part::Number(n)) => number = n.cast_signed(),
-            (3, Part::Bytes(bytes)) => text = String::from_utf8_lossy(bytes).into_owned(),
+            (1, WireValue::Number(kind)) => is_text = kind == 1,
+            (2, WireValue::Number(n)) => number = n.cast_signed(),
+            (3, WireValue::Bytes(bytes)) => text = String::from_utf8_lossy(bytes).into_owned(),
             _ => {}
         }
     }
     Some(if is_text { text.into() } else { number.into() })
 }
 
-fn map_entry(kind: Kind, bytes: &[u8]) -> Option<(String, Value)> {
+fn map_entry(kind: ProtobufType, bytes: &[u8]) -> Option<(String, Value)> {
     let value_kind = match kind {
         BytesMap => Bytes,
         QuantityMap => Quantity,
@@ -368,7 +370,7 @@ fn map_entry(kind: Kind, bytes: &[u8]) -> Option<(String, Value)> {
     let (mut key, mut value) = (String::new(), Value::String(String::new()));
     for (number, part) in parts(bytes)? {
         match (number, &part) {
-            (1, Part::Bytes(bytes)) => key = String::from_utf8_lossy(bytes).into_owned(),
+            (1, WireValue::Bytes(bytes)) => key = String::from_utf8_lossy(bytes).into_owned(),
             (2, _) => {
                 if let Some(read) = scalar(value_kind, &part)? {
                     value = read;

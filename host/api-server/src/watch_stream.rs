@@ -11,11 +11,11 @@ use http_body_util::{BodyExt, StreamBody};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use super::answer::{Answer, answer_bytes};
+use super::answer::{ApiResponse, answer_bytes};
 use super::direct::ApiServer;
-use super::request::{Query, Shape, Target, selection};
+use super::request::{QueryParameters, Representation, Target, selection};
 use super::selectors::Selection;
-use super::status::Status;
+use super::status::StatusError;
 use super::table;
 use super::watch::Watch;
 
@@ -28,7 +28,7 @@ const DURATION_DEFAULT: Duration = Duration::from_mins(30);
 struct Sender {
     server: ApiServer,
     target: Target,
-    shape: Shape,
+    shape: Representation,
     include_object: String,
     /// Lines that come before anything new.
     ready: VecDeque<Vec<u8>>,
@@ -42,12 +42,12 @@ impl Sender {
     fn line(&self, change: &str, object: &Value) -> Vec<u8> {
         let wire = self.target.kind.to_wire(object, &self.target.version);
         let shown = match self.shape {
-            Shape::Full => wire,
-            Shape::Partial => std::borrow::Cow::Owned(table::partial(&wire)),
-            Shape::Table => {
+            Representation::Full => wire,
+            Representation::Partial => std::borrow::Cow::Owned(table::partial(&wire)),
+            Representation::Table => {
                 let now = self.server.with(|store| store.now());
                 let rows = [wire.as_ref()];
-                let view = table::View {
+                let view = table::TableView {
                     kind: &self.target.kind,
                     version: &self.target.version,
                     now,
@@ -73,13 +73,13 @@ impl Sender {
             "kind": kind.kind, "apiVersion": kind.api_version(&self.target.version),
             "metadata": metadata,
         });
-        if self.shape == Shape::Partial {
+        if self.shape == Representation::Partial {
             object["kind"] = "PartialObjectMetadata".into();
             object["apiVersion"] = "meta.k8s.io/v1".into();
         }
         // The typed readers of clients want the fields that the type requires.
         for field in ["spec", "status"] {
-            if self.shape == Shape::Full && kind.is_custom() {
+            if self.shape == Representation::Full && kind.is_custom() {
                 object[field] = json!({});
             }
         }
@@ -132,9 +132,9 @@ fn event_line(change: &str, object: &Value) -> Vec<u8> {
 pub(super) fn start(
     server: &ApiServer,
     target: Target,
-    shape: Shape,
-    query: &Query,
-) -> Result<Answer, Status> {
+    shape: Representation,
+    query: &QueryParameters,
+) -> Result<ApiResponse, StatusError> {
     let selection = selection(&target, query)?;
     let revision = query.get("resourceVersion");
     let sends_initial = match query.get("sendInitialEvents") {
@@ -191,7 +191,7 @@ fn open(
     target: &Target,
     selection: &Selection,
     (sends_initial, revision): (bool, &str),
-) -> Result<Opened, Status> {
+) -> Result<Opened, StatusError> {
     let resource = &target.kind.resource;
     let head = store.revision();
     if sends_initial {
@@ -206,7 +206,7 @@ fn open(
         store.watch_from_now(&[resource], selection.clone())
     } else {
         let since = revision.parse().map_err(|_| {
-            Status::bad_request(format!(
+            StatusError::bad_request(format!(
                 "invalid resource version {revision:?}: not a number"
             ))
         })?;

@@ -5,7 +5,7 @@
 #[derive(Debug, Clone, Default)]
 pub struct WriteOptions {
     /// Which part of the object an update means.
-    pub part: Part,
+    pub part: ObjectPart,
     /// Go through everything and store nothing.
     pub dry_run: bool,
     /// Who writes; named writers get their fields recorded.
@@ -16,7 +16,7 @@ pub struct WriteOptions {
 
 /// The part of an object an update means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Part {
+pub enum ObjectPart {
     /// Everything but status, where status is a subresource.
     #[default]
     Main,

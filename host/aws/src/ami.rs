@@ -50,7 +50,7 @@ pub struct ResolvedAmi {
 
 /// Images to ask EC2 for.
 #[derive(Debug, Clone, Default)]
-struct Query {
+struct DescribeImageQuery {
     filters: Vec<Filter>,
     owners: Vec<String>,
     /// What is known of an image beforehand, by id.
@@ -123,7 +123,7 @@ impl AmiProvider {
         node_class: &Ec2NodeClass,
         options: &AwsOptions,
         now: Timestamp,
-    ) -> Result<Vec<Query>, CloudProviderError> {
+    ) -> Result<Vec<DescribeImageQuery>, CloudProviderError> {
         if let Some(alias) = node_class.alias() {
             let parameters = alias::parameters(&alias, &options.kubernetes_version);
             let mut variants: BTreeMap<String, Vec<Requirements>> = BTreeMap::new();
@@ -138,7 +138,7 @@ impl AmiProvider {
                     "no image is published for alias {alias:?}"
                 )));
             }
-            return Ok(vec![Query {
+            return Ok(vec![DescribeImageQuery {
                 variants: variants.clone(),
                 ..by_ids(variants.into_keys())
             }]);
@@ -193,7 +193,7 @@ impl AmiProvider {
         }
     }
 
-    async fn describe(&self, query: &Query) -> Result<Vec<Image>, CloudProviderError> {
+    async fn describe(&self, query: &DescribeImageQuery) -> Result<Vec<Image>, CloudProviderError> {
         let input = || {
             let owners = Some(query.owners.clone()).filter(|owners| !owners.is_empty());
             DescribeImagesInput::builder()
@@ -213,14 +213,14 @@ impl AmiProvider {
     }
 }
 
-fn by_ids(ids: impl IntoIterator<Item = String>) -> Query {
-    Query {
+fn by_ids(ids: impl IntoIterator<Item = String>) -> DescribeImageQuery {
+    DescribeImageQuery {
         filters: vec![filter("image-id", ids)],
-        ..Query::default()
+        ..DescribeImageQuery::default()
     }
 }
 
-fn by_name_or_tags(term: &AmiSelectorTerm) -> Query {
+fn by_name_or_tags(term: &AmiSelectorTerm) -> DescribeImageQuery {
     let mut filters = tag_filters(&term.tags);
     let mut owners: Vec<String> = term.owner.clone().into_iter().collect();
     if let Some(name) = &term.name {
@@ -230,10 +230,10 @@ fn by_name_or_tags(term: &AmiSelectorTerm) -> Query {
             owners = vec!["self".to_owned(), "amazon".to_owned()];
         }
     }
-    Query {
+    DescribeImageQuery {
         filters,
         owners,
-        ..Query::default()
+        ..DescribeImageQuery::default()
     }
 }
 

@@ -20,7 +20,7 @@ use aws_sdk_ec2::types::{
 use cloudprovider::{CloudProviderError, Impairment, RebootError};
 use jiff::Timestamp;
 
-use crate::batcher::{Batcher, Window};
+use crate::batcher::{BatchWindow, CallBatcher};
 use crate::cache::lock;
 use crate::error::{invalid, other, reboot_error};
 use crate::instance_status::impairments;
@@ -31,7 +31,7 @@ use crate::tags::{Tags, filter, tag_value, to_ec2};
 use describe::{DescribeCall, FindCall, TerminateCall};
 
 const PAGE: i32 = 1000;
-const WINDOW: Window = Window {
+const WINDOW: BatchWindow = BatchWindow {
     idle: Duration::from_millis(100),
     max: Duration::from_secs(1),
     items_max: 500,
@@ -153,9 +153,9 @@ pub struct InstanceProvider {
     ec2: Arc<dyn Ec2Api>,
     cluster_name: String,
     is_reserved_enabled: bool,
-    describe: Batcher<DescribeCall>,
-    find: Batcher<FindCall>,
-    terminate: Batcher<TerminateCall>,
+    describe: CallBatcher<DescribeCall>,
+    find: CallBatcher<FindCall>,
+    terminate: CallBatcher<TerminateCall>,
     /// As last seen; drift reads it rather than asking EC2 about every node.
     seen: Mutex<BTreeMap<String, Instance>>,
 }
@@ -163,16 +163,16 @@ pub struct InstanceProvider {
 impl InstanceProvider {
     /// With nothing seen yet.
     pub fn new(ec2: Arc<dyn Ec2Api>, cluster_name: &str, is_reserved_enabled: bool) -> Self {
-        let describe = Batcher::new(Arc::new(DescribeCall::new(Arc::clone(&ec2))), WINDOW);
+        let describe = CallBatcher::new(Arc::new(DescribeCall::new(Arc::clone(&ec2))), WINDOW);
         let find = FindCall::new(Arc::clone(&ec2), cluster_name);
-        let terminate = Batcher::new(Arc::new(TerminateCall::new(Arc::clone(&ec2))), WINDOW);
+        let terminate = CallBatcher::new(Arc::new(TerminateCall::new(Arc::clone(&ec2))), WINDOW);
         let seen = Mutex::default();
         Self {
             ec2,
             cluster_name: cluster_name.to_owned(),
             is_reserved_enabled,
             describe,
-            find: Batcher::new(Arc::new(find), WINDOW),
+            find: CallBatcher::new(Arc::new(find), WINDOW),
             terminate,
             seen,
         }

@@ -27,7 +27,7 @@ use crate::pages::all_pages;
 use crate::placement_group::PlacementGroup;
 use crate::seam::Ec2Api;
 use crate::tags::filter;
-use crate::unavailable_offerings::Stamp;
+use crate::unavailable_offerings::UnavailableStamp;
 
 use base::Base;
 pub(crate) use compatibility::incompatibility;
@@ -42,7 +42,7 @@ const SEEN_MAX: usize = 256;
 
 /// What EC2 tells of the types of a region.
 #[derive(Debug, Default)]
-pub(crate) struct Catalogue {
+pub(crate) struct RegionTypes {
     /// By name.
     pub(crate) types: BTreeMap<String, InstanceTypeInfo>,
     /// Zones that offer a type, by its name.
@@ -64,12 +64,12 @@ struct Revision {
 /// What the offerings of one type depend on, prices and reservations aside.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct OfferingStamp {
-    unavailable: Stamp,
+    unavailable: UnavailableStamp,
     interruptions: u64,
 }
 
 #[derive(Debug)]
-struct Entry {
+struct CachedTypes {
     revision: Revision,
     bases: Arc<[Base]>,
     stamps: Vec<OfferingStamp>,
@@ -79,7 +79,7 @@ struct Entry {
 
 /// A version of a class, and the key of its shape: most questions are about a class that has not changed.
 #[derive(Debug, PartialEq)]
-struct Seen {
+struct SeenClass {
     uid: String,
     resource_version: String,
     placement_group: Option<PlacementGroup>,
@@ -89,11 +89,11 @@ struct Seen {
 /// Discovers instance types and keeps them built.
 pub struct InstanceTypeProvider {
     ec2: Arc<dyn Ec2Api>,
-    catalogue: Mutex<Option<Arc<Catalogue>>>,
+    catalogue: Mutex<Option<Arc<RegionTypes>>>,
     loading: tokio::sync::Mutex<()>,
-    entries: Mutex<BTreeMap<u64, Entry>>,
+    entries: Mutex<BTreeMap<u64, CachedTypes>>,
     /// By the class's name.
-    seen: Mutex<BTreeMap<String, Seen>>,
+    seen: Mutex<BTreeMap<String, SeenClass>>,
 }
 
 impl InstanceTypeProvider {
@@ -123,7 +123,7 @@ impl InstanceTypeProvider {
             Some(old) => old.revision + 1,
             None => 1,
         };
-        *current = Some(Arc::new(Catalogue {
+        *current = Some(Arc::new(RegionTypes {
             types,
             zones,
             revision,
@@ -132,7 +132,7 @@ impl InstanceTypeProvider {
     }
 
     /// What EC2 tells of all types, asked for when first needed.
-    pub(crate) async fn catalogue(&self) -> Result<Arc<Catalogue>, CloudProviderError> {
+    pub(crate) async fn catalogue(&self) -> Result<Arc<RegionTypes>, CloudProviderError> {
         let known = || lock(&self.catalogue).clone();
         if let Some(catalogue) = known() {
             return Ok(catalogue);
@@ -285,7 +285,7 @@ impl InstanceTypeProvider {
         }
         seen.insert(
             name,
-            Seen {
+            SeenClass {
                 uid,
                 resource_version,
                 placement_group,
@@ -296,12 +296,12 @@ impl InstanceTypeProvider {
 }
 
 fn build(
-    catalogue: &Catalogue,
+    catalogue: &RegionTypes,
     shape: &ClassShape,
     sources: &OfferingSources<'_>,
     revision: Revision,
-    previous: Option<Entry>,
-) -> Entry {
+    previous: Option<CachedTypes>,
+) -> CachedTypes {
     let previous = previous.filter(|entry| entry.revision.catalogue == revision.catalogue);
     // A new price or reservation may touch any type; a mark or a rate touches those whose stamp has moved.
     let known_stamps = previous
@@ -337,7 +337,7 @@ fn build(
             Arc::new(changed)
         })
         .collect();
-    Entry {
+    CachedTypes {
         revision,
         bases,
         stamps,
@@ -347,7 +347,7 @@ fn build(
 }
 
 /// The types as the class sees them, with no offerings yet, and what those are made of.
-fn described(catalogue: &Catalogue, shape: &ClassShape) -> (Arc<[Base]>, Vec<Arc<InstanceType>>) {
+fn described(catalogue: &RegionTypes, shape: &ClassShape) -> (Arc<[Base]>, Vec<Arc<InstanceType>>) {
     let nowhere = BTreeSet::new();
     let (bases, types): (Vec<_>, Vec<_>) = catalogue
         .types

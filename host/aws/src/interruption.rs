@@ -16,7 +16,7 @@ use crate::instance::parse_provider_id;
 use crate::interruption_history::Interrupted;
 use crate::provider::AwsProvider;
 use crate::seam::{QueueMessage, SqsApi};
-use crate::unavailable_offerings::Offered;
+use crate::unavailable_offerings::OfferingName;
 
 const VERSION: &str = "0";
 const SOURCE_EC2: &str = "aws.ec2";
@@ -92,7 +92,7 @@ impl InterruptionQueue for SqsInterruptionQueue {
         };
         match kind {
             InterruptionKind::SpotInterrupted => {
-                let offered = Offered {
+                let offered = OfferingName {
                     instance_type: label(labels::INSTANCE_TYPE),
                     zone: label(labels::TOPOLOGY_ZONE),
                     capacity_type: labels::CAPACITY_TYPE_SPOT,

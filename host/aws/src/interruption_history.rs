@@ -51,14 +51,14 @@ pub(crate) struct Interrupted<'a> {
 
 /// The counts of this process.
 #[derive(Debug, Default)]
-pub(crate) struct InterruptionHistory(Mutex<Counts>);
+pub(crate) struct InterruptionHistory(Mutex<InterruptionCounts>);
 
 #[derive(Debug, Default)]
-struct Counts {
+struct InterruptionCounts {
     /// By type and zone.
     places: BTreeMap<String, BTreeMap<String, Tally>>,
     /// By type.
-    told: BTreeMap<String, Told>,
+    told: BTreeMap<String, PublishedRates>,
     /// Instances whose end is counted.
     counted: BTreeMap<String, Timestamp>,
     listed_at: Option<Timestamp>,
@@ -76,7 +76,7 @@ struct Tally {
 
 /// What is told of a type until it has moved by a step.
 #[derive(Debug, Default)]
-struct Told {
+struct PublishedRates {
     by_zone: BTreeMap<String, f64>,
     anywhere: Option<f64>,
     revision: u64,
@@ -133,7 +133,7 @@ impl InterruptionHistory {
     }
 }
 
-impl Counts {
+impl InterruptionCounts {
     fn decay(&mut self, now: Timestamp) {
         let seconds = self.at.map_or(0.0, |at| seconds_between(at, now));
         self.at = Some(now);
@@ -203,7 +203,7 @@ impl Counts {
                 continue;
             }
             self.revision += 1;
-            *told = Told {
+            *told = PublishedRates {
                 by_zone,
                 anywhere,
                 revision: self.revision,
@@ -246,7 +246,7 @@ mod tests {
 
     /// What happens, in order.
     #[derive(Clone, Copy)]
-    enum Step {
+    enum Episode {
         /// So many nodes of the type run in the zone for so many hours, listed every hour.
         Run(&'static str, &'static str, usize, usize),
         /// One of them is taken back.
@@ -255,7 +255,7 @@ mod tests {
         Rest(usize),
     }
 
-    fn after(history: &InterruptionHistory, steps: &[Step]) {
+    fn after(history: &InterruptionHistory, steps: &[Episode]) {
         let mut now: Timestamp = "2026-01-01T00:00:00Z".parse().unwrap();
         history.listed([].into_iter(), now);
         let mut hour = |nodes: &[Exposed<'_>]| {
@@ -265,7 +265,7 @@ mod tests {
         };
         for step in steps {
             match *step {
-                Step::Run(instance_type, zone, nodes, hours) => {
+                Episode::Run(instance_type, zone, nodes, hours) => {
                     let node = Exposed {
                         instance_type,
                         zone,
@@ -275,7 +275,7 @@ mod tests {
                         hour(&vec![node; nodes]);
                     }
                 }
-                Step::Interrupt(instance_id, instance_type, zone) => {
+                Episode::Interrupt(instance_id, instance_type, zone) => {
                     let instance = Interrupted {
                         instance_id,
                         instance_type,
@@ -283,7 +283,7 @@ mod tests {
                     };
                     history.interrupted(instance, hour(&[]));
                 }
-                Step::Rest(days) => {
+                Episode::Rest(days) => {
                     for _ in 0..days * 24 {
                         hour(&[]);
                     }
@@ -295,8 +295,8 @@ mod tests {
     #[test]
     #[expect(clippy::too_many_lines, reason = "a table")]
     fn a_rate_is_interruptions_by_exposure_once_enough_was_seen() {
-        use Step::{Interrupt, Rest, Run};
-        let cases: &[(&str, &[Step], Option<f64>)] = &[
+        use Episode::{Interrupt, Rest, Run};
+        let cases: &[(&str, &[Episode], Option<f64>)] = &[
             ("nothing seen", &[], None),
             ("too little seen", &[Run("m5", "a", 1, 23)], None),
             ("a node-day without any", &[Run("m5", "a", 5, 6)], Some(0.0)),
@@ -405,9 +405,9 @@ mod tests {
         after(
             &history,
             &[
-                Step::Run("m5", "a", 20, 12),
-                Step::Interrupt("i-1", "m5", "a"),
-                Step::Run("m5", "a", 20, 240),
+                Episode::Run("m5", "a", 20, 12),
+                Episode::Interrupt("i-1", "m5", "a"),
+                Episode::Run("m5", "a", 20, 240),
             ],
         );
         let rate = history.rate("m5", "a").unwrap();

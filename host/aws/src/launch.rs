@@ -23,7 +23,7 @@ use apis::{Ec2NodeClass, labels};
 use cloudprovider::{CloudProviderError, LaunchAttempt, LaunchRequest, Launched};
 use jiff::{SignedDuration, Timestamp};
 
-use crate::batcher::{Batcher, Window};
+use crate::batcher::{BatchWindow, CallBatcher};
 use crate::cache::TtlCache;
 use crate::capacity_reservation::CapacityReservationProvider;
 use crate::error::{SPOT_ROLE_MISSING, SUBNET_FULL, is_unfulfillable, launch_failure};
@@ -31,23 +31,23 @@ use crate::instance::{Instance, InstanceProvider};
 use crate::launch_template::{LaunchTemplateProvider, is_template_missing};
 use crate::options::AwsOptions;
 use crate::placement_group::PlacementGroup;
-use crate::seam::{ApiError, Ec2Api, Fault};
+use crate::seam::{ApiError, Ec2Api, ErrorFault};
 use crate::subnet::{SubnetProvider, ZonalSubnets};
 use crate::tags::restricted_tag;
-use crate::unavailable_offerings::{Offered, UnavailableOfferings};
+use crate::unavailable_offerings::{OfferingName, UnavailableOfferings};
 
 use claim::claim_uid;
 use dealing::{Dealings, Outlook};
 use fleet::{
-    Asked, FleetAnswer, FleetCall, FleetError, FleetFailure, FleetInstance, FleetOutcome,
+    FleetAnswer, FleetAttempt, FleetCall, FleetError, FleetFailure, FleetInstance, FleetOutcome,
     FleetRequest,
 };
 use launched::Bought;
-use plan::Plan;
+use plan::LaunchPlan;
 use request::{fleet_input, offered, overrides};
 use template::templates;
 
-const WINDOW: Window = Window {
+const WINDOW: BatchWindow = BatchWindow {
     idle: Duration::from_millis(35),
     max: Duration::from_secs(1),
     items_max: 1000,
@@ -59,8 +59,8 @@ const TRIES_MAX: u32 = 2;
 const SPREAD_LIMIT: &str = "limit of instances in this spread placement group";
 
 /// Launches instances.
-pub(crate) struct Launcher {
-    fleets: Batcher<FleetCall>,
+pub(crate) struct InstanceLauncher {
+    fleets: CallBatcher<FleetCall>,
     dealings: Arc<Dealings>,
     /// The last attempt of a claim that ended without an instance, by UID.
     ended: TtlCache<String, u32>,
@@ -109,12 +109,12 @@ impl Attempt {
     }
 }
 
-impl Launcher {
+impl InstanceLauncher {
     pub(crate) fn new(ec2: Arc<dyn Ec2Api>) -> Self {
         let dealings = Arc::<Dealings>::default();
         let call = FleetCall::new(ec2, Arc::clone(&dealings));
         Self {
-            fleets: Batcher::new(Arc::new(call), WINDOW),
+            fleets: CallBatcher::new(Arc::new(call), WINDOW),
             dealings,
             ended: TtlCache::new(ATTEMPT_TTL),
         }
@@ -125,7 +125,7 @@ impl Launcher {
         &self,
         context: &LaunchContext<'_>,
     ) -> Result<Launched, CloudProviderError> {
-        if let Asked::Again(attempt) = self.asked(context)
+        if let FleetAttempt::Again(attempt) = self.asked(context)
             && let Some(launched) = self.find(context, &attempt).await?
         {
             return Ok(launched);
@@ -199,7 +199,7 @@ impl Launcher {
     }
 
     async fn attempt(&self, context: &LaunchContext<'_>) -> Result<Attempt, CloudProviderError> {
-        let plan = Plan::of(context)?;
+        let plan = LaunchPlan::of(context)?;
         let status = context.request.node_class.status.as_ref();
         let subnets = status.map(|status| status.subnets.as_slice());
         let zonal = context
@@ -234,7 +234,7 @@ impl Launcher {
 
     async fn send(
         &self,
-        plan: &Plan,
+        plan: &LaunchPlan,
         context: &LaunchContext<'_>,
         zonal: &ZonalSubnets,
     ) -> Result<Sent, CloudProviderError> {
@@ -276,7 +276,7 @@ impl Launcher {
     /// What came of an answered fleet, and whether it missed a template.
     async fn conclude(
         &self,
-        plan: &Plan,
+        plan: &LaunchPlan,
         context: &LaunchContext<'_>,
         zonal: &ZonalSubnets,
         outcome: &FleetOutcome,
@@ -315,7 +315,7 @@ impl Launcher {
     /// The token stands for another request. What came of that is looked for, and only where all of it is known is
     /// there another attempt.
     fn spent(&self, context: &LaunchContext<'_>) -> Attempt {
-        let Asked::Again(attempt) = self.asked(context) else {
+        let FleetAttempt::Again(attempt) = self.asked(context) else {
             // The claim bears it by now, and looks for what is there when it is tried again.
             return Attempt::failed(unlisted());
         };
@@ -332,7 +332,9 @@ impl Launcher {
     /// EC2 refused the call or did not answer, and whether it missed a template.
     fn refused(&self, context: &LaunchContext<'_>, error: &ApiError) -> (Attempt, bool) {
         // A throttled repetition says nothing of the call that it repeats.
-        if error.fault == Fault::Client && matches!(self.asked(context), Asked::First(_)) {
+        if error.fault == ErrorFault::Client
+            && matches!(self.asked(context), FleetAttempt::First(_))
+        {
             self.end(context);
         }
         let can_repeat = is_template_missing(&error.code);
@@ -341,22 +343,22 @@ impl Launcher {
     }
 
     /// The same for every repetition of a launch of which nobody knows how it ended.
-    fn asked(&self, context: &LaunchContext<'_>) -> Asked {
+    fn asked(&self, context: &LaunchContext<'_>) -> FleetAttempt {
         let claim = &context.request.node_claim;
         let begun = LaunchAttempt::of(claim);
         match (begun, self.ended.get(&claim_uid(claim), context.now)) {
-            (Some(begun), Some(ended)) if begun.number <= ended => Asked::First(ended + 1),
-            (Some(begun), _) => Asked::Again(begun),
-            (None, Some(ended)) => Asked::First(ended + 1),
-            (None, None) => Asked::First(0),
+            (Some(begun), Some(ended)) if begun.number <= ended => FleetAttempt::First(ended + 1),
+            (Some(begun), _) => FleetAttempt::Again(begun),
+            (None, Some(ended)) => FleetAttempt::First(ended + 1),
+            (None, None) => FleetAttempt::First(0),
         }
     }
 
     /// The attempt came to nothing, for sure.
     fn end(&self, context: &LaunchContext<'_>) {
         let number = match self.asked(context) {
-            Asked::First(number) => number,
-            Asked::Again(attempt) => attempt.number,
+            FleetAttempt::First(number) => number,
+            FleetAttempt::Again(attempt) => attempt.number,
         };
         self.ended.sweep(context.now);
         let uid = claim_uid(&context.request.node_claim);
@@ -374,7 +376,7 @@ fn unlisted() -> CloudProviderError {
 
 /// The instance, if it is one of those that were asked for.
 fn planned(
-    plan: &Plan,
+    plan: &LaunchPlan,
     context: &LaunchContext<'_>,
     instance: &FleetInstance,
     zone: &str,
@@ -439,7 +441,7 @@ fn zone_of(instance: &FleetInstance, zonal: &ZonalSubnets) -> Option<String> {
 
 /// Hides from the next solve what EC2 has just refused.
 fn note_errors(
-    plan: &Plan,
+    plan: &LaunchPlan,
     context: &LaunchContext<'_>,
     zonal: &ZonalSubnets,
     errors: &[FleetError],
@@ -458,7 +460,7 @@ fn note_errors(
         let by_subnet = || Some(zonal.zone_of(error.subnet_id.as_deref()?)?.zone.clone());
         let zone = error.zone.clone().or_else(by_subnet).unwrap_or_default();
         let mark = |instance_type: &str| {
-            let offered = Offered {
+            let offered = OfferingName {
                 instance_type,
                 zone: &zone,
                 capacity_type: plan.capacity_type,

@@ -16,7 +16,7 @@ use crate::instance_type::base::Base;
 use crate::instance_type::shape::ClassShape;
 use crate::interruption_history::InterruptionHistory;
 use crate::pricing::PricingProvider;
-use crate::unavailable_offerings::{Offered, UnavailableOfferings};
+use crate::unavailable_offerings::{OfferingName, UnavailableOfferings};
 
 /// A reserved slot is paid for already; this keeps dearer types dearer.
 const RESERVED_PRICE_DIVISOR: f64 = 10_000_000.0;
@@ -85,7 +85,7 @@ fn market_offering(
     (zone, capacity_type, requirements): (&str, &str, &Requirements),
 ) -> Offering {
     let name = base.name.as_str();
-    let offered = Offered {
+    let offered = OfferingName {
         instance_type: name,
         zone,
         capacity_type,

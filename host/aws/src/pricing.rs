@@ -24,7 +24,7 @@ const SPOT_PAGE: i32 = 2000;
 const ON_DEMAND_PAGE: i32 = 100;
 
 #[derive(Debug, Default)]
-struct Prices {
+struct PriceTables {
     on_demand: BTreeMap<String, f64>,
     /// By type, then zone; `None` before the first success.
     spot: Option<BTreeMap<String, BTreeMap<String, f64>>>,
@@ -37,7 +37,7 @@ pub struct PricingProvider {
     pricing: Arc<dyn PricingApi>,
     region: String,
     is_isolated: bool,
-    prices: Mutex<Prices>,
+    prices: Mutex<PriceTables>,
 }
 
 impl PricingProvider {
@@ -51,7 +51,7 @@ impl PricingProvider {
         let on_demand = seed::prices()
             .map(|(name, price)| (name.to_owned(), price))
             .collect();
-        let prices = Mutex::new(Prices {
+        let prices = Mutex::new(PriceTables {
             on_demand,
             spot: None,
             revision: 0,

@@ -24,7 +24,7 @@ use crate::instance::{Instance, InstanceProvider, parse_provider_id};
 use crate::instance_profile::InstanceProfileProvider;
 use crate::instance_type::InstanceTypeProvider;
 use crate::interruption_history::{Exposed, Interrupted, InterruptionHistory};
-use crate::launch::{LaunchContext, Launcher};
+use crate::launch::{InstanceLauncher, LaunchContext};
 use crate::launch_template::LaunchTemplateProvider;
 use crate::node_class::Resolvers;
 use crate::offering::OfferingSources;
@@ -34,7 +34,7 @@ use crate::pricing::PricingProvider;
 use crate::seam::{Ec2Api, IamApi, PricingApi, SsmApi};
 use crate::security_group::SecurityGroupProvider;
 use crate::subnet::SubnetProvider;
-use crate::unavailable_offerings::{Offered, UnavailableOfferings};
+use crate::unavailable_offerings::{OfferingName, UnavailableOfferings};
 
 /// The hook of Karpenter's that waits for the partition of an instance, as its conditions name it.
 const PLACEMENT_GROUP_HOOK: &str = "PlacementGroupRegistrationHook";
@@ -80,7 +80,7 @@ pub struct AwsProvider {
     interruptions: InterruptionHistory,
     templates: LaunchTemplateProvider,
     instances: InstanceProvider,
-    launcher: Launcher,
+    launcher: InstanceLauncher,
 }
 
 impl AwsProvider {
@@ -115,7 +115,7 @@ impl AwsProvider {
                 &options.cluster_name,
                 options.reserved_capacity,
             ),
-            launcher: Launcher::new(ec2()),
+            launcher: InstanceLauncher::new(ec2()),
             options: RwLock::new(Arc::new(options)),
             clock,
         }
@@ -159,7 +159,7 @@ impl AwsProvider {
     }
 
     /// Notes that an offering cannot be had for now.
-    pub(crate) fn mark_unavailable(&self, offered: Offered<'_>) {
+    pub(crate) fn mark_unavailable(&self, offered: OfferingName<'_>) {
         self.unavailable.mark(offered, None, self.clock.now());
     }
 

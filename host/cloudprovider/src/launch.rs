@@ -40,7 +40,7 @@ impl LaunchAttempt {
 
 /// The claim as the record of its own launch.
 #[async_trait::async_trait]
-pub trait LaunchRecord: Debug + Send + Sync {
+pub trait AttemptRecord: Debug + Send + Sync {
     /// Writes an attempt on the claim. The provider asks the cloud for nothing before that is done, and for nothing at
     /// all when it fails.
     async fn begin(&self, attempt: &LaunchAttempt) -> Result<(), CloudProviderError>;
@@ -62,7 +62,7 @@ impl FleetingRecord {
 }
 
 #[async_trait::async_trait]
-impl LaunchRecord for FleetingRecord {
+impl AttemptRecord for FleetingRecord {
     async fn begin(&self, attempt: &LaunchAttempt) -> Result<(), CloudProviderError> {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         *known = Some(attempt.clone());

@@ -12,7 +12,7 @@ mod provider;
 pub use clock::Clock;
 pub use error::{CloudProviderError, RebootError};
 pub use interruption::{Impairment, Interruption, InterruptionKind, InterruptionQueue};
-pub use launch::{FleetingRecord, LaunchAttempt, LaunchRecord};
+pub use launch::{AttemptRecord, FleetingRecord, LaunchAttempt};
 pub use provider::{
     CloudProvider, LaunchRequest, Launched, NodeClassStatus, Registrable, RepairAction,
     RepairPolicy,

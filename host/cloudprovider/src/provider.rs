@@ -8,7 +8,7 @@ use apis::{Ec2NodeClass, NodeClaim, NodePool};
 use scheduling::instance_type::InstanceType;
 use scheduling::ranking::RankedOffering;
 
-use crate::{CloudProviderError, Impairment, LaunchRecord, RebootError};
+use crate::{AttemptRecord, CloudProviderError, Impairment, RebootError};
 
 /// Everything a launch needs. The shell that builds it has already asked the ranking policy.
 #[derive(Debug, Clone)]
@@ -16,7 +16,7 @@ pub struct LaunchRequest {
     /// The persisted claim; what it bears of an earlier [`crate::LaunchAttempt`] is taken up.
     pub node_claim: Arc<NodeClaim>,
     /// Where the attempt is written before the cloud is asked.
-    pub record: Arc<dyn LaunchRecord>,
+    pub record: Arc<dyn AttemptRecord>,
     /// The resolved class of the claim.
     pub node_class: Arc<Ec2NodeClass>,
     /// Offerings the claim may become, best first by effective cost. The provider keeps this order

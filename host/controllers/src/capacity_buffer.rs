@@ -17,7 +17,7 @@ use state::Snapshot;
 use state::capacity_buffer::{self, Resolved, Room, Unresolved};
 
 use crate::error::ReconcileError;
-use crate::patching::{Part, patch};
+use crate::patching::{PatchTarget, patch};
 use crate::provisioning::batcher::Batcher;
 use crate::runtime::{Action, Reconciler};
 use crate::shell::Shell;
@@ -32,13 +32,13 @@ const CONDITIONS: ConditionSet = ConditionSet {
 };
 
 /// `capacitybuffer`.
-pub(crate) struct Controller {
+pub(crate) struct CapacityBufferController {
     pub(crate) shell: Arc<Shell>,
     pub(crate) batcher: Arc<Batcher>,
 }
 
 #[async_trait::async_trait]
-impl Reconciler for Controller {
+impl Reconciler for CapacityBufferController {
     type Key = ObjectKey;
 
     async fn reconcile(&self, key: &ObjectKey) -> Result<Action, ReconcileError> {
@@ -53,7 +53,7 @@ impl Reconciler for Controller {
         drop(snapshot);
         let after = resolved_status(&buffer, &resolved, self.shell.now());
         let api = Api::namespaced(self.shell.client.clone(), &key.namespace);
-        patch(&api, &*buffer, &after, Part::Status).await?;
+        patch(&api, &*buffer, &after, PatchTarget::Status).await?;
         self.batcher.trigger(&buffer.uid().unwrap_or_default());
         Ok(AGAIN)
     }
@@ -111,7 +111,7 @@ pub(crate) async fn tell(shell: &Shell, snapshot: &Snapshot, solution: &Solution
             continue;
         };
         let after = room_status(&buffer, room, shell.now());
-        if let Err(error) = patch(&api, &buffer, &after, Part::Status).await {
+        if let Err(error) = patch(&api, &buffer, &after, PatchTarget::Status).await {
             tracing::debug!(CapacityBuffer = %key, %error, "status not written");
         }
     }

@@ -23,7 +23,7 @@ use crate::journal::{Journal, SharedLedger};
 use crate::measured_provider::MeasuredProvider;
 use crate::metrics::Metrics;
 use crate::node::eviction::{EvictionKey, EvictionQueue};
-use crate::node::health::Health;
+use crate::node::health::NodeHealth;
 use crate::node::termination::Termination;
 use crate::node_claim::finalize::Finalizer;
 use crate::node_claim::launch::Launcher;
@@ -41,19 +41,19 @@ use crate::policy_binding::{PolicyBinding, PolicyObjects};
 use crate::provisioning::Provisioner;
 use crate::provisioning::batcher::Batcher;
 use crate::provisioning::trigger::{NodeTrigger, PodTrigger};
-use crate::recorder::{Publisher, Recorder};
+use crate::recorder::{EventRecorder, Publisher};
 use crate::runtime::{Profile, Reconciler, run};
 use crate::settings::Settings;
 use crate::shell::Shell;
 use crate::static_capacity::StaticPools;
-use crate::turn::Stage;
+use crate::turn::TurnStage;
 use crate::voluntary_disruption::{VoluntaryDisruption, repair_policies};
 use crate::watches::{self, Queues, Router};
 use crate::work_queue::{BackOff, WorkQueue};
 
 /// The policies that judge.
 #[derive(Clone)]
-pub struct Hooks {
+pub struct PolicyHooks {
     /// Which offering is worth what.
     pub rank: Arc<dyn RankHook>,
     /// Which consolidation is worth its while.
@@ -69,7 +69,7 @@ pub struct ControllersConfig {
     /// The cloud.
     pub provider: Arc<dyn CloudProvider>,
     /// The policies.
-    pub hooks: Hooks,
+    pub hooks: PolicyHooks,
     /// Tells the time of day.
     pub clock: Arc<dyn Clock>,
     /// Settings.
@@ -93,7 +93,7 @@ impl ControllersConfig {
 
 /// How busy the controllers are.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Activity {
+pub struct ControllerActivity {
     /// Keys waiting or at work, periodic chores left out.
     pub queued: usize,
     /// Keys that failed and wait for another try.
@@ -108,7 +108,7 @@ pub struct Activity {
     pub is_synced: bool,
 }
 
-impl Activity {
+impl ControllerActivity {
     /// Whether nothing is being done and nothing is about to be done.
     pub fn is_idle(&self) -> bool {
         let Self {
@@ -131,10 +131,10 @@ impl Activity {
 /// The controllers, ready to run. Clones share everything.
 #[derive(Clone)]
 pub struct Controllers {
-    parts: Arc<Parts>,
+    parts: Arc<Wiring>,
 }
 
-struct Parts {
+struct Wiring {
     shell: Arc<Shell>,
     queues: Queues,
     evictions: Arc<WorkQueue<EvictionKey>>,
@@ -169,7 +169,7 @@ impl Controllers {
             policies,
             interruptions,
         } = config;
-        let (events, publisher) = Recorder::new(client.clone(), Arc::clone(&clock));
+        let (events, publisher) = EventRecorder::new(client.clone(), Arc::clone(&clock));
         let journal = Arc::new(Journal {
             clock: Arc::clone(&clock),
             events,
@@ -198,7 +198,7 @@ impl Controllers {
             longest: Duration::from_secs(10),
         };
         Self {
-            parts: Arc::new(Parts {
+            parts: Arc::new(Wiring {
                 shell,
                 policy_objects: Arc::new(PolicyObjects::new()),
                 queues: Queues::new(),
@@ -217,27 +217,27 @@ impl Controllers {
 
     /// Makes this one of several replicas: [`Self::run`] only watches until [`Self::lead`] is called.
     pub fn stand_by(&self) {
-        self.parts.shell.turn.set(Stage::StandsBy);
+        self.parts.shell.turn.set(TurnStage::StandsBy);
     }
 
     /// It is this replica's turn.
     pub fn lead(&self) {
-        self.parts.shell.turn.set(Stage::Leads);
+        self.parts.shell.turn.set(TurnStage::Leads);
     }
 
     /// Has [`Self::run`] end once what was begun is done and told.
     pub fn stop(&self) {
-        self.parts.shell.turn.set(Stage::Stops);
+        self.parts.shell.turn.set(TurnStage::Stops);
     }
 
     /// Whether this replica's turn has come and is not over.
     pub fn leads(&self) -> bool {
-        self.parts.shell.turn.stage() == Stage::Leads
+        self.parts.shell.turn.stage() == TurnStage::Leads
     }
 
     /// Returns once this replica's turn has come.
     pub async fn until_leading(&self) {
-        self.parts.shell.turn.reached(Stage::Leads).await;
+        self.parts.shell.turn.reached(TurnStage::Leads).await;
     }
 
     /// Runs everything until the future is dropped, one of the loops dies of a bug, or all is done after
@@ -252,7 +252,7 @@ impl Controllers {
         watching.spawn(watches::run(Arc::clone(&parts.shell), parts.router()));
         let has_begun = async {
             watches::first_lists(&parts.shell).await;
-            turn.reached(Stage::Leads).await;
+            turn.reached(TurnStage::Leads).await;
         };
         tokio::select! {
             () = has_begun => {}
@@ -268,7 +268,7 @@ impl Controllers {
         spawn_all(&mut workers, parts.pool_tasks());
         // None of them ends by itself before. Dropping the sets ends all.
         tokio::select! {
-            () = turn.reached(Stage::Stops) => {}
+            () = turn.reached(TurnStage::Stops) => {}
             _ = watching.join_next() => return,
             _ = loops.join_next() => return,
             _ = workers.join_next() => return,
@@ -277,7 +277,7 @@ impl Controllers {
         // What these do is looked at anew by whoever comes next, from what was written.
         loops.abort_all();
         while workers.join_next().await.is_some() {}
-        turn.set(Stage::Concludes);
+        turn.set(TurnStage::Concludes);
         while telling.join_next().await.is_some() {}
     }
 
@@ -302,7 +302,7 @@ impl Controllers {
     }
 
     /// How busy the controllers are.
-    pub fn activity(&self) -> Activity {
+    pub fn activity(&self) -> ControllerActivity {
         self.parts.activity()
     }
 
@@ -312,8 +312,8 @@ impl Controllers {
     }
 }
 
-impl Parts {
-    fn activity(&self) -> Activity {
+impl Wiring {
+    fn activity(&self) -> ControllerActivity {
         let queues = &self.queues;
         let working = [
             &queues.lifecycle,
@@ -326,11 +326,11 @@ impl Parts {
             &queues.pool_hash,
             &queues.pod_events,
         ];
-        let mut activity = Activity {
+        let mut activity = ControllerActivity {
             is_provisioning: self.provisioner.is_busy(),
             commands: self.disruption.commands(),
             is_synced: self.shell.model.is_synced(),
-            ..Activity::default()
+            ..ControllerActivity::default()
         };
         for state in working
             .map(|queue| queue.state(SOON))
@@ -422,12 +422,12 @@ impl Parts {
             self.spawn(
                 ("nodeclaim.hydration", 1000, 5000),
                 &queues.claim_hydration,
-                hydration::Hydration { shell: shell() },
+                hydration::NodeClaimHydration { shell: shell() },
             ),
             self.spawn(
                 ("node.hydration", 1000, 5000),
                 &queues.node_hydration,
-                crate::node::hydration::Hydration { shell: shell() },
+                crate::node::hydration::NodeHydration { shell: shell() },
             ),
             self.spawn(("nodeclaim.tagging", 10, 1000), &queues.tagging, tagging),
             self.spawn(("nodeclaim.reboot", 10, 10), &queues.reboots, reboots),
@@ -454,11 +454,11 @@ impl Parts {
             batcher: Arc::clone(&self.batcher),
         };
         let bare = &self.bare_provider;
-        let overlays = node_overlay::Controller {
+        let overlays = node_overlay::NodeOverlayController {
             shell: shell(),
             provider: measured(bare, &self.shell.metrics, "nodeoverlay.controller"),
         };
-        let buffers = capacity_buffer::Controller {
+        let buffers = capacity_buffer::CapacityBufferController {
             shell: shell(),
             batcher: Arc::clone(&self.batcher),
         };
@@ -555,7 +555,7 @@ impl Parts {
         }
         let settings = &self.shell.settings;
         if settings.feature_gates.node_repair && settings.legacy_node_repair {
-            let health = Health {
+            let health = NodeHealth {
                 shell: shell(),
                 provider: self.measured("node.health"),
             };

@@ -42,10 +42,10 @@ mod watches;
 mod work_queue;
 mod writer;
 
-pub use controllers::{Activity, Controllers, ControllersConfig, Hooks};
+pub use controllers::{ControllerActivity, Controllers, ControllersConfig, PolicyHooks};
 pub use feed::{DecisionFeed, FeedLine};
 pub use journal::SharedLedger;
-pub use metrics::{Labels, Metrics};
+pub use metrics::{Metrics, SeriesLabels};
 pub use paging::for_each_listed;
 pub use policy_binding::{NoPolicies, POLICY_LABEL, STATUS_ANNOTATION, source_of};
 pub use settings::{

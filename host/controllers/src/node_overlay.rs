@@ -21,8 +21,8 @@ use state::Event;
 use tracing::debug;
 
 use crate::error::ReconcileError;
-use crate::node_overlay::overlays::Judged;
-use crate::patching::{Part, patch};
+use crate::node_overlay::overlays::JudgedOverlays;
+use crate::patching::{PatchTarget, patch};
 use crate::runtime::{Action, Reconciler};
 use crate::shell::Shell;
 
@@ -32,7 +32,7 @@ const AGAIN: Action = Action::RequeueAfter(Duration::from_hours(6));
 const AGAIN_SOON: Action = Action::RequeueAfter(Duration::from_secs(10));
 
 /// The controller; there is one key for all overlays.
-pub(crate) struct Controller {
+pub(crate) struct NodeOverlayController {
     pub(crate) shell: Arc<Shell>,
     /// Tells types as they are without overlays.
     pub(crate) provider: Arc<dyn CloudProvider>,
@@ -44,7 +44,7 @@ pub(crate) fn key() -> ObjectKey {
 }
 
 #[async_trait::async_trait]
-impl Reconciler for Controller {
+impl Reconciler for NodeOverlayController {
     type Key = ObjectKey;
 
     async fn reconcile(&self, _: &ObjectKey) -> Result<Action, ReconcileError> {
@@ -71,7 +71,7 @@ impl Reconciler for Controller {
         }
         drop(snapshot);
         let verdicts = node_overlay::judge(&overlays, &pools);
-        let judged = Judged {
+        let judged = JudgedOverlays {
             accepted: node_overlay::accepted(&overlays, &verdicts),
             pools: pools.iter().map(|(pool, _)| pool.name_any()).collect(),
         };
@@ -81,7 +81,13 @@ impl Reconciler for Controller {
         for overlay in &overlays {
             if let Some(verdict) = verdicts.get(&overlay.name_any()) {
                 let after = told(overlay, verdict, self.shell.now());
-                patch(&self.shell.writer.api(), overlay, &after, Part::Status).await?;
+                patch(
+                    &self.shell.writer.api(),
+                    overlay,
+                    &after,
+                    PatchTarget::Status,
+                )
+                .await?;
             }
         }
         Ok(again)

@@ -26,7 +26,7 @@ use state::nomination::{awaits_its_pods, awaits_others, is_crowded, nominations}
 use tokio::time::Instant;
 use tracing::{debug, warn};
 
-use crate::journal::{Entry, Journal};
+use crate::journal::{Journal, JournalEntry};
 use crate::metrics::Metrics;
 use crate::model::Model;
 use crate::node_claim::initialization;
@@ -317,7 +317,7 @@ enum PlanEntry<'a> {
     },
 }
 
-impl Entry for PlanEntry<'_> {
+impl JournalEntry for PlanEntry<'_> {
     type Subject = ();
 
     fn measure(&self, (): &(), metrics: &Metrics) {

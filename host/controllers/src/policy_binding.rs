@@ -76,13 +76,13 @@ pub(crate) struct PolicyBinding {
     shell: Arc<Shell>,
     registry: Arc<dyn PolicyRegistry>,
     objects: Arc<PolicyObjects>,
-    known: Mutex<BTreeMap<ObjectKey, Known>>,
+    known: Mutex<BTreeMap<ObjectKey, KnownBinding>>,
     /// Held while the registry hears of NodePools: nothing is bound before that.
     telling: Mutex<()>,
 }
 
 /// What was applied of a binding, and when it may be swapped again.
-struct Known {
+struct KnownBinding {
     /// Version of its ConfigMap that was looked at last.
     version: String,
     fingerprint: u64,
@@ -209,7 +209,7 @@ impl PolicyBinding {
             pace = known.pace.clone();
         }
         let status = self.load(key, source).await;
-        let known = Known {
+        let known = KnownBinding {
             version,
             fingerprint,
             pace,
@@ -229,7 +229,7 @@ impl PolicyBinding {
         })
     }
 
-    fn known(&self) -> MutexGuard<'_, BTreeMap<ObjectKey, Known>> {
+    fn known(&self) -> MutexGuard<'_, BTreeMap<ObjectKey, KnownBinding>> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -36,7 +36,7 @@ use crate::provisioning::batcher::{Batch, Batcher};
 use crate::provisioning::early::full_claims;
 use crate::settings::{Settings, SolverRun};
 use crate::shell::Shell;
-use crate::turn::Stage;
+use crate::turn::TurnStage;
 
 /// How often an unsynced model is looked at again.
 const SYNC_POLL: Duration = Duration::from_millis(250);
@@ -98,14 +98,14 @@ impl Provisioner {
         let turn = &self.shell.turn;
         loop {
             let batch = tokio::select! { biased;
-                () = turn.reached(Stage::Stops) => return,
+                () = turn.reached(TurnStage::Stops) => return,
                 batch = self.batcher.wait() => batch,
             };
             self.is_busy.store(true, Ordering::Relaxed);
             match batch {
                 Batch::Complete(_) => {
                     tokio::select! { biased;
-                        () = turn.reached(Stage::Stops) => return,
+                        () = turn.reached(TurnStage::Stops) => return,
                         () = self.wait_for_sync() => {}
                     }
                     self.pass(batch).await;

@@ -92,7 +92,7 @@ impl When {
 
 /// Verbs on resources of one group.
 #[derive(Debug, Clone, Copy)]
-pub struct Rule {
+pub struct RbacRule {
     /// Where it is granted.
     pub role: Role,
     /// Empty for the core group.
@@ -111,7 +111,7 @@ pub struct Rule {
 
 /// A request that a rule may allow.
 #[derive(Debug, Clone, Copy)]
-pub struct Request<'a> {
+pub struct ResourceAttributes<'a> {
     /// As roles write it.
     pub verb: &'a str,
     /// Empty for the core group.
@@ -122,7 +122,7 @@ pub struct Request<'a> {
     pub name: &'a str,
 }
 
-impl Rule {
+impl RbacRule {
     const fn new(
         role: Role,
         group: &'static str,
@@ -150,7 +150,7 @@ impl Rule {
     }
 
     /// Whether the rule allows it, where it is granted.
-    pub fn allows(&self, request: Request<'_>) -> bool {
+    pub fn allows(&self, request: ResourceAttributes<'_>) -> bool {
         self.group == request.group
             && self.resources.contains(&request.resource)
             && self.verbs.contains(&request.verb)
@@ -166,58 +166,58 @@ const LOOKED_AT: &[&str] = &["get", "list", "watch"];
 const PATCHED: &[&str] = &["patch"];
 
 /// Every rule of every role, in the order in which the chart has them.
-pub const RULES: &[Rule] = &[
+pub const RULES: &[RbacRule] = &[
     // Read.
-    Rule::new(
+    RbacRule::new(
         Role::Core,
         KARPENTER,
         &["nodepools", "nodeclaims"],
         LOOKED_AT,
         "what may be bought, and what was",
     ),
-    Rule::new(
+    RbacRule::new(
         Role::Core,
         "",
         &["nodes"],
         LOOKED_AT,
         "what pods can run on",
     ),
-    Rule::new(
+    RbacRule::new(
         Role::Core,
         "",
         &["pods", "namespaces"],
         WATCHED,
         "what runs and what waits, and the labels by which affinity selects namespaces",
     ),
-    Rule::new(
+    RbacRule::new(
         Role::Core,
         "",
         &["persistentvolumes", "persistentvolumeclaims"],
         WATCHED,
         "where volumes bind pods to a zone",
     ),
-    Rule::new(
+    RbacRule::new(
         Role::Core,
         "storage.k8s.io",
         &["storageclasses", "csinodes", "volumeattachments"],
         WATCHED,
         "how many volumes a node takes, and which one that goes has yet to let go of",
     ),
-    Rule::new(
+    RbacRule::new(
         Role::Core,
         "apps",
         &["daemonsets"],
         WATCHED,
         "what comes onto every new node",
     ),
-    Rule::new(
+    RbacRule::new(
         Role::Core,
         "policy",
         &["poddisruptionbudgets"],
         WATCHED,
         "whom a drain may not evict",
     ),
-    Rule::new(
+    RbacRule::new(
         Role::Core,
         "apps",
         &["replicasets", "statefulsets"],
@@ -225,7 +225,7 @@ pub const RULES: &[Rule] = &[
         "how many pods are wanted, and how they are selected",
     )
     .when(When::Workloads),
-    Rule::new(
+    RbacRule::new(
         Role::Core,
         "batch",
         &["jobs"],
@@ -233,7 +233,7 @@ pub const RULES: &[Rule] = &[
         "how many pods are about to come",
     )
     .when(When::ComingPods),
-    Rule::new(
+    RbacRule::new(
         Role::Core,
         "",
         &["services", "replicationcontrollers"],
@@ -241,7 +241,7 @@ pub const RULES: &[Rule] = &[
         "which pods the scheduler's default constraints count together",
     )
     .when(When::DefaultSpread),
-    Rule::new(
+    RbacRule::new(
         Role::Core,
         "autoscaling.x-k8s.io",
         &["capacitybuffers"],
@@ -249,7 +249,7 @@ pub const RULES: &[Rule] = &[
         "room that is kept",
     )
     .when(When::CapacityBuffers),
-    Rule::new(
+    RbacRule::new(
         Role::Core,
         "apps",
         &["deployments"],
@@ -257,7 +257,7 @@ pub const RULES: &[Rule] = &[
         "the pods for which a buffer keeps room",
     )
     .when(When::CapacityBuffers),
-    Rule::new(
+    RbacRule::new(
         Role::Core,
         "",
         &["podtemplates"],
@@ -265,7 +265,7 @@ pub const RULES: &[Rule] = &[
         "the same, as templates",
     )
     .when(When::CapacityBuffers),
-    Rule::new(
+    RbacRule::new(
         Role::Core,
         KARPENTER,
         &["nodeoverlays"],
@@ -273,7 +273,7 @@ pub const RULES: &[Rule] = &[
         "prices and capacity that are other than the cloud says",
     )
     .when(When::NodeOverlays),
-    Rule::new(
+    RbacRule::new(
         Role::Core,
         "resource.k8s.io",
         &[
@@ -287,49 +287,49 @@ pub const RULES: &[Rule] = &[
     )
     .when(When::Devices),
     // Write.
-    Rule::new(
+    RbacRule::new(
         Role::Core,
         KARPENTER,
         &["nodeclaims"],
         &["create", "delete", "patch"],
         "nodes are bought, marked and given back by their claims",
     ),
-    Rule::new(
+    RbacRule::new(
         Role::Core,
         KARPENTER,
         &["nodeclaims/status"],
         PATCHED,
         "how far a node has come",
     ),
-    Rule::new(
+    RbacRule::new(
         Role::Core,
         KARPENTER,
         &["nodepools", "nodepools/status"],
         PATCHED,
         "hashes by which drift is found, and what a pool has used",
     ),
-    Rule::new(
+    RbacRule::new(
         Role::Core,
         "",
         &["nodes"],
         &["delete", "patch"],
         "labels, taints and finalizers; a node goes by being deleted",
     ),
-    Rule::new(
+    RbacRule::new(
         Role::Core,
         "",
         &["pods/eviction"],
         &["create"],
         "nodes are drained within disruption budgets",
     ),
-    Rule::new(
+    RbacRule::new(
         Role::Core,
         "",
         &["pods"],
         &["delete"],
         "a drain that is at its end leaves nobody behind",
     ),
-    Rule::new(
+    RbacRule::new(
         Role::Core,
         "",
         &["pods"],
@@ -337,7 +337,7 @@ pub const RULES: &[Rule] = &[
         "each pod carries its deletion cost. This reaches every field of a pod that may change, its images too",
     )
     .when(When::PodDeletionCosts),
-    Rule::new(
+    RbacRule::new(
         Role::Core,
         "",
         &["pods/status"],
@@ -345,7 +345,7 @@ pub const RULES: &[Rule] = &[
         "the scheduler is told where pods are planned to go (status.nominatedNodeName)",
     )
     .when(When::Nominations),
-    Rule::new(
+    RbacRule::new(
         Role::Core,
         "autoscaling.x-k8s.io",
         &["capacitybuffers/status"],
@@ -353,7 +353,7 @@ pub const RULES: &[Rule] = &[
         "whether the room is there",
     )
     .when(When::CapacityBuffers),
-    Rule::new(
+    RbacRule::new(
         Role::Core,
         KARPENTER,
         &["nodeoverlays/status"],
@@ -361,28 +361,28 @@ pub const RULES: &[Rule] = &[
         "whether the overlay can be applied",
     )
     .when(When::NodeOverlays),
-    Rule::new(
+    RbacRule::new(
         Role::Core,
         "",
         &["events"],
         &["create", "patch"],
         "what people are told",
     ),
-    Rule::new(
+    RbacRule::new(
         Role::Aws,
         AWS,
         &["ec2nodeclasses"],
         LOOKED_AT,
         "what instances are made of",
     ),
-    Rule::new(
+    RbacRule::new(
         Role::Aws,
         AWS,
         &["ec2nodeclasses", "ec2nodeclasses/status"],
         PATCHED,
         "hashes, finalizers, and what the names in it came to",
     ),
-    Rule::new(
+    RbacRule::new(
         Role::Aws,
         "networking.k8s.io",
         &["servicecidrs"],
@@ -390,7 +390,7 @@ pub const RULES: &[Rule] = &[
         "the range of service addresses, which goes into the user data of AL2023",
     )
     .of(&["kubernetes"]),
-    Rule::new(
+    RbacRule::new(
         Role::Aws,
         "",
         &["services"],
@@ -398,21 +398,21 @@ pub const RULES: &[Rule] = &[
         "the address of the cluster's DNS, which goes into the user data",
     )
     .of(&["kube-dns"]),
-    Rule::new(
+    RbacRule::new(
         Role::Practice,
         "",
         &["nodes"],
         &["create"],
         "no kubelet registers what is simulated",
     ),
-    Rule::new(
+    RbacRule::new(
         Role::Practice,
         "",
         &["nodes/status"],
         PATCHED,
         "nor says that it is ready",
     ),
-    Rule::new(
+    RbacRule::new(
         Role::LeaderElection,
         "coordination.k8s.io",
         &["leases"],
@@ -420,14 +420,14 @@ pub const RULES: &[Rule] = &[
         "one of the replicas leads",
     )
     .of(&["karpenter-leader-election"]),
-    Rule::new(
+    RbacRule::new(
         Role::LeaderElection,
         "coordination.k8s.io",
         &["leases"],
         &["create"],
         "creation cannot be confined to a name",
     ),
-    Rule::new(
+    RbacRule::new(
         Role::Policies,
         "",
         &["configmaps"],

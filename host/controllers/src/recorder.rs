@@ -17,7 +17,7 @@ use tokio::time::Instant;
 use tracing::debug;
 
 use crate::error::is_not_found;
-use crate::turn::{Stage, Turn};
+use crate::turn::{Turn, TurnStage};
 
 /// Repeats of one event within this time are dropped, unless the event says otherwise.
 pub(crate) const DEDUPE_DEFAULT: Duration = Duration::from_mins(2);
@@ -115,12 +115,12 @@ impl Notice {
 }
 
 #[derive(Debug, Default)]
-struct Gate {
+struct EventGate {
     seen: BTreeMap<(&'static str, String), Instant>,
     buckets: BTreeMap<RateClass, (f64, Instant)>,
 }
 
-impl Gate {
+impl EventGate {
     fn admits(&mut self, notice: &Notice, now: Instant) -> bool {
         if self.seen.len() >= REMEMBERED_MAX {
             self.seen.retain(|_, until| *until > now);
@@ -162,12 +162,12 @@ impl Gate {
 
 /// Takes events from anywhere; [`Publisher::run`] writes them.
 #[derive(Debug)]
-pub(crate) struct Recorder {
-    gate: Mutex<Gate>,
+pub(crate) struct EventRecorder {
+    gate: Mutex<EventGate>,
     sender: mpsc::Sender<Notice>,
 }
 
-impl Recorder {
+impl EventRecorder {
     /// A recorder, and the publisher that someone has to run.
     pub(crate) fn new(client: kube::Client, clock: Arc<dyn Clock>) -> (Self, Publisher) {
         let (sender, receiver) = mpsc::channel(QUEUE_MAX);
@@ -180,7 +180,7 @@ impl Recorder {
         };
         (
             Self {
-                gate: Mutex::new(Gate::default()),
+                gate: Mutex::new(EventGate::default()),
                 sender,
             },
             publisher,
@@ -199,7 +199,7 @@ impl Recorder {
     }
 }
 
-struct Written {
+struct WrittenEvent {
     key: (String, &'static str, String),
     namespace: String,
     name: String,
@@ -211,14 +211,14 @@ pub(crate) struct Publisher {
     client: kube::Client,
     clock: Arc<dyn Clock>,
     receiver: mpsc::Receiver<Notice>,
-    written: VecDeque<Written>,
+    written: VecDeque<WrittenEvent>,
     sequence: u64,
 }
 
 impl Publisher {
     /// Writes until the process concludes and everything was written.
     pub(crate) async fn run(mut self, turn: Turn) {
-        let mut concludes = pin!(turn.reached(Stage::Concludes));
+        let mut concludes = pin!(turn.reached(TurnStage::Concludes));
         loop {
             let notice = tokio::select! { biased;
                 () = &mut concludes, if !self.receiver.is_closed() => {
@@ -254,7 +254,7 @@ impl Publisher {
         if self.written.len() == REMEMBERED_MAX {
             self.written.pop_front();
         }
-        self.written.push_back(Written {
+        self.written.push_back(WrittenEvent {
             key,
             namespace,
             name,
@@ -360,7 +360,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn the_same_event_is_published_again_only_after_two_minutes() {
-        let mut gate = Gate::default();
+        let mut gate = EventGate::default();
         assert!(gate.admits(&notice("a"), Instant::now()));
         assert!(!gate.admits(&notice("a"), Instant::now()));
         assert!(gate.admits(&notice("b"), Instant::now()));
@@ -383,7 +383,7 @@ mod tests {
             about("NodePool", "other", Some("first")),
             about("NodePool", "other", Some("second")),
         ];
-        let mut gate = Gate::default();
+        let mut gate = EventGate::default();
         for object in objects {
             let notice = Notice::new(object, EventType::Normal, "DisruptionBlocked", "budget");
             assert!(gate.admits(&notice, Instant::now()), "{notice:?}");
@@ -393,7 +393,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn nominations_share_a_bucket_of_ten_that_fills_at_five_a_second() {
-        let mut gate = Gate::default();
+        let mut gate = EventGate::default();
         let mut admitted = |from: u32| {
             (from..from + 30)
                 .filter(|n| {

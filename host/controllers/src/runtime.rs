@@ -18,7 +18,7 @@ use tracing::{debug, error};
 
 use crate::error::{ErrorClass, ReconcileError};
 use crate::metrics::Metrics;
-use crate::turn::{Stage, Turn};
+use crate::turn::{Turn, TurnStage};
 use crate::work_queue::WorkQueue;
 
 pub(crate) use action::Action;
@@ -51,7 +51,7 @@ pub(crate) async fn run<R: Reconciler>(
     turn: Turn,
 ) {
     let mut running = FuturesUnordered::new();
-    let mut stops = pin!(turn.reached(Stage::Stops));
+    let mut stops = pin!(turn.reached(TurnStage::Stops));
     let mut begins = true;
     while begins || !running.is_empty() {
         tokio::select! { biased;

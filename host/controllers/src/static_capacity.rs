@@ -27,7 +27,7 @@ const AT_LIMIT: Action = Action::RequeueAfter(Duration::from_secs(30));
 
 /// How many claims a pool has.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Count {
+pub(crate) struct ReplicaCount {
     /// Names of those that stay.
     active: Vec<String>,
     pending: usize,
@@ -36,7 +36,7 @@ pub(crate) struct Count {
     limit: usize,
 }
 
-impl Count {
+impl ReplicaCount {
     /// Nodes that may still come.
     pub(crate) fn room(&self) -> usize {
         let there = self.active.len() + self.pending + self.deleting;
@@ -61,15 +61,15 @@ pub(crate) async fn count(
     shell: &Shell,
     pool: &str,
     pending: &BTreeSet<String>,
-) -> Result<Count, ReconcileError> {
+) -> Result<ReplicaCount, ReconcileError> {
     let Some(node_pool) = shell.model.fresh_node_pool(pool).await? else {
-        return Ok(Count::default());
+        return Ok(ReplicaCount::default());
     };
     let as_count = |it: u64| usize::try_from(it).unwrap_or(usize::MAX);
-    let mut count = Count {
+    let mut count = ReplicaCount {
         replicas: as_count(static_drift::replicas(&node_pool)),
         limit: as_count(static_drift::node_limit(&node_pool)),
-        ..Count::default()
+        ..ReplicaCount::default()
     };
     let of_pool = format!("{}={pool}", labels::NODEPOOL);
     shell
@@ -138,7 +138,7 @@ impl StaticPools {
         Ok(())
     }
 
-    async fn delete(&self, pool: &NodePool, count: &Count) -> Result<(), ReconcileError> {
+    async fn delete(&self, pool: &NodePool, count: &ReplicaCount) -> Result<(), ReconcileError> {
         let (snapshot, now) = (self.shell.model.snapshot(), self.shell.now());
         let picked = surplus::pick(&snapshot, &count.active, count.too_many(), now);
         drop(snapshot);
@@ -161,7 +161,7 @@ mod tests {
 
     #[test]
     fn what_is_missing_and_what_is_too_much() {
-        let count = |active: usize, pending, deleting, replicas, limit| Count {
+        let count = |active: usize, pending, deleting, replicas, limit| ReplicaCount {
             active: (0..active).map(|it| it.to_string()).collect(),
             pending,
             deleting,

@@ -35,7 +35,7 @@ use state::provisioning::{PoolTypes, provisionable_pools};
 use tokio::time::Instant;
 use tracing::{debug, error};
 
-use crate::metrics::Labels;
+use crate::metrics::SeriesLabels;
 use crate::settings::{Settings, SolverRun};
 use crate::shell::Shell;
 use crate::voluntary_disruption::command_entry::{CommandEntry, Underway};
@@ -68,12 +68,12 @@ pub(crate) struct VoluntaryDisruption {
     repair: Option<Arc<RepairPolicies>>,
     tables: Arc<TableCache>,
     scans: AtomicU64,
-    waiting: Mutex<VecDeque<Waiting>>,
+    waiting: Mutex<VecDeque<WaitingCommand>>,
 }
 
 /// A command that is looked at a second time before it begins.
 #[derive(Clone)]
-struct Waiting {
+struct WaitingCommand {
     command: Command,
     due: Instant,
 }
@@ -200,7 +200,7 @@ impl VoluntaryDisruption {
         for command in commands {
             acted |= if command.method.needs_validation() {
                 let due = Instant::now() + self.shell.settings.consolidation_validation;
-                self.waiting().push_back(Waiting { command, due });
+                self.waiting().push_back(WaitingCommand { command, due });
                 true
             } else {
                 self.orchestration.start(command).await
@@ -225,7 +225,7 @@ impl VoluntaryDisruption {
     /// left: it must still agree, or the command is dropped.
     async fn begin_what_still_holds(&self) {
         while self.shell.model.is_synced() && self.until_due().is_some_and(|it| it.is_zero()) {
-            let Some(Waiting { command, .. }) = self.waiting().front().cloned() else {
+            let Some(WaitingCommand { command, .. }) = self.waiting().front().cloned() else {
                 return;
             };
             if let Some(survivor) = self.still_holds(command).await {
@@ -377,7 +377,7 @@ impl VoluntaryDisruption {
         }
     }
 
-    fn waiting(&self) -> MutexGuard<'_, VecDeque<Waiting>> {
+    fn waiting(&self) -> MutexGuard<'_, VecDeque<WaitingCommand>> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -387,7 +387,7 @@ impl VoluntaryDisruption {
 }
 
 /// How metrics call a method.
-fn method_labels(method: Method) -> Labels {
+fn method_labels(method: Method) -> SeriesLabels {
     vec![
         ("reason", method.reason().to_string().to_lowercase()),
         ("consolidation_type", method.consolidation_type().to_owned()),

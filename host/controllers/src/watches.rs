@@ -39,9 +39,9 @@ use tracing::{debug, info, warn};
 use crate::policy_binding::{POLICY_LABEL, PolicyFact};
 use crate::settings::Settings;
 use crate::shell::Shell;
-use telling::{Devices, Ours, Plain, Pods, Policies, PolicyData, Telling, Workloads};
+use telling::{Ours, Plain, Pods, Policies, PolicyData, Telling, WatchedDevices, WatchedWorkloads};
 
-pub(crate) use progress::{Failure, Kind, Progress};
+pub(crate) use progress::{Failure, FirstLists, WatchedKind};
 pub(crate) use queues::{Keys, Queues};
 pub(crate) use router::Router;
 
@@ -56,7 +56,7 @@ const LONG_LIST: Duration = Duration::from_secs(30);
 
 /// What is said of an object, or of all of a kind.
 #[derive(Debug)]
-enum Fact {
+enum WatchFact {
     /// For the model.
     Model(Event),
     /// For the policies, which the model knows nothing of.
@@ -65,19 +65,19 @@ enum Fact {
 
 /// What a watch tells.
 #[derive(Debug)]
-enum Told {
+enum WatchMessage {
     /// Something was said.
-    Fact(Fact),
+    Fact(WatchFact),
     /// Everything there is was told.
-    Complete(Kind, Fact),
+    Complete(WatchedKind, WatchFact),
     /// The watch failed and will be tried again.
-    Failed(Kind, watcher::Error),
+    Failed(WatchedKind, watcher::Error),
     /// The watch starts over: everything there is will be told.
     StartsOver,
 }
 
 /// A kind and what its watch tells.
-type Watch = (Kind, BoxStream<'static, Told>);
+type KindWatch = (WatchedKind, BoxStream<'static, WatchMessage>);
 
 /// Feeds the model until the future is dropped.
 pub(crate) async fn run(shell: Arc<Shell>, router: Router) {
@@ -85,18 +85,18 @@ pub(crate) async fn run(shell: Arc<Shell>, router: Router) {
     if !shell.settings.ignore_dra_requests {
         watches.extend(watch_devices(&shell.client).await);
     }
-    let kinds: Vec<Kind> = watches.iter().map(|(kind, _)| *kind).collect();
+    let kinds: Vec<WatchedKind> = watches.iter().map(|(kind, _)| *kind).collect();
     shell.model.note_progress(|it| it.begin(kinds));
     let mut streams: SelectAll<_> = watches.into_iter().map(|(_, stream)| stream).collect();
     while let Some(told) = streams.next().await {
         match told {
-            Told::StartsOver => {}
-            Told::Fact(fact) => router.take(fact),
-            Told::Complete(kind, fact) => {
+            WatchMessage::StartsOver => {}
+            WatchMessage::Fact(fact) => router.take(fact),
+            WatchMessage::Complete(kind, fact) => {
                 router.take(fact);
                 shell.model.note_progress(|it| it.listed(kind));
             }
-            Told::Failed(kind, error) => {
+            WatchMessage::Failed(kind, error) => {
                 if kind.is_essential() {
                     warn!(?kind, %error, "watch failed, will be tried again");
                 } else {
@@ -113,7 +113,7 @@ pub(crate) async fn run(shell: Arc<Shell>, router: Router) {
 pub(crate) async fn first_lists(shell: &Shell) {
     let mut progress = shell.model.watch_progress();
     loop {
-        let complete = progress.wait_for(Progress::is_complete);
+        let complete = progress.wait_for(FirstLists::is_complete);
         // The sender lives as long as the shell.
         if tokio::time::timeout(LONG_LIST, complete).await.is_ok() {
             info!("cluster state has seen every kind");
@@ -134,41 +134,41 @@ fn failure(error: &watcher::Error) -> Failure {
 }
 
 /// Each kind that is watched: one line, and what is done with its objects is its implementation of [`Watched`].
-fn watches(shell: &Arc<Shell>) -> Vec<Watch> {
+fn watches(shell: &Arc<Shell>) -> Vec<KindWatch> {
     let (client, settings) = (&shell.client, &shell.settings);
     let pods = Pods(Arc::clone(shell));
     let mut watches = vec![
         watch(
             all(client),
-            Kind::core("NodePool"),
+            WatchedKind::core("NodePool"),
             Ours::<NodePool>::default(),
         ),
-        watch_all::<Ec2NodeClass>(client, Kind::core("EC2NodeClass")),
+        watch_all::<Ec2NodeClass>(client, WatchedKind::core("EC2NodeClass")),
         watch(
             all(client),
-            Kind::core("NodeClaim"),
+            WatchedKind::core("NodeClaim"),
             Ours::<NodeClaim>::default(),
         ),
-        watch_all::<Node>(client, Kind::core("Node")),
-        watch_all::<Namespace>(client, Kind::core("Namespace")),
-        watch_all::<DaemonSet>(client, Kind::core("DaemonSet")),
-        watch_all::<PodDisruptionBudget>(client, Kind::guarding("PodDisruptionBudget")),
-        watch_all::<StorageClass>(client, Kind::helpful("StorageClass")),
-        watch_all::<PersistentVolume>(client, Kind::helpful("PersistentVolume")),
-        watch_all::<PersistentVolumeClaim>(client, Kind::helpful("PersistentVolumeClaim")),
-        watch_all::<CSINode>(client, Kind::helpful("CSINode")),
-        watch_all::<VolumeAttachment>(client, Kind::guarding("VolumeAttachment")),
-        watch(all(client), Kind::core("Pod"), pods),
+        watch_all::<Node>(client, WatchedKind::core("Node")),
+        watch_all::<Namespace>(client, WatchedKind::core("Namespace")),
+        watch_all::<DaemonSet>(client, WatchedKind::core("DaemonSet")),
+        watch_all::<PodDisruptionBudget>(client, WatchedKind::guarding("PodDisruptionBudget")),
+        watch_all::<StorageClass>(client, WatchedKind::helpful("StorageClass")),
+        watch_all::<PersistentVolume>(client, WatchedKind::helpful("PersistentVolume")),
+        watch_all::<PersistentVolumeClaim>(client, WatchedKind::helpful("PersistentVolumeClaim")),
+        watch_all::<CSINode>(client, WatchedKind::helpful("CSINode")),
+        watch_all::<VolumeAttachment>(client, WatchedKind::guarding("VolumeAttachment")),
+        watch(all(client), WatchedKind::core("Pod"), pods),
     ];
     watches.extend(watch_workloads(client, settings));
     if settings.feature_gates.capacity_buffer {
-        let kind = Kind::helpful("CapacityBuffer");
+        let kind = WatchedKind::helpful("CapacityBuffer");
         watches.push(watch_all::<CapacityBuffer>(client, kind));
     }
     if settings.feature_gates.node_overlay {
         watches.push(watch_all::<NodeOverlay>(
             client,
-            Kind::helpful("NodeOverlay"),
+            WatchedKind::helpful("NodeOverlay"),
         ));
     }
     watches.extend(watch_policies(client, &settings.policy_namespace));
@@ -176,7 +176,7 @@ fn watches(shell: &Arc<Shell>) -> Vec<Watch> {
 }
 
 /// Watches workloads, of which only some facts are kept, as far as somebody asks for them.
-fn watch_workloads(client: &Client, settings: &Settings) -> Vec<Watch> {
+fn watch_workloads(client: &Client, settings: &Settings) -> Vec<KindWatch> {
     let mut watches = Vec::new();
     let (has_spread, has_buffers) = (
         !settings.default_spread.is_empty(),
@@ -195,13 +195,19 @@ fn watch_workloads(client: &Client, settings: &Settings) -> Vec<Watch> {
     if settings.plans_coming_pods {
         // Those with a success are past their beginning, and thousands of them may be kept.
         let young = watcher::Config::default().fields("status.successful=0");
-        let (kind, telling) = (Kind::helpful("Job"), Workloads(WorkloadKind::Job));
+        let (kind, telling) = (
+            WatchedKind::helpful("Job"),
+            WatchedWorkloads(WorkloadKind::Job),
+        );
         watches.push(watch_some(all::<Job>(client), young, kind, telling));
     }
     if has_spread {
         let kind = WorkloadKind::ReplicationController;
         watches.push(watch_workload::<ReplicationController>(client, kind));
-        watches.push(watch_all::<Service>(client, Kind::helpful("Service")));
+        watches.push(watch_all::<Service>(
+            client,
+            WatchedKind::helpful("Service"),
+        ));
     }
     if has_buffers {
         watches.push(watch_workload::<Deployment>(
@@ -217,15 +223,25 @@ fn watch_workloads(client: &Client, settings: &Settings) -> Vec<Watch> {
 }
 
 /// Watches policies, and by name alone what they may have beside them: what they name of it is read then.
-fn watch_policies(client: &Client, namespace: &str) -> [Watch; 2] {
+fn watch_policies(client: &Client, namespace: &str) -> [KindWatch; 2] {
     let policies = Api::<ConfigMap>::namespaced(client.clone(), namespace);
     let labelled = watcher::Config::default().labels(POLICY_LABEL);
     // Of these the API server gives the metadata alone.
     let others = Api::<PartialObjectMeta<ConfigMap>>::namespaced(client.clone(), namespace);
     let unlabelled = watcher::Config::default().labels(&format!("!{POLICY_LABEL}"));
     [
-        watch_some(policies, labelled, Kind::policy("policies"), Policies),
-        watch_some(others, unlabelled, Kind::helpful("ConfigMap"), PolicyData),
+        watch_some(
+            policies,
+            labelled,
+            WatchedKind::policy("policies"),
+            Policies,
+        ),
+        watch_some(
+            others,
+            unlabelled,
+            WatchedKind::helpful("ConfigMap"),
+            PolicyData,
+        ),
     ]
 }
 
@@ -233,26 +249,26 @@ fn all<K: Resource<DynamicType = ()>>(client: &Client) -> Api<K> {
     Api::all(client.clone())
 }
 
-fn watch_all<K>(client: &Client, kind: Kind) -> Watch
+fn watch_all<K>(client: &Client, kind: WatchedKind) -> KindWatch
 where
     K: Watched<Kind = ()> + Resource<DynamicType = ()> + Clone + DeserializeOwned,
 {
     watch(all::<K>(client), kind, Plain::default())
 }
 
-fn watch_workload<K>(client: &Client, kind: WorkloadKind) -> Watch
+fn watch_workload<K>(client: &Client, kind: WorkloadKind) -> KindWatch
 where
     K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + 'static,
     Workload: From<K>,
 {
     watch(
         all::<K>(client),
-        Kind::helpful(kind.name()),
-        Workloads(kind),
+        WatchedKind::helpful(kind.name()),
+        WatchedWorkloads(kind),
     )
 }
 
-fn watch<K>(api: Api<K>, kind: Kind, telling: impl Telling<K>) -> Watch
+fn watch<K>(api: Api<K>, kind: WatchedKind, telling: impl Telling<K>) -> KindWatch
 where
     K: Resource + Clone + Debug + DeserializeOwned + Send + 'static,
     K::DynamicType: Clone + Default + Debug,
@@ -263,9 +279,9 @@ where
 fn watch_some<K>(
     api: Api<K>,
     config: watcher::Config,
-    kind: Kind,
+    kind: WatchedKind,
     telling: impl Telling<K>,
-) -> Watch
+) -> KindWatch
 where
     K: Resource + Clone + Debug + DeserializeOwned + Send + 'static,
 {
@@ -276,18 +292,22 @@ where
         .map(move |event| match event {
             Ok(watcher::Event::Init) => {
                 listed.clear();
-                Told::StartsOver
+                WatchMessage::StartsOver
             }
             Ok(watcher::Event::InitApply(object)) => {
                 listed.insert(key_of(&object));
-                Told::Fact(telling.applied(trimmed(object)))
+                WatchMessage::Fact(telling.applied(trimmed(object)))
             }
             Ok(watcher::Event::InitDone) => {
-                Told::Complete(kind, telling.listed(std::mem::take(&mut listed)))
+                WatchMessage::Complete(kind, telling.listed(std::mem::take(&mut listed)))
             }
-            Ok(watcher::Event::Apply(object)) => Told::Fact(telling.applied(trimmed(object))),
-            Ok(watcher::Event::Delete(object)) => Told::Fact(telling.deleted(key_of(&object))),
-            Err(error) => Told::Failed(kind, error),
+            Ok(watcher::Event::Apply(object)) => {
+                WatchMessage::Fact(telling.applied(trimmed(object)))
+            }
+            Ok(watcher::Event::Delete(object)) => {
+                WatchMessage::Fact(telling.deleted(key_of(&object)))
+            }
+            Err(error) => WatchMessage::Failed(kind, error),
         });
     (kind, told.boxed())
 }
@@ -310,7 +330,7 @@ fn trimmed<K: ResourceExt>(mut object: K) -> K {
 
 /// Watches what tells of devices, in the version that the cluster prefers. An object that cannot be read counts as
 /// absent.
-async fn watch_devices(client: &Client) -> Vec<Watch> {
+async fn watch_devices(client: &Client) -> Vec<KindWatch> {
     let group = kube::discovery::group(client, DEVICE_GROUP).await;
     let version = match &group {
         Ok(group) => group.preferred_version_or_latest().to_owned(),
@@ -341,8 +361,8 @@ async fn watch_devices(client: &Client) -> Vec<Watch> {
         watch_some(
             api,
             watcher::Config::default(),
-            Kind::helpful(name),
-            Devices(kind),
+            WatchedKind::helpful(name),
+            WatchedDevices(kind),
         )
     };
     kinds.into_iter().map(watch_kind).collect()

@@ -49,7 +49,7 @@ pub(crate) struct QueueState {
 }
 
 #[derive(Debug)]
-struct Inner<K> {
+struct WorkQueueState<K> {
     ready: VecDeque<K>,
     queued: BTreeSet<K>,
     processing: BTreeSet<K>,
@@ -64,7 +64,7 @@ struct Inner<K> {
 /// The queue. Clones of an `Arc` of it are shared between those who add and the one runner.
 #[derive(Debug)]
 pub(crate) struct WorkQueue<K> {
-    inner: Mutex<Inner<K>>,
+    inner: Mutex<WorkQueueState<K>>,
     changed: Notify,
     back_off: BackOff,
 }
@@ -72,7 +72,7 @@ pub(crate) struct WorkQueue<K> {
 impl<K: Ord + Clone> WorkQueue<K> {
     /// An empty queue.
     pub(crate) fn new(back_off: BackOff) -> Self {
-        let inner = Inner {
+        let inner = WorkQueueState {
             ready: VecDeque::new(),
             queued: BTreeSet::new(),
             processing: BTreeSet::new(),
@@ -180,12 +180,12 @@ impl<K: Ord + Clone> WorkQueue<K> {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Inner<K>> {
+    fn lock(&self) -> MutexGuard<'_, WorkQueueState<K>> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl<K: Ord + Clone> Inner<K> {
+impl<K: Ord + Clone> WorkQueueState<K> {
     fn add(&mut self, key: K) {
         if self.processing.contains(&key) {
             self.again.insert(key);

@@ -21,7 +21,7 @@ use tower::buffer::BufferLayer;
 use tower::{BoxError, ServiceBuilder};
 
 pub(crate) use guarded::Guard;
-pub(crate) use rate::Rate;
+pub(crate) use rate::RateLimiter;
 
 /// What a connection reads at a time, at most.
 const READ_BUFFER_BYTES_MAX: usize = 32 << 10;

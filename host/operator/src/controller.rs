@@ -17,14 +17,16 @@ use kube::config::{KubeConfigOptions, Kubeconfig};
 
 use prometheus_client::registry::Registry;
 
-use crate::api_client::{Guard, Rate};
+use crate::api_client::{Guard, RateLimiter};
 use crate::cli::{Cloud, ControllerArguments};
 use crate::clock::SystemClock;
 use crate::cluster::{self, ClusterWatch};
 use crate::fence::Fence;
 use crate::http::{self, Probes};
-use crate::leader_election::{Candidate, Election};
-use crate::options::{CloudOptions, DecisionOptions, Options, PolicyOptions, ProcessOptions};
+use crate::leader_election::{Election, LeaderElector};
+use crate::options::{
+    CloudOptions, ControllerOptions, DecisionOptions, PolicyOptions, ProcessOptions,
+};
 use crate::policy_recorder::FileRecorder;
 use crate::simulated_nodes::{Practice, SimulatedNodes};
 use crate::stack::{self, Stack, StackConfig};
@@ -52,7 +54,7 @@ pub(crate) fn run(arguments: &ControllerArguments) -> anyhow::Result<ExitCode> {
 }
 
 async fn control(arguments: &ControllerArguments) -> anyhow::Result<()> {
-    let Options {
+    let ControllerOptions {
         // Taken apart where the cloud is known.
         cloud: _,
         decisions,
@@ -147,13 +149,13 @@ async fn live(election: Option<&Election>, stack: &Stack, beside: &Beside) -> an
 fn guard(options: &ProcessOptions, fence: &Fence) -> Guard {
     Guard {
         fence: fence.clone(),
-        rate: Rate::new(options.kube_client_qps, options.kube_client_burst).map(Arc::new),
+        rate: RateLimiter::new(options.kube_client_qps, options.kube_client_burst).map(Arc::new),
     }
 }
 
 /// One line with all that the process is told to go by. None of it is secret.
 fn log_configuration(arguments: &ControllerArguments, settings: &Settings) {
-    let Options {
+    let ControllerOptions {
         cloud,
         decisions,
         process,
@@ -283,7 +285,7 @@ async fn aws_cloud(
     (client, version): (&kube::Client, &Info),
     clock: &Arc<dyn Clock>,
 ) -> anyhow::Result<CloudParts> {
-    let Options {
+    let ControllerOptions {
         cloud: options,
         decisions,
         ..
@@ -509,7 +511,7 @@ async fn election(
         leader_election_namespace
     };
     let client = client(arguments.kubeconfig.as_deref(), &Guard::none()).await?;
-    Ok(Some(Election::new(Candidate {
+    Ok(Some(Election::new(LeaderElector {
         leases: Api::namespaced(client, namespace),
         lease_name: leader_election_name.clone(),
         identity: identity(),
@@ -550,7 +552,7 @@ mod tests {
     #[derive(Parser)]
     struct Flags {
         #[command(flatten)]
-        options: Options,
+        options: ControllerOptions,
     }
 
     #[test]

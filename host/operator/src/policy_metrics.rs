@@ -14,13 +14,13 @@ pub(crate) struct PolicyMetrics {
     pub(crate) host: PolicyHost,
 }
 
-type Count = fn(&PolicyStatistics) -> u64;
-type Labels<'a> = Vec<(&'static str, &'a str)>;
+type ReadCounter = fn(&PolicyStatistics) -> u64;
+type LabelPairs<'a> = Vec<(&'static str, &'a str)>;
 
 impl Collector for PolicyMetrics {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), std::fmt::Error> {
         let statistics = self.host.statistics();
-        let counters: [(&str, &str, Count); 4] = [
+        let counters: [(&str, &str, ReadCounter); 4] = [
             ("mortise_policy_calls", "Calls of a policy.", |it| it.calls),
             ("mortise_policy_fuel", "Fuel that a policy spent.", |it| {
                 it.fuel
@@ -89,7 +89,7 @@ impl Collector for PolicyMetrics {
     }
 }
 
-fn labels(of: &PolicyStatistics) -> Labels<'_> {
+fn labels(of: &PolicyStatistics) -> LabelPairs<'_> {
     vec![
         ("kind", of.kind.as_str()),
         ("policy", of.name.as_str()),
@@ -100,7 +100,7 @@ fn labels(of: &PolicyStatistics) -> Labels<'_> {
 fn family<'a, M: EncodeMetric>(
     encoder: &mut DescriptorEncoder<'_>,
     (name, help): (&str, &str),
-    series: impl Iterator<Item = (Labels<'a>, M)>,
+    series: impl Iterator<Item = (LabelPairs<'a>, M)>,
 ) -> Result<(), std::fmt::Error> {
     let mut series = series.peekable();
     let Some((_, first)) = series.peek() else {

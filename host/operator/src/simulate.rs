@@ -59,7 +59,7 @@ pub(crate) fn run(arguments: &SimulateArguments) -> ExitCode {
 }
 
 /// A cluster with its pools and what they may buy: what every kind of simulation starts from.
-pub(crate) struct Input {
+pub(crate) struct SimulationInput {
     pub(crate) world: World,
     pub(crate) pools: Pools,
     pub(crate) now: Timestamp,
@@ -82,7 +82,7 @@ pub(crate) struct Pools {
 /// What is printed.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Answer<'a> {
+struct SimulationAnswer<'a> {
     #[serde(flatten)]
     report: &'a Report,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -149,7 +149,7 @@ fn simulate(arguments: &SimulateArguments) -> anyhow::Result<bool> {
 /// One provisioning pass.
 fn provision(
     arguments: &SimulateArguments,
-    input: &Input,
+    input: &SimulationInput,
     policies: &TimedPolicies<'_>,
 ) -> anyhow::Result<bool> {
     let started = Instant::now();
@@ -175,7 +175,7 @@ fn provision(
         ..Timing::default()
     });
     let ranking: (&dyn RankHook, &TableCache) = (policies, &tables);
-    let answer = Answer {
+    let answer = SimulationAnswer {
         report: &report,
         scaled_to_zero: scaled_to_zero::try_each(&question, probes, ranking, arguments.explain),
         buffers: buffers(&input.world.snapshot(), &solution),
@@ -188,7 +188,7 @@ fn provision(
 }
 
 /// The input of either form, with the types of the file or of the built-in catalogue.
-pub(crate) fn read(arguments: &SimulateArguments) -> anyhow::Result<Input> {
+pub(crate) fn read(arguments: &SimulateArguments) -> anyhow::Result<SimulationInput> {
     let types = match &arguments.instance_types {
         Some(path) => Some(
             InstanceTypes::read(&read_text(path)?)
@@ -221,7 +221,7 @@ pub(crate) fn read(arguments: &SimulateArguments) -> anyhow::Result<Input> {
         None => runtime.block_on(Box::pin(catalogue::pools(&mut world)))?,
     };
     obey_gates(arguments, &mut world, &mut pools);
-    Ok(Input {
+    Ok(SimulationInput {
         now: world.now.or(now).unwrap_or_else(wall_now),
         world,
         pools,

@@ -6,10 +6,10 @@
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
-use crate::api_server::{DeleteOptions, ObjectKey, Part, Resource};
-use crate::cluster::Cluster;
+use crate::api_server::{DeleteOptions, NamespacedName, ObjectPart, Resource};
+use crate::cluster::SimulatedCluster;
 use crate::cluster::timers::Timer;
-use crate::ec2::{Instance, InstanceEvent};
+use crate::ec2::{InstanceEvent, SimulatedInstance};
 use crate::node::{conditions, node_object};
 use crate::status::{event, set_condition, time_text};
 
@@ -28,7 +28,7 @@ const LEASE_NAMESPACE: &str = "kube-node-lease";
 /// EBS volumes that a node takes, as the CSI driver says it.
 const EBS_VOLUMES_MAX: i64 = 26;
 
-impl Cluster {
+impl SimulatedCluster {
     /// EC2 told of an instance.
     pub(crate) fn apply_instance(&mut self, event: &InstanceEvent) {
         match event {
@@ -75,13 +75,13 @@ impl Cluster {
             return;
         };
         let now = self.clock.now_seconds();
-        let key = ObjectKey::new("", instance.private_dns_name(&self.region));
+        let key = NamespacedName::new("", instance.private_dns_name(&self.region));
         let condition = json!({
             "type": "Ready", "status": "False", "reason": "KubeletNotReady", "message": "node is shutting down",
         });
         let _ = self
             .api
-            .modify_part(&Resource::NODES, &key, Part::Whole, |node| {
+            .modify_part(&Resource::NODES, &key, ObjectPart::Whole, |node| {
                 set_condition(&mut node["status"], condition.clone(), now);
             });
         self.timers.set(
@@ -96,18 +96,18 @@ impl Cluster {
             return;
         };
         let now = self.clock.now_seconds();
-        let key = ObjectKey::new("", instance.private_dns_name(&self.region));
+        let key = NamespacedName::new("", instance.private_dns_name(&self.region));
         let ready = serde_json::to_value(conditions(true, now)).unwrap_or_default();
         let boot = format!("boot-{id}-{}", instance.reboots);
         let _ = self
             .api
-            .modify_part(&Resource::NODES, &key, Part::Whole, |node| {
+            .modify_part(&Resource::NODES, &key, ObjectPart::Whole, |node| {
                 node["status"]["conditions"] = ready.clone();
                 node["status"]["nodeInfo"]["bootID"] = boot.clone().into();
             });
     }
 
-    fn living(&self, id: &str) -> Option<Instance> {
+    fn living(&self, id: &str) -> Option<SimulatedInstance> {
         self.ec2
             .instance(id)
             .filter(|instance| instance.shutting_down_at.is_none())
@@ -163,10 +163,10 @@ impl Cluster {
             node["status"]["conditions"] = ready;
             drop_taint(node, "node.kubernetes.io/not-ready");
         };
-        let key = ObjectKey::new("", name.clone());
+        let key = NamespacedName::new("", name.clone());
         let Ok(node) = self
             .api
-            .modify_part(&Resource::NODES, &key, Part::Whole, change)
+            .modify_part(&Resource::NODES, &key, ObjectPart::Whole, change)
         else {
             return;
         };
@@ -211,7 +211,7 @@ impl Cluster {
                 .as_ref()
                 .is_some_and(|id| self.living(id).is_some());
             if lives {
-                let key = ObjectKey::new(LEASE_NAMESPACE, node.name.clone());
+                let key = NamespacedName::new(LEASE_NAMESPACE, node.name.clone());
                 let _ = self.api.modify(&Resource::LEASES, &key, |lease| {
                     lease["spec"]["renewTime"] = micro_time(now).into();
                 });
@@ -225,9 +225,9 @@ impl Cluster {
         let Some(name) = self.node_of(id) else {
             return;
         };
-        let key = ObjectKey::new("", name);
+        let key = NamespacedName::new("", name);
         let now = self.clock.now_seconds();
-        let _ = self.api.modify_part(&Resource::NODES, &key, Part::Whole, |node| {
+        let _ = self.api.modify_part(&Resource::NODES, &key, ObjectPart::Whole, |node| {
             let condition = json!({
                 "type": "Ready", "status": "Unknown", "reason": "NodeStatusUnknown",
                 "message": "Kubelet stopped posting node status.",

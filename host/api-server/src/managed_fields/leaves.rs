@@ -1,7 +1,7 @@
 //! The fields of an object as paths, each with its value.
 
-use crate::managed_fields::fields_v1::Path;
-use crate::managed_fields::shape::{ListKeys, Shape};
+use crate::managed_fields::fields_v1::FieldPath;
+use crate::managed_fields::shape::{FieldSchema, ListKeys};
 use serde_json::{Map, Value};
 
 /// The step that names an item of a list, if it carries its keys.
@@ -32,16 +32,16 @@ fn item_step(keys: &ListKeys, item: &Value) -> Option<String> {
 }
 
 /// All paths to values in an object, with the values.
-pub(crate) fn leaves<'a>(shape: Shape<'a>, object: &'a Value) -> Vec<(Path, &'a Value)> {
+pub(crate) fn leaves<'a>(shape: FieldSchema<'a>, object: &'a Value) -> Vec<(FieldPath, &'a Value)> {
     leaves_unlike(shape, object, None)
 }
 
 /// The leaves of those parts of the object that another does not share: most writes change little.
 pub(crate) fn leaves_unlike<'a>(
-    shape: Shape<'a>,
+    shape: FieldSchema<'a>,
     object: &'a Value,
     other: Option<&Value>,
-) -> Vec<(Path, &'a Value)> {
+) -> Vec<(FieldPath, &'a Value)> {
     let mut found = Vec::new();
     let Some(map) = object.as_object() else {
         return found;
@@ -71,11 +71,11 @@ const SERVER_OWNED: [&str; 10] = [
 ];
 
 fn walk<'a>(
-    parent: Shape<'a>,
+    parent: FieldSchema<'a>,
     name: &'a str,
     (value, other): (&'a Value, Option<&Value>),
-    path: &mut Path,
-    found: &mut Vec<(Path, &'a Value)>,
+    path: &mut FieldPath,
+    found: &mut Vec<(FieldPath, &'a Value)>,
 ) {
     let is_server_owned =
         path.len() == 1 && path[0] == "f:metadata" && SERVER_OWNED.contains(&name);
@@ -98,11 +98,11 @@ fn walk<'a>(
 }
 
 fn walk_list<'a>(
-    parent: Shape<'a>,
+    parent: FieldSchema<'a>,
     name: &'a str,
     (value, items): (&'a Value, &'a [Value]),
-    path: &mut Path,
-    found: &mut Vec<(Path, &'a Value)>,
+    path: &mut FieldPath,
+    found: &mut Vec<(FieldPath, &'a Value)>,
 ) {
     let keys = parent.list_keys(name);
     let steps: Option<Vec<String>> = items.iter().map(|item| item_step(&keys, item)).collect();

@@ -4,11 +4,11 @@ use crate::json_path::find;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::super::schema::Column;
+use super::super::schema::PrinterColumn;
 use super::cells::since;
 
 /// The columns as kubectl reads them; the name always comes first.
-pub(super) fn definitions(columns: &[Column]) -> Vec<Value> {
+pub(super) fn definitions(columns: &[PrinterColumn]) -> Vec<Value> {
     let mut definitions = vec![super::printer::definition(&("Name", "string", 0))];
     for column in columns {
         let given = &column.definition;
@@ -26,7 +26,7 @@ pub(super) fn definitions(columns: &[Column]) -> Vec<Value> {
 }
 
 /// The cells of one object.
-pub(super) fn cells(columns: &[Column], object: &Value, now: Timestamp) -> Vec<Value> {
+pub(super) fn cells(columns: &[PrinterColumn], object: &Value, now: Timestamp) -> Vec<Value> {
     let mut cells = vec![super::cells::name(object)];
     for column in columns {
         let found = find(object, &column.steps);

@@ -10,7 +10,7 @@ use apis::{NodeClaim, labels};
 use scheduling::instance_type::Offering;
 use scheduling::requirements::{AllowUndefined, Requirements};
 
-use super::filter::{Candidate, keep_offerings};
+use super::filter::{LaunchableType, keep_offerings};
 
 /// A reservation chosen for a type and zone.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,9 +26,9 @@ type ByOffering = BTreeMap<(String, String), Reservation>;
 /// Keeps the reserved offerings of one kind, the cheapest; for each type and zone the reservation with the most
 /// free slots.
 pub(super) fn reserve(
-    candidates: Vec<Candidate>,
+    candidates: Vec<LaunchableType>,
     claim: &NodeClaim,
-) -> (Vec<Candidate>, ByOffering) {
+) -> (Vec<LaunchableType>, ByOffering) {
     let requirements = Requirements::from_node_selector_requirements(&claim.spec.requirements);
     let kinds = [
         (CapacityReservationType::Default, false),
@@ -55,7 +55,7 @@ pub(super) fn reserve(
 }
 
 fn of_kind(
-    candidates: &[Candidate],
+    candidates: &[LaunchableType],
     requirements: &Requirements,
     kind: (CapacityReservationType, bool),
 ) -> (f64, ByOffering) {
@@ -99,7 +99,7 @@ fn of_kind(
 }
 
 /// A fleet takes a single block: that of the best candidate.
-fn keep_one_block(reservations: &mut ByOffering, candidates: &[Candidate]) {
+fn keep_one_block(reservations: &mut ByOffering, candidates: &[LaunchableType]) {
     let is_block =
         |reservation: &Reservation| reservation.kind == CapacityReservationType::CapacityBlock;
     if !reservations.values().any(is_block) {

@@ -15,7 +15,7 @@ use state::{Snapshot, StateNode};
 use tracing::error;
 
 use crate::error::{ReconcileError, ignore_not_found};
-use crate::journal::Entry;
+use crate::journal::JournalEntry;
 use crate::node_claim::entries::ClaimEntry;
 use crate::node_claim::{NodeClaimExt, with_deadline};
 use crate::recorder::Notice;
@@ -28,7 +28,7 @@ const BREAKER_PERCENT: usize = 20;
 const BLOCKED_PERIOD: SignedDuration = SignedDuration::from_mins(5);
 
 /// The controller.
-pub(crate) struct Health {
+pub(crate) struct NodeHealth {
     pub(crate) shell: Arc<Shell>,
     pub(crate) provider: Arc<dyn CloudProvider>,
 }
@@ -89,7 +89,7 @@ impl Share {
     }
 }
 
-impl Health {
+impl NodeHealth {
     pub(crate) async fn run(&self) {
         let policies = self.provider.repair_policies();
         let mut held_back = HeldBack::default();
@@ -143,7 +143,7 @@ struct RepairBlocked<'a> {
     why: &'static str,
 }
 
-impl Entry for RepairBlocked<'_> {
+impl JournalEntry for RepairBlocked<'_> {
     type Subject = Snapshot;
 
     fn events(&self, snapshot: &Snapshot) -> Vec<Notice> {

@@ -32,12 +32,12 @@ pub(crate) struct Markers {
     shell: Arc<Shell>,
     provider: Arc<dyn CloudProvider>,
     /// What was found out about each claim, by its name.
-    known: Mutex<BTreeMap<String, Known>>,
+    known: Mutex<BTreeMap<String, KnownClaim>>,
 }
 
 /// What was found out about a claim.
 #[derive(Debug, Clone, Default)]
-struct Known {
+struct KnownClaim {
     /// When its type was last found on offer.
     type_found_at: Option<Timestamp>,
     /// The last answer about drift.
@@ -150,7 +150,7 @@ impl Markers {
         }
     }
 
-    fn known(&self) -> MutexGuard<'_, BTreeMap<String, Known>> {
+    fn known(&self) -> MutexGuard<'_, BTreeMap<String, KnownClaim>> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

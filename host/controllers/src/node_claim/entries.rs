@@ -11,7 +11,7 @@ use scheduling::ranking::RankedLaunch;
 use state::ledger::{OutcomeId, Record};
 use tracing::{error, info};
 
-use crate::journal::Entry;
+use crate::journal::JournalEntry;
 use crate::metrics::Metrics;
 use crate::node_claim::launch_record::{launch_record, with_policy};
 use crate::node_claim::{NodeClaimExt, disrupted, unhealthy_disrupted};
@@ -136,7 +136,7 @@ impl TimeLimit {
     }
 }
 
-impl Entry for ClaimEntry<'_> {
+impl JournalEntry for ClaimEntry<'_> {
     type Subject = NodeClaim;
 
     fn log(&self, claim: &NodeClaim) {

@@ -10,7 +10,7 @@ use std::time::Duration;
 use apis::conditions::{self, Conditioned as _, Status, reason};
 use apis::{Ec2NodeClass, NodeClaim, NodePool, labels};
 use cloudprovider::{
-    CloudProvider, CloudProviderError, LaunchAttempt, LaunchRecord, LaunchRequest, Launched,
+    AttemptRecord, CloudProvider, CloudProviderError, LaunchAttempt, LaunchRequest, Launched,
 };
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ObjectReference;
@@ -53,7 +53,7 @@ struct Untold {
 
 /// What the answer of the provider means for the claim.
 #[derive(Debug, PartialEq)]
-enum Verdict {
+enum LaunchVerdict {
     /// The instance runs.
     Launched(Box<Launched>),
     /// The claim cannot be launched: it is deleted and its pods are solved again.
@@ -123,7 +123,7 @@ impl ClaimRecord {
 }
 
 #[async_trait::async_trait]
-impl LaunchRecord for ClaimRecord {
+impl AttemptRecord for ClaimRecord {
     async fn begin(&self, attempt: &LaunchAttempt) -> Result<(), CloudProviderError> {
         let mut before = self.claim();
         let mut result = self.write(&before, attempt).await;
@@ -369,11 +369,11 @@ impl Launcher {
     async fn apply(
         &self,
         claim: &NodeClaim,
-        verdict: Verdict,
+        verdict: LaunchVerdict,
         ranked: &RankedLaunch,
     ) -> Result<Action, ReconcileError> {
         match verdict {
-            Verdict::Launched(launched) => {
+            LaunchVerdict::Launched(launched) => {
                 let launched = Box::new(ranked_by(*launched, ranked));
                 let after = match self.persist(claim, &launched).await {
                     Ok(after) => after,
@@ -389,7 +389,7 @@ impl Launcher {
                     .write(&after, &ClaimEntry::Launched { ranked });
                 Ok(Action::RequeueAfter(Duration::ZERO))
             }
-            Verdict::Delete { cause, message } => {
+            LaunchVerdict::Delete { cause, message } => {
                 ignore_not_found(self.shell.writer.delete(claim).await)?;
                 let pods = match cause {
                     LaunchFailure::InsufficientCapacity => self.pods_left_waiting(claim),
@@ -404,7 +404,7 @@ impl Launcher {
                 self.shell.journal.write(claim, &entry);
                 Ok(Action::Await)
             }
-            Verdict::Retry {
+            LaunchVerdict::Retry {
                 reason,
                 message,
                 error,
@@ -442,14 +442,14 @@ fn ranked_by(mut launched: Launched, ranked: &RankedLaunch) -> Launched {
     launched
 }
 
-fn decide(answer: Result<Launched, CloudProviderError>) -> Verdict {
+fn decide(answer: Result<Launched, CloudProviderError>) -> LaunchVerdict {
     match answer {
-        Ok(launched) => Verdict::Launched(Box::new(launched)),
-        Err(CloudProviderError::InsufficientCapacity(message)) => Verdict::Delete {
+        Ok(launched) => LaunchVerdict::Launched(Box::new(launched)),
+        Err(CloudProviderError::InsufficientCapacity(message)) => LaunchVerdict::Delete {
             cause: LaunchFailure::InsufficientCapacity,
             message,
         },
-        Err(CloudProviderError::NodeClassNotReady(message)) => Verdict::Delete {
+        Err(CloudProviderError::NodeClassNotReady(message)) => LaunchVerdict::Delete {
             cause: LaunchFailure::NodeClassNotReady,
             message,
         },
@@ -459,7 +459,7 @@ fn decide(answer: Result<Launched, CloudProviderError>) -> Verdict {
                 _ => "LaunchFailed".to_owned(),
             };
             let message = shorten(&error.to_string(), MESSAGE_BYTES_MAX);
-            Verdict::Retry {
+            LaunchVerdict::Retry {
                 reason,
                 message,
                 error,

@@ -12,7 +12,7 @@ use state::Snapshot;
 use state::ledger::{CommandRecord, CommandStep, DisruptionRound, NodeOutcome, OutcomeId, Record};
 use tracing::{info, warn};
 
-use crate::journal::Entry;
+use crate::journal::JournalEntry;
 use crate::metrics::{Metrics, snake_case};
 use crate::node_claim::{NodeClaimExt, disrupted_with, termination_mode, unhealthy_disrupted};
 use crate::recorder::Notice;
@@ -59,7 +59,7 @@ pub(super) enum CommandEntry<'a> {
     Rejected(&'a Rejection),
 }
 
-impl<'a> Entry for CommandEntry<'a> {
+impl<'a> JournalEntry for CommandEntry<'a> {
     type Subject = Underway<'a>;
 
     fn log(&self, Underway { command, .. }: &Underway<'a>) {

@@ -13,8 +13,8 @@ use state::Snapshot;
 use state::ledger::{OutcomeId, Record};
 use state::pod::PodLife;
 
-use crate::journal::Entry;
-use crate::metrics::{Labels, Metrics, replace};
+use crate::journal::JournalEntry;
+use crate::metrics::{Metrics, SeriesLabels, replace};
 use crate::recorder::Notice;
 use crate::references;
 use crate::voluntary_disruption::{events, method_labels};
@@ -30,7 +30,7 @@ pub(super) struct ScanEntry<'a> {
     pub(super) repairs_nodes: bool,
 }
 
-impl Entry for ScanEntry<'_> {
+impl JournalEntry for ScanEntry<'_> {
     type Subject = Snapshot;
 
     fn events(&self, snapshot: &Snapshot) -> Vec<Notice> {
@@ -183,7 +183,7 @@ fn is_unconsolidatable(outcome: OutcomeId) -> bool {
 }
 
 /// What following ranking policies costs an hour, by pool and policy, as the claims say of themselves.
-fn premiums(snapshot: &Snapshot) -> impl Iterator<Item = (Labels, f64)> {
+fn premiums(snapshot: &Snapshot) -> impl Iterator<Item = (SeriesLabels, f64)> {
     let mut premiums: BTreeMap<(String, String), f64> = BTreeMap::new();
     for claim in snapshot.nodes().filter_map(|it| it.claim.as_ref()) {
         let annotation = |key: &str| claim.annotations.get(key);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tracing::warn;
 
-use super::Fact;
+use super::WatchFact;
 use super::queues::Queues;
 use super::routing::{Wake, wakes};
 use crate::policy_binding::PolicyObjects;
@@ -26,10 +26,10 @@ impl Router {
         }
     }
 
-    pub(super) fn take(&self, fact: Fact) {
+    pub(super) fn take(&self, fact: WatchFact) {
         let event = match fact {
-            Fact::Model(event) => event,
-            Fact::Policy(fact) => return self.policies.take(fact),
+            WatchFact::Model(event) => event,
+            WatchFact::Policy(fact) => return self.policies.take(fact),
         };
         let changes = self.shell.model.apply(event).unwrap_or_else(|refused| {
             warn!(error = %refused, "object left out of cluster state");

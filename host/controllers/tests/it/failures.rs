@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use serde_json::json;
-use sim::api_server::{Part, Resource};
+use sim::api_server::{ObjectPart, Resource};
 
 use crate::world::World;
 
@@ -174,10 +174,10 @@ async fn an_instance_that_vanishes_takes_its_claim_with_it() {
         world.names(&Resource::NODES),
     );
     world.cloud.with(|state| state.instances.clear());
-    let key = sim::api_server::ObjectKey::new("", nodes[0].as_str());
+    let key = sim::api_server::NamespacedName::new("", nodes[0].as_str());
     world
         .api
-        .modify_part(&Resource::NODES, &key, Part::Status, |node| {
+        .modify_part(&Resource::NODES, &key, ObjectPart::Status, |node| {
             node["status"]["conditions"][0]["status"] = json!("Unknown");
         })
         .unwrap();

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use cloudprovider::{RebootError, RepairAction, RepairPolicy};
 use serde_json::json;
-use sim::api_server::{ObjectKey, Part, Resource};
+use sim::api_server::{NamespacedName, ObjectPart, Resource};
 
 use crate::renewal::repaired;
 use crate::world::World;
@@ -163,7 +163,7 @@ async fn a_bound_that_cannot_be_read_ends_the_reboot_and_keeps_the_node() {
     assert!(is(&told(&world, &claim), "True", "RebootRequested"));
     // What was wrong is over, so that it is not asked for again.
     world.be_sick(&node, "DevicesReady", "True");
-    let key = ObjectKey::new("", claim.as_str());
+    let key = NamespacedName::new("", claim.as_str());
     world
         .api
         .modify(&Resource::NODE_CLAIMS, &key, |claim| {
@@ -209,10 +209,10 @@ async fn a_reboot_that_was_called_off_unseen_costs_no_node() {
     world.settle(19 * 60).await;
     let never = Duration::from_hours(1);
     world.process.watches_lag("/nodeclaims", never);
-    let key = ObjectKey::new("", claim.as_str());
+    let key = NamespacedName::new("", claim.as_str());
     world
         .api
-        .modify_part(&Resource::NODE_CLAIMS, &key, Part::Status, |claim| {
+        .modify_part(&Resource::NODE_CLAIMS, &key, ObjectPart::Status, |claim| {
             let conditions = claim["status"]["conditions"].as_array_mut().unwrap();
             conditions.retain(|it| it["type"] != REBOOTING);
         })

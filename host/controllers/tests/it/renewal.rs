@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use cloudprovider::{RepairAction, RepairPolicy};
 use serde_json::{Value, json};
-use sim::api_server::{ObjectKey, Resource};
+use sim::api_server::{NamespacedName, Resource};
 
 use crate::world::World;
 
@@ -346,7 +346,7 @@ async fn marks_that_nobody_owns_are_taken_off() {
         .api
         .modify(
             &Resource::NODES,
-            &ObjectKey::new("", node.as_str()),
+            &NamespacedName::new("", node.as_str()),
             |node| {
                 node["spec"]["taints"] =
                     json!([{"key": "karpenter.sh/disrupted", "effect": "NoSchedule"}]);

@@ -17,8 +17,8 @@ use http_body_util::{BodyExt as _, Full};
 use kube::client::Body;
 use tower::{BoxError, Layer, Service, ServiceExt as _};
 
-use super::rate::Rate;
-use super::repeats::{Kind, pause};
+use super::rate::RateLimiter;
+use super::repeats::{RequestKind, pause};
 use crate::fence::{Fence, Lapsed};
 
 /// After a minute the API server itself gives up what is not a watch (`--request-timeout`), so that whoever waits
@@ -31,7 +31,7 @@ pub(crate) struct Guard {
     /// Nothing is changed while it is closed.
     pub(crate) fence: Fence,
     /// Watches aside, no more requests than this; nothing for no limit.
-    pub(crate) rate: Option<Arc<Rate>>,
+    pub(crate) rate: Option<Arc<RateLimiter>>,
 }
 
 impl Guard {
@@ -94,11 +94,11 @@ where
     B::Error: Into<BoxError>,
 {
     async fn send(self, mut request: Request<Body>) -> Result<Response<AnswerBody>, BoxError> {
-        let kind = Kind::of(&request);
+        let kind = RequestKind::of(&request);
         let Self { inner, guard } = self;
         let mut attempts = 0;
         loop {
-            if let Some(rate) = guard.rate.as_ref().filter(|_| kind != Kind::Watch) {
+            if let Some(rate) = guard.rate.as_ref().filter(|_| kind != RequestKind::Watch) {
                 rate.admit().await;
             }
             let spare = copy(&request);
@@ -123,7 +123,7 @@ where
 async fn attempt<S, B>(
     service: S,
     fence: &Fence,
-    kind: Kind,
+    kind: RequestKind,
     request: Request<Body>,
 ) -> Result<Response<AnswerBody>, BoxError>
 where
@@ -148,7 +148,7 @@ where
 /// One question and its answer: the beginning of a watch, all of anything else.
 async fn exchange<S, B>(
     service: S,
-    kind: Kind,
+    kind: RequestKind,
     request: Request<Body>,
 ) -> Result<Response<AnswerBody>, BoxError>
 where
@@ -157,7 +157,7 @@ where
     B::Error: Into<BoxError>,
 {
     let answer = service.oneshot(request).await?;
-    if kind == Kind::Watch {
+    if kind == RequestKind::Watch {
         return Ok(answer.map(|body| body.map_err(Into::into).boxed_unsync()));
     }
     let (head, body) = answer.into_parts();

@@ -26,7 +26,7 @@ use jiff::Timestamp;
 
 use super::filters::page;
 use super::network::ACCOUNT;
-use super::{State, date_time};
+use super::{Account, date_time};
 
 const PROFILES_PAGE_MAX: i32 = 100;
 
@@ -40,7 +40,7 @@ pub(super) struct ProfileRecord {
     tags: BTreeMap<String, String>,
 }
 
-impl State {
+impl Account {
     pub(super) fn get_instance_profile(
         &self,
         input: &GetInstanceProfileInput,

@@ -10,7 +10,7 @@ use aws_sdk_ssm::types::{Parameter, ParameterType};
 use jiff::Timestamp;
 
 use super::filters::{matches, page, tag_list};
-use super::{State, stable_id};
+use super::{Account, stable_id};
 
 /// Releases that exist of every image, oldest first: (date in the name, creation date).
 const RELEASES: [(&str, &str); 3] = [
@@ -43,7 +43,7 @@ struct Line {
     architecture: &'static str,
 }
 
-impl State {
+impl Account {
     /// Publishes the images of the configured version at the start.
     pub(super) fn publish_images(&mut self) {
         let version = self.config.kubernetes_version.clone();

@@ -6,18 +6,18 @@ use jiff::SignedDuration;
 use serde_json::{Value, json};
 
 use super::{BURST_MAX, count, integer};
-use crate::api_server::{DeleteOptions, ObjectKey, Propagation, Resource};
-use crate::cluster::Cluster;
+use crate::api_server::{DeleteOptions, NamespacedName, Propagation, Resource};
+use crate::cluster::SimulatedCluster;
 use crate::cluster::object_meta::{is_deleting, uid};
-use crate::cluster::pod::{Phase, PodRecord};
+use crate::cluster::pod::{PodRecord, SimulatedPhase};
 use crate::cluster::timers::Timer;
 use crate::machine::later;
 use crate::status::{set_condition, time_text};
 
 const INDEX: &str = "batch.kubernetes.io/job-completion-index";
 
-impl Cluster {
-    pub(super) fn reconcile_job(&mut self, key: &ObjectKey) {
+impl SimulatedCluster {
+    pub(super) fn reconcile_job(&mut self, key: &NamespacedName) {
         let Some(job) = self.object(&Resource::JOBS, key).cloned() else {
             return;
         };
@@ -26,8 +26,11 @@ impl Cluster {
         }
         let spec = &job["spec"];
         let pods: Vec<&PodRecord> = self.pods_of(uid(&job)).collect();
-        let of = |phase: Phase| pods.iter().filter(move |pod| pod.phase == phase);
-        let (succeeded, failed) = (count(of(Phase::Succeeded)), count(of(Phase::Failed)));
+        let of = |phase: SimulatedPhase| pods.iter().filter(move |pod| pod.phase == phase);
+        let (succeeded, failed) = (
+            count(of(SimulatedPhase::Succeeded)),
+            count(of(SimulatedPhase::Failed)),
+        );
         let parallelism = integer(&spec["parallelism"], 1);
         let completions = spec["completions"].as_i64();
         let suspended = spec["suspend"] == true;
@@ -63,7 +66,7 @@ impl Cluster {
         let indexed = job["spec"]["completionMode"] == "Indexed";
         let taken: BTreeSet<i64> = pods
             .iter()
-            .filter(|pod| pod.phase == Phase::Succeeded || pod.is_live())
+            .filter(|pod| pod.phase == SimulatedPhase::Succeeded || pod.is_live())
             .filter_map(|pod| pod.annotation(INDEX)?.parse().ok())
             .collect();
         let mut free = (0..i64::MAX).filter(|index| !taken.contains(index));
@@ -86,7 +89,7 @@ impl Cluster {
 
     fn job_status(
         &mut self,
-        key: &ObjectKey,
+        key: &NamespacedName,
         job: &Value,
         (active, ready, succeeded, failed): (i64, i64, i64, i64),
         (done, gave_up): (bool, bool),
@@ -118,7 +121,7 @@ impl Cluster {
         self.write_status(&Resource::JOBS, key, &fields);
     }
 
-    pub(crate) fn expire_job(&self, key: &ObjectKey) {
+    pub(crate) fn expire_job(&self, key: &NamespacedName) {
         let Some(job) = self.object(&Resource::JOBS, key) else {
             return;
         };

@@ -6,24 +6,24 @@ use aws_sdk_ec2::operation::create_fleet::CreateFleetInput;
 use aws_sdk_ec2::types::{NetworkInterfaceCreationType, RequestLaunchTemplateData, ResourceType};
 use jiff::{SignedDuration, Timestamp};
 
-use super::Candidate;
-use crate::catalogue::InstanceType;
-use crate::ec2::State;
-use crate::ec2::bootstrap::Bootstrap;
+use super::PossibleOverride;
+use crate::catalogue::CatalogueEntry;
+use crate::ec2::Account;
+use crate::ec2::bootstrap::KubeletSettings;
 use crate::ec2::filters::tag_map;
-use crate::ec2::instance::{CapacityType, Instance, InstanceEvent};
+use crate::ec2::instance::{InstanceEvent, PurchaseOption, SimulatedInstance};
 use crate::random::hash_unit;
 
 const GIB: i64 = 1 << 30;
 /// The volume that images bring along.
 pub(in crate::ec2) const DEFAULT_EPHEMERAL_BYTES: i64 = 20 * GIB;
 
-impl State {
+impl Account {
     /// Takes an instance from its pool and tells of it.
     pub(super) fn launch(
         &mut self,
         input: &CreateFleetInput,
-        candidate: &Candidate,
+        candidate: &PossibleOverride,
         fleet: &str,
     ) -> Option<String> {
         let instance = self.new_instance(input, candidate, fleet)?;
@@ -38,9 +38,9 @@ impl State {
     fn new_instance(
         &mut self,
         input: &CreateFleetInput,
-        candidate: &Candidate,
+        candidate: &PossibleOverride,
         fleet_id: &str,
-    ) -> Option<Instance> {
+    ) -> Option<SimulatedInstance> {
         let t = candidate.instance_type?;
         let now = self.now();
         let data = &candidate.template.data;
@@ -67,7 +67,7 @@ impl State {
             .placement()
             .and_then(|p| p.tenancy())
             .map_or("default", |t| t.as_str());
-        let mut instance = Instance {
+        let mut instance = SimulatedInstance {
             instance_type: t,
             zone: candidate.zone.clone(),
             zone_id,
@@ -130,9 +130,9 @@ impl State {
     }
 
     /// When EC2 will take a spot instance back, if reclaims are switched on and it is among them.
-    fn reclaim_time(&self, instance: &Instance) -> Option<Timestamp> {
+    fn reclaim_time(&self, instance: &SimulatedInstance) -> Option<Timestamp> {
         let per_hour = self.config.faults.spot_interruptions_per_hour;
-        if per_hour <= 0.0 || instance.capacity_type != CapacityType::Spot {
+        if per_hour <= 0.0 || instance.capacity_type != PurchaseOption::Spot {
             return None;
         }
         let chance = hash_unit(self.config.seed, &["reclaim", &instance.id]);
@@ -144,7 +144,7 @@ impl State {
 }
 
 /// Addresses that an instance takes from its subnet: its first interface, filled by the VPC CNI.
-pub(in crate::ec2) fn addresses(t: &InstanceType) -> i32 {
+pub(in crate::ec2) fn addresses(t: &CatalogueEntry) -> i32 {
     t.ipv4_per_interface.max(1)
 }
 
@@ -180,9 +180,9 @@ fn efa_interfaces(data: &RequestLaunchTemplateData) -> i64 {
 
 /// Local disks as one volume if the kubelet was told so, else the largest EBS volume.
 fn ephemeral_storage_bytes(
-    t: &InstanceType,
+    t: &CatalogueEntry,
     data: &RequestLaunchTemplateData,
-    bootstrap: &Bootstrap,
+    bootstrap: &KubeletSettings,
 ) -> i64 {
     if let (true, Some(store)) = (bootstrap.raid0, t.instance_store) {
         return store.total_gb * 1_000_000_000;
