@@ -18,9 +18,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use apis::conditions::{self, READY, Status, reason};
 use apis::{Ec2NodeClass, labels};
-use cloudprovider::{CloudProviderError, LaunchAttempt, LaunchRequest, Launched};
+use cloudprovider::{CloudProviderError, LaunchAttempt, LaunchRequest, Launched, check_ready};
 use jiff::{SignedDuration, Timestamp};
 
 use crate::batcher::{BatchWindow, CallBatcher};
@@ -412,26 +411,7 @@ fn check_class(node_class: &Ec2NodeClass) -> Result<(), CloudProviderError> {
             "{name} sets the reserved tag {key:?}"
         )));
     }
-    let conditions = node_class
-        .status
-        .as_ref()
-        .map(|status| status.conditions.as_slice());
-    let ready = conditions::get(conditions.unwrap_or_default(), READY);
-    let is_current = ready.is_some_and(|ready| {
-        ready
-            .observed_generation
-            .is_none_or(|seen| Some(seen) == node_class.metadata.generation)
-    });
-    match ready {
-        Some(ready) if is_current && ready.status == Status::True.as_str() => Ok(()),
-        Some(ready) if is_current && ready.status == Status::False.as_str() => Err(
-            CloudProviderError::NodeClassNotReady(format!("{name}: {}", ready.message)),
-        ),
-        _ => Err(CloudProviderError::Create {
-            reason: reason::NODE_CLASS_READINESS_UNKNOWN.to_owned(),
-            message: format!("whether {name} is ready is not known yet"),
-        }),
-    }
+    check_ready(node_class)
 }
 
 fn zone_of(instance: &FleetInstance, zonal: &ZonalSubnets) -> Option<String> {

@@ -7,11 +7,11 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use apis::resources::Resources;
-use apis::{Ec2NodeClass, NodeClaim, NodePool, labels};
+use apis::{Ec2NodeClass, GoDuration, NodeClaim, NodePool, RepairAction, RepairPolicy, labels};
 use async_trait::async_trait;
 use cloudprovider::{
     Clock, CloudProvider, CloudProviderError, Impairment, LaunchRequest, Launched, NodeClassStatus,
-    RebootError, Registrable, RepairAction, RepairPolicy,
+    RebootError, Registrable,
 };
 use jiff::Timestamp;
 use scheduling::instance_type::InstanceType;
@@ -418,13 +418,13 @@ fn instance_id(node_claim: &NodeClaim) -> Result<&str, CloudProviderError> {
 
 /// What counts as a sick node on EC2. From the AWS provider's `cloudprovider.go` (`RepairPolicies`).
 pub fn repair_policies() -> Vec<RepairPolicy> {
-    let minutes = |condition_type: &str, status: &str, minutes: u64| RepairPolicy {
+    let minutes = |condition_type: &str, status: &str, minutes: i64| RepairPolicy {
         condition_type: condition_type.to_owned(),
         condition_status: status.to_owned(),
         reason_regex: ".*".to_owned(),
-        toleration_seconds: minutes * 60,
+        toleration: GoDuration::from_seconds(minutes * 60),
         // A node that is this sick for this long drains nothing.
-        termination_grace_period_seconds: Some(0),
+        termination_grace_period: Some(GoDuration::from_seconds(0)),
         priority: 0,
         action: RepairAction::Replace,
     };

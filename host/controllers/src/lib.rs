@@ -9,7 +9,6 @@ mod controllers;
 mod deletion_costs;
 mod error;
 mod feed;
-mod fnv;
 mod instance_status;
 mod interruption;
 mod journal;

@@ -5,14 +5,13 @@
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 
+use cloudprovider::LISTED_AFTER;
 use jiff::{SignedDuration, Timestamp};
 
 use crate::cache::lock;
 
 /// How long a launch matters to anybody; claims are given up long before.
 const KEPT: SignedDuration = SignedDuration::from_hours(1);
-/// EC2 lists an instance this long after its launch at the latest.
-const LISTED_AFTER: SignedDuration = SignedDuration::from_mins(2);
 
 /// What is known, by token.
 #[derive(Debug, Default)]

@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use apis::GoDuration;
-use cloudprovider::{CloudProvider, RepairAction, RepairPolicy};
+use apis::{GoDuration, RepairAction, RepairPolicy};
+use cloudprovider::CloudProvider;
 use jiff::{SignedDuration, Timestamp};
 use regex::Regex;
 use state::{Snapshot, StateNode};
@@ -211,14 +211,9 @@ fn matching<'a>(
                             .is_ok_and(|reason| reason.is_match(&condition.reason)))
             })
             .filter_map(|it| {
-                let toleration = i64::try_from(it.toleration_seconds).unwrap_or(i64::MAX);
-                let until = condition
-                    .since?
-                    .checked_add(SignedDuration::from_secs(toleration));
-                let bound = it.termination_grace_period_seconds;
-                let bound =
-                    bound.map(|it| GoDuration::from_seconds(i64::try_from(it).unwrap_or(i64::MAX)));
-                Some((until.ok()?, condition.kind.as_str(), bound))
+                let toleration = it.toleration.to_signed_duration();
+                let until = condition.since?.checked_add(toleration).ok()?;
+                Some((until, condition.kind.as_str(), it.termination_grace_period))
             })
     })
 }

@@ -7,10 +7,11 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use apis::conditions::{self, Conditioned as _, Status, reason};
-use apis::{Ec2NodeClass, NodeClaim, NodePool, labels};
+use apis::conditions::{self, Conditioned as _, Status};
+use apis::{NodeClaim, NodePool, labels};
 use cloudprovider::{
-    AttemptRecord, CloudProvider, CloudProviderError, LaunchAttempt, LaunchRequest, Launched,
+    AttemptRecord, CloudProvider, CloudProviderError, LISTED_AFTER, LaunchAttempt, LaunchRequest,
+    Launched, check_ready,
 };
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ObjectReference;
@@ -31,9 +32,6 @@ use crate::shell::Shell;
 const MESSAGE_BYTES_MAX: usize = 300;
 /// Times that a launched claim is written again after a conflict.
 const WRITES_MAX: usize = 3;
-
-/// The cloud lists an instance this long after its launch at the latest.
-const LISTED_AFTER: Duration = Duration::from_mins(2);
 
 /// The launching part of the lifecycle controller.
 pub(crate) struct Launcher {
@@ -239,7 +237,7 @@ impl Launcher {
             .ok_or_else(|| {
                 CloudProviderError::NodeClassNotReady(format!("{name} does not exist"))
             })?;
-        check_ready(&node_class, name)?;
+        check_ready(&node_class)?;
         let pool = self.shell.model.node_pool(claim.pool_name());
         let pool = pool.unwrap_or_else(|| Arc::new(pool_of_standalone(claim)));
         let instance_types = self.provider.instance_types(&pool, &node_class).await?;
@@ -468,21 +466,6 @@ fn decide(answer: Result<Launched, CloudProviderError>) -> LaunchVerdict {
     }
 }
 
-/// A class that is faulty ends the claim; for one that nobody has looked at yet the claim waits.
-fn check_ready(node_class: &Ec2NodeClass, name: &str) -> Result<(), CloudProviderError> {
-    let ready = node_class.condition(conditions::READY);
-    match ready.map(|ready| (ready.status.as_str(), &ready.message)) {
-        Some(("True", _)) => Ok(()),
-        Some(("False", message)) => Err(CloudProviderError::NodeClassNotReady(format!(
-            "{name} is not ready: {message}"
-        ))),
-        _ => Err(CloudProviderError::Create {
-            reason: reason::NODE_CLASS_READINESS_UNKNOWN.to_owned(),
-            message: format!("whether {name} is ready is not known yet"),
-        }),
-    }
-}
-
 /// Why there is nothing to ask the cloud for: what is left was ruled out, or nothing was left.
 fn nothing_left(exclusions: &Exclusions) -> String {
     if exclusions.total() > 0 {
@@ -516,7 +499,7 @@ fn with_status(claim: &NodeClaim, launched: &Launched, now: Timestamp) -> NodeCl
 /// Whether the cloud must know the claim's instance by now, so that "not found" means that it is gone.
 pub(crate) fn is_listed_by_now(claim: &NodeClaim, now: Timestamp) -> bool {
     let since = claim.condition_since(conditions::LAUNCHED);
-    remaining(since, LISTED_AFTER, now).is_zero()
+    remaining(since, LISTED_AFTER.unsigned_abs(), now).is_zero()
 }
 
 /// A claim that no pool made may buy whatever its own requirements allow.

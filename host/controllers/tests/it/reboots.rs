@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use cloudprovider::{RebootError, RepairAction, RepairPolicy};
+use apis::{GoDuration, RepairAction, RepairPolicy};
+use cloudprovider::RebootError;
 use serde_json::json;
 use sim::api_server::{NamespacedName, ObjectPart, Resource};
 
@@ -13,14 +14,14 @@ const REBOOTING: &str = "Rebooting";
 const FENCE: &str = "karpenter.sh/rebooting";
 
 /// A world with one node and a pod on it, where hung devices are cured by a reboot.
-async fn with_a_node(bound: Option<u64>) -> World {
+async fn with_a_node(bound: Option<i64>) -> World {
     let mut world = World::with_settings(|settings| settings.feature_gates.node_repair = true);
     let policy = |kind: &str, reason: &str, action| RepairPolicy {
         condition_type: kind.to_owned(),
         condition_status: "False".to_owned(),
         reason_regex: reason.to_owned(),
-        toleration_seconds: 30,
-        termination_grace_period_seconds: bound,
+        toleration: GoDuration::from_seconds(30),
+        termination_grace_period: bound.map(GoDuration::from_seconds),
         priority: 0,
         action,
     };
