@@ -16,12 +16,12 @@ use super::status::StatusError;
 use super::store::Store;
 use super::write_options::{ObjectPart, WriteOptions};
 
-/// Applies an intent; `is_forced` takes fields over from other managers.
+/// Applies an intent.
 pub(super) fn run(
     store: &mut Store,
     kind: &Arc<ServedKind>,
     key: &NamespacedName,
-    (intent, is_forced): (&Value, bool),
+    intent: &Value,
     options: &WriteOptions,
 ) -> Result<Arc<Value>, StatusError> {
     let mut intent = intent.clone();
@@ -53,7 +53,13 @@ pub(super) fn run(
     };
     let mut object = (*old).clone();
     let mut entries = entry::read(&old);
-    settle_conflicts(&old, (kind, manager), &wanted, &mut entries, is_forced)?;
+    let conflicts = conflicts(&old, kind, manager, &wanted, &entries);
+    if !options.takes_over && !conflicts.is_empty() {
+        return Err(refusal(&old, &entries, &conflicts));
+    }
+    for Conflict { entry, path } in &conflicts {
+        entries[*entry].paths.remove(*path);
+    }
     let before: BTreeSet<FieldPath> = entries
         .iter()
         .filter(|e| e.is_same_role(&mine))
@@ -116,55 +122,61 @@ fn check_intent(
     Ok(())
 }
 
-/// Fields that another manager owns with another value are conflicts, or are taken over.
-fn settle_conflicts(
+/// A field that another manager owns with another value.
+struct Conflict<'a> {
+    /// Place of the other manager's entry.
+    entry: usize,
+    path: &'a FieldPath,
+}
+
+/// All of them, field by field.
+fn conflicts<'a>(
     old: &Value,
-    (kind, manager): (&ServedKind, &str),
-    wanted: &[(FieldPath, Value)],
-    entries: &mut [ManagedFieldsEntry],
-    is_forced: bool,
-) -> Result<(), StatusError> {
+    kind: &ServedKind,
+    manager: &str,
+    wanted: &'a [(FieldPath, Value)],
+    entries: &[ManagedFieldsEntry],
+) -> Vec<Conflict<'a>> {
     let current: std::collections::BTreeMap<FieldPath, &Value> =
         leaves(FieldSchema::of(kind), old).into_iter().collect();
-    let mut causes = Vec::new();
-    let mut owners: BTreeSet<String> = BTreeSet::new();
+    let mut conflicts = Vec::new();
     for (path, value) in wanted {
         if current.get(path).is_none_or(|now| *now == value) {
             continue;
         }
-        for entry in entries.iter_mut() {
+        for (at, entry) in entries.iter().enumerate() {
             let is_own = entry.manager == manager && entry.operation == "Apply";
-            if is_own || !entry.paths.contains(path) {
-                continue;
+            if !is_own && entry.paths.contains(path) {
+                conflicts.push(Conflict { entry: at, path });
             }
-            if is_forced {
-                entry.paths.remove(path);
-                continue;
-            }
-            let owner = if entry.operation == "Update" {
-                format!(
-                    "{:?} using {}",
-                    entry.manager,
-                    old["apiVersion"].as_str().unwrap_or_default()
-                )
-            } else {
-                format!("{:?}", entry.manager)
-            };
-            causes.push(json!({
-                "reason": "FieldManagerConflict",
-                "message": format!("conflict with {owner}"),
-                "field": dotted(path),
-            }));
-            owners.insert(owner);
         }
     }
-    if causes.is_empty() {
-        return Ok(());
+    conflicts
+}
+
+/// What a manager is told that does not take fields over.
+fn refusal(old: &Value, entries: &[ManagedFieldsEntry], conflicts: &[Conflict<'_>]) -> StatusError {
+    let mut causes = Vec::new();
+    let mut owners: BTreeSet<String> = BTreeSet::new();
+    for conflict in conflicts {
+        let entry = &entries[conflict.entry];
+        let owner = if entry.operation == "Update" {
+            format!(
+                "{:?} using {}",
+                entry.manager,
+                old["apiVersion"].as_str().unwrap_or_default()
+            )
+        } else {
+            format!("{:?}", entry.manager)
+        };
+        causes.push(json!({
+            "reason": "FieldManagerConflict",
+            "message": format!("conflict with {owner}"),
+            "field": dotted(conflict.path),
+        }));
+        owners.insert(owner);
     }
-    let fields: Vec<String> = causes
-        .iter()
-        .filter_map(|c| c["field"].as_str().map(str::to_owned))
-        .collect();
+    let fields: Vec<String> = conflicts.iter().map(|it| dotted(it.path)).collect();
     let who = owners.into_iter().collect::<Vec<_>>().join(", ");
     let message = match fields.as_slice() {
         [one] => format!("Apply failed with 1 conflict: conflict with {who}: {one}"),
@@ -174,7 +186,7 @@ fn settle_conflicts(
             many.join("\n- ")
         ),
     };
-    Err(StatusError::apply_conflict(message, &causes))
+    StatusError::apply_conflict(message, &causes)
 }
 
 /// `.spec.containers[name="web"].image`

@@ -41,7 +41,11 @@ pub(super) fn run(
     options: &WriteOptions,
 ) -> Result<Arc<Value>, StatusError> {
     if let Patch::Apply { intent, is_forced } = patch {
-        return apply::run(store, kind, key, (intent, *is_forced), options);
+        let options = &WriteOptions {
+            takes_over: *is_forced,
+            ..options.clone()
+        };
+        return apply::run(store, kind, key, intent, options);
     }
     let old = store
         .get_to_write(&kind.resource, key)

@@ -36,7 +36,12 @@ impl TableView<'_> {
         let printer = printer(&self.kind.group, &self.kind.kind);
         let columns: Vec<Value> = match custom {
             Some(version) => custom::definitions(&version.columns),
-            None => printer.columns.iter().map(definition).collect(),
+            None => {
+                let columns = printer.columns.iter();
+                columns
+                    .map(|(name, kind, priority)| definition(name, kind, *priority))
+                    .collect()
+            }
         };
         let rows: Vec<Value> = objects
             .iter()

@@ -136,12 +136,8 @@ pub(super) fn start(
     query: &QueryParameters,
 ) -> Result<ApiResponse, StatusError> {
     let selection = selection(&target, query)?;
-    let revision = query.get("resourceVersion");
-    let sends_initial = match query.get("sendInitialEvents") {
-        "" => revision.is_empty() || revision == "0",
-        _ => query.is_true("sendInitialEvents"),
-    };
-    let opened = server.with(|store| open(store, &target, &selection, (sends_initial, revision)));
+    let begin = Begin::of(query);
+    let opened = server.with(|store| open(store, &target, &selection, &begin));
     let (initial, watch, head) = match opened {
         Ok(opened) => opened,
         // An expired revision is told as an event, as a cluster does: clients list again on it.
@@ -184,33 +180,55 @@ pub(super) fn start(
     Ok(answer)
 }
 
+/// From where a watch tells.
+enum Begin<'a> {
+    /// Everything there is, then what happens.
+    Everything,
+    /// What happens from now on.
+    Now,
+    /// What happened since a revision.
+    Since(&'a str),
+}
+
+impl<'a> Begin<'a> {
+    fn of(query: &'a QueryParameters) -> Self {
+        let revision = query.get("resourceVersion");
+        let sends_initial = match query.get("sendInitialEvents") {
+            "" => revision.is_empty() || revision == "0",
+            _ => query.is_true("sendInitialEvents"),
+        };
+        match revision {
+            _ if sends_initial => Self::Everything,
+            "" => Self::Now,
+            revision => Self::Since(revision),
+        }
+    }
+}
+
 type Opened = (Vec<Arc<Value>>, Watch, u64);
 
 fn open(
     store: &mut super::store::Store,
     target: &Target,
     selection: &Selection,
-    (sends_initial, revision): (bool, &str),
+    begin: &Begin<'_>,
 ) -> Result<Opened, StatusError> {
     let resource = &target.kind.resource;
     let head = store.revision();
-    if sends_initial {
-        let objects = store.list(resource, selection);
-        return Ok((
-            objects,
-            store.watch_from_now(&[resource], selection.clone()),
-            head,
-        ));
-    }
-    let watch = if revision.is_empty() {
-        store.watch_from_now(&[resource], selection.clone())
-    } else {
-        let since = revision.parse().map_err(|_| {
-            StatusError::bad_request(format!(
-                "invalid resource version {revision:?}: not a number"
-            ))
-        })?;
-        store.watch(std::slice::from_ref(resource), selection.clone(), since)?
+    let objects = match begin {
+        Begin::Everything => store.list(resource, selection),
+        Begin::Now | Begin::Since(_) => Vec::new(),
     };
-    Ok((Vec::new(), watch, head))
+    let watch = match begin {
+        Begin::Everything | Begin::Now => store.watch_from_now(&[resource], selection.clone()),
+        Begin::Since(revision) => {
+            let since = revision.parse().map_err(|_| {
+                StatusError::bad_request(format!(
+                    "invalid resource version {revision:?}: not a number"
+                ))
+            })?;
+            store.watch(std::slice::from_ref(resource), selection.clone(), since)?
+        }
+    };
+    Ok((objects, watch, head))
 }

@@ -12,6 +12,8 @@ pub struct WriteOptions {
     pub field_manager: Option<String>,
     /// The write is an apply, which does its own bookkeeping of fields.
     pub is_apply: bool,
+    /// An apply takes fields over from other managers.
+    pub takes_over: bool,
 }
 
 /// The part of an object an update means.

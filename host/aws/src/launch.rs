@@ -154,7 +154,7 @@ impl InstanceLauncher {
         let alive = listed.iter().filter(|it| !it.is_terminating);
         let free = alive.filter(|it| !request.record.is_owned(&it.provider_id()));
         let ids = free.map(|it| it.id.clone());
-        let dealt = self.dealings.deal((&attempt.token, &uid), *now, ids);
+        let dealt = self.dealings.deal(&attempt.token, &uid, *now, ids);
         let found = dealt.map(|id| listed.iter().find(|it| it.id == id));
         match found {
             Some(Some(instance)) if instance.is_terminating => {}

@@ -220,7 +220,7 @@ impl Provisioner {
         let tables = Arc::clone(&self.tables);
         let work = self
             .shell
-            .compute(move || decide(&input, options, (rank.as_ref(), &tables), &stop));
+            .compute(move || decide(&input, options, rank.as_ref(), &tables, &stop));
         tokio::pin!(work);
         tokio::select! { biased;
             decided = &mut work => decided,
@@ -236,7 +236,8 @@ impl Provisioner {
 fn decide(
     observed: &Observed,
     options: Options,
-    (rank, tables): (&dyn RankHook, &TableCache),
+    rank: &dyn RankHook,
+    tables: &TableCache,
     interrupt: &Interrupt,
 ) -> Decided {
     let mut input =

@@ -82,13 +82,13 @@ async fn control(arguments: &ControllerArguments) -> anyhow::Result<()> {
     };
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let cluster_name = cluster_name(arguments, is_simulated)?;
-    let names = (cluster_name.clone(), process.policy_namespace().to_owned());
-    let settings = settings(decisions, names, minor(&version));
+    let policy_namespace = process.policy_namespace();
+    let settings = settings(decisions, &cluster_name, policy_namespace, minor(&version));
     log_configuration(arguments, &settings);
     let cloud = if is_simulated {
         simulated_cloud(&cluster_name, arguments, &client, &clock)
     } else {
-        aws_cloud(arguments, (&client, &version), &clock).await?
+        aws_cloud(arguments, &client, &version, &clock).await?
     };
     let stack = Stack::new(StackConfig {
         client: client.clone(),
@@ -282,7 +282,8 @@ fn simulated_cloud(
 
 async fn aws_cloud(
     arguments: &ControllerArguments,
-    (client, version): (&kube::Client, &Info),
+    client: &kube::Client,
+    version: &Info,
     clock: &Arc<dyn Clock>,
 ) -> anyhow::Result<CloudParts> {
     let ControllerOptions {
@@ -404,7 +405,8 @@ fn minor(version: &Info) -> u32 {
 
 fn settings(
     options: &DecisionOptions,
-    (cluster_name, policy_namespace): (String, String),
+    cluster_name: &str,
+    policy_namespace: &str,
     kubernetes_minor: u32,
 ) -> Settings {
     let DecisionOptions {
@@ -560,7 +562,7 @@ mod tests {
         let flags = |packing: &str| {
             let flags = ["mortise".to_owned(), format!("--packing={packing}")];
             let decisions = Flags::try_parse_from(flags).unwrap().options.decisions;
-            settings(&decisions, (String::new(), String::new()), 36)
+            settings(&decisions, "", "", 36)
         };
         for (packing, expected) in [("cost", Packing::Cost), ("karpenter", Packing::Karpenter)] {
             let settings = flags(packing);

@@ -40,13 +40,13 @@ impl Collector for PolicyMetrics {
             let series = statistics
                 .iter()
                 .map(|it| (labels(it), ConstCounter::new(value(it))));
-            family(&mut encoder, (name, help), series)?;
+            family(&mut encoder, name, help, series)?;
         }
         let seconds = statistics
             .iter()
             .map(|it| (labels(it), ConstCounter::new(it.duration.as_secs_f64())));
-        let about = ("mortise_policy_seconds", "Wall time that a policy took.");
-        family(&mut encoder, about, seconds)?;
+        let (name, help) = ("mortise_policy_seconds", "Wall time that a policy took.");
+        family(&mut encoder, name, help, seconds)?;
         let failures = statistics.iter().flat_map(|it| {
             it.failures_by_reason.iter().map(|(reason, count)| {
                 let mut labels = labels(it);
@@ -54,38 +54,43 @@ impl Collector for PolicyMetrics {
                 (labels, ConstCounter::new(*count))
             })
         });
-        let about = (
+        let (name, help) = (
             "mortise_policy_failures",
             "Calls that failed, so that the default decided.",
         );
-        family(&mut encoder, about, failures)?;
+        family(&mut encoder, name, help, failures)?;
         let cost = statistics
             .iter()
             .map(|it| (labels(it), ConstGauge::new(it.shadow_usd_per_hour)));
-        let about = (
+        let (name, help) = (
             "mortise_policy_shadow_usd_per_hour",
             "Price of a shadow's first choices less that of the enforced ones, over all rounds.",
         );
-        family(&mut encoder, about, cost)?;
+        family(&mut encoder, name, help, cost)?;
         let Swaps {
             accepted,
             refused,
             longest_wait,
         } = self.host.swaps();
         let wait = ConstGauge::new(longest_wait.as_secs_f64());
-        let about = (
+        let (name, help) = (
             "mortise_policy_swap_wait_seconds",
             "The longest that a round waited to be told who decides.",
         );
-        family(&mut encoder, about, std::iter::once((Vec::new(), wait)))?;
+        family(
+            &mut encoder,
+            name,
+            help,
+            std::iter::once((Vec::new(), wait)),
+        )?;
         let swaps = [("accepted", accepted), ("refused", refused)];
-        let about = (
+        let (name, help) = (
             "mortise_policy_swaps",
             "Bindings put in charge, and refused.",
         );
         let series =
             swaps.map(|(result, count)| (vec![("result", result)], ConstCounter::new(count)));
-        family(&mut encoder, about, series.into_iter())
+        family(&mut encoder, name, help, series.into_iter())
     }
 }
 
@@ -99,7 +104,8 @@ fn labels(of: &PolicyStatistics) -> LabelPairs<'_> {
 
 fn family<'a, M: EncodeMetric>(
     encoder: &mut DescriptorEncoder<'_>,
-    (name, help): (&str, &str),
+    name: &str,
+    help: &str,
     series: impl Iterator<Item = (LabelPairs<'a>, M)>,
 ) -> Result<(), std::fmt::Error> {
     let mut series = series.peekable();

@@ -174,12 +174,18 @@ fn provision(
         peak_rss_bytes: peak_rss_bytes(),
         ..Timing::default()
     });
-    let ranking: (&dyn RankHook, &TableCache) = (policies, &tables);
+    let (is_explained, snapshot) = (arguments.explain, input.world.snapshot());
     let answer = SimulationAnswer {
         report: &report,
-        scaled_to_zero: scaled_to_zero::try_each(&question, probes, ranking, arguments.explain),
-        buffers: buffers(&input.world.snapshot(), &solution),
-        explanations: arguments.explain.then(|| explain(&question, &solution)),
+        scaled_to_zero: scaled_to_zero::try_each(
+            &question,
+            probes,
+            policies,
+            &tables,
+            is_explained,
+        ),
+        buffers: buffers(&snapshot, &solution),
+        explanations: is_explained.then(|| explain(&question, &solution)),
     };
     print(arguments.output, &answer, || {
         text::Text::new(&question.problem, arguments.timing).of(&answer)

@@ -11,7 +11,7 @@ use crate::cluster::SimulatedCluster;
 use crate::cluster::timers::Timer;
 use crate::ec2::{InstanceEvent, SimulatedInstance};
 use crate::node::{conditions, node_object};
-use crate::status::{event, set_condition, time_text};
+use crate::status::{SimulatedEvent, event, set_condition, time_text};
 
 /// How long a silent kubelet is believed.
 const NODE_MONITOR_GRACE: SignedDuration = SignedDuration::from_secs(40);
@@ -140,7 +140,7 @@ impl SimulatedCluster {
                 event(
                     &self.api,
                     &node,
-                    ("Normal", "RegisteredNode"),
+                    SimulatedEvent::RegisteredNode,
                     &message,
                     now,
                 );

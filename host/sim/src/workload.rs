@@ -23,6 +23,7 @@ use crate::cluster::timers::Timer;
 use crate::cluster::work::Work;
 use crate::machine::later;
 use crate::random::hash;
+use crate::status::{SimulatedEvent, event};
 
 /// Pods that one reconcile creates or deletes at most; the rest follows in the next, as with bursts upstream.
 const BURST_MAX: usize = 500;
@@ -32,7 +33,7 @@ const AGAIN: SignedDuration = SignedDuration::from_millis(200);
 
 impl SimulatedCluster {
     /// How many of these pods may be created now; for the rest the object comes again.
-    fn may_create(&mut self, wanted: usize, (work, key): (Work, &NamespacedName)) -> usize {
+    fn may_create(&mut self, wanted: usize, work: Work, key: &NamespacedName) -> usize {
         let now = self.clock.now();
         let Some(pace) = &mut self.pace else {
             return wanted;
@@ -110,7 +111,13 @@ impl SimulatedCluster {
             Err(status) => {
                 let message = format!("Error creating: {status}");
                 let now = self.clock.now_seconds();
-                crate::status::event(&self.api, owner, ("Warning", "FailedCreate"), &message, now);
+                event(
+                    &self.api,
+                    owner,
+                    SimulatedEvent::FailedCreate,
+                    &message,
+                    now,
+                );
                 false
             }
         }

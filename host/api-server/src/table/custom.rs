@@ -9,7 +9,7 @@ use super::cells::since;
 
 /// The columns as kubectl reads them; the name always comes first.
 pub(super) fn definitions(columns: &[PrinterColumn]) -> Vec<Value> {
-    let mut definitions = vec![super::printer::definition(&("Name", "string", 0))];
+    let mut definitions = vec![super::printer::definition("Name", "string", 0)];
     for column in columns {
         let given = &column.definition;
         definitions.push(json!({
@@ -20,7 +20,7 @@ pub(super) fn definitions(columns: &[PrinterColumn]) -> Vec<Value> {
         }));
     }
     if columns.is_empty() {
-        definitions.push(super::printer::definition(&("Age", "date", 0)));
+        definitions.push(super::printer::definition("Age", "date", 0));
     }
     definitions
 }

@@ -13,7 +13,7 @@ pub(super) struct Printer {
 }
 
 /// A column as a table defines it.
-pub(super) fn definition((name, kind, priority): &TableColumn) -> Value {
-    let format = if *name == "Name" { "name" } else { "" };
+pub(super) fn definition(name: &str, kind: &str, priority: u8) -> Value {
+    let format = if name == "Name" { "name" } else { "" };
     json!({"name": name, "type": kind, "format": format, "description": "", "priority": priority})
 }

@@ -145,11 +145,10 @@ impl FleetCall {
                 (FleetAttempt::First(_), _) | (FleetAttempt::Again(_), None) => true,
             };
             let free = instances.iter().filter(is_free).map(|it| it.id.clone());
-            let key = (token, request.uid.as_str());
             if let FleetAttempt::First(_) = request.asked {
-                self.dealings.forget(key, request.now);
+                self.dealings.forget(token, &request.uid, request.now);
             }
-            let id = self.dealings.deal(key, request.now, free);
+            let id = self.dealings.deal(token, &request.uid, request.now, free);
             let instance = id.and_then(|id| instances.iter().find(|it| it.id == id));
             Ok(FleetOutcome {
                 instance: instance.cloned(),

@@ -121,8 +121,9 @@ impl LaunchPlan {
     }
 
     /// Lower goes first: the place in the caller's order, or the price.
-    pub(super) fn priority(&self, key: &(String, String), price_per_hour: f64) -> f64 {
-        match self.ranks.get(key) {
+    pub(super) fn priority(&self, instance_type: &str, zone: &str, price_per_hour: f64) -> f64 {
+        let key = (instance_type.to_owned(), zone.to_owned());
+        match self.ranks.get(&key) {
             Some(rank) if self.is_prioritized => *rank as f64,
             _ => price_per_hour,
         }

@@ -57,9 +57,8 @@ pub(super) fn overrides(
     let mut seen = BTreeSet::new();
     let mut overrides = Vec::new();
     for (name, offering, subnet) in offered(plan, template, zonal) {
-        let key = (name.to_owned(), offering.zone.clone());
-        let priority = plan.priority(&key, offering.price_per_hour);
-        if seen.insert(key) {
+        let priority = plan.priority(name, &offering.zone, offering.price_per_hour);
+        if seen.insert((name, &offering.zone)) {
             overrides.push(
                 FleetLaunchTemplateOverridesRequest::builder()
                     .instance_type(name.into())

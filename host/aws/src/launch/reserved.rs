@@ -36,8 +36,8 @@ pub(super) fn reserve(
         (CapacityReservationType::Default, true),
     ];
     let mut best: Option<(f64, ByOffering)> = None;
-    for kind in kinds {
-        let (price, reservations) = of_kind(&candidates, &requirements, kind);
+    for (kind, is_interruptible) in kinds {
+        let (price, reservations) = of_kind(&candidates, &requirements, kind, is_interruptible);
         let is_better = best.as_ref().is_none_or(|(cheapest, _)| price < *cheapest);
         if !reservations.is_empty() && is_better {
             best = Some((price, reservations));
@@ -57,7 +57,8 @@ pub(super) fn reserve(
 fn of_kind(
     candidates: &[LaunchableType],
     requirements: &Requirements,
-    kind: (CapacityReservationType, bool),
+    kind: CapacityReservationType,
+    is_interruptible: bool,
 ) -> (f64, ByOffering) {
     let mut cheapest = f64::INFINITY;
     let mut reservations = ByOffering::new();
@@ -78,7 +79,7 @@ fn of_kind(
             let reservation = reservation(offering);
             if !is_compatible
                 || !is_ranked
-                || (reservation.kind, reservation.is_interruptible) != kind
+                || (reservation.kind, reservation.is_interruptible) != (kind, is_interruptible)
             {
                 continue;
             }

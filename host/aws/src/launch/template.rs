@@ -66,7 +66,7 @@ pub(super) fn templates(
                 ReservationPlan::Target { id, .. } => Some(id.clone()),
                 ReservationPlan::Unmanaged | ReservationPlan::Avoid => None,
             };
-            let parameters = parameters(plan, context, (kind, &kubelet))?;
+            let parameters = parameters(plan, context, kind, &kubelet)?;
             Ok(LaunchTemplate {
                 parameters,
                 instance_types,
@@ -115,7 +115,8 @@ fn kinds_of(
 fn parameters(
     plan: &LaunchPlan,
     context: &LaunchContext<'_>,
-    (kind, kubelet): (TemplateKey, &Kubelet),
+    kind: TemplateKey,
+    kubelet: &Kubelet,
 ) -> Result<TemplateParameters, CloudProviderError> {
     let options = context.options;
     let class = &context.request.node_class;
@@ -133,7 +134,7 @@ fn parameters(
         .as_ref()
         .and_then(|cpu| cpu.nested_virtualization.clone());
     Ok(TemplateParameters {
-        user_data: render(plan, context, (kind.max_pods, kubelet))?,
+        user_data: render(plan, context, kind.max_pods, kubelet)?,
         image_id: kind.image_id,
         instance_profile: status.instance_profile,
         block_device_mappings,
@@ -170,7 +171,8 @@ fn parameters(
 fn render(
     plan: &LaunchPlan,
     context: &LaunchContext<'_>,
-    (max_pods, kubelet): (i64, &Kubelet),
+    max_pods: i64,
+    kubelet: &Kubelet,
 ) -> Result<String, CloudProviderError> {
     let options = context.options;
     let class = &context.request.node_class;

@@ -149,7 +149,7 @@ impl JournalEntry for RepairBlocked<'_> {
     fn events(&self, snapshot: &Snapshot) -> Vec<Notice> {
         let Sick { node, claim, .. } = self.sick;
         let pool = snapshot.node(node).and_then(|it| it.node_pool());
-        repair_blocked(snapshot, (node, claim, pool), self.why)
+        repair_blocked(snapshot, node, claim, pool, self.why)
     }
 }
 

@@ -133,30 +133,30 @@ impl Termination {
             Step::Drain(drain) => self.drain(observed, drain).await,
             Step::Drained => {
                 self.write_entry(observed, &NodeEntry::Drained);
-                self.tell(
-                    observed,
-                    conditions::DRAINED,
-                    (Status::True, conditions::DRAINED, ""),
-                )
-                .await?;
+                let kind = conditions::DRAINED;
+                self.write_condition(observed, kind, Status::True, kind)
+                    .await?;
                 Ok(Action::RequeueAfter(Duration::ZERO))
             }
             Step::AwaitVolumes => {
                 let entry = NodeEntry::AwaitsVolumes { attachments };
                 self.write_entry(observed, &entry);
-                let told = (Status::Unknown, reason::AWAITING_VOLUME_DETACHMENT, "");
-                self.tell(observed, conditions::VOLUMES_DETACHED, told)
+                let (kind, reason) = (
+                    conditions::VOLUMES_DETACHED,
+                    reason::AWAITING_VOLUME_DETACHMENT,
+                );
+                self.write_condition(observed, kind, Status::Unknown, reason)
                     .await?;
                 Ok(Action::RequeueAfter(DRAIN_POLL))
             }
             Step::VolumesDone { in_time } => {
-                let told = if in_time {
-                    (Status::True, conditions::VOLUMES_DETACHED, "")
+                let kind = conditions::VOLUMES_DETACHED;
+                let (status, reason) = if in_time {
+                    (Status::True, kind)
                 } else {
-                    (Status::False, reason::TERMINATION_GRACE_PERIOD_ELAPSED, "")
+                    (Status::False, reason::TERMINATION_GRACE_PERIOD_ELAPSED)
                 };
-                self.tell(observed, conditions::VOLUMES_DETACHED, told)
-                    .await?;
+                self.write_condition(observed, kind, status, reason).await?;
                 Ok(Action::RequeueAfter(Duration::ZERO))
             }
             Step::TerminateInstance => self.terminate_instance(observed).await,
@@ -183,8 +183,9 @@ impl Termination {
             waiting,
             is_drained: _,
         } = drain;
-        let told = (Status::Unknown, reason::DRAINING, "");
-        self.tell(observed, conditions::DRAINED, told).await?;
+        let (kind, reason) = (conditions::DRAINED, reason::DRAINING);
+        self.write_condition(observed, kind, Status::Unknown, reason)
+            .await?;
         let node = observed.node.name_any();
         for pod in evict.iter().chain(delete.iter().map(|forced| &forced.pod)) {
             self.evictions.evict(&node, pod);
@@ -202,8 +203,8 @@ impl Termination {
         };
         match self.provider.delete(provider_id).await {
             Ok(()) => {
-                let told = (Status::True, conditions::INSTANCE_TERMINATING, "");
-                self.tell(observed, conditions::INSTANCE_TERMINATING, told)
+                let kind = conditions::INSTANCE_TERMINATING;
+                self.write_condition(observed, kind, Status::True, kind)
                     .await?;
                 Ok(Action::RequeueAfter(INSTANCE_POLL))
             }
@@ -225,28 +226,16 @@ impl Termination {
     }
 
     /// Writes a condition of the claim; nodes without one keep no such record.
-    async fn tell(
+    async fn write_condition(
         &self,
         observed: &Observed,
         condition_type: &str,
-        told: (Status, &str, &str),
+        status: Status,
+        reason: &str,
     ) -> Result<(), ReconcileError> {
         if let Some(claim) = &observed.claim {
-            let reason = if told.1.is_empty() {
-                condition_type
-            } else {
-                told.1
-            };
-            let told = (
-                told.0,
-                if told.0 == Status::True {
-                    condition_type
-                } else {
-                    reason
-                },
-                told.2,
-            );
-            let after = claim.with_condition(condition_type, told, self.shell.now());
+            let now = self.shell.now();
+            let after = claim.with_condition(condition_type, status, reason, "", now);
             ignore_gone(self.shell.writer.write_claim_status(claim, &after).await)?;
         }
         Ok(())

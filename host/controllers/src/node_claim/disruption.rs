@@ -287,8 +287,7 @@ fn mark_drift(observed: &Observed, now: Timestamp) -> (NodeClaim, Duration) {
         .or_else(|| provider_drift.clone());
     let after = match reason {
         Some(reason) => {
-            let told = (Status::True, reason.as_str(), reason.as_str());
-            claim.with_condition(conditions::DRIFTED, told, now)
+            claim.with_condition(conditions::DRIFTED, Status::True, &reason, &reason, now)
         }
         None => claim.without(conditions::DRIFTED, now),
     };

@@ -235,7 +235,7 @@ impl JournalEntry for ClaimEntry<'_> {
                 condition, bound, ..
             } => {
                 disrupted(metrics, claim, "unhealthy");
-                unhealthy_disrupted(metrics, claim, (condition, *bound));
+                unhealthy_disrupted(metrics, claim, condition, *bound);
             }
             Self::InstanceTerminated { took } => {
                 let seconds = &metrics.instance_termination_seconds;

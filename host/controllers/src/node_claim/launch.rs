@@ -408,8 +408,8 @@ impl Launcher {
                 error,
             } => {
                 let now = self.shell.now();
-                let told = (Status::Unknown, reason.as_str(), message.as_str());
-                let after = claim.with_condition(conditions::LAUNCHED, told, now);
+                let (kind, status) = (conditions::LAUNCHED, Status::Unknown);
+                let after = claim.with_condition(kind, status, &reason, &message, now);
                 self.shell.writer.write_claim_status(claim, &after).await?;
                 let entry = ClaimEntry::LaunchFailed {
                     message: &message,

@@ -212,8 +212,7 @@ impl Reboot {
     async fn succeed(&self, claim: &NodeClaim) -> Result<Action, ReconcileError> {
         let claim = self.forget(claim).await?;
         let now = self.shell.now();
-        let told = (Status::False, SUCCEEDED, "");
-        let after = claim.with_condition(conditions::REBOOTING, told, now);
+        let after = claim.with_condition(conditions::REBOOTING, Status::False, SUCCEEDED, "", now);
         self.shell.writer.write_claim_status(&claim, &after).await?;
         let away = now.duration_since(claim.condition_since(conditions::INITIALIZED));
         let took = self.is_over(&claim);
@@ -237,8 +236,8 @@ impl Reboot {
         };
         if ending == Ending::Invalid {
             let claim = self.forget(claim).await?;
-            let told = (Status::False, FAILED, why);
-            let after = claim.with_condition(conditions::REBOOTING, told, now);
+            let after =
+                claim.with_condition(conditions::REBOOTING, Status::False, FAILED, why, now);
             self.shell.writer.write_claim_status(&claim, &after).await?;
         } else {
             let bound = bound(claim)
@@ -320,10 +319,8 @@ fn is_issued(claim: &NodeClaim) -> bool {
 
 /// The claim while the node is away.
 fn issued(claim: &NodeClaim, now: Timestamp) -> NodeClaim {
-    let told = (Status::True, ISSUED, "");
-    let after = claim.with_condition(conditions::REBOOTING, told, now);
-    let told = (Status::Unknown, AWAY, "");
-    after.with_condition(conditions::INITIALIZED, told, now)
+    let after = claim.with_condition(conditions::REBOOTING, Status::True, ISSUED, "", now);
+    after.with_condition(conditions::INITIALIZED, Status::Unknown, AWAY, "", now)
 }
 
 /// How long the drain may take; nothing where it is not bounded.

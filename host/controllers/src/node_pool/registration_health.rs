@@ -72,7 +72,7 @@ impl RegistrationHealth {
         if !self.health().writing.insert(uid.clone()) {
             return Ok(());
         }
-        let result = write(model, writer, &pool, (status, outcome)).await;
+        let result = write(model, writer, &pool, status, outcome).await;
         self.health().writing.remove(&uid);
         result
     }
@@ -138,7 +138,8 @@ async fn write(
     model: &Model,
     writer: &Writer,
     pool: &NodePool,
-    (status, outcome): (Status, &Registration<'_>),
+    status: Status,
+    outcome: &Registration<'_>,
 ) -> Result<(), ReconcileError> {
     let Some(pool) = model.fresh_node_pool(&pool.name_any()).await? else {
         return Ok(());

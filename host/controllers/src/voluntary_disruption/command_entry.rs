@@ -137,9 +137,9 @@ impl<'a> JournalEntry for CommandEntry<'a> {
             Self::Started { rebooting, .. } => {
                 count_decision(metrics, command);
                 if let Some(sickness) = &command.sickness {
-                    let found = (sickness.condition.as_str(), sickness.policy_bound);
+                    let (condition, bound) = (&sickness.condition, sickness.policy_bound);
                     for claim in rebooting {
-                        unhealthy_disrupted(metrics, claim, found);
+                        unhealthy_disrupted(metrics, claim, condition, bound);
                     }
                 }
             }
@@ -194,16 +194,17 @@ impl<'a> JournalEntry for CommandEntry<'a> {
 
     fn record(&self, Underway { command, .. }: &Underway<'a>, at: Timestamp) -> Option<Record> {
         let finished = |outcome, replacements: &[String], detail: &str| {
-            let step = CommandStep::Finished;
-            step_of(command, at, (step, outcome), replacements, detail)
+            record_of(command, at, outcome, replacements, detail)
         };
         let failed = OutcomeId::CommandFailed;
         Some(Record::Command(match self {
             Self::Announced | Self::Deleted { .. } | Self::Dropped([]) => return None,
             Self::Started { replacements, .. } => {
                 let names: Vec<String> = replacements.iter().map(ResourceExt::name_any).collect();
-                let step = (CommandStep::Started, OutcomeId::CommandStarted);
-                step_of(command, at, step, &names, &command.policy_reason)
+                CommandRecord {
+                    step: CommandStep::Started,
+                    ..finished(OutcomeId::CommandStarted, &names, &command.policy_reason)
+                }
             }
             Self::NotBegun { why } => finished(failed, &[], why),
             Self::LeftOut { candidate, why } => {
@@ -211,7 +212,7 @@ impl<'a> JournalEntry for CommandEntry<'a> {
                     candidates: vec![(*candidate).clone()],
                     ..(*command).clone()
                 };
-                step_of(&alone, at, (CommandStep::Finished, failed), &[], why)
+                record_of(&alone, at, failed, &[], why)
             }
             Self::GivenUp { replacements, why } => finished(failed, replacements, why),
             Self::Finished { replacements } => {
@@ -288,8 +289,8 @@ fn count_deletion(
     let policy = policy.filter(|_| is_by_policy).unwrap_or_default();
     disrupted_with(metrics, claim, &reason, &policy);
     if let Some(sickness) = &command.sickness {
-        let found = (sickness.condition.as_str(), sickness.policy_bound);
-        unhealthy_disrupted(metrics, claim, found);
+        let (condition, bound) = (&sickness.condition, sickness.policy_bound);
+        unhealthy_disrupted(metrics, claim, condition, bound);
     }
     let capacity_type = claim.label(labels::CAPACITY_TYPE).to_owned();
     let initiated = vec![
@@ -360,10 +361,11 @@ fn second_look(
     }
 }
 
-fn step_of(
+/// Of a command that is over.
+fn record_of(
     command: &Command,
     at: Timestamp,
-    (step, outcome): (CommandStep, OutcomeId),
+    outcome: OutcomeId,
     replacements: &[String],
     detail: &str,
 ) -> CommandRecord {
@@ -371,7 +373,7 @@ fn step_of(
     CommandRecord {
         at,
         command_id: command.id.clone(),
-        step,
+        step: CommandStep::Finished,
         outcome,
         reason: command.reason().to_string(),
         decision: command.decision().to_owned(),

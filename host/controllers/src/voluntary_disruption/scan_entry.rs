@@ -115,8 +115,8 @@ fn blocked(decision: &Decision, snapshot: &Snapshot) -> Vec<Notice> {
         if blocked.outcome == OutcomeId::NodeRepairBreaker
             && let (Some(node), Some(claim)) = (&blocked.node, &blocked.claim)
         {
-            let sick = (node.as_str(), claim.as_str(), Some(blocked.pool.as_str()));
-            notices.extend(events::repair_blocked(snapshot, sick, message));
+            let pool = Some(blocked.pool.as_str());
+            notices.extend(events::repair_blocked(snapshot, node, claim, pool, message));
         } else {
             notices.extend(events::blocked(snapshot, blocked, message));
         }

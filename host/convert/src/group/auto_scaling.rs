@@ -46,7 +46,7 @@ pub(crate) fn convert(work: &mut Converter<'_>, origin: &ObjectOrigin, object: &
         })
         .collect();
     for (key, value) in &tags {
-        tag(work, origin, &mut group, (key, value));
+        tag(work, origin, &mut group, key, value);
     }
     put(&mut group.class, "tags", own_tags(tags.into_iter()));
     let policy = &spec["MixedInstancesPolicy"];
@@ -65,7 +65,8 @@ fn tag(
     work: &mut Converter<'_>,
     origin: &ObjectOrigin,
     group: &mut NodeGroup,
-    (tag, value): (&str, &str),
+    tag: &str,
+    value: &str,
 ) {
     if let Some(cluster) = tag.strip_prefix("kubernetes.io/cluster/") {
         group.cluster = Some(cluster.to_owned());

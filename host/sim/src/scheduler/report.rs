@@ -5,7 +5,7 @@ use serde_json::json;
 use super::filter::Rejections;
 use crate::api_server::{NamespacedName, Resource};
 use crate::cluster::SimulatedCluster;
-use crate::status::{event, set_condition};
+use crate::status::{SimulatedEvent, event, set_condition};
 
 /// Pods of one group that get an event each time; the rest only get the condition.
 const EVENTS_MAX: usize = 100;
@@ -53,7 +53,7 @@ impl SimulatedCluster {
                 event(
                     &self.api,
                     &pod,
-                    ("Warning", "FailedScheduling"),
+                    SimulatedEvent::FailedScheduling,
                     message,
                     now,
                 );

@@ -12,7 +12,7 @@ use crate::cluster::SimulatedCluster;
 use crate::cluster::object_meta::{is_controlled_by, is_deleting, uid};
 use crate::cluster::timers::Timer;
 use crate::machine::later;
-use crate::status::{event, time_text};
+use crate::status::{SimulatedEvent, event, time_text};
 
 impl SimulatedCluster {
     pub(super) fn reconcile_cron_job(&mut self, key: &NamespacedName) {
@@ -34,7 +34,7 @@ impl SimulatedCluster {
             event(
                 &self.api,
                 &cron,
-                ("Warning", "UnparseableSchedule"),
+                SimulatedEvent::UnparseableSchedule,
                 &message,
                 self.clock.now_seconds(),
             );

@@ -16,6 +16,16 @@ use crate::status::{set_condition, time_text};
 
 const INDEX: &str = "batch.kubernetes.io/job-completion-index";
 
+/// How far a Job has come, by its pods.
+struct JobProgress {
+    active: i64,
+    ready: i64,
+    succeeded: i64,
+    failed: i64,
+    is_done: bool,
+    gave_up: bool,
+}
+
 impl SimulatedCluster {
     pub(super) fn reconcile_job(&mut self, key: &NamespacedName) {
         let Some(job) = self.object(&Resource::JOBS, key).cloned() else {
@@ -57,8 +67,15 @@ impl SimulatedCluster {
             self.create_job_pods(&job, &pods, more);
         }
         let ready = count(live.iter().filter(|pod| pod.is_ready()));
-        let counts = (if suspended { 0 } else { active }, ready, succeeded, failed);
-        self.job_status(key, &job, counts, (done, gave_up));
+        let progress = JobProgress {
+            active: if suspended { 0 } else { active },
+            ready,
+            succeeded,
+            failed,
+            is_done: done,
+            gave_up,
+        };
+        self.job_status(key, &job, &progress);
     }
 
     fn create_job_pods(&self, job: &Value, pods: &[&PodRecord], more: usize) {
@@ -87,13 +104,15 @@ impl SimulatedCluster {
         }
     }
 
-    fn job_status(
-        &mut self,
-        key: &NamespacedName,
-        job: &Value,
-        (active, ready, succeeded, failed): (i64, i64, i64, i64),
-        (done, gave_up): (bool, bool),
-    ) {
+    fn job_status(&mut self, key: &NamespacedName, job: &Value, progress: &JobProgress) {
+        let JobProgress {
+            active,
+            ready,
+            succeeded,
+            failed,
+            is_done,
+            gave_up,
+        } = *progress;
         let now = self.clock.now_seconds();
         let mut fields = json!({
             "active": active, "ready": ready, "succeeded": succeeded, "failed": failed,
@@ -102,9 +121,9 @@ impl SimulatedCluster {
         if fields["startTime"].is_null() {
             fields["startTime"] = time_text(now).into();
         }
-        if done || gave_up {
+        if is_done || gave_up {
             fields["conditions"] = job["status"]["conditions"].clone();
-            let condition = if done {
+            let condition = if is_done {
                 fields["completionTime"] = time_text(now).into();
                 json!({ "type": "Complete", "status": "True", "reason": "CompletionsReached",
                     "message": "Reached expected number of succeeded pods" })

@@ -27,7 +27,7 @@ impl SimulatedCluster {
             if live.len() < wanted {
                 let template = &set["spec"]["template"];
                 let missing = (wanted - live.len()).min(BURST_MAX);
-                let missing = self.may_create(missing, (Work::ReplicaSet, key));
+                let missing = self.may_create(missing, Work::ReplicaSet, key);
                 // The watch tells of each pod that was made and so brings this set back for the rest.
                 let _ = (0..missing)
                     .take_while(|_| self.create_pod(&set, template, |_| {}))
