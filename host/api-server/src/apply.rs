@@ -60,19 +60,7 @@ pub(super) fn run(
     for Conflict { entry, path } in &conflicts {
         entries[*entry].paths.remove(*path);
     }
-    let before: BTreeSet<FieldPath> = entries
-        .iter()
-        .filter(|e| e.is_same_role(&mine))
-        .flat_map(|e| e.paths.iter().cloned())
-        .collect();
-    for path in before.difference(&mine.paths) {
-        let is_shared = entries
-            .iter()
-            .any(|e| !e.is_same_role(&mine) && e.paths.contains(path));
-        if !is_shared {
-            remove(&mut object, path);
-        }
-    }
+    let_go(&mut object, &entries, &mine);
     for (path, value) in &wanted {
         set(&mut object, path, value);
     }
@@ -120,6 +108,23 @@ fn check_intent(
         }
     }
     Ok(())
+}
+
+/// Removes what the manager no longer states and nobody else owns.
+fn let_go(object: &mut Value, entries: &[ManagedFieldsEntry], mine: &ManagedFieldsEntry) {
+    let before: BTreeSet<FieldPath> = entries
+        .iter()
+        .filter(|e| e.is_same_role(mine))
+        .flat_map(|e| e.paths.iter().cloned())
+        .collect();
+    for path in before.difference(&mine.paths) {
+        let is_shared = entries
+            .iter()
+            .any(|e| !e.is_same_role(mine) && e.paths.contains(path));
+        if !is_shared {
+            remove(object, path);
+        }
+    }
 }
 
 /// A field that another manager owns with another value.

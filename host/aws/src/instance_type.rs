@@ -4,6 +4,7 @@
 //! built again. Answers to Karpenter's `pkg/providers/instancetype/instancetype.go`.
 
 pub(crate) mod base;
+mod cached;
 mod capacity;
 mod compatibility;
 mod requirements;
@@ -21,15 +22,14 @@ use jiff::{SignedDuration, Timestamp};
 use scheduling::instance_type::InstanceType;
 
 use crate::cache::lock;
-use crate::offering::{OfferingSources, Places, offerings};
+use crate::offering::OfferingSources;
 use crate::options::AwsOptions;
 use crate::pages::all_pages;
 use crate::placement_group::PlacementGroup;
 use crate::seam::Ec2Api;
 use crate::tags::filter;
-use crate::unavailable_offerings::UnavailableStamp;
 
-use base::Base;
+use cached::{CachedTypes, Revision, build};
 pub(crate) use compatibility::incompatibility;
 use shape::ClassShape;
 
@@ -49,32 +49,6 @@ pub(crate) struct RegionTypes {
     pub(crate) zones: BTreeMap<String, BTreeSet<String>>,
     /// Changes whenever the content has changed.
     revision: u64,
-}
-
-/// What a built list depends on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Revision {
-    catalogue: u64,
-    prices: u64,
-    reservations: u64,
-    unavailable: (u64, i64),
-    interruptions: u64,
-}
-
-/// What the offerings of one type depend on, prices and reservations aside.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct OfferingStamp {
-    unavailable: UnavailableStamp,
-    interruptions: u64,
-}
-
-#[derive(Debug)]
-struct CachedTypes {
-    revision: Revision,
-    bases: Arc<[Base]>,
-    stamps: Vec<OfferingStamp>,
-    built: Arc<[Arc<InstanceType>]>,
-    used_at: Timestamp,
 }
 
 /// A version of a class, and the key of its shape: most questions are about a class that has not changed.
@@ -293,99 +267,4 @@ impl InstanceTypeProvider {
             },
         );
     }
-}
-
-fn build(
-    catalogue: &RegionTypes,
-    shape: &ClassShape,
-    sources: &OfferingSources<'_>,
-    revision: Revision,
-    previous: Option<CachedTypes>,
-) -> CachedTypes {
-    let previous = previous.filter(|entry| entry.revision.catalogue == revision.catalogue);
-    // A new price or reservation may touch any type; a mark or a rate touches those whose stamp has moved.
-    let known_stamps = previous
-        .as_ref()
-        .filter(|entry| {
-            entry.revision.prices == revision.prices
-                && entry.revision.reservations == revision.reservations
-        })
-        .map(|entry| entry.stamps.clone())
-        .unwrap_or_default();
-    let (bases, types) = match previous {
-        Some(entry) => (entry.bases, entry.built.to_vec()),
-        None => described(catalogue, shape),
-    };
-    let stamps: Vec<OfferingStamp> = bases
-        .iter()
-        .map(|base| OfferingStamp {
-            unavailable: sources.unavailable.stamp(&base.name, sources.now),
-            interruptions: sources.interruptions.stamp(&base.name),
-        })
-        .collect();
-    let places = Places::of(shape);
-    let built = bases
-        .iter()
-        .zip(types)
-        .enumerate()
-        .map(|(index, (base, instance_type))| {
-            if known_stamps.get(index) == stamps.get(index) {
-                return instance_type;
-            }
-            let mut changed = Arc::unwrap_or_clone(instance_type);
-            changed.offerings = offerings(base, &places, sources);
-            Arc::new(changed)
-        })
-        .collect();
-    CachedTypes {
-        revision,
-        bases,
-        stamps,
-        built,
-        used_at: sources.now,
-    }
-}
-
-/// The types as the class sees them, with no offerings yet, and what those are made of.
-fn described(catalogue: &RegionTypes, shape: &ClassShape) -> (Arc<[Base]>, Vec<Arc<InstanceType>>) {
-    let nowhere = BTreeSet::new();
-    let (bases, types): (Vec<_>, Vec<_>) = catalogue
-        .types
-        .iter()
-        .map(|(name, info)| {
-            let sold_in = catalogue.zones.get(name).unwrap_or(&nowhere);
-            let zones: Vec<String> = sold_in
-                .iter()
-                .filter(|zone| shape.zones.contains_key(*zone))
-                .cloned()
-                .collect();
-            describe(name, info, zones, shape)
-        })
-        .unzip();
-    (Arc::from(bases), types)
-}
-
-fn describe(
-    name: &str,
-    info: &InstanceTypeInfo,
-    zones: Vec<String>,
-    shape: &ClassShape,
-) -> (Base, Arc<InstanceType>) {
-    let capacity_types = requirements::capacity_types(name, info, shape);
-    let (capacity, overhead) = capacity::capacity_and_overhead(name, info, shape);
-    let instance_type = InstanceType {
-        name: name.to_owned(),
-        requirements: requirements::requirements(name, info, &zones, &capacity_types, shape),
-        offerings: Vec::new(),
-        capacity,
-        overhead,
-        volume_attachment_limits: BTreeMap::new(),
-    };
-    let base = Base {
-        name: name.to_owned(),
-        zones,
-        capacity_types,
-        is_compatible: incompatibility(name, info, shape).is_none(),
-    };
-    (base, Arc::new(instance_type))
 }

@@ -4,6 +4,8 @@
 //! leaves it as it is. A cluster that refuses is asked no more, and its plans go on without. Answers to no file of
 //! Karpenter, which leaves placement to chance.
 
+mod entries;
+
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -21,13 +23,12 @@ use scheduling::solution::NewClaim;
 use serde_json::{Value, json};
 use state::Snapshot;
 use state::coming::is_awaiting;
-use state::ledger::{OutcomeId, PlacementRecord, Record};
 use state::nomination::{awaits_its_pods, awaits_others, is_crowded, nominations};
 use tokio::time::Instant;
 use tracing::{debug, warn};
 
-use crate::journal::{Journal, JournalEntry};
-use crate::metrics::Metrics;
+use self::entries::PlanEntry;
+use crate::journal::Journal;
 use crate::model::Model;
 use crate::node_claim::initialization;
 use crate::settings::Settings;
@@ -305,42 +306,6 @@ impl Nominations {
     }
 }
 
-/// What became of a plan.
-enum PlanEntry<'a> {
-    /// So many pods were nominated to the nodes planned for them.
-    Nominated(u64),
-    /// The scheduler bound a pod to another node than the one planned for it.
-    PodElsewhere {
-        pod: &'a PodKey,
-        node: &'a str,
-        planned: String,
-    },
-}
-
-impl JournalEntry for PlanEntry<'_> {
-    type Subject = ();
-
-    fn measure(&self, (): &(), metrics: &Metrics) {
-        match self {
-            Self::Nominated(pods) => metrics.pods_nominated.inc_by(*pods),
-            Self::PodElsewhere { .. } => metrics.pods_off_plan.inc(),
-        };
-    }
-
-    fn record(&self, (): &(), at: Timestamp) -> Option<Record> {
-        let Self::PodElsewhere { pod, node, planned } = self else {
-            return None;
-        };
-        Some(Record::Placement(PlacementRecord {
-            at,
-            pod: pod.to_string(),
-            outcome: OutcomeId::PodOffPlan,
-            planned: planned.clone(),
-            node: (*node).to_owned(),
-        }))
-    }
-}
-
 /// Whether a new claim would not be there had all pods gone where they were planned: it is for pods whose node has
 /// come, and has no room for them.
 pub(crate) fn is_off_plan(snapshot: &Snapshot, new: &NewClaim) -> bool {
@@ -355,34 +320,4 @@ fn is_refusal(error: &kube::Error) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use kube::core::Status;
-
-    use super::*;
-
-    #[test]
-    fn only_who_may_not_is_refused_for_good() {
-        let answer = |code| {
-            let status = Status::failure("no", "Reason").with_code(code);
-            is_refusal(&kube::Error::Api(Box::new(status)))
-        };
-        let refused = [401, 403, 404, 405, 409, 422, 429, 500].map(answer);
-        let expected = [true, true, false, true, false, false, false, false];
-        assert_eq!(refused, expected);
-    }
-
-    #[test]
-    fn an_applied_object_says_no_more_than_the_nomination() {
-        let write = |node: Option<&str>| Write {
-            pod: PodKey::new("shop", "web-1"),
-            uid: "u".to_owned(),
-            node: node.map(str::to_owned),
-        };
-        let metadata = json!({"name": "web-1", "namespace": "shop", "uid": "u"});
-        let object = json!({"apiVersion": "v1", "kind": "Pod", "metadata": metadata});
-        assert_eq!(write(None).object(), object);
-        let nominated = write(Some("n1")).object();
-        assert_eq!(nominated["status"], json!({"nominatedNodeName": "n1"}));
-        assert_eq!(nominated["metadata"], metadata);
-    }
-}
+mod tests;

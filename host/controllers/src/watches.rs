@@ -3,20 +3,19 @@
 //! There is no second cache: objects are parsed into the model, which answers what changed. All watches are polled in one
 //! task, which is the only one that feeds the model from outside. Answers to `pkg/controllers/state/informer`.
 
+mod fact;
 pub(crate) mod progress;
 mod queues;
 mod router;
 mod routing;
+mod stream;
 mod telling;
 
-use std::collections::BTreeSet;
-use std::fmt::Debug;
 use std::sync::Arc;
 use std::time::Duration;
 
-use apis::labels::NOMINATION_MANAGER;
-use apis::{CapacityBuffer, Ec2NodeClass, NodeClaim, NodeOverlay, NodePool, ObjectKey};
-use futures::stream::{BoxStream, SelectAll, StreamExt};
+use apis::{CapacityBuffer, Ec2NodeClass, NodeClaim, NodeOverlay, NodePool};
+use futures::stream::{SelectAll, StreamExt};
 use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, ReplicaSet, StatefulSet};
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{
@@ -26,58 +25,25 @@ use k8s_openapi::api::core::v1::{
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::api::storage::v1::{CSINode, StorageClass, VolumeAttachment};
 use kube::core::{ApiResource, DynamicObject, PartialObjectMeta};
-use kube::runtime::utils::Backoff;
-use kube::runtime::{WatchStreamExt, watcher};
-use kube::{Api, Client, Resource, ResourceExt};
-use serde::de::DeserializeOwned;
-use state::Event;
-use state::cluster::Watched;
+use kube::runtime::watcher;
+use kube::{Api, Client};
 use state::devices::DeviceKind;
-use state::workloads::{Workload, WorkloadKind};
+use state::workloads::WorkloadKind;
 use tracing::{debug, info, warn};
 
-use crate::policy_binding::{POLICY_LABEL, PolicyFact};
+use crate::policy_binding::POLICY_LABEL;
 use crate::settings::Settings;
 use crate::shell::Shell;
-use telling::{Ours, Plain, Pods, Policies, PolicyData, Telling, WatchedDevices, WatchedWorkloads};
+use stream::{KindWatch, WatchMessage, all, watch, watch_all, watch_some, watch_workload};
+use telling::{Ours, Pods, Policies, PolicyData, WatchedDevices, WatchedWorkloads};
 
 pub(crate) use progress::{Failure, FirstLists, WatchedKind};
 pub(crate) use queues::{Keys, Queues};
 pub(crate) use router::Router;
 
-/// Objects a page, on the first list of each kind and when a watch has to start over.
-const PAGE_SIZE: u32 = 500;
 const DEVICE_GROUP: &str = "resource.k8s.io";
-/// An API server that ends a watch is asked again after this long; it bounds how long a dead connection goes
-/// unnoticed.
-const WATCH_TIMEOUT_SECONDS: u32 = 290;
 /// First lists that take longer are spoken of.
 const LONG_LIST: Duration = Duration::from_secs(30);
-
-/// What is said of an object, or of all of a kind.
-#[derive(Debug)]
-enum WatchFact {
-    /// For the model.
-    Model(Event),
-    /// For the policies, which the model knows nothing of.
-    Policy(PolicyFact),
-}
-
-/// What a watch tells.
-#[derive(Debug)]
-enum WatchMessage {
-    /// Something was said.
-    Fact(WatchFact),
-    /// Everything there is was told.
-    Complete(WatchedKind, WatchFact),
-    /// The watch failed and will be tried again.
-    Failed(WatchedKind, watcher::Error),
-    /// The watch starts over: everything there is will be told.
-    StartsOver,
-}
-
-/// A kind and what its watch tells.
-type KindWatch = (WatchedKind, BoxStream<'static, WatchMessage>);
 
 /// Feeds the model until the future is dropped.
 pub(crate) async fn run(shell: Arc<Shell>, router: Router) {
@@ -133,7 +99,7 @@ fn failure(error: &watcher::Error) -> Failure {
     }
 }
 
-/// Each kind that is watched: one line, and what is done with its objects is its implementation of [`Watched`].
+/// Each kind that is watched: one line, and what is done with its objects is its implementation of [`state::cluster::Watched`].
 fn watches(shell: &Arc<Shell>) -> Vec<KindWatch> {
     let (client, settings) = (&shell.client, &shell.settings);
     let pods = Pods(Arc::clone(shell));
@@ -245,89 +211,6 @@ fn watch_policies(client: &Client, namespace: &str) -> [KindWatch; 2] {
     ]
 }
 
-fn all<K: Resource<DynamicType = ()>>(client: &Client) -> Api<K> {
-    Api::all(client.clone())
-}
-
-fn watch_all<K>(client: &Client, kind: WatchedKind) -> KindWatch
-where
-    K: Watched<Kind = ()> + Resource<DynamicType = ()> + Clone + DeserializeOwned,
-{
-    watch(all::<K>(client), kind, Plain::default())
-}
-
-fn watch_workload<K>(client: &Client, kind: WorkloadKind) -> KindWatch
-where
-    K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + 'static,
-    Workload: From<K>,
-{
-    watch(
-        all::<K>(client),
-        WatchedKind::helpful(kind.name()),
-        WatchedWorkloads(kind),
-    )
-}
-
-fn watch<K>(api: Api<K>, kind: WatchedKind, telling: impl Telling<K>) -> KindWatch
-where
-    K: Resource + Clone + Debug + DeserializeOwned + Send + 'static,
-    K::DynamicType: Clone + Default + Debug,
-{
-    watch_some(api, watcher::Config::default(), kind, telling)
-}
-
-fn watch_some<K>(
-    api: Api<K>,
-    config: watcher::Config,
-    kind: WatchedKind,
-    telling: impl Telling<K>,
-) -> KindWatch
-where
-    K: Resource + Clone + Debug + DeserializeOwned + Send + 'static,
-{
-    let config = config.page_size(PAGE_SIZE).timeout(WATCH_TIMEOUT_SECONDS);
-    let mut listed = BTreeSet::new();
-    let told = watcher(api, config)
-        .backoff(Steady::default())
-        .map(move |event| match event {
-            Ok(watcher::Event::Init) => {
-                listed.clear();
-                WatchMessage::StartsOver
-            }
-            Ok(watcher::Event::InitApply(object)) => {
-                listed.insert(key_of(&object));
-                WatchMessage::Fact(telling.applied(trimmed(object)))
-            }
-            Ok(watcher::Event::InitDone) => {
-                WatchMessage::Complete(kind, telling.listed(std::mem::take(&mut listed)))
-            }
-            Ok(watcher::Event::Apply(object)) => {
-                WatchMessage::Fact(telling.applied(trimmed(object)))
-            }
-            Ok(watcher::Event::Delete(object)) => {
-                WatchMessage::Fact(telling.deleted(key_of(&object)))
-            }
-            Err(error) => WatchMessage::Failed(kind, error),
-        });
-    (kind, told.boxed())
-}
-
-fn key_of(object: &impl ResourceExt) -> ObjectKey {
-    ObjectKey {
-        namespace: object.namespace().unwrap_or_default(),
-        name: object.name_any(),
-    }
-}
-
-/// Who else wrote fields is of no interest, and takes more room than the rest of most objects.
-fn trimmed<K: ResourceExt>(mut object: K) -> K {
-    let is_plan = |manager: &Option<String>| manager.as_deref() == Some(NOMINATION_MANAGER);
-    object
-        .managed_fields_mut()
-        .retain(|it| is_plan(&it.manager));
-    object
-}
-
 /// Watches what tells of devices, in the version that the cluster prefers. An object that cannot be read counts as
 /// absent.
 async fn watch_devices(client: &Client) -> Vec<KindWatch> {
@@ -366,37 +249,4 @@ async fn watch_devices(client: &Client) -> Vec<KindWatch> {
         )
     };
     kinds.into_iter().map(watch_kind).collect()
-}
-
-/// Doubling delays without jitter: equal runs stay equal.
-#[derive(Debug)]
-struct Steady {
-    next: Duration,
-}
-
-impl Steady {
-    const FIRST: Duration = Duration::from_millis(500);
-    const LONGEST: Duration = Duration::from_secs(30);
-}
-
-impl Default for Steady {
-    fn default() -> Self {
-        Self { next: Self::FIRST }
-    }
-}
-
-impl Iterator for Steady {
-    type Item = Duration;
-
-    fn next(&mut self) -> Option<Duration> {
-        let delay = self.next;
-        self.next = (delay * 2).min(Self::LONGEST);
-        Some(delay)
-    }
-}
-
-impl Backoff for Steady {
-    fn reset(&mut self) {
-        self.next = Self::FIRST;
-    }
 }

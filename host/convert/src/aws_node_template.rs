@@ -41,12 +41,9 @@ pub(crate) fn class(metadata: &Value, spec: &Map<String, Value>) -> Value {
 /// The spec of a class. None where v1 would not take it, which is reported.
 pub(crate) fn spec(
     work: &mut Converter<'_>,
-    block: ConvertedClass<'_>,
+    class: ConvertedClass<'_>,
 ) -> Option<Map<String, Value>> {
-    let ConvertedClass {
-        mut fields,
-        cluster,
-    } = block;
+    let (mut fields, cluster) = (class.fields, class.cluster);
     let origin = fields.origin;
     fields.drop(
         &["apiVersion", "kind"],

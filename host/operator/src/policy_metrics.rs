@@ -67,30 +67,7 @@ impl Collector for PolicyMetrics {
             "Price of a shadow's first choices less that of the enforced ones, over all rounds.",
         );
         family(&mut encoder, name, help, cost)?;
-        let Swaps {
-            accepted,
-            refused,
-            longest_wait,
-        } = self.host.swaps();
-        let wait = ConstGauge::new(longest_wait.as_secs_f64());
-        let (name, help) = (
-            "mortise_policy_swap_wait_seconds",
-            "The longest that a round waited to be told who decides.",
-        );
-        family(
-            &mut encoder,
-            name,
-            help,
-            std::iter::once((Vec::new(), wait)),
-        )?;
-        let swaps = [("accepted", accepted), ("refused", refused)];
-        let (name, help) = (
-            "mortise_policy_swaps",
-            "Bindings put in charge, and refused.",
-        );
-        let series =
-            swaps.map(|(result, count)| (vec![("result", result)], ConstCounter::new(count)));
-        family(&mut encoder, name, help, series.into_iter())
+        swaps(&mut encoder, self.host.swaps())
     }
 }
 
@@ -100,6 +77,29 @@ fn labels(of: &PolicyStatistics) -> LabelPairs<'_> {
         ("policy", of.name.as_str()),
         ("digest", of.digest.as_str()),
     ]
+}
+
+/// How changes of bindings went.
+fn swaps(encoder: &mut DescriptorEncoder<'_>, swaps: Swaps) -> Result<(), std::fmt::Error> {
+    let Swaps {
+        accepted,
+        refused,
+        longest_wait,
+    } = swaps;
+    let wait = ConstGauge::new(longest_wait.as_secs_f64());
+    let (name, help) = (
+        "mortise_policy_swap_wait_seconds",
+        "The longest that a round waited to be told who decides.",
+    );
+    family(encoder, name, help, std::iter::once((Vec::new(), wait)))?;
+    let results = [("accepted", accepted), ("refused", refused)];
+    let (name, help) = (
+        "mortise_policy_swaps",
+        "Bindings put in charge, and refused.",
+    );
+    let series =
+        results.map(|(result, count)| (vec![("result", result)], ConstCounter::new(count)));
+    family(encoder, name, help, series.into_iter())
 }
 
 fn family<'a, M: EncodeMetric>(

@@ -1,7 +1,9 @@
-//! From instance to Node and back: registration, readiness, loss, removal; and what NoExecute taints drive away.
+//! From instance to Node and back: registration, readiness, loss and removal.
 //!
 //! Answers to the kubelet's registration, cloud-controller-manager's node lifecycle and kube-controller-manager's
-//! node-lifecycle and taint-eviction controllers.
+//! node-lifecycle controller.
+
+mod taint_eviction;
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
@@ -273,70 +275,6 @@ impl SimulatedCluster {
             self.timers.set(at, Timer::CollectPods(node.to_owned()));
         }
     }
-
-    /// Deletes the pods of a node that do not, or no longer, tolerate its NoExecute taints.
-    pub(crate) fn reconcile_taints(&mut self, name: &str) {
-        let Some(node) = self.nodes.get(name) else {
-            return;
-        };
-        let now = self.clock.now();
-        let mut again: Option<Timestamp> = None;
-        let mut leaving = Vec::new();
-        for pod in node.pods.iter().filter_map(|key| self.pods.get(key)) {
-            if pod.is_deleting() {
-                continue;
-            }
-            match leave_time(node, &pod.shape.tolerations, now) {
-                Some(at) if at <= now => leaving.push((pod.key.clone(), pod.uid.clone())),
-                Some(at) => again = Some(again.map_or(at, |other| other.min(at))),
-                None => {}
-            }
-        }
-        for (key, uid) in leaving {
-            let _ = self.api.delete(
-                &Resource::PODS,
-                &key.namespace,
-                &key.name,
-                &DeleteOptions::of_uid(uid),
-            );
-        }
-        if let Some(at) = again {
-            self.timers.set(at, Timer::TaintsAgain(name.to_owned()));
-        }
-    }
-}
-
-/// When a pod has to leave a node: now, later, or never.
-fn leave_time(
-    node: &crate::cluster::node::NodeRecord,
-    tolerations: &[k8s_openapi::api::core::v1::Toleration],
-    now: Timestamp,
-) -> Option<Timestamp> {
-    let mut leave: Option<Timestamp> = None;
-    for taint in node
-        .taints
-        .iter()
-        .filter(|taint| taint.effect == "NoExecute")
-    {
-        let covering: Vec<_> = tolerations
-            .iter()
-            .filter(|t| crate::cluster::node::tolerates(t, taint))
-            .collect();
-        if covering.is_empty() {
-            return Some(now);
-        }
-        // The shortest of the tolerations decides, from the moment of the taint.
-        let seconds = covering
-            .iter()
-            .filter_map(|toleration| toleration.toleration_seconds)
-            .min();
-        if let Some(seconds) = seconds {
-            let since = taint.time_added.as_ref().map_or(now, |time| time.0);
-            let at = later(since, SignedDuration::from_secs(seconds.max(0)));
-            leave = Some(leave.map_or(at, |other| other.min(at)));
-        }
-    }
-    leave
 }
 
 fn drop_taint(node: &mut Value, key: &str) {

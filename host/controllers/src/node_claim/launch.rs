@@ -2,16 +2,18 @@
 //!
 //! Answers to `pkg/controllers/nodeclaim/lifecycle/launch.go`.
 
+mod claim_record;
+mod instance;
+
 use std::collections::BTreeMap;
-use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use apis::conditions::{self, Conditioned as _, Status};
-use apis::{NodeClaim, NodePool, labels};
+use apis::conditions::{self, Status};
+use apis::{NodeClaim, NodePool};
 use cloudprovider::{
-    AttemptRecord, CloudProvider, CloudProviderError, LISTED_AFTER, LaunchAttempt, LaunchRequest,
-    Launched, check_ready,
+    CloudProvider, CloudProviderError, LISTED_AFTER, LaunchAttempt, LaunchRequest, Launched,
+    check_ready,
 };
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ObjectReference;
@@ -20,7 +22,9 @@ use scheduling::pod::Pod;
 use scheduling::ranking::{Exclusions, LaunchRanking, RankedLaunch, rank_for_launch};
 use state::provisioning::PoolTypes;
 
-use crate::error::{ErrorClass, ReconcileError, ignore_not_found};
+use self::claim_record::ClaimRecord;
+use self::instance::{InstanceWriter, ranked_by};
+use crate::error::{ReconcileError, ignore_not_found};
 use crate::node_claim::entries::{ClaimEntry, LaunchFailure};
 use crate::node_claim::{LAUNCH_TIMEOUT, NodeClaimExt, remaining, uid};
 use crate::recorder::shorten;
@@ -30,13 +34,14 @@ use crate::shell::Shell;
 
 /// A condition message of a failed launch is cut here.
 const MESSAGE_BYTES_MAX: usize = 300;
-/// Times that a launched claim is written again after a conflict.
+/// Times that a claim is written again after a conflict.
 const WRITES_MAX: usize = 3;
 
 /// The launching part of the lifecycle controller.
 pub(crate) struct Launcher {
     shell: Arc<Shell>,
     provider: Arc<dyn CloudProvider>,
+    writer: InstanceWriter,
     /// By UID of the claim.
     untold: Mutex<BTreeMap<String, Untold>>,
 }
@@ -67,91 +72,13 @@ enum LaunchVerdict {
     },
 }
 
-/// A claim that bears the attempt to launch its instance, for whoever comes after this process.
-struct ClaimRecord {
-    shell: Arc<Shell>,
-    /// As last written.
-    claim: Mutex<Arc<NodeClaim>>,
-}
-
-impl fmt::Debug for ClaimRecord {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let name = self.claim().name_any();
-        f.debug_tuple("ClaimRecord").field(&name).finish()
-    }
-}
-
-impl ClaimRecord {
-    fn claim(&self) -> Arc<NodeClaim> {
-        let claim = self.claim.lock().unwrap_or_else(PoisonError::into_inner);
-        Arc::clone(&claim)
-    }
-
-    async fn write(
-        &self,
-        before: &NodeClaim,
-        attempt: &LaunchAttempt,
-    ) -> Result<(), ReconcileError> {
-        let mut after = before.clone();
-        let key = labels::LAUNCH_ANNOTATION.to_owned();
-        after.annotations_mut().insert(key, attempt.to_annotation());
-        let written = self.shell.writer.write_claim(before, &after).await?;
-        let is_going = written.metadata.deletion_timestamp.is_some();
-        *self.claim.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(written);
-        if is_going {
-            let message = "the nodeclaim is being deleted".to_owned();
-            return Err(ReconcileError::Terminal(message));
-        }
-        Ok(())
-    }
-
-    /// The claim as it is now, if it still is what this launch began with.
-    async fn fresh(&self, before: &NodeClaim) -> Result<NodeClaim, ReconcileError> {
-        let claims = self.shell.writer.api::<NodeClaim>();
-        let fresh = claims.get_opt(&before.name_any()).await?;
-        let is_same = |it: &NodeClaim| {
-            it.metadata.uid == before.metadata.uid
-                && it.provider_id().is_none()
-                && LaunchAttempt::of(it) == LaunchAttempt::of(before)
-        };
-        fresh.filter(is_same).ok_or_else(|| {
-            ReconcileError::Terminal("the nodeclaim was launched by somebody else".to_owned())
-        })
-    }
-}
-
-#[async_trait::async_trait]
-impl AttemptRecord for ClaimRecord {
-    async fn begin(&self, attempt: &LaunchAttempt) -> Result<(), CloudProviderError> {
-        let mut before = self.claim();
-        let mut result = self.write(&before, attempt).await;
-        for _ in 0..WRITES_MAX {
-            if !matches!(&result, Err(error) if error.class() == ErrorClass::Retry) {
-                break;
-            }
-            result = match self.fresh(&before).await {
-                Ok(fresh) => {
-                    before = Arc::new(fresh);
-                    self.write(&before, attempt).await
-                }
-                Err(error) => Err(error),
-            };
-        }
-        result.map_err(|error| {
-            CloudProviderError::Other(format!("the launch could not be written down: {error}"))
-        })
-    }
-
-    fn is_owned(&self, provider_id: &str) -> bool {
-        let snapshot = self.shell.model.snapshot();
-        let known = snapshot.node_by_provider_id(provider_id);
-        known.is_some_and(|it| it.claim.is_some())
-    }
-}
-
 impl Launcher {
     pub(crate) fn new(shell: Arc<Shell>, provider: Arc<dyn CloudProvider>) -> Self {
         Self {
+            writer: InstanceWriter {
+                shell: Arc::clone(&shell),
+                provider: Arc::clone(&provider),
+            },
             shell,
             provider,
             untold: Mutex::default(),
@@ -160,10 +87,8 @@ impl Launcher {
 
     pub(crate) async fn launch(&self, claim: &Arc<NodeClaim>) -> Result<Action, ReconcileError> {
         let untold = self.untold().remove(&uid(claim));
-        let record = Arc::new(ClaimRecord {
-            shell: Arc::clone(&self.shell),
-            claim: Mutex::new(Arc::clone(claim)),
-        });
+        let record = ClaimRecord::new(Arc::clone(&self.shell), Arc::clone(claim));
+        let record = Arc::new(record);
         let (answer, ranked) = match untold {
             Some(Untold {
                 launched, ranked, ..
@@ -309,61 +234,6 @@ impl Launcher {
             .collect()
     }
 
-    /// Writes what the instance turned out to be. A claim that was changed or deleted meanwhile must still learn of
-    /// its instance, or nobody would take it away before garbage collection does.
-    async fn persist(
-        &self,
-        claim: &NodeClaim,
-        launched: &Launched,
-    ) -> Result<NodeClaim, ReconcileError> {
-        let mut result = self.write(claim, launched).await;
-        for _ in 0..WRITES_MAX {
-            if !matches!(&result, Err(error) if error.class() == ErrorClass::Retry) {
-                break;
-            }
-            // Not what is at hand: that is what was out of date.
-            let claims = self.shell.writer.api::<NodeClaim>();
-            let fresh = claims.get_opt(&claim.name_any()).await?;
-            let Some(fresh) = fresh.filter(|it| it.metadata.uid == claim.metadata.uid) else {
-                return self.abandon(claim, launched).await;
-            };
-            result = self.write(&fresh, launched).await;
-        }
-        match result {
-            Err(error) if error.class() == ErrorClass::Gone => self.abandon(claim, launched).await,
-            result => result,
-        }
-    }
-
-    async fn write(
-        &self,
-        claim: &NodeClaim,
-        launched: &Launched,
-    ) -> Result<NodeClaim, ReconcileError> {
-        let hydrated = with_metadata(claim, launched);
-        let written = self.shell.writer.write_claim(claim, &hydrated).await?;
-        let after = with_status(&written, launched, self.shell.now());
-        self.shell.writer.write_claim_status(&written, &after).await
-    }
-
-    /// The claim is gone, so its instance goes.
-    async fn abandon(
-        &self,
-        claim: &NodeClaim,
-        launched: &Launched,
-    ) -> Result<NodeClaim, ReconcileError> {
-        let provider_id = &launched.provider_id;
-        let entry = ClaimEntry::GoneMeanwhile { provider_id };
-        self.shell.journal.write(claim, &entry);
-        match self.provider.delete(provider_id).await {
-            Err(error) if !error.is_not_found() => Err(error.into()),
-            Ok(()) | Err(_) => Err(ReconcileError::Terminal(format!(
-                "nodeclaim {} is gone",
-                claim.name_any()
-            ))),
-        }
-    }
-
     async fn apply(
         &self,
         claim: &NodeClaim,
@@ -373,7 +243,7 @@ impl Launcher {
         match verdict {
             LaunchVerdict::Launched(launched) => {
                 let launched = Box::new(ranked_by(*launched, ranked));
-                let after = match self.persist(claim, &launched).await {
+                let after = match self.writer.persist(claim, &launched).await {
                     Ok(after) => after,
                     Err(error) => {
                         if matches!(error, ReconcileError::Kube(_)) {
@@ -422,24 +292,6 @@ impl Launcher {
     }
 }
 
-/// Leaves word on the claim of the policies that changed what was bought, and of what that costs.
-fn ranked_by(mut launched: Launched, ranked: &RankedLaunch) -> Launched {
-    if ranked.is_changed {
-        let policies = ranked.uses.iter().filter(|it| it.outcome == "ok");
-        let policies: Vec<String> = policies
-            .map(|it| format!("{}@{}", it.name, it.digest))
-            .collect();
-        let premium = format!("{:.6}", ranked.premium_per_hour);
-        for (key, value) in [
-            (apis::labels::RANKED_BY_ANNOTATION, policies.join(",")),
-            (apis::labels::PREMIUM_ANNOTATION, premium),
-        ] {
-            launched.annotations.insert(key.to_owned(), value);
-        }
-    }
-    launched
-}
-
 fn decide(answer: Result<Launched, CloudProviderError>) -> LaunchVerdict {
     match answer {
         Ok(launched) => LaunchVerdict::Launched(Box::new(launched)),
@@ -473,27 +325,6 @@ fn nothing_left(exclusions: &Exclusions) -> String {
     } else {
         "all requested instance types were unavailable during launch".to_owned()
     }
-}
-
-/// Labels of the claim win over the provider's, annotations of the provider over the claim's.
-fn with_metadata(claim: &NodeClaim, launched: &Launched) -> NodeClaim {
-    let mut after = claim.clone();
-    let own = std::mem::take(after.labels_mut());
-    let labels = after.labels_mut();
-    labels.extend(launched.labels.clone());
-    labels.extend(own);
-    after.annotations_mut().extend(launched.annotations.clone());
-    after
-}
-
-fn with_status(claim: &NodeClaim, launched: &Launched, now: Timestamp) -> NodeClaim {
-    let mut after = claim.with_true(conditions::LAUNCHED, now);
-    let status = after.status.get_or_insert_default();
-    status.provider_id = Some(launched.provider_id.clone());
-    status.image_id = Some(launched.image_id.clone());
-    status.capacity = launched.capacity.to_list();
-    status.allocatable = launched.allocatable.to_list();
-    after
 }
 
 /// Whether the cloud must know the claim's instance by now, so that "not found" means that it is gone.

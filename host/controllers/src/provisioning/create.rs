@@ -35,7 +35,7 @@ impl Provisioner {
                 pods, "computed new nodeclaim(s) to fit pod(s)"
             );
         }
-        capacity_buffer::tell(&self.shell, &observed.snapshot, solution).await;
+        capacity_buffer::write_rooms(&self.shell, &observed.snapshot, solution).await;
         self.nominate(observed, solution);
         let moved = solution.claims.iter().flat_map(|claim| &claim.pods);
         self.shell.nominations.withdraw(moved).await;

@@ -1,8 +1,10 @@
 //! What is told of a disruption command, from its announcement to its end.
 
+mod counts;
+
 use std::sync::Arc;
 
-use apis::{NodeClaim, labels};
+use apis::NodeClaim;
 use disruption::validation::Rejection;
 use disruption::{Command, CommandCandidate, Manner, Method};
 use jiff::Timestamp;
@@ -12,9 +14,10 @@ use state::Snapshot;
 use state::ledger::{CommandRecord, CommandStep, DisruptionRound, NodeOutcome, OutcomeId, Record};
 use tracing::{info, warn};
 
+use self::counts::{count_decision, count_deletion};
 use crate::journal::JournalEntry;
-use crate::metrics::{Metrics, snake_case};
-use crate::node_claim::{NodeClaimExt, disrupted_with, termination_mode, unhealthy_disrupted};
+use crate::metrics::Metrics;
+use crate::node_claim::unhealthy_disrupted;
 use crate::recorder::Notice;
 use crate::references;
 use crate::voluntary_disruption::{events, method_labels};
@@ -242,68 +245,6 @@ fn class(rejection: &Rejection) -> &'static str {
         Rejection::Budget(_) => "budget",
         Rejection::Scheduling(_) => "scheduling",
     }
-}
-
-fn count_decision(metrics: &Metrics, command: &Command) {
-    let mut labels = method_labels(command.method);
-    labels.insert(0, ("decision", command.decision().to_owned()));
-    metrics.disruption_decisions.get_or_create(&labels).inc();
-    let pools = command.candidates.iter().map(|it| it.pool.as_str());
-    let mut pools: Vec<&str> = pools.collect();
-    pools.sort_unstable();
-    pools.dedup();
-    for pool in pools {
-        let mut labels = labels.clone();
-        labels.insert(0, ("nodepool", pool.to_owned()));
-        metrics
-            .disruption_decisions_by_node_pool
-            .get_or_create(&labels)
-            .inc();
-    }
-    if let Manner::TerminateFirst(why) = command.manner {
-        for candidate in &command.candidates {
-            let labels = vec![
-                ("nodepool", candidate.pool.clone()),
-                ("reason", command.reason().to_string().to_lowercase()),
-                ("terminate_first_reason", why.as_str().to_owned()),
-            ];
-            metrics
-                .terminate_first_decisions
-                .get_or_create(&labels)
-                .inc();
-        }
-    }
-}
-
-fn count_deletion(
-    metrics: &Metrics,
-    Underway { command, snapshot }: &Underway<'_>,
-    candidate: &CommandCandidate,
-    claim: &NodeClaim,
-) {
-    let reason = command.reason().to_string().to_lowercase();
-    let pool = snapshot.node_pool(&candidate.pool);
-    let policy =
-        pool.map(|pool| snake_case(&pool.spec.disruption.consolidation_policy.to_string()));
-    let is_by_policy = command.method.is_consolidation() || command.method == Method::Emptiness;
-    let policy = policy.filter(|_| is_by_policy).unwrap_or_default();
-    disrupted_with(metrics, claim, &reason, &policy);
-    if let Some(sickness) = &command.sickness {
-        let (condition, bound) = (&sickness.condition, sickness.policy_bound);
-        unhealthy_disrupted(metrics, claim, condition, bound);
-    }
-    let capacity_type = claim.label(labels::CAPACITY_TYPE).to_owned();
-    let initiated = vec![
-        ("reason", reason),
-        ("nodepool", candidate.pool.clone()),
-        ("capacity_type", capacity_type),
-        ("consolidation_policy", policy),
-        ("termination_mode", termination_mode(claim).to_owned()),
-    ];
-    metrics
-        .pods_disruption_initiated
-        .get_or_create(&initiated)
-        .inc_by(u64::from(candidate.pods));
 }
 
 /// The command in one line, as logs, events and the decision feed show it.

@@ -300,8 +300,8 @@ impl Orchestration {
     ) -> Result<Vec<NodeClaim>, ReconcileError> {
         let mut pending = self.shell.static_pending.lock().await;
         for replacement in &command.replacements {
-            let standing = static_capacity::count(&self.shell, &replacement.pool, &pending).await?;
-            if standing.room() == 0 {
+            let count = static_capacity::count(&self.shell, &replacement.pool, &pending).await?;
+            if count.headroom() == 0 {
                 let reason = format!("nodepool \"{}\" is at its limit of nodes", replacement.pool);
                 return Err(ReconcileError::Terminal(reason));
             }

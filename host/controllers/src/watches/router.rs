@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tracing::warn;
 
-use super::WatchFact;
+use super::fact::WatchFact;
 use super::queues::Queues;
 use super::routing::{Wake, wakes};
 use crate::policy_binding::PolicyObjects;

@@ -14,7 +14,7 @@ use state::devices::{DeviceKind, DeviceObject};
 use state::workloads::{Workload, WorkloadKind};
 use tracing::warn;
 
-use super::{WatchFact, key_of};
+use super::fact::{WatchFact, key_of};
 use crate::managed::Managed;
 use crate::policy_binding::PolicyFact;
 use crate::shell::Shell;

@@ -9,7 +9,9 @@ use jiff::Timestamp;
 
 use super::fleet::launch::{DEFAULT_EPHEMERAL_BYTES, addresses};
 use super::market::CapacityPool;
+use super::network::SubnetRecord;
 use super::{Account, KubeletSettings, PurchaseOption, SimulatedEc2, SimulatedInstance};
+use crate::catalogue::CatalogueEntry;
 use crate::random::SplitMix64;
 
 /// An instance as NodeClaims and Nodes tell of it.
@@ -64,6 +66,22 @@ impl SimulatedEc2 {
     }
 }
 
+/// The address that the instance had, or the next.
+fn take_address(
+    subnet: &mut SubnetRecord,
+    instance_type: &CatalogueEntry,
+    known: Option<String>,
+) -> String {
+    subnet.free -= addresses(instance_type);
+    match known {
+        Some(address) => {
+            subnet.skip_to(&address);
+            address
+        }
+        None => subnet.next_address(),
+    }
+}
+
 impl Account {
     fn take_up(&mut self, known: KnownInstance) -> Option<()> {
         let KnownInstance {
@@ -90,14 +108,7 @@ impl Account {
         let spot_request_id = (capacity_type == PurchaseOption::Spot).then(|| self.new_id("sir"));
         let fleet_id = self.new_id("fleet");
         let subnet = self.subnets.iter_mut().find(|it| it.zone == zone)?;
-        subnet.free -= addresses(t);
-        let private_ip = match private_ip {
-            Some(address) => {
-                subnet.skip_to(&address);
-                address
-            }
-            None => subnet.next_address(),
-        };
+        let private_ip = take_address(subnet, t, private_ip);
         let instance = SimulatedInstance {
             instance_type: t,
             zone_id: subnet.zone_id.clone(),

@@ -1,5 +1,6 @@
 //! The instance that a fleet makes: its addresses, disks and tags, and the moments of its life.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use aws_sdk_ec2::operation::create_fleet::CreateFleetInput;
@@ -51,17 +52,6 @@ impl Account {
         let (subnet_id, zone_id) = (subnet.id.clone(), subnet.zone_id.clone());
         let private_ip = subnet.next_address();
         let times = self.boot_times(now);
-        let specifications = input.tag_specifications.as_deref().unwrap_or_default();
-        let of_instance = specifications
-            .iter()
-            .filter(|specification| specification.resource_type == Some(ResourceType::Instance))
-            .flat_map(|specification| specification.tags().to_vec());
-        let mut tags = tag_map(&of_instance.collect::<Vec<_>>());
-        tags.insert("aws:ec2:fleet-id".to_owned(), fleet_id.to_owned());
-        tags.insert(
-            "aws:ec2launchtemplate:id".to_owned(),
-            candidate.template.id.clone(),
-        );
         let profile = data.iam_instance_profile().and_then(|p| p.name());
         let tenancy = data
             .placement()
@@ -87,7 +77,7 @@ impl Account {
             tenancy: tenancy.to_owned(),
             placement_group: self.place_in_group(data.placement()),
             capacity_reservation_id: reservation_of(data),
-            tags,
+            tags: instance_tags(input, fleet_id, &candidate.template.id),
             fleet_id: fleet_id.to_owned(),
             spot_request_id,
             private_ip,
@@ -146,6 +136,26 @@ impl Account {
 /// Addresses that an instance takes from its subnet: its first interface, filled by the VPC CNI.
 pub(in crate::ec2) fn addresses(t: &CatalogueEntry) -> i32 {
     t.ipv4_per_interface.max(1)
+}
+
+/// Those that the request asks for, and those that EC2 adds.
+fn instance_tags(
+    input: &CreateFleetInput,
+    fleet_id: &str,
+    template_id: &str,
+) -> BTreeMap<String, String> {
+    let specifications = input.tag_specifications.as_deref().unwrap_or_default();
+    let of_instance = specifications
+        .iter()
+        .filter(|specification| specification.resource_type == Some(ResourceType::Instance))
+        .flat_map(|specification| specification.tags().to_vec());
+    let mut tags = tag_map(&of_instance.collect::<Vec<_>>());
+    tags.insert("aws:ec2:fleet-id".to_owned(), fleet_id.to_owned());
+    tags.insert(
+        "aws:ec2launchtemplate:id".to_owned(),
+        template_id.to_owned(),
+    );
+    tags
 }
 
 pub(super) fn reservation_of(data: &RequestLaunchTemplateData) -> Option<String> {
