@@ -11,14 +11,10 @@ use tests::workspace_root;
 /// one has a `decide` that takes the one and answers the other.
 const STAGES: [&str; 3] = ["Observed", "Decided", "Step"];
 
-/// Names that still mean several things.
-const STILL_SEVERAL: [(&str, &str); 0] = [];
-
 #[test]
 fn a_type_name_means_one_thing() {
     let mut faults = String::new();
     for (name, files) in declared() {
-        let is_excepted = STILL_SEVERAL.iter().any(|(known, _)| *known == name);
         if STAGES.contains(&name.as_str()) {
             for file in &files {
                 let text = fs::read_to_string(workspace_root().join(file)).unwrap();
@@ -26,7 +22,7 @@ fn a_type_name_means_one_thing() {
                     let _ = writeln!(faults, "{name}: no stage of {}", file.display());
                 }
             }
-        } else if files.len() > 1 && !is_excepted {
+        } else if files.len() > 1 {
             let _ = writeln!(faults, "{name}:");
             for file in &files {
                 let _ = writeln!(faults, "    {}", file.display());

@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use regex::Regex;
 use serde_json::Value;
 
-use super::json_path::PathStep;
+use super::json_path::JsonPathStep;
 use super::status::FieldError;
 
 /// The type of a value.
@@ -96,7 +96,7 @@ pub(super) struct Schema {
     has_unique_items: bool,
     list_type: ListType,
     is_map_atomic: bool,
-    rules: Vec<cel::ValidationRule>,
+    rules: Vec<cel::CompiledRule>,
     all_of: Vec<Schema>,
     any_of: Vec<Schema>,
     one_of: Vec<Schema>,
@@ -150,7 +150,7 @@ pub(super) struct PrinterColumn {
     /// The column as the definition has it.
     pub(super) definition: Value,
     /// Its path, parsed.
-    pub(super) steps: Vec<PathStep>,
+    pub(super) steps: Vec<JsonPathStep>,
 }
 
 /// Schema and columns of one version of a custom resource.

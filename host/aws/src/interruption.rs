@@ -187,7 +187,7 @@ fn read(message: &QueueMessage, region: &str) -> Interruption {
     if !envelope.region.is_empty() && envelope.region != region {
         return nothing(None);
     }
-    match told(&envelope) {
+    match notice_of(&envelope) {
         Ok((kind, mut instance_ids)) => {
             instance_ids.retain(|it| it.starts_with("i-"));
             instance_ids.truncate(INSTANCES_MAX);
@@ -203,7 +203,7 @@ fn read(message: &QueueMessage, region: &str) -> Interruption {
 }
 
 /// What an envelope says, by its version, source and type; anything else says nothing.
-fn told(envelope: &Envelope) -> Result<(InterruptionKind, Vec<String>), serde_json::Error> {
+fn notice_of(envelope: &Envelope) -> Result<(InterruptionKind, Vec<String>), serde_json::Error> {
     let kind = match (
         envelope.version.as_str(),
         envelope.source.as_str(),

@@ -58,7 +58,7 @@ struct InterruptionCounts {
     /// By type and zone.
     places: BTreeMap<String, BTreeMap<String, Tally>>,
     /// By type.
-    told: BTreeMap<String, PublishedRates>,
+    published: BTreeMap<String, PublishedRates>,
     /// Instances whose end is counted.
     counted: BTreeMap<String, Timestamp>,
     listed_at: Option<Timestamp>,
@@ -98,7 +98,7 @@ impl InterruptionHistory {
                 tally.exposure_seconds += seconds;
             }
         }
-        counts.tell();
+        counts.publish();
     }
 
     /// A notice that a spot instance is taken back.
@@ -111,13 +111,13 @@ impl InterruptionHistory {
         if let Some(tally) = counts.tally(instance.instance_type, instance.zone) {
             tally.interruptions += 1.0;
         }
-        counts.tell();
+        counts.publish();
     }
 
     /// Interruptions to expect of a node in 30 days: of its type in its zone, else of its type anywhere.
     pub(crate) fn rate(&self, instance_type: &str, zone: &str) -> Option<f64> {
         let counts = lock(&self.0);
-        let told = counts.told.get(instance_type)?;
+        let told = counts.published.get(instance_type)?;
         told.by_zone.get(zone).copied().or(told.anywhere)
     }
 
@@ -129,7 +129,10 @@ impl InterruptionHistory {
     /// Changes whenever a rate of this type has.
     pub(crate) fn stamp(&self, instance_type: &str) -> u64 {
         let counts = lock(&self.0);
-        counts.told.get(instance_type).map_or(0, |it| it.revision)
+        counts
+            .published
+            .get(instance_type)
+            .map_or(0, |it| it.revision)
     }
 }
 
@@ -174,15 +177,15 @@ impl InterruptionCounts {
     }
 
     /// Tells what has moved.
-    fn tell(&mut self) {
-        self.told.retain(|instance_type, told| {
+    fn publish(&mut self) {
+        self.published.retain(|instance_type, told| {
             told.anywhere.is_some() || self.places.contains_key(instance_type)
         });
         for instance_type in self.places.keys() {
-            self.told.entry(instance_type.clone()).or_default();
+            self.published.entry(instance_type.clone()).or_default();
         }
         let nowhere = BTreeMap::new();
-        for (instance_type, told) in &mut self.told {
+        for (instance_type, told) in &mut self.published {
             let zones = self.places.get(instance_type).unwrap_or(&nowhere);
             let mut sum = Tally::default();
             for tally in zones.values() {

@@ -19,7 +19,7 @@ use crate::turn::TurnStage;
 use crate::watches;
 
 pub use self::activity::ControllerActivity;
-pub use self::config::{ControllersConfig, PolicyHooks};
+pub use self::config::{ControllersConfig, ControllersHooks};
 
 /// The controllers, ready to run. Clones share everything.
 #[derive(Clone)]
@@ -83,7 +83,7 @@ impl Controllers {
         workers.spawn(parts.provisioning());
         workers.spawn(parts.static_pools());
         spawn_all(&mut loops, parts.loops());
-        spawn_all(&mut telling, parts.telling());
+        spawn_all(&mut telling, parts.publisher());
         spawn_all(&mut workers, parts.workers());
         // None of them ends by itself before. Dropping the sets ends all.
         tokio::select! {

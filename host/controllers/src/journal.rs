@@ -72,7 +72,7 @@ impl Journal {
             ledger.push(record);
         }
         for line in entry.lines(subject) {
-            self.feed.say(at, line);
+            self.feed.write(at, line);
         }
     }
 }

@@ -41,7 +41,7 @@ mod watches;
 mod work_queue;
 mod writer;
 
-pub use controllers::{ControllerActivity, Controllers, ControllersConfig, PolicyHooks};
+pub use controllers::{ControllerActivity, Controllers, ControllersConfig, ControllersHooks};
 pub use feed::{DecisionFeed, FeedLine};
 pub use journal::SharedLedger;
 pub use metrics::{Metrics, SeriesLabels};

@@ -40,7 +40,7 @@ const HELD_READY: Duration = Duration::from_secs(12);
 /// The same while a crowd of pods waits: instances that are launched together boot in 20 to 45 seconds.
 const HELD_IN_CROWD: Duration = Duration::from_secs(30);
 /// How long pods have to show that they were told.
-const TOLD_AGAIN: SignedDuration = SignedDuration::from_secs(3);
+const NOMINATED_AGAIN: SignedDuration = SignedDuration::from_secs(3);
 /// How long one that is not ready is, which takes no pods anyway: something that it waits for might.
 const HELD_UNREADY: Duration = Duration::from_secs(30);
 /// A node does not wait longer than this for its pods to be told of it.
@@ -56,9 +56,9 @@ pub(crate) struct Nominations {
     /// Whether a node stays closed until its pods were told of it.
     holds_nodes_closed: bool,
     /// When nodes were opened last: all that were ready by then go with them.
-    wave: Mutex<Timestamp>,
+    opened_at: Mutex<Timestamp>,
     /// When the pods of nodes were told last, by claim.
-    told: Mutex<BTreeMap<String, Timestamp>>,
+    nominated_at: Mutex<BTreeMap<String, Timestamp>>,
 }
 
 /// Since when a node is ready.
@@ -92,8 +92,8 @@ impl Nominations {
             journal,
             is_on: AtomicBool::new(settings.nominates_planned_pods),
             holds_nodes_closed: settings.holds_nodes_closed,
-            wave: Mutex::new(Timestamp::MIN),
-            told: Mutex::default(),
+            opened_at: Mutex::new(Timestamp::MIN),
+            nominated_at: Mutex::default(),
         }
     }
 
@@ -103,12 +103,15 @@ impl Nominations {
 
     /// Whether the pods of a node are to be told now: what was written comes back after a while.
     fn is_turn_of(&self, claim: &str, now: Timestamp) -> bool {
-        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
-        told.retain(|_, at| now.duration_since(*at) < TOLD_AGAIN);
-        if told.contains_key(claim) {
+        let mut nominated = self
+            .nominated_at
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        nominated.retain(|_, at| now.duration_since(*at) < NOMINATED_AGAIN);
+        if nominated.contains_key(claim) {
             return false;
         }
-        told.insert(claim.to_owned(), now);
+        nominated.insert(claim.to_owned(), now);
         true
     }
 
@@ -172,7 +175,7 @@ impl Nominations {
 
     /// Tells the pods of a node that opened lately of it again, where the scheduler forgot, and of equal pods the next one. Whether
     /// there may be more to tell.
-    pub(crate) async fn tells_again(&self, claim: &NodeClaim, node: &Node) -> bool {
+    pub(crate) async fn nominates_again(&self, claim: &NodeClaim, node: &Node) -> bool {
         let name = claim.name_any();
         if !self.is_on() || !awaits_its_pods(&self.model.snapshot(), &name, self.model.now()) {
             return false;
@@ -206,8 +209,11 @@ impl Nominations {
         if !self.holds_nodes_closed {
             return None;
         }
-        let mut wave = self.wave.lock().unwrap_or_else(PoisonError::into_inner);
-        if ready_at(node).is_some_and(|it| it <= *wave) {
+        let mut opened_at = self
+            .opened_at
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        if ready_at(node).is_some_and(|it| it <= *opened_at) {
             return None;
         }
         let snapshot = self.model.snapshot();
@@ -220,7 +226,7 @@ impl Nominations {
         let is_due = latest_opening(node, held).is_none_or(|it| now >= it);
         let matters = !self.is_on() || is_crowded;
         if is_due || !matters || !awaits_others(&snapshot, claim, is_crowded) {
-            *wave = now;
+            *opened_at = now;
             return None;
         }
         Some("other nodes that were planned with it are on their way")

@@ -129,9 +129,9 @@ impl PolicyBinding {
     }
 
     /// The binding's ConfigMap as the watch told it, if it is to decide.
-    fn told(&self, key: &ObjectKey) -> Option<Arc<ConfigMap>> {
-        let told = self.objects.binding(key);
-        told.filter(|it| it.metadata.deletion_timestamp.is_none())
+    fn binding(&self, key: &ObjectKey) -> Option<Arc<ConfigMap>> {
+        let binding = self.objects.binding(key);
+        binding.filter(|it| it.metadata.deletion_timestamp.is_none())
     }
 
     /// What the binding says, if that is not what was applied last.
@@ -299,7 +299,7 @@ impl Reconciler for PolicyBinding {
 
     async fn reconcile(&self, key: &ObjectKey) -> Result<Action, ReconcileError> {
         self.set_node_pools();
-        let Some(config_map) = self.told(key) else {
+        let Some(config_map) = self.binding(key) else {
             return Ok(self.let_go(key));
         };
         let status = match self.changed(key, &config_map).await? {

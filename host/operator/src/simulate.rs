@@ -25,7 +25,6 @@ use policy::{Kind, PolicyHost};
 use problem_file::{Explanation, InstanceTypes, PoolCatalogue, Report, Timing, World, explain};
 use scheduling::pod::PodKey;
 use scheduling::problem::Options;
-use scheduling::ranking::RankHook;
 use scheduling::{Interrupt, Prepared, Solution, TableCache, solve_within_premium};
 use serde::Serialize;
 use state::provisioning::PoolTypes;
@@ -59,7 +58,7 @@ pub(crate) fn run(arguments: &SimulateArguments) -> ExitCode {
 }
 
 /// A cluster with its pools and what they may buy: what every kind of simulation starts from.
-pub(crate) struct SimulationInput {
+pub(crate) struct SimulationStart {
     pub(crate) world: World,
     pub(crate) pools: Pools,
     pub(crate) now: Timestamp,
@@ -149,7 +148,7 @@ fn simulate(arguments: &SimulateArguments) -> anyhow::Result<bool> {
 /// One provisioning pass.
 fn provision(
     arguments: &SimulateArguments,
-    input: &SimulationInput,
+    input: &SimulationStart,
     policies: &TimedPolicies<'_>,
 ) -> anyhow::Result<bool> {
     let started = Instant::now();
@@ -194,7 +193,7 @@ fn provision(
 }
 
 /// The input of either form, with the types of the file or of the built-in catalogue.
-pub(crate) fn read(arguments: &SimulateArguments) -> anyhow::Result<SimulationInput> {
+pub(crate) fn read(arguments: &SimulateArguments) -> anyhow::Result<SimulationStart> {
     let types = match &arguments.instance_types {
         Some(path) => Some(
             InstanceTypes::read(&read_text(path)?)
@@ -227,7 +226,7 @@ pub(crate) fn read(arguments: &SimulateArguments) -> anyhow::Result<SimulationIn
         None => runtime.block_on(Box::pin(catalogue::pools(&mut world)))?,
     };
     obey_gates(arguments, &mut world, &mut pools);
-    Ok(SimulationInput {
+    Ok(SimulationStart {
         now: world.now.or(now).unwrap_or_else(wall_now),
         world,
         pools,

@@ -8,7 +8,7 @@ use std::time::Duration;
 use aws::sdk::SdkClients;
 use aws::{AwsApis, AwsOptions, AwsProvider};
 use cloudprovider::{Clock, InterruptionQueue};
-use controllers::{Controllers, ControllersConfig, Metrics, PolicyHooks, Settings};
+use controllers::{Controllers, ControllersConfig, ControllersHooks, Metrics, Settings};
 use policy::{PolicyHost, ProviderTells};
 use sim::ec2::SimulatedEc2;
 use state::ledger::{Ledger, OutcomeId, Record};
@@ -66,7 +66,7 @@ impl Stack {
         let config = ControllersConfig {
             client,
             provider: Arc::clone(&provider) as _,
-            hooks: PolicyHooks {
+            hooks: ControllersHooks {
                 rank: Arc::new(policies.clone()),
                 consolidation: Arc::new(policies.clone()),
                 budgets: Arc::new(policies.clone()),

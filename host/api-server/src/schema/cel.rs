@@ -28,7 +28,7 @@ static ENVIRONMENT: LazyLock<Arc<Env>> = LazyLock::new(|| {
 
 /// One compiled rule.
 #[derive(Clone)]
-pub(super) struct ValidationRule {
+pub(super) struct CompiledRule {
     source: String,
     program: Arc<Program>,
     message: Option<String>,
@@ -41,7 +41,7 @@ pub(super) struct ValidationRule {
     has_optional_old: bool,
 }
 
-impl fmt::Debug for ValidationRule {
+impl fmt::Debug for CompiledRule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Rule").field(&self.source).finish()
     }
@@ -103,7 +103,7 @@ fn compile(source: &str) -> Result<Arc<Program>, String> {
         .map_err(|error| format!("compilation failed: {source}: {error}"))
 }
 
-impl ValidationRule {
+impl CompiledRule {
     /// Compiles an entry of `x-kubernetes-validations`.
     pub(super) fn compile(entry: &Value) -> Result<Self, String> {
         let source = entry["rule"].as_str().unwrap_or_default().to_owned();

@@ -47,7 +47,7 @@ pub(super) fn schema(source: &Value, path: &str) -> Result<Schema, String> {
     {
         compiled
             .rules
-            .push(cel::ValidationRule::compile(rule).map_err(|e| format!("{path}: {e}"))?);
+            .push(cel::CompiledRule::compile(rule).map_err(|e| format!("{path}: {e}"))?);
     }
     for (name, list) in [
         ("allOf", &mut compiled.all_of),

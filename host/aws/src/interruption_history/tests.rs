@@ -194,6 +194,6 @@ fn what_is_kept_is_bounded() {
     let mut counts = lock(&history.0);
     assert!(counts.tally("", "a").is_none() && counts.tally("type-1", "").is_none());
     counts.decay(now);
-    counts.tell();
-    assert!(counts.places.is_empty() && counts.told.is_empty());
+    counts.publish();
+    assert!(counts.places.is_empty() && counts.published.is_empty());
 }

@@ -17,7 +17,7 @@ use crate::voluntary_disruption::repair_policies;
 
 /// The policies that judge.
 #[derive(Clone)]
-pub struct PolicyHooks {
+pub struct ControllersHooks {
     /// Which offering is worth what.
     pub rank: Arc<dyn RankHook>,
     /// Which consolidation is worth its while.
@@ -33,7 +33,7 @@ pub struct ControllersConfig {
     /// The cloud.
     pub provider: Arc<dyn CloudProvider>,
     /// The policies.
-    pub hooks: PolicyHooks,
+    pub hooks: ControllersHooks,
     /// Tells the time of day.
     pub clock: Arc<dyn Clock>,
     /// Settings.

@@ -204,7 +204,7 @@ impl Wiring {
     }
 
     /// Writes what the others have to tell.
-    pub(super) fn telling(&self) -> Option<Task> {
+    pub(super) fn publisher(&self) -> Option<Task> {
         let publisher = &self.publisher;
         let mut publisher = publisher.lock().unwrap_or_else(PoisonError::into_inner);
         let turn = self.shell.turn.clone();

@@ -43,12 +43,12 @@ pub(crate) struct Launcher {
     provider: Arc<dyn CloudProvider>,
     writer: InstanceWriter,
     /// By UID of the claim.
-    untold: Mutex<BTreeMap<String, Untold>>,
+    unwritten: Mutex<BTreeMap<String, UnwrittenLaunch>>,
 }
 
 /// An instance that runs and of which its claim could not be told yet. It would be found again by its token; this
 /// spares the cloud the question.
-struct Untold {
+struct UnwrittenLaunch {
     launched: Launched,
     ranked: RankedLaunch,
     at: Timestamp,
@@ -81,16 +81,16 @@ impl Launcher {
             },
             shell,
             provider,
-            untold: Mutex::default(),
+            unwritten: Mutex::default(),
         }
     }
 
     pub(crate) async fn launch(&self, claim: &Arc<NodeClaim>) -> Result<Action, ReconcileError> {
-        let untold = self.untold().remove(&uid(claim));
+        let unwritten = self.unwritten().remove(&uid(claim));
         let record = ClaimRecord::new(Arc::clone(&self.shell), Arc::clone(claim));
         let record = Arc::new(record);
-        let (answer, ranked) = match untold {
-            Some(Untold {
+        let (answer, ranked) = match unwritten {
+            Some(UnwrittenLaunch {
                 launched, ranked, ..
             }) => (Ok(launched), ranked),
             None => self.ask(claim, &record).await,
@@ -102,22 +102,25 @@ impl Launcher {
         applied
     }
 
-    fn untold(&self) -> MutexGuard<'_, BTreeMap<String, Untold>> {
-        self.untold.lock().unwrap_or_else(PoisonError::into_inner)
+    fn unwritten(&self) -> MutexGuard<'_, BTreeMap<String, UnwrittenLaunch>> {
+        self.unwritten
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     fn remember(&self, claim: &NodeClaim, launched: Launched, ranked: RankedLaunch) {
         let at = self.shell.now();
         // Claims older than that are given up, with or without an instance.
-        let may_matter = |it: &Untold| at.duration_since(it.at).unsigned_abs() <= LAUNCH_TIMEOUT;
-        let mut untold = self.untold();
-        untold.retain(|_, it| may_matter(it));
-        let it = Untold {
+        let may_matter =
+            |it: &UnwrittenLaunch| at.duration_since(it.at).unsigned_abs() <= LAUNCH_TIMEOUT;
+        let mut unwritten = self.unwritten();
+        unwritten.retain(|_, it| may_matter(it));
+        let it = UnwrittenLaunch {
             launched,
             ranked,
             at,
         };
-        untold.insert(uid(claim), it);
+        unwritten.insert(uid(claim), it);
     }
 
     /// Never waits longer than the claim may still take to launch.

@@ -125,7 +125,9 @@ impl Lifecycle {
             }
             Step::Initialize(node) => self.initialize(&claim, &node).await,
             Step::GiveUp(what) => self.give_up(&claim, what).await,
-            Step::Rest(Some(node)) if self.shell.nominations.tells_again(&claim, &node).await => {
+            Step::Rest(Some(node))
+                if self.shell.nominations.nominates_again(&claim, &node).await =>
+            {
                 Ok(Action::RequeueAfter(self.next_poll()))
             }
             Step::Rest(_) => Ok(Action::Await),

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use apis::NodeClaim;
 use disruption::validation::Rejection;
-use disruption::{Command, CommandCandidate, Manner, Method};
+use disruption::{Command, CommandCandidate};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::ResourceExt;

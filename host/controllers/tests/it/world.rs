@@ -4,7 +4,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use cloudprovider::Clock;
-use controllers::{Controllers, ControllersConfig, Metrics, PolicyHooks, Settings, SharedLedger};
+use controllers::{
+    Controllers, ControllersConfig, ControllersHooks, Metrics, Settings, SharedLedger,
+};
 use disruption::hooks::{DeclaredBudgets, DefaultConsolidation};
 use hooks::binding::PolicyRegistry;
 use jiff::Timestamp;
@@ -409,7 +411,7 @@ fn start(
     let controllers = Controllers::new(ControllersConfig {
         client: kube::Client::new(door.clone(), "default"),
         provider: Arc::new(cloud.clone()),
-        hooks: PolicyHooks {
+        hooks: ControllersHooks {
             rank: Arc::clone(rank),
             consolidation: Arc::new(DefaultConsolidation),
             budgets: Arc::new(DeclaredBudgets),

@@ -12,7 +12,7 @@ use scheduling::problem::{Options, ReservedMode};
 use serde::Serialize;
 
 use super::timed_policies::TimedPolicies;
-use super::{Pools, SimulationInput};
+use super::{Pools, SimulationStart};
 use crate::cli::SimulateArguments;
 use crate::demo::peak_rss_bytes;
 
@@ -37,10 +37,10 @@ struct DisruptionAnswer {
 /// Runs one loop, or loops until one finds nothing; whether the input was faultless.
 pub(super) fn simulate(
     arguments: &SimulateArguments,
-    input: &mut SimulationInput,
+    input: &mut SimulationStart,
     policies: &TimedPolicies<'_>,
 ) -> anyhow::Result<bool> {
-    let SimulationInput {
+    let SimulationStart {
         world, pools, now, ..
     } = input;
     let Pools { pools, types, .. } = pools;

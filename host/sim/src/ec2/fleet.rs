@@ -35,7 +35,7 @@ pub(super) struct FleetRecord {
 /// One override that may give instances.
 #[derive(Debug, Clone)]
 struct PossibleOverride {
-    instance_type: Option<&'static InstanceType>,
+    instance_type: Option<&'static CatalogueEntry>,
     type_name: String,
     zone: String,
     subnet: Option<usize>,

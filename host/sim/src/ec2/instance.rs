@@ -73,7 +73,7 @@ pub struct SimulatedInstance {
     /// For example `i-0123456789abcdef0`.
     pub id: String,
     /// Its type.
-    pub instance_type: &'static InstanceType,
+    pub instance_type: &'static CatalogueEntry,
     /// Zone name.
     pub zone: String,
     /// Zone id, which differs from the name.
