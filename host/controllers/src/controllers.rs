@@ -37,6 +37,7 @@ use crate::node_overlay;
 use crate::node_overlay::overlaid_provider::OverlaidProvider;
 use crate::node_overlay::overlays::Overlays;
 use crate::node_pool::{counter, hash, readiness, validation};
+use crate::observability::StateMetrics;
 use crate::policy_binding::{PolicyBinding, PolicyObjects};
 use crate::provisioning::Provisioner;
 use crate::provisioning::batcher::Batcher;
@@ -291,6 +292,11 @@ impl Controllers {
         Arc::clone(&self.parts.shell.journal.ledger)
     }
 
+    /// Gauges of what there is now; the caller registers them.
+    pub fn state_metrics(&self) -> StateMetrics {
+        StateMetrics::new(Arc::clone(&self.parts.shell))
+    }
+
     /// The latest decisions, as lines.
     pub fn feed(&self) -> Arc<DecisionFeed> {
         Arc::clone(&self.parts.shell.journal.feed)
@@ -352,6 +358,7 @@ impl Parts {
     ) -> Task {
         let (name, min, max) = profile;
         let concurrency = self.shell.settings.concurrency(min, max);
+        self.shell.workloads.add(name, queue);
         let metrics = Arc::clone(&self.shell.metrics);
         run(
             Profile { name, concurrency },

@@ -292,6 +292,7 @@ impl VoluntaryDisruption {
         }
         let snapshot = self.shell.model.snapshot();
         let types = self.types(&snapshot).await;
+        self.show_costs(&snapshot, &types);
         let (ready, _) = provisionable_pools(&snapshot);
         let mut pools = Vec::with_capacity(ready.len());
         for node_pool in ready {
@@ -349,6 +350,19 @@ impl VoluntaryDisruption {
             }
         }
         types
+    }
+
+    /// What nodes cost is summed up when somebody asks; what cannot be is counted now.
+    fn show_costs(&self, snapshot: &Snapshot, types: &TypesByPool) {
+        let shell = &self.shell;
+        if !shell.settings.observes_cluster_state {
+            return;
+        }
+        shell.sold_types.set(types.clone());
+        for pool in shell.sold_types.newly_unpriced(snapshot) {
+            let errors = &shell.metrics.cost_tracker_errors;
+            errors.get_or_create(&vec![("nodepool", pool)]).inc();
+        }
     }
 
     /// The decision, and how long each method took.
