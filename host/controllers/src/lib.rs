@@ -32,6 +32,7 @@ mod pod_ledger;
 mod pod_starts;
 mod policy_binding;
 mod provisioning;
+mod queue_loads;
 pub mod rbac;
 mod recorder;
 mod references;
@@ -45,14 +46,14 @@ mod turn;
 mod voluntary_disruption;
 mod watches;
 mod work_queue;
-mod workloads;
+
 mod writer;
 
 pub use controllers::{Activity, Controllers, ControllersConfig, Hooks};
 pub use feed::{DecisionFeed, FeedLine};
 pub use journal::SharedLedger;
-pub use observability::StateMetrics;
 pub use metrics::{Labels, Metrics};
+pub use observability::StateMetrics;
 pub use paging::for_each_listed;
 pub use policy_binding::{NoPolicies, POLICY_LABEL, STATUS_ANNOTATION, source_of};
 pub use settings::{

@@ -26,7 +26,7 @@ use buckets::{
     library_default, lifetimes, queue_times, reconciles, scores,
 };
 use conditions::ConditionMetrics;
-use summary::Summaries;
+use summary::QuantileSummaries;
 
 pub use labels::Labels;
 pub(crate) use labels::{resource_type, snake_case};
@@ -100,7 +100,7 @@ metrics! {
     /// Labels: `nodepool`.
     nodes_drained: Counters = Counters::default(), "karpenter_nodes_drained", "Nodes drained";
     /// Labels: `nodepool`.
-    node_termination_seconds: Summaries = Summaries::default(), "karpenter_nodes_termination_duration_seconds", "Time a node took to terminate";
+    node_termination_seconds: QuantileSummaries = QuantileSummaries::default(), "karpenter_nodes_termination_duration_seconds", "Time a node took to terminate";
     /// Labels: `nodepool`.
     node_lifetime_seconds: Histograms = histograms(lifetimes), "karpenter_nodes_lifetime_duration_seconds", "Age of nodes at termination";
     /// Labels: `result`.
@@ -176,7 +176,7 @@ metrics! {
     /// Labels: `controller`, `zone`.
     pending_pods_by_zone: Gauges = Gauges::default(), "karpenter_scheduler_pending_pods_by_effective_zone_count", "Pending pods by the one zone that they can run in, `flexible` or `none`";
     /// No labels.
-    pod_startup_seconds: Summaries = Summaries::default(), "karpenter_pods_startup_duration_seconds", "Time from the creation of a pod until it is ready";
+    pod_startup_seconds: QuantileSummaries = QuantileSummaries::default(), "karpenter_pods_startup_duration_seconds", "Time from the creation of a pod until it is ready";
     /// Labels: `dynamic_resources`.
     pod_bound_seconds: Histograms = histograms(durations), "karpenter_pods_bound_duration_seconds", "Time from the creation of a pod until it is bound";
     /// No labels.
@@ -215,13 +215,13 @@ metrics! {
 
 /// What metrics say of an outcome.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Told {
+struct ReconcileWords {
     result: &'static str,
     is_terminal: bool,
     is_panic: bool,
 }
 
-impl Told {
+impl ReconcileWords {
     fn of(outcome: &Result<Action, ReconcileError>) -> Self {
         let result = match outcome {
             Ok(Action::Await) => "success",
@@ -248,7 +248,7 @@ impl Metrics {
         took: Duration,
         outcome: &Result<Action, ReconcileError>,
     ) {
-        let told = Told::of(outcome);
+        let told = ReconcileWords::of(outcome);
         let controller = vec![("controller", controller.to_owned())];
         for (counters, counts) in [
             (&self.reconcile_errors, told.result == "error"),
@@ -310,10 +310,10 @@ impl Metrics {
     }
 
     /// One round of a controller that has no queue; it is told of when the round is dropped.
-    pub(crate) fn round(&self, controller: &'static str) -> Round<'_> {
+    pub(crate) fn round(&self, controller: &'static str) -> LoopRound<'_> {
         let labels = vec![("controller", controller.to_owned())];
         self.active_workers.get_or_create(&labels).inc();
-        Round {
+        LoopRound {
             metrics: self,
             controller,
             labels,
@@ -324,7 +324,7 @@ impl Metrics {
 }
 
 /// A round at work.
-pub(crate) struct Round<'a> {
+pub(crate) struct LoopRound<'a> {
     metrics: &'a Metrics,
     controller: &'static str,
     labels: Labels,
@@ -332,14 +332,14 @@ pub(crate) struct Round<'a> {
     outcome: Result<Action, ReconcileError>,
 }
 
-impl Round<'_> {
+impl LoopRound<'_> {
     /// The round did not come to its end.
     pub(crate) fn failed(&mut self, error: ReconcileError) {
         self.outcome = Err(error);
     }
 }
 
-impl Drop for Round<'_> {
+impl Drop for LoopRound<'_> {
     fn drop(&mut self) {
         let active = self.metrics.active_workers.get_or_create(&self.labels);
         active.dec();

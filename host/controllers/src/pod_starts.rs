@@ -112,7 +112,8 @@ impl Entry for StartEntry {
     type Subject = Start;
 
     fn measure(&self, start: &Start, metrics: &Metrics) {
-        let since = |from: Timestamp, now: Timestamp| now.duration_since(from).as_secs_f64().max(0.0);
+        let since =
+            |from: Timestamp, now: Timestamp| now.duration_since(from).as_secs_f64().max(0.0);
         match *self {
             Self::Bound { now } => {
                 let labels = vec![("dynamic_resources", start.uses_devices.to_string())];

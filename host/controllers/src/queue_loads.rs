@@ -9,9 +9,9 @@ type Ask = Box<dyn Fn() -> Load + Send + Sync>;
 
 /// Shared by all that run controllers.
 #[derive(Default)]
-pub(crate) struct Workloads(Mutex<BTreeMap<&'static str, Ask>>);
+pub(crate) struct QueueLoads(Mutex<BTreeMap<&'static str, Ask>>);
 
-impl Workloads {
+impl QueueLoads {
     /// A controller runs over this queue.
     pub(crate) fn add<K>(&self, controller: &'static str, queue: &Arc<WorkQueue<K>>)
     where

@@ -24,12 +24,12 @@ use crate::nomination::Nominations;
 use crate::passes::Passes;
 use crate::pod_ledger::PodLedger;
 use crate::pod_starts::PodStarts;
+use crate::queue_loads::QueueLoads;
 use crate::settings::{Settings, SolvePlacement};
 use crate::sold_types::SoldTypes;
 use crate::static_capacity::pending::StaticPending;
 use crate::status_conditions::StatusConditions;
 use crate::turn::Turn;
-use crate::workloads::Workloads;
 use crate::writer::Writer;
 
 /// Shared by all controllers.
@@ -50,7 +50,7 @@ pub(crate) struct Shell {
     pub(crate) sold_types: SoldTypes,
     /// What solvers are at.
     pub(crate) passes: Passes,
-    pub(crate) workloads: Workloads,
+    pub(crate) queue_loads: QueueLoads,
     pub(crate) deletion_costs: DeletionCosts,
     pub(crate) nominations: Nominations,
     pub(crate) registration_health: RegistrationHealth,
@@ -94,7 +94,7 @@ impl Shell {
             status_conditions: StatusConditions::default(),
             sold_types: SoldTypes::default(),
             passes: Passes::default(),
-            workloads: Workloads::default(),
+            queue_loads: QueueLoads::default(),
             deletion_costs: DeletionCosts::default(),
             launching: Launching::default(),
             registration_health: RegistrationHealth::default(),

@@ -16,11 +16,11 @@ use state::Snapshot;
 use state::cluster::Change;
 
 pub(crate) use entries::StatusEntry;
-pub(crate) use seen::{Seen, StatusKind};
+pub(crate) use seen::{StatusKind, StatusSeen};
 
 /// Shared by the watches, which tell of objects, and by the gauges.
 #[derive(Debug, Default)]
-pub(crate) struct StatusConditions(Mutex<BTreeMap<(StatusKind, ObjectKey), Seen>>);
+pub(crate) struct StatusConditions(Mutex<BTreeMap<(StatusKind, ObjectKey), StatusSeen>>);
 
 impl StatusConditions {
     /// Takes in a change that the snapshot has already.
@@ -29,11 +29,11 @@ impl StatusConditions {
         change: &Change,
         snapshot: &Snapshot,
         now: Timestamp,
-    ) -> Vec<(Seen, StatusEntry)> {
+    ) -> Vec<(StatusSeen, StatusEntry)> {
         let Some((kind, key)) = seen::subject(change) else {
             return Vec::new();
         };
-        let seen = Seen::of(change, snapshot);
+        let seen = StatusSeen::of(change, snapshot);
         let mut all = self.lock();
         let known = all.remove(&(kind, key.clone()));
         let is_same = match (&known, &seen) {
@@ -41,7 +41,11 @@ impl StatusConditions {
             _ => false,
         };
         // Another object of the name: the one before is gone.
-        let (before, gone) = if is_same { (known, None) } else { (None, known) };
+        let (before, gone) = if is_same {
+            (known, None)
+        } else {
+            (None, known)
+        };
         let mut tidings = gone.map(|it| entries::of_end(&it, now)).unwrap_or_default();
         if let Some(seen) = seen {
             tidings.extend(entries::of_change(&seen, before.as_ref()));
@@ -51,7 +55,7 @@ impl StatusConditions {
     }
 
     /// Tells of each object.
-    pub(crate) fn each(&self, kind: StatusKind, mut tell: impl FnMut(&ObjectKey, &Seen)) {
+    pub(crate) fn each(&self, kind: StatusKind, mut tell: impl FnMut(&ObjectKey, &StatusSeen)) {
         for ((of, key), seen) in self.lock().iter() {
             if *of == kind {
                 tell(key, seen);
@@ -59,7 +63,7 @@ impl StatusConditions {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<(StatusKind, ObjectKey), Seen>> {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<(StatusKind, ObjectKey), StatusSeen>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -144,6 +144,7 @@ impl VoluntaryDisruption {
                 tokio::time::sleep(UNSYNCED_POLL).await;
                 continue;
             }
+            let round = self.shell.metrics.round("disruption");
             stale::remove(&self.shell, &self.orchestration.claims()).await;
             self.begin_what_still_holds().await;
             let (acted, look_again) = if self.may_look() {
@@ -151,6 +152,7 @@ impl VoluntaryDisruption {
             } else {
                 (false, poll)
             };
+            drop(round);
             if acted {
                 rest = LOOK_SOON.min(poll);
                 continue;
@@ -179,7 +181,10 @@ impl VoluntaryDisruption {
     async fn scan(&self) -> (bool, Duration) {
         let observed = Arc::new(self.supposing_begun(self.observe().await));
         let now = observed.options.now;
+        let passes = &self.shell.passes;
+        passes.begin("disruption", &observed.options.decision_id, 0);
         let (decision, laps) = self.decide(&observed).await;
+        passes.end("disruption", 0);
         let entry = ScanEntry {
             decision: &decision,
             laps: &laps,

@@ -398,7 +398,11 @@ mod tests {
         let key = queue.next().await;
         queue.add("a");
         queue.add("a");
-        assert_eq!(adds.get(), 3, "a before it was measured, b once, and a once more");
+        assert_eq!(
+            adds.get(),
+            3,
+            "a before it was measured, b once, and a once more"
+        );
         tokio::time::advance(Duration::from_secs(3)).await;
         let load = queue.load();
         assert_eq!((load.waiting, load.longest.as_secs()), (1, 3));

@@ -6,7 +6,7 @@ use prometheus_client::metrics::histogram::Histogram;
 use super::labels::Labels;
 
 /// Histograms of one name, by their labels.
-pub type Histograms = Family<Labels, Histogram, fn() -> Histogram>;
+pub(crate) type Histograms = Family<Labels, Histogram, fn() -> Histogram>;
 
 /// Up to a minute, as controller-runtime has them.
 const RECONCILE_BUCKETS: [f64; 40] = [

@@ -1,4 +1,4 @@
-//! Summaries with quantiles, which the library of metrics does not have: what was observed in the last ten minutes.
+//! QuantileSummaries with quantiles, which the library of metrics does not have: what was observed in the last ten minutes.
 //!
 //! Exact and bounded: beyond [`SAMPLES_MAX`] the oldest sample goes. Answers to `prometheus.NewSummary` of client_golang
 //! with Karpenter's `SummaryObjectives`.
@@ -29,7 +29,7 @@ const QUANTILES: [(&str, f64); 5] = [
 
 /// One series of a summary. Clones share what was observed.
 #[derive(Debug, Clone, Default)]
-pub struct Summary(Arc<Mutex<Observed>>);
+pub struct QuantileSummary(Arc<Mutex<Observed>>);
 
 #[derive(Debug, Default)]
 struct Observed {
@@ -38,7 +38,7 @@ struct Observed {
     count: u64,
 }
 
-impl Summary {
+impl QuantileSummary {
     /// Takes in a value.
     pub fn observe(&self, value: f64) {
         let now = Instant::now();
@@ -85,19 +85,19 @@ fn quantile(sorted: &[f64], share: f64) -> f64 {
     sorted.get(at).copied().unwrap_or(f64::NAN)
 }
 
-/// Summaries of one name, by their labels.
+/// QuantileSummaries of one name, by their labels.
 #[derive(Debug, Clone, Default)]
-pub struct Summaries(Arc<Mutex<BTreeMap<Labels, Summary>>>);
+pub struct QuantileSummaries(Arc<Mutex<BTreeMap<Labels, QuantileSummary>>>);
 
-impl Summaries {
+impl QuantileSummaries {
     /// The series with these labels.
-    pub fn get_or_create(&self, labels: &Labels) -> Summary {
+    pub fn get_or_create(&self, labels: &Labels) -> QuantileSummary {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         all.entry(labels.clone()).or_default().clone()
     }
 }
 
-impl EncodeMetric for Summaries {
+impl EncodeMetric for QuantileSummaries {
     /// The library knows no summaries: quantiles are written as gauges, sum and count as a histogram without buckets.
     fn encode(&self, mut encoder: MetricEncoder<'_>) -> Result<(), fmt::Error> {
         let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -126,7 +126,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn quantiles_are_of_the_last_ten_minutes_and_sums_of_all_time() {
-        let summary = Summary::default();
+        let summary = QuantileSummary::default();
         assert!(summary.read().2.iter().all(|it| it.is_nan()));
         for value in 1..=100 {
             summary.observe(f64::from(value));
@@ -143,7 +143,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn only_so_many_samples_are_kept() {
-        let summary = Summary::default();
+        let summary = QuantileSummary::default();
         for _ in 0..SAMPLES_MAX * 2 {
             summary.observe(1.0);
         }

@@ -5,12 +5,11 @@
 use std::fmt;
 
 use apis::ObjectKey;
-use jiff::Timestamp;
 use prometheus_client::encoding::DescriptorEncoder;
 use prometheus_client::metrics::MetricType;
 
 use super::{Observation, seconds};
-use crate::status_conditions::{Seen, StatusKind};
+use crate::status_conditions::{StatusKind, StatusSeen};
 
 /// What a gauge shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,7 +42,7 @@ impl Shown {
 }
 
 /// A family: its name, what it shows, of which kinds, and whether it is one that tells kinds apart by labels.
-struct Shape<'a> {
+struct ConditionGauge<'a> {
     name: String,
     shown: Shown,
     kinds: &'a [StatusKind],
@@ -56,7 +55,7 @@ pub(super) fn encode(
 ) -> Result<(), fmt::Error> {
     for shown in Shown::ALL {
         for kind in StatusKind::ALL {
-            let shape = Shape {
+            let shape = ConditionGauge {
                 name: format!("operator_{}_{}", kind.in_metrics(), shown.about().0),
                 shown,
                 kinds: &[kind],
@@ -66,7 +65,7 @@ pub(super) fn encode(
         }
         let twins = StatusKind::ALL.into_iter();
         let twins: Vec<_> = twins.filter(|it| it.has_deprecated()).collect();
-        let shape = Shape {
+        let shape = ConditionGauge {
             name: format!("operator_{}", shown.about().0),
             shown,
             kinds: &twins,
@@ -77,7 +76,7 @@ pub(super) fn encode(
     Ok(())
 }
 
-impl Shape<'_> {
+impl ConditionGauge<'_> {
     fn encode(
         &self,
         observation: &Observation<'_>,
@@ -93,27 +92,37 @@ impl Shape<'_> {
             }
         };
         for kind in self.kinds {
-            observation.shell.status_conditions.each(*kind, |key, seen| {
-                self.tell(key, seen, observation.now, &mut tell);
-            });
+            observation
+                .shell
+                .status_conditions
+                .each(*kind, |key, seen| {
+                    self.tell((key, seen), observation, &mut tell);
+                });
         }
         written
     }
 
     fn tell(
         &self,
-        key: &ObjectKey,
-        seen: &Seen,
-        now: Timestamp,
+        (key, seen): (&ObjectKey, &StatusSeen),
+        observation: &Observation<'_>,
         tell: &mut impl FnMut(&[(&str, &str)], f64),
     ) {
+        let now = observation.now;
         let mut labels = vec![("namespace", &*key.namespace), ("name", &*key.name)];
         if self.is_twin {
             let (group, kind) = seen.kind.name();
             labels.extend([("group", group), ("kind", kind)]);
         } else {
-            let names = seen.kind.extra_labels().iter().map(|it| it.0);
-            labels.extend(names.zip(seen.extra.iter().map(String::as_str)));
+            // Of Nodes the model knows more, as what is written here comes back as no news.
+            let node = observation.snapshot.node(&key.name);
+            let node = node.filter(|_| seen.kind == StatusKind::Node);
+            let facts = node.and_then(|it| it.node.as_ref());
+            let extra = seen.kind.extra_labels().iter().zip(&seen.extra);
+            labels.extend(extra.map(|((name, label), known)| {
+                let now = facts.and_then(|it| it.labels.get(*label));
+                (*name, now.unwrap_or(known).as_str())
+            }));
         }
         if self.shown == Shown::Terminations {
             if let Some(deleted_at) = seen.deleted_at {

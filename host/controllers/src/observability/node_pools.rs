@@ -16,17 +16,17 @@ pub(super) fn limit(observation: &Observation<'_>, tell: &mut Tell<'_>) {
 /// As the status has it, so that whoever compares both sees no difference.
 pub(super) fn usage(observation: &Observation<'_>, tell: &mut Tell<'_>) {
     for pool in observation.snapshot.node_pools() {
-        let usage = pool.status.as_ref().map(|it| Resources::from_list(&it.resources));
+        let usage = pool
+            .status
+            .as_ref()
+            .map(|it| Resources::from_list(&it.resources));
         resources(&pool.name_any(), &usage.unwrap_or_default(), tell);
     }
 }
 
 fn resources(pool: &str, resources: &Resources, tell: &mut Tell<'_>) {
     for (name, millis) in resources.iter() {
-        let labels = [
-            ("resource_type", &*resource_type(name)),
-            ("nodepool", pool),
-        ];
+        let labels = [("resource_type", &*resource_type(name)), ("nodepool", pool)];
         tell(&labels, amount(millis));
     }
 }

@@ -114,7 +114,9 @@ fn labels_of(node: &StateNode) -> NodeLabels<'_> {
         let label = of_node.and_then(|it| it.labels.get(key));
         label.map_or("", String::as_str)
     };
-    let mut labels: NodeLabels<'_> = label_names().map(|(name, key)| (name, value(key))).collect();
+    let mut labels: NodeLabels<'_> = label_names()
+        .map(|(name, key)| (name, value(key)))
+        .collect();
     labels.extend([
         ("node_name", of_node.map_or("", |it| it.name.as_str())),
         // Kubernetes has given up the field.

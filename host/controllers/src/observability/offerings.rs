@@ -54,7 +54,7 @@ pub(super) fn price(observation: &Observation<'_>, tell: &mut Tell<'_>) {
 
 /// What NodePools see of an offering.
 #[derive(Debug, Default)]
-struct Offered {
+struct OfferingSeen {
     is_available: bool,
     price_per_hour: f64,
 }
@@ -62,15 +62,17 @@ struct Offered {
 /// Every offering once: it can be bought where one NodePool may buy it. Zones without a reservation show that there is none.
 fn each_offering(
     observation: &Observation<'_>,
-    mut each: impl FnMut(&[(&'static str, &str)], &Offered),
+    mut each: impl FnMut(&[(&'static str, &str)], &OfferingSeen),
 ) {
     let types = observation.shell.sold_types.get();
     let shows_reserved = observation.shell.settings.feature_gates.reserved_capacity;
-    let mut offerings: BTreeMap<(&str, &str, &str), Offered> = BTreeMap::new();
+    let mut offerings: BTreeMap<(&str, &str, &str), OfferingSeen> = BTreeMap::new();
     for it in types.values().flat_map(|it| it.iter()) {
         for offering in &it.offerings {
             let (zone, capacity_type) = (offering.zone(), offering.capacity_type());
-            let offered = offerings.entry((&it.name, capacity_type, zone)).or_default();
+            let offered = offerings
+                .entry((&it.name, capacity_type, zone))
+                .or_default();
             offered.is_available |= offering.available;
             offered.price_per_hour = offering.price_per_hour;
             if shows_reserved {

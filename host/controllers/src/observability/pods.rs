@@ -44,7 +44,10 @@ fn owner(pod: &Pod) -> String {
     };
     let (version, namespace) = (&owner.api_version, &pod.key.namespace);
     let kind = owner.kind.to_lowercase();
-    format!("/apis/{version}/namespaces/{namespace}/{kind}s/{}", owner.name)
+    format!(
+        "/apis/{version}/namespaces/{namespace}/{kind}s/{}",
+        owner.name
+    )
 }
 
 fn phase(phase: PodPhase) -> &'static str {

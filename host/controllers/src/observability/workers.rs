@@ -5,7 +5,7 @@ use super::{Observation, Tell, count};
 use crate::work_queue::Load;
 
 pub(super) fn depth(observation: &Observation<'_>, tell: &mut Tell<'_>) {
-    observation.shell.workloads.each(|name, load| {
+    observation.shell.queue_loads.each(|name, load| {
         let labels = [("name", name), ("controller", name), ("priority", "0")];
         tell(&labels, count(load.waiting));
     });
@@ -20,7 +20,7 @@ pub(super) fn longest_work(observation: &Observation<'_>, tell: &mut Tell<'_>) {
 }
 
 fn each(observation: &Observation<'_>, tell: &mut Tell<'_>, value: impl Fn(&Load) -> f64) {
-    observation.shell.workloads.each(|name, load| {
+    observation.shell.queue_loads.each(|name, load| {
         tell(&[("name", name), ("controller", name)], value(load));
     });
 }

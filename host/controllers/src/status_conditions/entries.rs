@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 
-use super::seen::{ConditionSeen, Seen};
+use super::seen::{ConditionSeen, StatusSeen};
 use crate::journal::Entry;
 use crate::metrics::{Labels, Metrics};
 use crate::recorder::{EventType, Notice};
@@ -23,7 +23,10 @@ pub(crate) enum StatusEntry {
 }
 
 /// What is told of an object after what was seen of it before.
-pub(super) fn of_change(seen: &Seen, before: Option<&Seen>) -> Vec<(Seen, StatusEntry)> {
+pub(super) fn of_change(
+    seen: &StatusSeen,
+    before: Option<&StatusSeen>,
+) -> Vec<(StatusSeen, StatusEntry)> {
     let mut entries = Vec::new();
     for (kind, is) in &seen.conditions {
         let was = before.and_then(|it| it.conditions.get(kind));
@@ -42,7 +45,7 @@ pub(super) fn of_change(seen: &Seen, before: Option<&Seen>) -> Vec<(Seen, Status
 }
 
 /// What is told when it is gone.
-pub(super) fn of_end(seen: &Seen, now: Timestamp) -> Vec<(Seen, StatusEntry)> {
+pub(super) fn of_end(seen: &StatusSeen, now: Timestamp) -> Vec<(StatusSeen, StatusEntry)> {
     let mut entries = Vec::new();
     if let Some(deleted_at) = seen.deleted_at {
         let millis = now.duration_since(deleted_at).as_millis().max(0);
@@ -58,15 +61,15 @@ fn finalized(finalizer: &String) -> StatusEntry {
     }
 }
 
-fn about(seen: &Seen, entries: Vec<StatusEntry>) -> Vec<(Seen, StatusEntry)> {
+fn about(seen: &StatusSeen, entries: Vec<StatusEntry>) -> Vec<(StatusSeen, StatusEntry)> {
     let told = entries.into_iter();
     told.map(|entry| (seen.clone(), entry)).collect()
 }
 
 impl Entry for StatusEntry {
-    type Subject = Seen;
+    type Subject = StatusSeen;
 
-    fn events(&self, seen: &Seen) -> Vec<Notice> {
+    fn events(&self, seen: &StatusSeen) -> Vec<Notice> {
         let (reason, message) = match self {
             Self::Transition {
                 kind,
@@ -83,7 +86,7 @@ impl Entry for StatusEntry {
         vec![notice.at_most_every(std::time::Duration::ZERO)]
     }
 
-    fn measure(&self, seen: &Seen, metrics: &Metrics) {
+    fn measure(&self, seen: &StatusSeen, metrics: &Metrics) {
         let names = seen.kind.extra_labels().iter().map(|it| it.0);
         let extra: Labels = names.zip(seen.extra.iter().cloned()).collect();
         let (group, kind) = seen.kind.name();

@@ -1,7 +1,6 @@
 //! What is remembered of an object: its conditions, its finalizers, and the labels by which series are told apart.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use apis::conditions::Conditioned;
 use apis::{ObjectKey, labels};
@@ -89,7 +88,7 @@ pub(crate) struct ConditionSeen {
 
 /// An object as it was seen last.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Seen {
+pub(crate) struct StatusSeen {
     pub(crate) kind: StatusKind,
     pub(crate) uid: String,
     pub(crate) regarding: ObjectReference,
@@ -114,7 +113,7 @@ pub(super) fn subject(change: &Change) -> Option<(StatusKind, ObjectKey)> {
     }
 }
 
-impl Seen {
+impl StatusSeen {
     /// What there is of it now; nothing of one that is gone.
     pub(super) fn of(change: &Change, snapshot: &Snapshot) -> Option<Self> {
         match change {
@@ -192,7 +191,11 @@ impl Seen {
             uid: facts.uid.clone(),
             regarding: references::node(snapshot, name),
             conditions: conditions.collect(),
-            finalizers: facts.has_finalizer.then_some(finalizer).into_iter().collect(),
+            finalizers: facts
+                .has_finalizer
+                .then_some(finalizer)
+                .into_iter()
+                .collect(),
             deleted_at: facts.deleted_at,
             extra: extra.map(|it| label(it.1)).collect(),
         })

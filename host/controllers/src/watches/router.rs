@@ -56,7 +56,10 @@ impl Router {
             return;
         }
         let leads = shell.turn.stage() >= Stage::Leads;
-        if let Change::Pod { after: Some(pod), .. } = change {
+        if let Change::Pod {
+            after: Some(pod), ..
+        } = change
+        {
             for (start, entry) in shell.pod_starts.observe(pod, now) {
                 if leads {
                     shell.journal.write(&start, &entry);
