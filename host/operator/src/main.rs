@@ -23,6 +23,7 @@ mod policy_records;
 #[cfg(test)]
 mod rbac;
 mod running_controller;
+mod shadow;
 mod simulate;
 mod simulated_nodes;
 mod stack;
@@ -55,6 +56,7 @@ fn main() -> ExitCode {
         Subcommand::Simulate(arguments) => Ok(simulate::run(&arguments)),
         Subcommand::Convert(arguments) => Ok(convert::run(&arguments)),
         Subcommand::Doctor(arguments) => Ok(doctor::run(&arguments)),
+        Subcommand::Shadow(arguments) => Ok(shadow::run(&arguments)),
         Subcommand::Policy(arguments) => authoring::run(&arguments, Some(CLUSTER)),
     };
     match outcome {

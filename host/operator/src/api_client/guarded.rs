@@ -18,6 +18,7 @@ use kube::client::Body;
 use tower::{BoxError, Layer, Service, ServiceExt as _};
 
 use super::rate::Rate;
+use super::reads_only::ReadsOnly;
 use super::repeats::{Kind, pause};
 use crate::fence::{Fence, Lapsed};
 
@@ -32,6 +33,8 @@ pub(crate) struct Guard {
     pub(crate) fence: Fence,
     /// Watches aside, no more requests than this; nothing for no limit.
     pub(crate) rate: Option<Arc<Rate>>,
+    /// Nothing but plain reads is sent.
+    pub(crate) reads_only: Option<ReadsOnly>,
 }
 
 impl Guard {
@@ -40,6 +43,15 @@ impl Guard {
         Self {
             fence: Fence::open(),
             rate: None,
+            reads_only: None,
+        }
+    }
+
+    /// For who may only look.
+    pub(crate) fn reading(reads_only: &ReadsOnly) -> Self {
+        Self {
+            reads_only: Some(reads_only.clone()),
+            ..Self::none()
         }
     }
 }
@@ -98,6 +110,9 @@ where
         let Self { inner, guard } = self;
         let mut attempts = 0;
         loop {
+            if let Some(reads_only) = &guard.reads_only {
+                reads_only.admit(&request)?;
+            }
             if let Some(rate) = guard.rate.as_ref().filter(|_| kind != Kind::Watch) {
                 rate.admit().await;
             }

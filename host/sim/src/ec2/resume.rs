@@ -89,15 +89,15 @@ impl State {
         };
         let spot_request_id = (capacity_type == CapacityType::Spot).then(|| self.new_id("sir"));
         let fleet_id = self.new_id("fleet");
+        if let Some(address) = &private_ip {
+            // Whichever subnet it would be of here: names of nodes are made of addresses.
+            for subnet in &mut self.subnets {
+                subnet.skip_to(address);
+            }
+        }
         let subnet = self.subnets.iter_mut().find(|it| it.zone == zone)?;
         subnet.free -= addresses(t);
-        let private_ip = match private_ip {
-            Some(address) => {
-                subnet.skip_to(&address);
-                address
-            }
-            None => subnet.next_address(),
-        };
+        let private_ip = private_ip.unwrap_or_else(|| subnet.next_address());
         let instance = Instance {
             instance_type: t,
             zone_id: subnet.zone_id.clone(),
