@@ -21,6 +21,8 @@ mod kubectl;
 mod policy;
 mod practice;
 mod replicas;
+mod shadow;
+mod shipped;
 mod simulate;
 mod swaps;
 mod tidy;

@@ -81,6 +81,12 @@ pub(crate) enum Subcommand {
 
     /// Write policies, try them, put them in charge and watch them
     Policy(Box<PolicyArguments>),
+
+    /// Print what makes a shell complete the verbs and flags of mortise
+    Completions(CompletionsArguments),
+
+    /// Print the man page of mortise, or write those of all verbs
+    Man(ManArguments),
 }
 
 const SIMULATE_EXIT_CODES: &str = "\
@@ -216,6 +222,20 @@ pub(crate) struct WhyArguments {
     /// What to print
     #[arg(short = 'o', long, value_enum, default_value_t = Output::Text)]
     pub(crate) output: Output,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CompletionsArguments {
+    /// The shell
+    #[arg(value_name = "SHELL", value_enum)]
+    pub(crate) shell: clap_complete::Shell,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ManArguments {
+    /// Write mortise.1 and a page for each verb into this folder
+    #[arg(value_name = "DIR")]
+    pub(crate) folder: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]

@@ -5,6 +5,7 @@ mod cli;
 mod clock;
 mod cluster;
 mod cluster_policies;
+mod completions;
 mod controller;
 mod convert;
 mod crds;
@@ -14,6 +15,7 @@ mod fence;
 mod http;
 mod leader_election;
 mod logging;
+mod man;
 mod options;
 mod output;
 mod policy_metrics;
@@ -57,6 +59,8 @@ fn main() -> ExitCode {
         Subcommand::Convert(arguments) => Ok(convert::run(&arguments)),
         Subcommand::Doctor(arguments) => Ok(doctor::run(&arguments)),
         Subcommand::Shadow(arguments) => Ok(shadow::run(&arguments)),
+        Subcommand::Completions(arguments) => completions::run(&arguments),
+        Subcommand::Man(arguments) => man::run(&arguments),
         Subcommand::Policy(arguments) => authoring::run(&arguments, Some(CLUSTER)),
     };
     match outcome {

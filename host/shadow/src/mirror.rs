@@ -156,6 +156,7 @@ impl Mirror {
         if kind == ReadKind::Nodes {
             self.nodes.insert(key_of(&object).name);
             if !is_bare(&object) {
+                let object = started(object);
                 return Some(Write::Restore { kind, object });
             }
         }
@@ -305,6 +306,24 @@ impl Mirror {
         writes.extend(self.loners.done(|pod| !runs.is_open(pod)));
         writes
     }
+}
+
+/// A node that is about to be ready for the first time is ready: its kubelet is the shadow's, which began with it.
+fn started(mut node: Value) -> Value {
+    if label(&node, labels::INITIALIZED).is_some() {
+        return node;
+    }
+    let conditions = node["status"]["conditions"].as_array_mut();
+    let ready = conditions.and_then(|all| all.iter_mut().find(|it| it["type"] == "Ready"));
+    let Some(ready) = ready else {
+        return node;
+    };
+    ready["status"] = "True".into();
+    ready["reason"] = "KubeletReady".into();
+    if let Some(taints) = node["spec"]["taints"].as_array_mut() {
+        taints.retain(|taint| taint["key"] != "node.kubernetes.io/not-ready");
+    }
+    node
 }
 
 /// Whether no claim stands for a node.

@@ -267,3 +267,6 @@ fn root(error: &watcher::Error) -> String {
     }
     cause.to_string()
 }
+
+#[cfg(test)]
+mod tests;

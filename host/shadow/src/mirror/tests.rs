@@ -283,3 +283,28 @@ fn bare_nodes_follow_the_cluster_and_others_do_not() {
         }]
     );
 }
+
+#[test]
+fn a_node_that_boots_is_ready_in_the_shadow_and_a_sick_one_stays_sick() {
+    let booting = |label: &str| {
+        let mut node = node("own", Some("p"));
+        node["metadata"]["labels"][label] = json!("true");
+        node["status"]["conditions"] = json!([{"type": "Ready", "status": "False"}]);
+        node["spec"]["taints"] = json!([{"key": "node.kubernetes.io/not-ready"}, {"key": "other"}]);
+        let claim = json!({"metadata": {"name": "c"}, "status": {"providerID": "aws:///z/own"}});
+        let (_, writes) = begun(vec![told(ReadKind::Nodes, node)], vec![claim]);
+        let Some(Write::Restore { object, .. }) = writes.last() else {
+            panic!("{writes:?}")
+        };
+        let taints = object["spec"]["taints"].as_array().unwrap().len();
+        (
+            object["status"]["conditions"][0]["status"]
+                .as_str()
+                .unwrap()
+                .to_owned(),
+            taints,
+        )
+    };
+    assert_eq!(booting("karpenter.sh/registered"), ("True".to_owned(), 1));
+    assert_eq!(booting("karpenter.sh/initialized"), ("False".to_owned(), 2));
+}

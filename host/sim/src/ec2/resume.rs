@@ -9,7 +9,7 @@ use jiff::Timestamp;
 
 use super::fleet::launch::{DEFAULT_EPHEMERAL_BYTES, addresses};
 use super::market::Pool;
-use super::{Bootstrap, CapacityType, Instance, SimulatedEc2, State};
+use super::{Bootstrap, CapacityType, Instance, InstanceEvent, SimulatedEc2, State};
 use crate::random::Random;
 
 /// An instance as NodeClaims and Nodes tell of it.
@@ -134,7 +134,10 @@ impl State {
             zone,
         };
         self.occupy(&instance);
-        self.instances.insert(id, instance);
+        self.instances.insert(id.clone(), instance);
+        if !is_registered {
+            self.tell(&InstanceEvent::Launched(id));
+        }
         Some(())
     }
 
