@@ -167,6 +167,7 @@ fn guard(options: &ProcessOptions, fence: &Fence) -> Guard {
         fence: fence.clone(),
         rate: Rate::new(options.kube_client_qps, options.kube_client_burst).map(Arc::new),
         metrics: ClientMetrics::default(),
+        reads_only: None,
     }
 }
 
@@ -416,14 +417,14 @@ pub(crate) async fn client(
 }
 
 /// 0 where the server says none; providers add a `+` to theirs.
-fn minor(version: &Info) -> u32 {
+pub(crate) fn minor(version: &Info) -> u32 {
     let digits = version
         .minor
         .trim_end_matches(|it: char| !it.is_ascii_digit());
     digits.parse().unwrap_or(0)
 }
 
-fn settings(
+pub(crate) fn settings(
     options: &DecisionOptions,
     (cluster_name, policy_namespace): (String, String),
     kubernetes_minor: u32,
@@ -558,7 +559,7 @@ fn identity() -> String {
 }
 
 /// Returns when the process is asked to stop.
-async fn stop_signal() -> anyhow::Result<()> {
+pub(crate) async fn stop_signal() -> anyhow::Result<()> {
     use tokio::signal::unix::{SignalKind, signal};
     let mut terminate = signal(SignalKind::terminate())?;
     tokio::select! {

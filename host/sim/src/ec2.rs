@@ -41,6 +41,7 @@ pub use capacity::{CapacityReservationSpec, PlacementGroupSpec};
 pub use instance::{
     CapacityType, Instance, InstanceEvent, InstanceState, StatusCheck, TerminationReason,
 };
+pub use network::zone_id;
 pub use queue::SimulatedQueue;
 pub use resume::KnownInstance;
 
@@ -313,6 +314,18 @@ impl SimulatedEc2 {
     /// The spot price of a type in a zone: fixed by seed, type and zone.
     pub fn spot_price_per_hour(&self, instance_type: &str, zone: &str) -> Option<f64> {
         self.state().spot_price(instance_type, zone)
+    }
+
+    /// What an instance costs an hour here; nothing where the catalogue has no price of it.
+    pub fn price_per_hour_of(
+        &self,
+        instance_type: &str,
+        zone: &str,
+        how: CapacityType,
+    ) -> Option<f64> {
+        let state = self.state();
+        let found = state.catalogue.get(instance_type)?;
+        state.price(found, zone, how)
     }
 
     /// Lets what is due happen: notices of interruption become terminations, terminations end, old records go.
