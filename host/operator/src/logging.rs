@@ -9,6 +9,7 @@ use std::io::IsTerminal as _;
 use std::sync::{Arc, Mutex};
 
 use anyhow::{Context as _, bail};
+use tracing_subscriber::fmt::format::JsonFields;
 use tracing_subscriber::fmt::writer::{BoxMakeWriter, MakeWriterExt as _};
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::reload;
@@ -39,6 +40,7 @@ pub(crate) fn start(level: &str, paths: &str) -> anyhow::Result<LogLevel> {
         fmt::layer().boxed()
     } else {
         let layer = fmt::layer().event_format(KarpenterLine);
+        let layer = layer.fmt_fields(JsonFields::new());
         layer.with_writer(writer(paths)?).boxed()
     };
     tracing_subscriber::registry()
