@@ -43,7 +43,8 @@ const BLOCKING_THREADS_MAX: usize = 4;
 const STOP_GRACE: Duration = Duration::from_secs(20);
 
 pub(crate) fn run(arguments: &ControllerArguments) -> anyhow::Result<ExitCode> {
-    let log_level = crate::logging::start(&arguments.options.process.log_level)?;
+    let process = &arguments.options.process;
+    let log_level = crate::logging::start(&process.log_level, &process.log_output_paths)?;
     // Controllers wait for the API server and the cloud, and what computes for long does so elsewhere. Each further
     // thread would have a heap of its own, and one that is half empty cannot lend its pages to another.
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -521,6 +522,7 @@ async fn election(
         metrics_port: _,
         health_probe_port: _,
         log_level: _,
+        log_output_paths: _,
         policy_namespace: _,
         disable_cluster_state_observability: _,
         disable_leader_election,

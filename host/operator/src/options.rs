@@ -186,6 +186,9 @@ pub(crate) struct ProcessOptions {
     /// debug, info or error
     #[arg(long, env = "LOG_LEVEL", default_value = "info")]
     pub(crate) log_level: String,
+    /// Where the log goes: a comma list of stdout, stderr and files
+    #[arg(long, env = "LOG_OUTPUT_PATHS", default_value = "stdout")]
+    pub(crate) log_output_paths: String,
     /// Namespace of the controller
     #[arg(long, env = "SYSTEM_NAMESPACE", default_value = "mortise")]
     pub(crate) system_namespace: String,
@@ -247,8 +250,6 @@ pub(crate) struct AcceptedOptions {
         allow_hyphen_values = true
     )]
     memory_limit: String,
-    #[arg(long, env = "LOG_OUTPUT_PATHS", default_value = "stdout", hide = true)]
-    log_output_paths: String,
     #[arg(
         long,
         env = "LOG_ERROR_OUTPUT_PATHS",
