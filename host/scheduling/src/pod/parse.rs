@@ -14,6 +14,7 @@ use super::{
     PodPhase, PodShape, SelectorOperator, ShapeTable, Toleration, TopologySpread, Weighted,
     effective_requests,
 };
+use super::requests::limits;
 use crate::requirements::{Operator, Requirement};
 
 const DEFAULT_SCHEDULER: &str = "default-scheduler";
@@ -33,7 +34,10 @@ impl Pod {
             .as_ref()
             .ok_or_else(|| InvalidPod::NoSpec(key.clone()))?;
         let shape = shapes.intern(PodShape::parse(pod, spec, &key)?);
-        Ok(Self::with_shape(pod, spec, key, shape))
+        Ok(Self {
+            limits: shapes.intern_limits(limits(spec)),
+            ..Self::with_shape(pod, spec, key, shape)
+        })
     }
 
     fn with_shape(
@@ -58,6 +62,7 @@ impl Pod {
                 .and_then(|it| it.parse().ok())
                 .unwrap_or_default(),
             shape,
+            limits: Arc::default(),
             volume_claims: volume_claims(spec, &key.name),
             resource_claims: resource_claims(spec, status),
             node_name: spec.node_name.clone().filter(|n| !n.is_empty()),
