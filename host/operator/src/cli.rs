@@ -327,6 +327,10 @@ pub(crate) struct SimulateArguments {
     #[arg(long, value_name = "FILE")]
     pub(crate) instance_types: Option<PathBuf>,
 
+    /// Seed of the spot prices in that catalogue: those of `mortise demo --seed N`
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) seed: u64,
+
     /// A policy to ask: a module (.wasm, .wasm.gz, .wasm.zst), a manifest of a ConfigMap, a folder of
     /// `mortise policy new`, builtin:NAME, or the name of a ConfigMap in the manifests (repeatable)
     #[arg(long = "policy", value_name = "POLICY|CONFIGMAP")]
