@@ -24,8 +24,8 @@ use tower::{BoxError, ServiceBuilder};
 
 pub(crate) use guarded::Guard;
 pub(crate) use rate::Rate;
-pub(crate) use requests::ClientMetrics;
 pub(crate) use reads_only::ReadsOnly;
+pub(crate) use requests::ClientMetrics;
 
 /// What a connection reads at a time, at most.
 const READ_BUFFER_BYTES_MAX: usize = 32 << 10;
