@@ -27,6 +27,7 @@ use crate::instance_type::InstanceTypeProvider;
 use crate::interruption_history::{Exposed, Interrupted, InterruptionHistory};
 use crate::launch::{DryRun, LaunchContext, Launcher, probe};
 use crate::launch_template::LaunchTemplateProvider;
+use crate::metrics::{AwsMetrics, FailurePlace};
 use crate::node_class::dry_runs::DryRuns;
 use crate::node_class::{Outcome, Resolvers};
 use crate::offering::OfferingSources;
@@ -85,6 +86,7 @@ pub struct AwsProvider {
     instances: InstanceProvider,
     launcher: Launcher,
     dry_runs: DryRuns,
+    metrics: AwsMetrics,
 }
 
 impl AwsProvider {
@@ -97,6 +99,7 @@ impl AwsProvider {
             pricing,
         } = apis;
         let ec2 = || Arc::clone(ec2);
+        let metrics = AwsMetrics::default();
         Self {
             subnets: SubnetProvider::new(ec2(), options.subnet_refresh_interval),
             security_groups: SecurityGroupProvider::new(ec2()),
@@ -114,14 +117,16 @@ impl AwsProvider {
             knows_prices: AtomicBool::default(),
             unavailable: UnavailableOfferings::default(),
             interruptions: InterruptionHistory::default(),
-            templates: LaunchTemplateProvider::new(ec2()),
+            templates: LaunchTemplateProvider::new(ec2(), &metrics),
             instances: InstanceProvider::new(
                 ec2(),
                 &options.cluster_name,
                 options.reserved_capacity,
+                &metrics,
             ),
-            launcher: Launcher::new(ec2()),
+            launcher: Launcher::new(ec2(), &metrics),
             dry_runs: DryRuns::default(),
+            metrics,
             options: RwLock::new(Arc::new(options)),
             clock,
         }
@@ -184,6 +189,11 @@ impl AwsProvider {
     /// Notes that a reservation has no slot left.
     pub(crate) fn empty_reservation(&self, id: &str) {
         self.reservations.set(id, 0);
+    }
+
+    /// What is counted.
+    pub fn metrics(&self) -> &AwsMetrics {
+        &self.metrics
     }
 
     /// The prices in use.
@@ -334,7 +344,16 @@ impl CloudProvider for AwsProvider {
         if instance.is_terminating {
             return Ok(());
         }
-        self.instances.terminate(id).await
+        if let Err(error) = self.instances.terminate(id).await {
+            // EC2 tells no id of the zone with an instance.
+            let place = FailurePlace {
+                zone: &instance.zone,
+                zone_id: "",
+            };
+            self.metrics.termination_failed(place);
+            return Err(error);
+        }
+        Ok(())
     }
 
     async fn reboot(&self, provider_id: &str, _operation_id: &str) -> Result<(), RebootError> {

@@ -48,11 +48,14 @@ impl CapacityReservations {
             if reserved.is_empty() {
                 continue;
             }
+            let mut round = self.shell.metrics.round("capacityreservation");
             if let Err(error) = self.expire(&reserved).await {
                 error!(%error, "letting nodes of ending capacity reservations go");
+                round.failed(error);
             }
             if let Err(error) = self.demote(&reserved).await {
                 error!(%error, "labelling nodes whose capacity reservation ended");
+                round.failed(error);
             }
         }
     }

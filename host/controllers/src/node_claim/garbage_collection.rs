@@ -60,13 +60,17 @@ impl GarbageCollection {
         loop {
             let is_new = runs < FIRST_RUNS;
             tokio::time::sleep(if is_new { FIRST_PERIOD } else { PERIOD }).await;
+            let mut round = self.shell.metrics.round("nodeclaim.garbagecollection");
             self.shell.model.forget_claims_at_rest();
             match self.observe().await {
                 Ok(observed) => {
                     runs += 1;
                     self.apply(decide(observed, self.shell.now())).await;
                 }
-                Err(error) => error!(%error, "listing for garbage collection"),
+                Err(error) => {
+                    error!(%error, "listing for garbage collection");
+                    round.failed(error);
+                }
             }
         }
     }

@@ -28,12 +28,15 @@ impl Profiles {
     pub(crate) async fn run(&self) {
         loop {
             tokio::time::sleep(PERIOD).await;
+            let metrics = &self.shell.metrics;
+            let mut round = metrics.round("instanceprofile.garbagecollection");
             let outcome = async {
                 let in_use = self.in_use().await?;
                 Ok::<_, ReconcileError>(self.provider.release_unused(&in_use).await?)
             };
             if let Err(error) = outcome.await {
                 error!(%error, "garbage collecting instance profiles");
+                round.failed(error);
             }
         }
     }

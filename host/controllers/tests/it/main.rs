@@ -31,6 +31,7 @@ mod reboots;
 mod renewal;
 mod reservations;
 mod restarts;
+mod state_metrics;
 mod static_pools;
 mod takeover;
 mod world;
