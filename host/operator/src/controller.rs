@@ -94,7 +94,7 @@ async fn control(arguments: &ControllerArguments, log_level: LogLevel) -> anyhow
     let cloud = if is_simulated {
         simulated_cloud(&cluster_name, arguments, &client, &clock)
     } else {
-        aws_cloud(arguments, (&client, &version), &clock).await?
+        aws_cloud(arguments, (&client, &version), &clock, &fence).await?
     };
     let stack = Stack::new(StackConfig {
         client: client.clone(),
@@ -306,13 +306,17 @@ async fn aws_cloud(
     arguments: &ControllerArguments,
     (client, version): (&kube::Client, &Info),
     clock: &Arc<dyn Clock>,
+    fence: &Fence,
 ) -> anyhow::Result<CloudParts> {
     let Options {
         cloud: options,
         decisions,
         ..
     } = &arguments.options;
-    let clients = SdkClients::connect().await;
+    let fence = fence.clone();
+    let clients = SdkClients::connect()
+        .await
+        .while_so(move || fence.is_open());
     let Some(region) = clients.region().map(str::to_owned) else {
         bail!("no AWS region was found; set AWS_REGION");
     };
