@@ -32,6 +32,7 @@ use state::queue_order::deal_in_queue_order;
 use tokio::time::Instant;
 use tracing::{debug, error};
 
+use crate::error::ReconcileError;
 use crate::provisioning::batcher::{Batch, Batcher};
 use crate::provisioning::early::full_claims;
 use crate::settings::{Settings, SolverRun};
@@ -150,7 +151,10 @@ impl Provisioner {
             }
         };
         let started = Instant::now();
-        let decided = self.decide(&observed).await;
+        // Pods that wait trigger the next pass.
+        let Ok(decided) = self.decide(&observed).await else {
+            return;
+        };
         let took = started.elapsed();
         self.apply(&observed, decided, took).await;
     }
@@ -208,7 +212,7 @@ impl Provisioner {
     }
 
     /// Runs the pure decision where the settings want it, and trips its interrupt when time is over.
-    async fn decide(&self, observed: &Arc<Observed>) -> Decided {
+    async fn decide(&self, observed: &Arc<Observed>) -> Result<Decided, ReconcileError> {
         let interrupt = Interrupt::never();
         let options = options(
             &self.shell.settings,
