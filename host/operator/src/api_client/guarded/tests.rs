@@ -121,6 +121,7 @@ async fn without_the_lease_things_are_read_and_not_changed() {
     let guarded = Guard {
         fence: fence.clone(),
         rate,
+        metrics: ClientMetrics::default(),
     }
     .layer(server);
     let ask = async |method: Method| {
@@ -158,7 +159,10 @@ async fn a_change_that_waits_for_a_connection_is_not_sent_after_the_lease() {
     };
     let fence = Fence::closed();
     fence.hold_until(Instant::now() + Duration::from_secs(10));
-    let guard = Guard { fence, rate: None };
+    let guard = Guard {
+        fence,
+        ..Guard::none()
+    };
     let request = Request::post(PODS).body(Body::empty()).unwrap();
     let sending = tokio::spawn(guard.layer(server).oneshot(request));
     tokio::task::yield_now().await;
