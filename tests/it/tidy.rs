@@ -120,6 +120,22 @@ fn every_file_says_what_it_is_for() {
 }
 
 #[test]
+fn entries_name_what_they_are_silent_about() {
+    let mut faults = String::new();
+    for (path, source) in rust_sources() {
+        if !path.starts_with("host/controllers/src") || !path.ends_with("entries.rs") {
+            continue;
+        }
+        for (number, line) in source.lines().enumerate() {
+            if line.trim_start().starts_with("_ =>") {
+                let _ = writeln!(faults, "{}:{}: `_ =>`", path.display(), number + 1);
+            }
+        }
+    }
+    assert!(faults.is_empty(), "{faults}");
+}
+
+#[test]
 fn nothing_is_left_unfinished_or_out_of_bounds() {
     let forbidden_anywhere = ["todo!(", "unimplemented!(", "#[ignore", "dbg!("];
     let forbidden_in_pure = [

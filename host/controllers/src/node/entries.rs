@@ -54,7 +54,10 @@ impl<'a> Entry for NodeEntry<'a> {
                 info!(Node = %node.name_any(), taint = labels::DISRUPTED_TAINT_KEY, "tainted node");
             }
             Self::Gone { .. } => info!(Node = %node.name_any(), "deleted node"),
-            _ => {}
+            Self::DeadlineSet { .. }
+            | Self::DrainWaits { .. }
+            | Self::Drained
+            | Self::AwaitsVolumes { .. } => {}
         }
     }
 
@@ -73,7 +76,7 @@ impl<'a> Entry for NodeEntry<'a> {
                 let reason = "AwaitingVolumeDetachment";
                 vec![Notice::new(regarding, EventType::Normal, reason, message)]
             }
-            _ => Vec::new(),
+            Self::Tainted { .. } | Self::Drained | Self::Gone { .. } => Vec::new(),
         }
     }
 
@@ -100,7 +103,10 @@ impl<'a> Entry for NodeEntry<'a> {
                 let labels = vec![pool, ("zone", zone.unwrap_or_default())];
                 metrics.nodes_terminated.get_or_create(&labels).inc();
             }
-            _ => {}
+            Self::Tainted { .. }
+            | Self::DeadlineSet { .. }
+            | Self::DrainWaits { .. }
+            | Self::AwaitsVolumes { .. } => {}
         }
     }
 
@@ -113,7 +119,9 @@ impl<'a> Entry for NodeEntry<'a> {
             Self::Tainted { pods } => (OutcomeId::TerminationStarted, pods.clone()),
             Self::Drained => (OutcomeId::TerminationDrained, Vec::new()),
             Self::Gone { .. } => (OutcomeId::TerminationFinished, Vec::new()),
-            _ => return None,
+            Self::DeadlineSet { .. } | Self::DrainWaits { .. } | Self::AwaitsVolumes { .. } => {
+                return None;
+            }
         };
         let LeavingNode { node, claim } = subject;
         Some(Record::Termination(TerminationRecord {

@@ -464,7 +464,10 @@ fn decide(answer: Result<Launched, CloudProviderError>) -> Verdict {
         Err(error) => {
             let reason = match &error {
                 CloudProviderError::Create { reason, .. } => reason.clone(),
-                _ => "LaunchFailed".to_owned(),
+                CloudProviderError::InsufficientCapacity(_)
+                | CloudProviderError::NodeClassNotReady(_)
+                | CloudProviderError::NotFound(_)
+                | CloudProviderError::Other(_) => reason::LAUNCH_FAILED.to_owned(),
             };
             let message = shorten(&error.to_string(), MESSAGE_BYTES_MAX);
             Verdict::Retry {
