@@ -136,6 +136,33 @@ fn entries_name_what_they_are_silent_about() {
 }
 
 #[test]
+fn every_outcome_comes_of_something() {
+    let table = "host/state/src/ledger/outcome.rs";
+    let mut sources = rust_sources();
+    sources.retain(|(path, _)| {
+        let is_test = |it: &Path| it.components().any(|it| it.as_os_str() == "tests");
+        path.starts_with("host") && !is_test(path) && !path.ends_with("tests.rs")
+    });
+    let (table, sources): (Vec<_>, Vec<_>) = sources
+        .into_iter()
+        .partition(|(path, _)| path == Path::new(table));
+    let rows = table.iter().flat_map(|(_, source)| source.lines());
+    let names: BTreeSet<&str> = rows
+        .filter_map(|it| it.trim().split_once(" = "))
+        .filter(|(_, rest)| rest.starts_with(|it: char| it.is_ascii_digit()))
+        .map(|(name, _)| name)
+        .collect();
+    assert!(names.len() > 100, "{}", names.len());
+    let words: BTreeSet<&str> = sources
+        .iter()
+        .flat_map(|(_, source)| source.split("OutcomeId::").skip(1))
+        .filter_map(|it| it.split(|it: char| !it.is_alphanumeric()).next())
+        .collect();
+    let dead: Vec<_> = names.difference(&words).collect();
+    assert!(dead.is_empty(), "nothing makes {dead:?}");
+}
+
+#[test]
 fn nothing_is_left_unfinished_or_out_of_bounds() {
     let forbidden_anywhere = ["todo!(", "unimplemented!(", "#[ignore", "dbg!("];
     let forbidden_in_pure = [

@@ -41,6 +41,10 @@ pub(crate) enum NodeEntry<'a> {
     Drained,
     /// Volumes are still attached.
     AwaitsVolumes { attachments: &'a [String] },
+    /// No volume that was waited for is attached any more.
+    VolumesDetached,
+    /// Its deadline passed with volumes attached.
+    DeadlinePassed { attachments: &'a [String] },
     /// It is gone.
     Gone { now: Timestamp },
 }
@@ -57,7 +61,9 @@ impl<'a> Entry for NodeEntry<'a> {
             Self::DeadlineSet { .. }
             | Self::DrainWaits { .. }
             | Self::Drained
-            | Self::AwaitsVolumes { .. } => {}
+            | Self::AwaitsVolumes { .. }
+            | Self::VolumesDetached
+            | Self::DeadlinePassed { .. } => {}
         }
     }
 
@@ -76,7 +82,11 @@ impl<'a> Entry for NodeEntry<'a> {
                 let reason = "AwaitingVolumeDetachment";
                 vec![Notice::new(regarding, EventType::Normal, reason, message)]
             }
-            Self::Tainted { .. } | Self::Drained | Self::Gone { .. } => Vec::new(),
+            Self::Tainted { .. }
+            | Self::Drained
+            | Self::VolumesDetached
+            | Self::DeadlinePassed { .. }
+            | Self::Gone { .. } => Vec::new(),
         }
     }
 
@@ -106,7 +116,9 @@ impl<'a> Entry for NodeEntry<'a> {
             Self::Tainted { .. }
             | Self::DeadlineSet { .. }
             | Self::DrainWaits { .. }
-            | Self::AwaitsVolumes { .. } => {}
+            | Self::AwaitsVolumes { .. }
+            | Self::VolumesDetached
+            | Self::DeadlinePassed { .. } => {}
         }
     }
 
@@ -115,10 +127,22 @@ impl<'a> Entry for NodeEntry<'a> {
     }
 
     fn record(&self, subject: &LeavingNode<'a>, at: Timestamp) -> Option<Record> {
-        let (outcome, pods) = match self {
-            Self::Tainted { pods } => (OutcomeId::TerminationStarted, pods.clone()),
-            Self::Drained => (OutcomeId::TerminationDrained, Vec::new()),
-            Self::Gone { .. } => (OutcomeId::TerminationFinished, Vec::new()),
+        let none = Vec::new;
+        let (outcome, pods, reason) = match self {
+            Self::Tainted { pods } => {
+                let outcome = OutcomeId::TerminationStarted;
+                (outcome, pods.clone(), String::new())
+            }
+            Self::Drained => (OutcomeId::TerminationDrained, none(), String::new()),
+            Self::VolumesDetached => {
+                let outcome = OutcomeId::TerminationVolumesDetached;
+                (outcome, none(), String::new())
+            }
+            Self::DeadlinePassed { attachments } => {
+                let outcome = OutcomeId::TerminationGracePeriodElapsed;
+                (outcome, none(), awaited_volumes(attachments))
+            }
+            Self::Gone { .. } => (OutcomeId::TerminationFinished, none(), String::new()),
             Self::DeadlineSet { .. } | Self::DrainWaits { .. } | Self::AwaitsVolumes { .. } => {
                 return None;
             }
@@ -131,7 +155,7 @@ impl<'a> Entry for NodeEntry<'a> {
             pool: pool_of(node),
             outcome,
             pods,
-            reason: String::new(),
+            reason,
         }))
     }
 }
@@ -152,7 +176,9 @@ pub(crate) struct LeavingPod<'a> {
 pub(crate) enum PodEntry<'a> {
     /// It was evicted.
     Evicted,
-    /// A disruption budget refuses.
+    /// A disruption budget refuses, for the first time.
+    EvictionBlocked { why: &'a str },
+    /// A disruption budget refuses again.
     EvictionRefused { why: &'a str },
     /// It would have outlived its node's deadline.
     ForceDeleted { grace_seconds: u32 },
@@ -162,8 +188,11 @@ impl<'a> Entry for PodEntry<'a> {
     type Subject = LeavingPod<'a>;
 
     fn log(&self, LeavingPod { pod, node, .. }: &LeavingPod<'a>) {
-        if let Self::EvictionRefused { .. } = self {
-            debug!(Node = %node, pod = %pod.key, "eviction refused by a budget");
+        match self {
+            Self::EvictionBlocked { .. } | Self::EvictionRefused { .. } => {
+                debug!(Node = %node, pod = %pod.key, "eviction refused by a budget");
+            }
+            Self::Evicted | Self::ForceDeleted { .. } => {}
         }
     }
 
@@ -178,7 +207,9 @@ impl<'a> Entry for PodEntry<'a> {
                 let message = format!("Evicted pod: {}", drain_reason(subject.claim));
                 about_pod("Evicted", message)
             }
-            Self::EvictionRefused { why } => failed_draining(subject.node_reference.clone(), why),
+            Self::EvictionBlocked { why } | Self::EvictionRefused { why } => {
+                failed_draining(subject.node_reference.clone(), why)
+            }
             Self::ForceDeleted { grace_seconds } => {
                 about_pod("Disrupted", force_deleted(subject, *grace_seconds))
             }
@@ -186,9 +217,12 @@ impl<'a> Entry for PodEntry<'a> {
     }
 
     fn measure(&self, subject: &LeavingPod<'a>, metrics: &Metrics) {
-        if !matches!(self, Self::EvictionRefused { .. }) {
-            let labels = vec![("reason", drain_reason(subject.claim))];
-            metrics.pods_drained.get_or_create(&labels).inc();
+        match self {
+            Self::Evicted | Self::ForceDeleted { .. } => {
+                let labels = vec![("reason", drain_reason(subject.claim))];
+                metrics.pods_drained.get_or_create(&labels).inc();
+            }
+            Self::EvictionBlocked { .. } | Self::EvictionRefused { .. } => {}
         }
     }
 
@@ -199,6 +233,7 @@ impl<'a> Entry for PodEntry<'a> {
         let (outcome, reason) = match self {
             Self::Evicted => (OutcomeId::PodEvicted, drain_reason(*claim)),
             Self::ForceDeleted { .. } => (OutcomeId::PodForceDeleted, deadline_of(*claim)),
+            Self::EvictionBlocked { why } => (OutcomeId::PodEvictionBlocked, (*why).to_owned()),
             Self::EvictionRefused { .. } => return None,
         };
         let name = claim.and_then(|it| it.metadata.name.clone());

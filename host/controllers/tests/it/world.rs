@@ -406,6 +406,12 @@ impl World {
         start.elapsed().as_secs()
     }
 
+    /// How often the ledger has an outcome.
+    pub(crate) fn times_recorded(&self, outcome: &str) -> usize {
+        let word = format!("\"{outcome}\"");
+        self.ledger_json().matches(&word).count()
+    }
+
     pub(crate) fn ledger_json(&self) -> String {
         let ledger = self.ledger.lock().unwrap();
         ledger
