@@ -136,6 +136,35 @@ fn entries_name_what_they_are_silent_about() {
 }
 
 #[test]
+fn reasons_of_conditions_are_written_once() {
+    let mut reasons = BTreeSet::new();
+    for (path, source) in rust_sources() {
+        if path == Path::new("host/apis/src/conditions/reason.rs") {
+            let values = source.lines().filter(|it| it.starts_with("pub const"));
+            reasons.extend(values.filter_map(|it| Some(it.split('"').nth(1)?.to_owned())));
+        }
+    }
+    assert!(reasons.len() > 30, "{}", reasons.len());
+    let mut faults = String::new();
+    for (path, source) in rust_sources() {
+        let is_ours = ["host/controllers/src", "host/aws/src"];
+        let is_ours = is_ours.iter().any(|it| path.starts_with(it));
+        if !is_ours || path.components().any(|it| it.as_os_str() == "tests") {
+            continue;
+        }
+        let code = source.split("#[cfg(test)]").next().unwrap_or_default();
+        for (number, line) in code.lines().enumerate() {
+            for literal in line.split('"').skip(1).step_by(2) {
+                if reasons.contains(literal) {
+                    let _ = writeln!(faults, "{}:{}: {literal:?}", path.display(), number + 1);
+                }
+            }
+        }
+    }
+    assert!(faults.is_empty(), "{faults}");
+}
+
+#[test]
 fn every_outcome_comes_of_something() {
     let table = "host/state/src/ledger/outcome.rs";
     let mut sources = rust_sources();

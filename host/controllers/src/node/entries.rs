@@ -3,6 +3,7 @@
 //! Events answer to `pkg/controllers/node/termination/terminator/events`, metrics and log lines to
 //! `pkg/controllers/node/termination`.
 
+use apis::conditions::reason;
 use apis::{NodeClaim, labels};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Node, ObjectReference};
@@ -79,7 +80,7 @@ impl<'a> Entry for NodeEntry<'a> {
             Self::DrainWaits { why } => vec![failed_draining(regarding, why)],
             Self::AwaitsVolumes { attachments } => {
                 let message = awaited_volumes(attachments);
-                let reason = "AwaitingVolumeDetachment";
+                let reason = reason::AWAITING_VOLUME_DETACHMENT;
                 vec![Notice::new(regarding, EventType::Normal, reason, message)]
             }
             Self::Tainted { .. }
