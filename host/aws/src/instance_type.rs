@@ -9,6 +9,7 @@ mod capacity;
 mod compatibility;
 mod requirements;
 pub(crate) mod shape;
+mod volumes;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
@@ -64,6 +65,8 @@ struct SeenClass {
 pub struct InstanceTypeProvider {
     ec2: Arc<dyn Ec2Api>,
     catalogue: Mutex<Option<Arc<RegionTypes>>>,
+    /// Counts of types and of zones' entries that were too few to be believed at once.
+    doubted: Mutex<Option<(usize, usize)>>,
     loading: tokio::sync::Mutex<()>,
     entries: Mutex<BTreeMap<u64, CachedTypes>>,
     /// By the class's name.
@@ -76,6 +79,7 @@ impl InstanceTypeProvider {
         Self {
             ec2,
             catalogue: Mutex::default(),
+            doubted: Mutex::default(),
             loading: tokio::sync::Mutex::default(),
             entries: Mutex::default(),
             seen: Mutex::default(),
@@ -92,6 +96,9 @@ impl InstanceTypeProvider {
             ));
         }
         let mut current = lock(&self.catalogue);
+        if let Some(old) = current.as_ref() {
+            self.check_whole(old, (types.len(), zones.len()))?;
+        }
         let revision = match current.as_ref() {
             Some(old) if old.types == types && old.zones == zones => return Ok(()),
             Some(old) => old.revision + 1,
@@ -103,6 +110,25 @@ impl InstanceTypeProvider {
             revision,
         }));
         Ok(())
+    }
+
+    /// A catalogue that shrinks by a tenth is believed when it is told so twice in a row.
+    fn check_whole(
+        &self,
+        old: &RegionTypes,
+        told: (usize, usize),
+    ) -> Result<(), CloudProviderError> {
+        let before = (old.types.len(), old.zones.len());
+        let is_less = |now: usize, before: usize| now * 10 < before * 9;
+        let has_shrunk = is_less(told.0, before.0) || is_less(told.1, before.1);
+        let last = std::mem::replace(&mut *lock(&self.doubted), has_shrunk.then_some(told));
+        if !has_shrunk || last == Some(told) {
+            return Ok(());
+        }
+        let ((types, of_types), (zones, of_zones)) = ((told.0, before.0), (told.1, before.1));
+        Err(CloudProviderError::Other(format!(
+            "EC2 told {types} of {of_types} instance types and zones of {zones} of {of_zones}: part of it is missing"
+        )))
     }
 
     /// What EC2 tells of all types, asked for when first needed.

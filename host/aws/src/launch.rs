@@ -6,6 +6,7 @@
 
 mod claim;
 mod dealing;
+mod dry_run;
 mod filter;
 mod fleet;
 mod launched;
@@ -28,12 +29,15 @@ use crate::capacity_reservation::CapacityReservationProvider;
 use crate::error::{SPOT_ROLE_MISSING, SUBNET_FULL, is_unfulfillable, launch_failure};
 use crate::instance::{Instance, InstanceProvider};
 use crate::launch_template::{LaunchTemplateProvider, is_template_missing};
+use crate::metrics::{AwsMetrics, FailurePlace};
 use crate::options::AwsOptions;
 use crate::placement_group::PlacementGroup;
 use crate::seam::{ApiError, Ec2Api, ErrorFault};
 use crate::subnet::{SubnetProvider, ZonalSubnets};
 use crate::tags::restricted_tag;
 use crate::unavailable_offerings::{OfferingName, UnavailableOfferings};
+
+pub(crate) use dry_run::{DryRun, probe};
 
 use claim::claim_uid;
 use dealing::{Dealings, Outlook};
@@ -59,7 +63,9 @@ const SPREAD_LIMIT: &str = "limit of instances in this spread placement group";
 
 /// Launches instances.
 pub(crate) struct InstanceLauncher {
+    ec2: Arc<dyn Ec2Api>,
     fleets: CallBatcher<FleetCall>,
+    metrics: AwsMetrics,
     dealings: Arc<Dealings>,
     /// The last attempt of a claim that ended without an instance, by UID.
     ended: TtlCache<String, u32>,
@@ -109,11 +115,13 @@ impl Attempt {
 }
 
 impl InstanceLauncher {
-    pub(crate) fn new(ec2: Arc<dyn Ec2Api>) -> Self {
+    pub(crate) fn new(ec2: Arc<dyn Ec2Api>, metrics: &AwsMetrics) -> Self {
         let dealings = Arc::<Dealings>::default();
-        let call = FleetCall::new(ec2, Arc::clone(&dealings));
+        let call = FleetCall::new(Arc::clone(&ec2), Arc::clone(&dealings));
         Self {
-            fleets: CallBatcher::new(Arc::new(call), WINDOW),
+            ec2,
+            fleets: CallBatcher::new(Arc::new(call), WINDOW, "create_fleet", metrics),
+            metrics: metrics.clone(),
             dealings,
             ended: TtlCache::new(ATTEMPT_TTL),
         }
@@ -244,7 +252,10 @@ impl InstanceLauncher {
         // A launch over many types needs several templates, and each takes EC2 a while.
         let made = wanted.map(|template| async move {
             let name = context.templates.ensure(&template.parameters, context.now);
-            Ok::<_, CloudProviderError>((name.await?, template))
+            let name = name
+                .await
+                .map_err(|error| launch_failure(&error.to_string()))?;
+            Ok::<_, CloudProviderError>((name, template))
         });
         let made = futures::future::try_join_all(made).await?;
         if made.is_empty() {
@@ -272,6 +283,24 @@ impl InstanceLauncher {
         })
     }
 
+    fn count_errors(&self, plan: &LaunchPlan, zonal: &ZonalSubnets, errors: &[FleetError]) {
+        for error in errors {
+            let subnet = error.subnet_id.as_deref();
+            let of_subnet = subnet.and_then(|it| zonal.zone_of(it));
+            let zone = error.zone.as_deref();
+            let place = FailurePlace {
+                zone: zone
+                    .or(of_subnet.map(|it| it.zone.as_str()))
+                    .unwrap_or_default(),
+                zone_id: of_subnet
+                    .and_then(|it| it.zone_id.as_deref())
+                    .unwrap_or_default(),
+            };
+            self.metrics
+                .launch_failed(place, plan.capacity_type, &error.code);
+        }
+    }
+
     /// What came of an answered fleet, and whether it missed a template.
     async fn conclude(
         &self,
@@ -281,6 +310,7 @@ impl InstanceLauncher {
         outcome: &FleetOutcome,
     ) -> Result<(Attempt, bool), CloudProviderError> {
         if outcome.is_first {
+            self.count_errors(plan, zonal, &outcome.errors);
             note_errors(plan, context, zonal, &outcome.errors);
         }
         let instance = outcome.instance.as_ref();

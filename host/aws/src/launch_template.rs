@@ -20,9 +20,10 @@ use tokio::sync::{RwLock, Semaphore};
 pub(crate) use data::{NetworkPlan, ReservationPlan, TemplateParameters};
 
 use crate::cache::{DEFAULT_TTL, TtlCache, fingerprint, lock};
-use crate::error::{LAUNCH_TEMPLATE_NAME_NOT_FOUND, invalid, is_not_found, launch_failure, other};
+use crate::error::{LAUNCH_TEMPLATE_NAME_NOT_FOUND, invalid, is_not_found, other, unbuilt};
+use crate::metrics::AwsMetrics;
 use crate::pages::all_pages;
-use crate::seam::Ec2Api;
+use crate::seam::{ApiError, ApiResult, Ec2Api};
 use crate::tags::{filter, specification};
 
 const NAME_PREFIX: &str = "karpenter.k8s.aws/";
@@ -41,12 +42,14 @@ pub struct LaunchTemplateProvider {
     makers: Semaphore,
     /// A template that is being deleted must not be found.
     sweeping: RwLock<()>,
+    metrics: AwsMetrics,
 }
 
 impl LaunchTemplateProvider {
     /// With no template known.
-    pub fn new(ec2: Arc<dyn Ec2Api>) -> Self {
+    pub fn new(ec2: Arc<dyn Ec2Api>, metrics: &AwsMetrics) -> Self {
         Self {
+            metrics: metrics.clone(),
             ec2,
             templates: TtlCache::new(DEFAULT_TTL),
             making: Mutex::default(),
@@ -60,7 +63,7 @@ impl LaunchTemplateProvider {
         &self,
         parameters: &TemplateParameters,
         now: Timestamp,
-    ) -> Result<String, CloudProviderError> {
+    ) -> ApiResult<String> {
         let name = template_name(parameters);
         if self.touch(&name, now) {
             return Ok(name);
@@ -93,7 +96,7 @@ impl LaunchTemplateProvider {
         name: &str,
         parameters: &TemplateParameters,
         now: Timestamp,
-    ) -> Result<(), CloudProviderError> {
+    ) -> ApiResult<()> {
         if self.touch(name, now) {
             return Ok(());
         }
@@ -107,14 +110,14 @@ impl LaunchTemplateProvider {
         Ok(())
     }
 
-    async fn find(&self, name: &str) -> Result<Option<String>, CloudProviderError> {
+    async fn find(&self, name: &str) -> ApiResult<Option<String>> {
         let input = DescribeLaunchTemplatesInput::builder()
             .launch_template_names(name)
             .build()
-            .map_err(invalid)?;
+            .map_err(unbuilt)?;
         match self.ec2.describe_launch_templates(input).await {
             Err(error) if is_not_found(&error) => Ok(None),
-            Err(error) => Err(launch_failure(&error.to_string())),
+            Err(error) => Err(error),
             Ok(answer) => {
                 let ids: Vec<_> = answer
                     .launch_templates()
@@ -124,19 +127,23 @@ impl LaunchTemplateProvider {
                 match ids.as_slice() {
                     [] => Ok(None),
                     [id] => Ok(Some((*id).to_owned())),
-                    _ => Err(CloudProviderError::Other(format!(
-                        "more than one launch template is named {name}"
-                    ))),
+                    _ => Err(ApiError::client(
+                        "AmbiguousLaunchTemplate",
+                        format!("more than one launch template is named {name}"),
+                    )),
                 }
             }
         }
     }
 
-    async fn create(
-        &self,
-        name: &str,
-        parameters: &TemplateParameters,
-    ) -> Result<String, CloudProviderError> {
+    async fn create(&self, name: &str, parameters: &TemplateParameters) -> ApiResult<String> {
+        // What is too long is refused, so that it has to be told before.
+        if let Some(class) = parameters.tags.get(labels::EC2_NODE_CLASS) {
+            let bytes = base64::decoded_len_estimate(parameters.user_data.len());
+            let padding = parameters.user_data.bytes().rev();
+            let padding = padding.take_while(|it| *it == b'=').count();
+            self.metrics.rendered(class, bytes.saturating_sub(padding));
+        }
         let input = CreateLaunchTemplateInput::builder()
             .launch_template_name(name)
             .launch_template_data(data::template_data(parameters))
@@ -145,14 +152,16 @@ impl LaunchTemplateProvider {
                 &parameters.tags,
             ))
             .build()
-            .map_err(invalid)?;
-        let answer = self.ec2.create_launch_template(input).await;
-        let answer = answer.map_err(|error| launch_failure(&error.to_string()))?;
+            .map_err(unbuilt)?;
+        let answer = self.ec2.create_launch_template(input).await?;
         let id = answer
             .launch_template
             .and_then(|template| template.launch_template_id);
         id.ok_or_else(|| {
-            CloudProviderError::Other(format!("EC2 told no id of launch template {name}"))
+            ApiError::server(
+                "NoLaunchTemplateId",
+                format!("EC2 told no id of launch template {name}"),
+            )
         })
     }
 
@@ -196,6 +205,7 @@ impl LaunchTemplateProvider {
         cluster_name: &str,
     ) -> Result<(), CloudProviderError> {
         let class = node_class.metadata.name.as_deref().unwrap_or_default();
+        self.metrics.class_gone(class);
         let filters = vec![
             filter(
                 &format!("tag:{}", labels::EKS_CLUSTER_NAME_TAG),

@@ -1,12 +1,15 @@
 //! The seam over HTTP: each method hands the input's fields to the SDK's own client.
 //!
-//! Only translation lives here. Every field of an input is listed, so that none gets lost on the way.
+//! Only translation lives here. Every field of an input is listed, but for those that EC2 retired, so that none gets
+//! lost on the way.
 //! Answers to the client construction in Karpenter's `pkg/operator/operator.go`.
 
+mod change_fence;
 mod ec2;
 mod iam;
 mod lookups;
 mod request;
+mod requests;
 mod sqs;
 
 use std::time::Duration;
@@ -18,8 +21,12 @@ use aws_smithy_http_client::Connector;
 use aws_smithy_http_client::proxy::ProxyConfig;
 use aws_smithy_http_client::tls::{Provider as TlsProvider, rustls_provider::CryptoMode};
 use aws_smithy_runtime_api::client::runtime_components::RuntimeComponents;
+use prometheus_client::registry::Registry;
 
 use crate::pricing::pricing_endpoint_region;
+use requests::RequestMetrics;
+
+use change_fence::ChangeFence;
 
 /// How long an operation may take with its repetitions; CreateFleet can be slow.
 const OPERATION_TIMEOUT: Duration = Duration::from_mins(4);
@@ -33,12 +40,27 @@ const APP_NAME: &str = concat!("mortise-", env!("CARGO_PKG_VERSION"));
 #[derive(Debug, Clone)]
 pub struct SdkClients {
     ec2: aws_sdk_ec2::Client,
+    /// Asks once: who tries what it may do is not to add to a throttle.
+    ec2_once: aws_sdk_ec2::Client,
     eks: aws_sdk_eks::Client,
     iam: aws_sdk_iam::Client,
     ssm: aws_sdk_ssm::Client,
     pricing: aws_sdk_pricing::Client,
     sqs: aws_sdk_sqs::Client,
     region: Option<String>,
+    change_fence: ChangeFence,
+    requests: RequestMetrics,
+}
+
+/// A client of a service whose requests are counted.
+macro_rules! counted {
+    ($service:ident, $config:expr, $requests:expr) => {
+        $service::Client::from_conf(
+            $service::config::Builder::from($config)
+                .interceptor($requests.clone())
+                .build(),
+        )
+    };
 }
 
 impl SdkClients {
@@ -77,18 +99,49 @@ impl SdkClients {
     pub fn of(config: &SdkConfig) -> Self {
         let region = config.region().map(ToString::to_string);
         let pricing_region = pricing_endpoint_region(region.as_deref().unwrap_or_default());
+        let requests = RequestMetrics::default();
         let pricing = aws_sdk_pricing::config::Builder::from(config)
             .region(Region::new(pricing_region))
+            .interceptor(requests.clone())
+            .build();
+        let ec2_once = aws_sdk_ec2::config::Builder::from(config)
+            .retry_config(RetryConfig::disabled())
+            .interceptor(requests.clone())
             .build();
         Self {
-            ec2: aws_sdk_ec2::Client::new(config),
-            eks: aws_sdk_eks::Client::new(config),
-            iam: aws_sdk_iam::Client::new(config),
-            ssm: aws_sdk_ssm::Client::new(config),
+            ec2: counted!(aws_sdk_ec2, config, requests),
+            ec2_once: aws_sdk_ec2::Client::from_conf(ec2_once),
+            eks: counted!(aws_sdk_eks, config, requests),
+            iam: counted!(aws_sdk_iam, config, requests),
+            ssm: counted!(aws_sdk_ssm, config, requests),
             pricing: aws_sdk_pricing::Client::from_conf(pricing),
-            sqs: aws_sdk_sqs::Client::new(config),
+            sqs: counted!(aws_sdk_sqs, config, requests),
             region,
+            requests,
+            change_fence: ChangeFence::default(),
         }
+    }
+
+    /// The same clients, which send no change once the answer is no. Dry runs change nothing.
+    #[must_use]
+    pub fn while_so(self, may_change: impl Fn() -> bool + Send + Sync + 'static) -> Self {
+        Self {
+            change_fence: ChangeFence::while_so(may_change),
+            ..self
+        }
+    }
+
+    /// The client for a call that may be a dry run.
+    fn ec2_for(&self, dry_run: Option<bool>) -> &aws_sdk_ec2::Client {
+        match dry_run {
+            Some(true) => &self.ec2_once,
+            Some(false) | None => &self.ec2,
+        }
+    }
+
+    /// Shows requests to who scrapes.
+    pub fn register_metrics(&self, registry: &mut Registry) {
+        self.requests.register(registry);
     }
 
     /// The region in use, if any was configured or discovered.

@@ -15,6 +15,7 @@ use tokio::task::JoinSet;
 use self::wiring::{Task, Wiring};
 use crate::feed::DecisionFeed;
 use crate::journal::SharedLedger;
+use crate::observability::StateMetrics;
 use crate::turn::TurnStage;
 use crate::watches;
 
@@ -108,6 +109,11 @@ impl Controllers {
     /// The record of decisions.
     pub fn ledger(&self) -> SharedLedger {
         Arc::clone(&self.parts.shell.journal.ledger)
+    }
+
+    /// Gauges of what there is now; the caller registers them.
+    pub fn state_metrics(&self) -> StateMetrics {
+        StateMetrics::new(Arc::clone(&self.parts.shell))
     }
 
     /// The latest decisions, as lines.

@@ -9,6 +9,7 @@ mod creation;
 mod early;
 mod report;
 pub(crate) mod trigger;
+mod zones;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -32,12 +33,15 @@ use state::queue_order::deal_in_queue_order;
 use tokio::time::Instant;
 use tracing::{debug, error};
 
+use crate::error::ReconcileError;
 use crate::provisioning::batcher::{Batch, Batcher};
 use crate::provisioning::early::full_claims;
 use crate::settings::{Settings, SolverRun};
 use crate::shell::Shell;
 use crate::turn::TurnStage;
 
+/// As metrics call it.
+const NAME: &str = "provisioner";
 /// How often an unsynced model is looked at again.
 const SYNC_POLL: Duration = Duration::from_millis(250);
 /// An unsynced model is worth an error after this long.
@@ -74,6 +78,8 @@ pub(crate) struct Decided {
     ignored: Vec<(PodKey, IgnoredReason)>,
     /// How many pods wait; those about to be created do not.
     pods: usize,
+    /// How many pending pods can run in which zone alone, where there is one.
+    zones: BTreeMap<String, usize>,
 }
 
 impl Provisioner {
@@ -142,17 +148,32 @@ impl Provisioner {
     }
 
     async fn pass(&self, batch: Batch) {
+        let mut round = self.shell.metrics.round(NAME);
         let observed = match self.observe(batch).await {
             Ok(observed) => Arc::new(observed),
             Err(error) => {
                 error!(%error, "observing for provisioning");
+                round.failed(error.into());
                 return;
             }
         };
+        let pods = observed.snapshot.pods();
+        let waiting = pods.filter(|it| it.is_provisionable()).count();
+        self.shell
+            .passes
+            .begin(NAME, &observed.decision_id, waiting);
         let started = Instant::now();
         let decided = self.decide(&observed).await;
         let took = started.elapsed();
-        self.apply(&observed, decided, took).await;
+        let failed = decided
+            .as_ref()
+            .map_or(waiting, |it| it.solution.pod_errors.len());
+        self.shell.passes.end(NAME, failed);
+        match decided {
+            Ok(decided) => self.apply(&observed, decided, took).await,
+            // Pods that wait trigger the next pass.
+            Err(error) => round.failed(error),
+        }
     }
 
     async fn observe(&self, batch: Batch) -> Result<Observed, CloudProviderError> {
@@ -208,7 +229,7 @@ impl Provisioner {
     }
 
     /// Runs the pure decision where the settings want it, and trips its interrupt when time is over.
-    async fn decide(&self, observed: &Arc<Observed>) -> Decided {
+    async fn decide(&self, observed: &Arc<Observed>) -> Result<Decided, ReconcileError> {
         let interrupt = Interrupt::never();
         let options = options(
             &self.shell.settings,
@@ -251,6 +272,7 @@ fn decide(
             ..Decided::default()
         };
     }
+    let zones = zones::pods_by_zone(&input.problem);
     let prepared = Prepared::new(&input.problem, rank, tables);
     let mut solution = Solution {
         uses: prepared.uses().to_vec(),
@@ -271,6 +293,7 @@ fn decide(
         solution,
         ignored: input.ignored,
         pods,
+        zones,
     }
 }
 

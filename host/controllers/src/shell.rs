@@ -14,6 +14,7 @@ use tokio::sync::Notify;
 
 use crate::capacity_buffer::buffer_nodes::BufferNodes;
 use crate::deletion_costs::DeletionCosts;
+use crate::error::ReconcileError;
 use crate::journal::Journal;
 use crate::launching::Launching;
 use crate::metrics::Metrics;
@@ -21,9 +22,14 @@ use crate::model::Model;
 use crate::node_overlay::overlays::Overlays;
 use crate::node_pool::registration_health::RegistrationHealth;
 use crate::nomination::Nominations;
+use crate::passes::Passes;
 use crate::pod_ledger::PodLedger;
+use crate::pod_starts::PodStarts;
+use crate::queue_loads::QueueLoads;
 use crate::settings::{Settings, SolvePlacement};
+use crate::sold_types::SoldTypes;
 use crate::static_capacity::pending::StaticPending;
+use crate::status_conditions::StatusConditions;
 use crate::turn::Turn;
 use crate::writer::Writer;
 
@@ -40,6 +46,12 @@ pub(crate) struct Shell {
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) rank: Arc<dyn RankHook>,
     pub(crate) pods: PodLedger,
+    pub(crate) pod_starts: PodStarts,
+    pub(crate) status_conditions: StatusConditions,
+    pub(crate) sold_types: SoldTypes,
+    /// What solvers are at.
+    pub(crate) passes: Passes,
+    pub(crate) queue_loads: QueueLoads,
     pub(crate) deletion_costs: DeletionCosts,
     pub(crate) nominations: Nominations,
     pub(crate) registration_health: RegistrationHealth,
@@ -79,6 +91,11 @@ impl Shell {
             journal,
             rank,
             pods: PodLedger::default(),
+            pod_starts: PodStarts::default(),
+            status_conditions: StatusConditions::default(),
+            sold_types: SoldTypes::default(),
+            passes: Passes::default(),
+            queue_loads: QueueLoads::default(),
             deletion_costs: DeletionCosts::default(),
             launching: Launching::default(),
             registration_health: RegistrationHealth::default(),
@@ -94,20 +111,18 @@ impl Shell {
         self.clock.now()
     }
 
-    /// Runs a computation where the settings want it.
-    pub(crate) async fn compute<T: Send + Default + 'static>(
+    /// Runs a computation where the settings want it. One that panicked has no answer: nobody may take it for the
+    /// answer that there is nothing.
+    pub(crate) async fn compute<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> T + Send + 'static,
-    ) -> T {
+    ) -> Result<T, ReconcileError> {
         match self.settings.solve_placement {
-            SolvePlacement::Inline => work(),
-            SolvePlacement::Blocking => match tokio::task::spawn_blocking(work).await {
-                Ok(result) => result,
-                Err(error) => {
-                    tracing::error!(%error, "computation panicked");
-                    T::default()
-                }
-            },
+            SolvePlacement::Inline => Ok(work()),
+            SolvePlacement::Blocking => tokio::task::spawn_blocking(work).await.map_err(|error| {
+                tracing::error!(%error, "computation panicked");
+                ReconcileError::Panicked
+            }),
         }
     }
 

@@ -35,7 +35,8 @@ use state::provisioning::{PoolTypes, provisionable_pools};
 use tokio::time::Instant;
 use tracing::{debug, error};
 
-use crate::metrics::SeriesLabels;
+use crate::error::ReconcileError;
+use crate::metrics::Labels;
 use crate::settings::{Settings, SolverRun};
 use crate::shell::Shell;
 use crate::voluntary_disruption::command_entry::{CommandEntry, Underway};
@@ -144,6 +145,7 @@ impl VoluntaryDisruption {
                 tokio::time::sleep(UNSYNCED_POLL).await;
                 continue;
             }
+            let round = self.shell.metrics.round("disruption");
             stale::remove(&self.shell, &self.orchestration.claims()).await;
             self.begin_what_still_holds().await;
             let (acted, look_again) = if self.may_look() {
@@ -151,6 +153,7 @@ impl VoluntaryDisruption {
             } else {
                 (false, poll)
             };
+            drop(round);
             if acted {
                 rest = LOOK_SOON.min(poll);
                 continue;
@@ -179,7 +182,13 @@ impl VoluntaryDisruption {
     async fn scan(&self) -> (bool, Duration) {
         let observed = Arc::new(self.supposing_begun(self.observe().await));
         let now = observed.options.now;
-        let (decision, laps) = self.decide(&observed).await;
+        let passes = &self.shell.passes;
+        passes.begin("disruption", &observed.options.decision_id, 0);
+        let decided = self.decide(&observed).await;
+        passes.end("disruption", 0);
+        let Ok((decision, laps)) = decided else {
+            return (false, self.shell.settings.disruption_poll);
+        };
         let entry = ScanEntry {
             decision: &decision,
             laps: &laps,
@@ -243,9 +252,9 @@ impl VoluntaryDisruption {
         let work = move || {
             let hooks = judges.hooks(rank.as_ref());
             let never = Interrupt::never();
-            Some(validate(observed.as_input(), hooks, &never, checked))
+            validate(observed.as_input(), hooks, &never, checked)
         };
-        let Checked { survivor, dropped } = self.shell.compute(work).await?;
+        let Checked { survivor, dropped } = self.shell.compute(work).await.ok()?;
         let subject = Underway {
             command: &command,
             snapshot: &self.shell.model.snapshot(),
@@ -292,6 +301,7 @@ impl VoluntaryDisruption {
         }
         let snapshot = self.shell.model.snapshot();
         let types = self.types(&snapshot).await;
+        self.show_costs(&snapshot, &types);
         let (ready, _) = provisionable_pools(&snapshot);
         let mut pools = Vec::with_capacity(ready.len());
         for node_pool in ready {
@@ -351,8 +361,24 @@ impl VoluntaryDisruption {
         types
     }
 
+    /// What nodes cost is summed up when somebody asks; what cannot be is counted now.
+    fn show_costs(&self, snapshot: &Snapshot, types: &TypesByPool) {
+        let shell = &self.shell;
+        if !shell.settings.observes_cluster_state {
+            return;
+        }
+        shell.sold_types.set(types.clone());
+        for pool in shell.sold_types.newly_unpriced(snapshot) {
+            let errors = &shell.metrics.cost_tracker_errors;
+            errors.get_or_create(&vec![("nodepool", pool)]).inc();
+        }
+    }
+
     /// The decision, and how long each method took.
-    async fn decide(&self, observed: &Arc<Observed>) -> (Decision, Vec<(Method, Duration)>) {
+    async fn decide(
+        &self,
+        observed: &Arc<Observed>,
+    ) -> Result<(Decision, Vec<(Method, Duration)>), ReconcileError> {
         let interrupt = Interrupt::never();
         let (input, stop) = (Arc::clone(observed), interrupt.clone());
         let (judges, rank) = (self.judges.clone(), Arc::clone(&self.shell.rank));
@@ -387,7 +413,7 @@ impl VoluntaryDisruption {
 }
 
 /// How metrics call a method.
-fn method_labels(method: Method) -> SeriesLabels {
+fn method_labels(method: Method) -> Labels {
     vec![
         ("reason", method.reason().to_string().to_lowercase()),
         ("consolidation_type", method.consolidation_type().to_owned()),

@@ -7,7 +7,9 @@
 
 mod guarded;
 mod rate;
+mod reads_only;
 mod repeats;
+mod requests;
 
 use std::time::Duration;
 
@@ -22,6 +24,8 @@ use tower::{BoxError, ServiceBuilder};
 
 pub(crate) use guarded::Guard;
 pub(crate) use rate::RateLimiter;
+pub(crate) use reads_only::ReadsOnly;
+pub(crate) use requests::ClientMetrics;
 
 /// What a connection reads at a time, at most.
 const READ_BUFFER_BYTES_MAX: usize = 32 << 10;

@@ -17,17 +17,20 @@ use kube::config::{KubeConfigOptions, Kubeconfig};
 
 use prometheus_client::registry::Registry;
 
-use crate::api_client::{Guard, RateLimiter};
+use crate::api_client::{ClientMetrics, Guard, RateLimiter};
 use crate::cli::{Cloud, ControllerArguments};
 use crate::clock::SystemClock;
 use crate::cluster::{self, ClusterWatch};
+use crate::exposition;
 use crate::fence::Fence;
 use crate::http::{self, Probes};
 use crate::leader_election::{Election, LeaderElector};
+use crate::logging::LogLevel;
 use crate::options::{
     CloudOptions, ControllerOptions, DecisionOptions, PolicyOptions, ProcessOptions,
 };
 use crate::policy_recorder::FileRecorder;
+use crate::process_metrics::ProcessMetrics;
 use crate::simulated_nodes::{Practice, SimulatedNodes};
 use crate::stack::{self, Stack, StackConfig};
 
@@ -42,18 +45,19 @@ const BLOCKING_THREADS_MAX: usize = 4;
 const STOP_GRACE: Duration = Duration::from_secs(20);
 
 pub(crate) fn run(arguments: &ControllerArguments) -> anyhow::Result<ExitCode> {
-    crate::logging::start(&arguments.options.process.log_level)?;
+    let process = &arguments.options.process;
+    let log_level = crate::logging::start(&process.log_level, &process.log_output_paths)?;
     // Controllers wait for the API server and the cloud, and what computes for long does so elsewhere. Each further
     // thread would have a heap of its own, and one that is half empty cannot lend its pages to another.
     let runtime = tokio::runtime::Builder::new_current_thread()
         .max_blocking_threads(BLOCKING_THREADS_MAX)
         .enable_all()
         .build()?;
-    runtime.block_on(Box::pin(control(arguments)))?;
+    runtime.block_on(Box::pin(control(arguments, log_level)))?;
     Ok(ExitCode::SUCCESS)
 }
 
-async fn control(arguments: &ControllerArguments) -> anyhow::Result<()> {
+async fn control(arguments: &ControllerArguments, log_level: LogLevel) -> anyhow::Result<()> {
     let ControllerOptions {
         // Taken apart where the cloud is known.
         cloud: _,
@@ -72,7 +76,8 @@ async fn control(arguments: &ControllerArguments) -> anyhow::Result<()> {
     } else {
         Fence::closed()
     };
-    let client = client(arguments.kubeconfig.as_deref(), &guard(process, &fence)).await?;
+    let guard = guard(process, &fence);
+    let client = client(arguments.kubeconfig.as_deref(), &guard).await?;
     let version = client.apiserver_version().await;
     let version = version.context("the Kubernetes API server does not answer")?;
     let is_simulated = match arguments.cloud {
@@ -83,12 +88,15 @@ async fn control(arguments: &ControllerArguments) -> anyhow::Result<()> {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let cluster_name = cluster_name(arguments, is_simulated)?;
     let policy_namespace = process.policy_namespace();
-    let settings = settings(decisions, &cluster_name, policy_namespace, minor(&version));
+    let settings = Settings {
+        observes_cluster_state: !process.disable_cluster_state_observability,
+        ..settings(decisions, &cluster_name, policy_namespace, minor(&version))
+    };
     log_configuration(arguments, &settings);
     let cloud = if is_simulated {
         simulated_cloud(&cluster_name, arguments, &client, &clock)
     } else {
-        aws_cloud(arguments, &client, &version, &clock).await?
+        aws_cloud(arguments, &client, &version, &clock, &fence).await?
     };
     let stack = Stack::new(StackConfig {
         client: client.clone(),
@@ -107,8 +115,19 @@ async fn control(arguments: &ControllerArguments) -> anyhow::Result<()> {
     if let Some(recorder) = &recorder {
         stack.record_policies(recorder);
     }
+    let process_metrics = ProcessMetrics {
+        fence: fence.clone(),
+        lease_name: process.leader_election_name.clone(),
+    };
+    let mut registry = registry(&stack, process_metrics, &guard.metrics);
+    if let Some(clients) = &cloud.clients {
+        clients.register_metrics(&mut registry);
+    }
     let serving = http::serve(
-        probes(&stack, recorder),
+        Probes {
+            log_level: Some(log_level),
+            ..probes(&stack, recorder, registry)
+        },
         process.metrics_port,
         process.health_probe_port,
     );
@@ -121,7 +140,7 @@ async fn control(arguments: &ControllerArguments) -> anyhow::Result<()> {
 }
 
 /// Leads when it is its turn, until it is asked to stop: then what was begun is done and told, and the lease given back.
-async fn live(election: Option<&Election>, stack: &Stack, beside: &Beside) -> anyhow::Result<()> {
+async fn live(election: Option<&Election>, stack: &Stack, beside: &SideTask) -> anyhow::Result<()> {
     if election.is_some() {
         stack.controllers.stand_by();
     }
@@ -150,6 +169,8 @@ fn guard(options: &ProcessOptions, fence: &Fence) -> Guard {
     Guard {
         fence: fence.clone(),
         rate: RateLimiter::new(options.kube_client_qps, options.kube_client_burst).map(Arc::new),
+        metrics: ClientMetrics::default(),
+        reads_only: None,
     }
 }
 
@@ -189,7 +210,7 @@ fn cluster_name(arguments: &ControllerArguments, is_simulated: bool) -> anyhow::
 }
 
 /// Fills the model, waits for the lease, and leads for as long as it holds. Ends well once all is done after a stop.
-async fn lead(election: Option<&Election>, stack: &Stack, beside: &Beside) -> anyhow::Result<()> {
+async fn lead(election: Option<&Election>, stack: &Stack, beside: &SideTask) -> anyhow::Result<()> {
     if election.is_none() {
         beside.resume().await?;
     }
@@ -206,11 +227,11 @@ async fn lead(election: Option<&Election>, stack: &Stack, beside: &Beside) -> an
     };
     let beside = async {
         match beside {
-            Beside::Nodes(nodes) => {
+            SideTask::Nodes(nodes) => {
                 stack.controllers.until_leading().await;
                 nodes.run().await
             }
-            Beside::Cluster(watch) => {
+            SideTask::Cluster(watch) => {
                 watch.run().await;
                 Ok(())
             }
@@ -230,14 +251,14 @@ async fn lead(election: Option<&Election>, stack: &Stack, beside: &Beside) -> an
 }
 
 /// What runs beside the controllers.
-enum Beside {
+enum SideTask {
     /// Makes nodes of instances where no kubelet will.
     Nodes(Box<SimulatedNodes>),
     /// Tells the provider what becomes of its cluster.
     Cluster(ClusterWatch),
 }
 
-impl Beside {
+impl SideTask {
     /// Takes over from who led before, ahead of all decisions.
     async fn resume(&self) -> anyhow::Result<()> {
         match self {
@@ -252,8 +273,10 @@ impl Beside {
 /// A provider, and what belongs to it.
 struct CloudParts {
     provider: Arc<AwsProvider>,
-    beside: Beside,
+    beside: SideTask,
     interruptions: Option<Arc<dyn InterruptionQueue>>,
+    /// What talks to AWS, where something does.
+    clients: Option<SdkClients>,
 }
 
 fn simulated_cloud(
@@ -275,8 +298,9 @@ fn simulated_cloud(
     let provider = stack::simulated_provider(nodes.ec2(), cluster_name, Arc::clone(clock));
     CloudParts {
         provider,
-        beside: Beside::Nodes(Box::new(nodes)),
+        beside: SideTask::Nodes(Box::new(nodes)),
         interruptions: None,
+        clients: None,
     }
 }
 
@@ -285,13 +309,17 @@ async fn aws_cloud(
     client: &kube::Client,
     version: &Info,
     clock: &Arc<dyn Clock>,
+    fence: &Fence,
 ) -> anyhow::Result<CloudParts> {
     let ControllerOptions {
         cloud: options,
         decisions,
         ..
     } = &arguments.options;
-    let clients = SdkClients::connect().await;
+    let fence = fence.clone();
+    let clients = SdkClients::connect()
+        .await
+        .while_so(move || fence.is_open());
     let Some(region) = clients.region().map(str::to_owned) else {
         bail!("no AWS region was found; set AWS_REGION");
     };
@@ -303,7 +331,7 @@ async fn aws_cloud(
     }
     let sqs = Arc::new(clients.clone());
     let provider = stack::aws_provider(clients.clone(), aws_options, Arc::clone(clock));
-    let watch = ClusterWatch::new(client.clone(), clients, Arc::clone(&provider));
+    let watch = ClusterWatch::new(client.clone(), clients.clone(), Arc::clone(&provider));
     let failure = watch.refresh().await;
     if provider.options().cluster_endpoint.is_empty() {
         let failure = failure.unwrap_or_else(|| "EKS tells none".to_owned());
@@ -318,8 +346,9 @@ async fn aws_cloud(
     });
     Ok(CloudParts {
         provider,
-        beside: Beside::Cluster(watch),
+        beside: SideTask::Cluster(watch),
         interruptions,
+        clients: Some(clients),
     })
 }
 
@@ -396,14 +425,14 @@ pub(crate) async fn client(
 }
 
 /// 0 where the server says none; providers add a `+` to theirs.
-fn minor(version: &Info) -> u32 {
+pub(crate) fn minor(version: &Info) -> u32 {
     let digits = version
         .minor
         .trim_end_matches(|it: char| !it.is_ascii_digit());
     digits.parse().unwrap_or(0)
 }
 
-fn settings(
+pub(crate) fn settings(
     options: &DecisionOptions,
     cluster_name: &str,
     policy_namespace: &str,
@@ -431,6 +460,7 @@ fn settings(
         consolidation_validation,
         solve_timeout,
         seed,
+        observes_cluster_state,
         ..
     } = Settings::default();
     Settings {
@@ -456,6 +486,8 @@ fn settings(
         consolidation_validation,
         solve_timeout,
         seed,
+        // The process says so.
+        observes_cluster_state,
     }
 }
 
@@ -465,24 +497,26 @@ fn is_ready(leads: bool, is_started: bool) -> bool {
     !leads || is_started
 }
 
-fn probes(stack: &Stack, recorder: Option<Arc<FileRecorder>>) -> Probes {
+/// What is asked for on both ports.
+fn probes(stack: &Stack, recorder: Option<Arc<FileRecorder>>, registry: Registry) -> Probes {
     let controllers = stack.controllers.clone();
-    let mut registry = Registry::default();
-    stack.metrics.register(&mut registry);
-    registry.register_collector(Box::new(stack.policy_metrics()));
     Probes {
         ledger: stack.controllers.ledger(),
         policy_parts: stack.policy_parts(),
         recorder,
+        log_level: None,
         is_ready: Arc::new(move || is_ready(controllers.leads(), controllers.is_started())),
-        metrics: Arc::new(move || {
-            let mut text = String::new();
-            match prometheus_client::encoding::text::encode(&mut text, &registry) {
-                Ok(()) => text,
-                Err(error) => format!("# the metrics could not be written: {error}\n# EOF\n"),
-            }
-        }),
+        metrics: Arc::new(move |format| exposition::expose(&registry, format)),
     }
+}
+
+/// All that is measured.
+fn registry(stack: &Stack, process: ProcessMetrics, requests: &ClientMetrics) -> Registry {
+    let mut registry = Registry::default();
+    stack.register_metrics(&mut registry);
+    requests.register(&mut registry);
+    registry.register_collector(Box::new(process));
+    registry
 }
 
 /// The election by a client of its own: what the controllers wait for must not keep the lease waiting.
@@ -496,7 +530,9 @@ async fn election(
         metrics_port: _,
         health_probe_port: _,
         log_level: _,
+        log_output_paths: _,
         policy_namespace: _,
+        disable_cluster_state_observability: _,
         disable_leader_election,
         leader_election_name,
         leader_election_namespace,
@@ -533,7 +569,7 @@ fn identity() -> String {
 }
 
 /// Returns when the process is asked to stop.
-async fn stop_signal() -> anyhow::Result<()> {
+pub(crate) async fn stop_signal() -> anyhow::Result<()> {
     use tokio::signal::unix::{SignalKind, signal};
     let mut terminate = signal(SignalKind::terminate())?;
     tokio::select! {

@@ -5,24 +5,29 @@ mod cli;
 mod clock;
 mod cluster;
 mod cluster_policies;
+mod completions;
 mod controller;
 mod convert;
 mod crds;
 mod demo;
 mod doctor;
+mod exposition;
 mod fence;
 mod http;
 mod leader_election;
 mod logging;
+mod man;
 mod options;
 mod output;
 mod policy_metrics;
 mod policy_parts;
 mod policy_recorder;
 mod policy_records;
+mod process_metrics;
 #[cfg(test)]
 mod rbac;
 mod running_controller;
+mod shadow;
 mod simulate;
 mod simulated_nodes;
 mod stack;
@@ -55,6 +60,9 @@ fn main() -> ExitCode {
         Subcommand::Simulate(arguments) => Ok(simulate::run(&arguments)),
         Subcommand::Convert(arguments) => Ok(convert::run(&arguments)),
         Subcommand::Doctor(arguments) => Ok(doctor::run(&arguments)),
+        Subcommand::Shadow(arguments) => Ok(shadow::run(&arguments)),
+        Subcommand::Completions(arguments) => completions::run(&arguments),
+        Subcommand::Man(arguments) => man::run(&arguments),
         Subcommand::Policy(arguments) => authoring::run(&arguments, Some(CLUSTER)),
     };
     match outcome {

@@ -25,7 +25,9 @@ use policy::{Kind, PolicyHost};
 use problem_file::{Explanation, InstanceTypes, PoolCatalogue, Report, Timing, World, explain};
 use scheduling::pod::PodKey;
 use scheduling::problem::Options;
-use scheduling::{Interrupt, Prepared, Solution, TableCache, solve_within_premium};
+use scheduling::{
+    Interrupt, Prepared, Solution, TableCache, lower_bound_per_hour, solve_within_premium,
+};
 use serde::Serialize;
 use state::provisioning::PoolTypes;
 use state::{Snapshot, capacity_buffer};
@@ -84,6 +86,9 @@ pub(crate) struct Pools {
 struct SimulationAnswer<'a> {
     #[serde(flatten)]
     report: &'a Report,
+    /// What no plan for these pods undercuts; where nodes exist nobody can say.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lower_bound_per_hour: Option<f64>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     scaled_to_zero: Vec<ScaledToZero>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -176,6 +181,7 @@ fn provision(
     let (is_explained, snapshot) = (arguments.explain, input.world.snapshot());
     let answer = SimulationAnswer {
         report: &report,
+        lower_bound_per_hour: lower_bound_per_hour(&question.problem, &prepared),
         scaled_to_zero: scaled_to_zero::try_each(
             &question,
             probes,
@@ -223,7 +229,7 @@ pub(crate) fn read(arguments: &SimulateArguments) -> anyhow::Result<SimulationSt
     } = expanded;
     let mut pools = match types {
         Some(types) => of_file(&mut world, types),
-        None => runtime.block_on(Box::pin(catalogue::pools(&mut world)))?,
+        None => runtime.block_on(Box::pin(catalogue::pools(&mut world, arguments.seed)))?,
     };
     obey_gates(arguments, &mut world, &mut pools);
     Ok(SimulationStart {

@@ -6,12 +6,13 @@
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
-use crate::api_server::{DeleteOptions, NamespacedName, Resource};
+use crate::api_server::{DeleteOptions, NamespacedName, Resource, StatusError};
 use crate::cluster::SimulatedCluster;
 use crate::cluster::pod::{PodRecord, SimulatedPhase};
 use crate::cluster::timers::Timer;
 use crate::random::hash;
 use crate::status::{set_condition, time_text};
+use crate::world::SimulatedWorld;
 
 /// Annotation: the containers finish after so many seconds.
 pub const RUN_SECONDS_ANNOTATION: &str = "sim.mortise.dev/run-seconds";
@@ -215,6 +216,18 @@ impl SimulatedCluster {
         // The shared address space, as with the VPC CNI's custom networking.
         let n = self.pod_ips;
         format!("100.{}.{}.{}", 64 + n / 65_536 % 64, n / 256 % 256, n % 256)
+    }
+}
+
+impl SimulatedWorld {
+    /// Ends the containers of a pod now, `Succeeded` or `Failed`.
+    pub fn end_pod(&self, key: &NamespacedName, phase: &str) -> Result<(), StatusError> {
+        let now = self.clock().now_seconds();
+        let ended = self.api().modify_status(&Resource::PODS, key, |pod| {
+            complete_status(pod, now);
+            pod["status"]["phase"] = phase.into();
+        });
+        ended.map(drop)
     }
 }
 

@@ -5,6 +5,7 @@
 
 mod taint_eviction;
 
+use apis::labels;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
@@ -236,7 +237,7 @@ impl SimulatedCluster {
                 "lastHeartbeatTime": time_text(now),
             });
             set_condition(&mut node["status"], condition, now);
-            for effect in ["NoSchedule", "NoExecute"] {
+            for effect in [labels::NO_SCHEDULE, labels::NO_EXECUTE] {
                 let taint = json!({
                     "key": "node.kubernetes.io/unreachable", "effect": effect, "timeAdded": time_text(now),
                 });

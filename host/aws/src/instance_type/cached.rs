@@ -2,7 +2,7 @@
 //!
 //! It asks nobody; who keeps them is `instance_type.rs`.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use aws_sdk_ec2::types::InstanceTypeInfo;
@@ -11,7 +11,7 @@ use scheduling::instance_type::InstanceType;
 
 use super::base::Base;
 use super::shape::ClassShape;
-use super::{RegionTypes, capacity, incompatibility, requirements};
+use super::{RegionTypes, capacity, incompatibility, requirements, volumes};
 use crate::offering::{OfferingSources, Places, offerings};
 use crate::unavailable_offerings::UnavailableStamp;
 
@@ -126,7 +126,7 @@ fn describe(
         offerings: Vec::new(),
         capacity,
         overhead,
-        volume_attachment_limits: BTreeMap::new(),
+        volume_attachment_limits: volumes::attachment_limits(info, shape),
     };
     let base = Base {
         name: name.to_owned(),

@@ -12,6 +12,7 @@ use hooks::binding::PolicyRegistry;
 
 use super::activity::ControllerActivity;
 use super::config::ControllersConfig;
+use crate::capacity_reservation::CapacityReservations;
 use crate::feed::DecisionFeed;
 use crate::instance_status::InstanceStatusController;
 use crate::interruption::InterruptionController;
@@ -21,6 +22,7 @@ use crate::metrics::Metrics;
 use crate::node::eviction::EvictionKey;
 use crate::node::health::NodeHealth;
 use crate::node_claim::garbage_collection;
+use crate::node_class::profiles::Profiles;
 use crate::node_overlay::overlaid_provider::OverlaidProvider;
 use crate::node_overlay::overlays::Overlays;
 use crate::policy_binding::PolicyObjects;
@@ -164,6 +166,7 @@ impl Wiring {
 
     pub(super) fn loops(&self) -> Vec<Task> {
         let shell = || Arc::clone(&self.shell);
+        self.begin_loops();
         let disruption = Arc::clone(&self.disruption);
         let collection = garbage_collection::GarbageCollection {
             shell: shell(),
@@ -178,6 +181,18 @@ impl Wiring {
             provider: self.measured("interruption.instancestatus"),
         };
         tasks.push(async move { instance_status.run().await }.boxed());
+        let profiles = Profiles {
+            shell: shell(),
+            provider: self.measured("instanceprofile.garbagecollection"),
+        };
+        tasks.push(async move { profiles.run().await }.boxed());
+        if self.shell.settings.feature_gates.reserved_capacity {
+            let reservations = CapacityReservations {
+                shell: shell(),
+                provider: self.measured("capacityreservation"),
+            };
+            tasks.push(async move { reservations.run().await }.boxed());
+        }
         if let Some(queue) = &self.interruptions {
             let interruption = InterruptionController {
                 shell: shell(),
@@ -196,6 +211,28 @@ impl Wiring {
             tasks.push(async move { health.run().await }.boxed());
         }
         tasks
+    }
+
+    /// Shows the controllers without a queue before they did anything.
+    fn begin_loops(&self) {
+        let settings = &self.shell.settings;
+        let gates = &settings.feature_gates;
+        let repairs = gates.node_repair && settings.legacy_node_repair;
+        let loops = [
+            ("provisioner", true),
+            ("disruption", true),
+            ("disruption.queue", true),
+            ("nodeclaim.garbagecollection", true),
+            ("interruption.instancestatus", true),
+            ("instanceprofile.garbagecollection", true),
+            ("capacityreservation", gates.reserved_capacity),
+            ("interruption", self.interruptions.is_some()),
+            ("node.health", repairs),
+            ("pod.deletioncost", gates.pod_deletion_cost_management),
+        ];
+        for (name, _) in loops.into_iter().filter(|it| it.1) {
+            self.shell.metrics.begin_controller(name, 1);
+        }
     }
 
     pub(super) fn provisioning(&self) -> Task {

@@ -40,6 +40,7 @@ impl Wiring {
     ) -> Task {
         let (fewest, most) = at_work.into_inner();
         let concurrency = self.shell.settings.concurrency(fewest, most);
+        self.shell.queue_loads.add(name, queue);
         run(
             Profile { name, concurrency },
             Arc::clone(queue),
@@ -68,7 +69,12 @@ impl Wiring {
         let reconciler = StaticPools {
             shell: self.shell(),
         };
-        self.spawn("static", 10..=1000, &self.queues.static_pools, reconciler)
+        self.spawn(
+            "static.provisioning",
+            10..=1000,
+            &self.queues.static_pools,
+            reconciler,
+        )
     }
 
     /// From a claim's launch to the end of its instance.
@@ -107,10 +113,7 @@ impl Wiring {
         let consistency = consistency::Consistency { shell: shell() };
         let claims = hydration::NodeClaimHydration { shell: shell() };
         let nodes = NodeHydration { shell: shell() };
-        let tagging = tagging::Tagging {
-            shell: shell(),
-            provider: self.measured("nodeclaim.tagging"),
-        };
+        let tagging = tagging::Tagging::new(shell(), self.measured("nodeclaim.tagging"));
         let provider = self.measured("nodeclaim.reboot");
         let reboots = reboot::Reboot::new(shell(), provider, Arc::clone(&self.evictions));
         let pods = pod_events::PodEvents { shell: shell() };

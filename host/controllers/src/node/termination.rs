@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use apis::ObjectKey;
-use apis::conditions::{self, Status, is_node_ready, reason};
+use apis::conditions::{self, Conditioned as _, Status, is_node_ready, reason};
 use apis::labels;
 use cloudprovider::{CloudProvider, CloudProviderError};
 use disruption::drain::DrainStep;
@@ -119,6 +119,15 @@ impl Termination {
                 Ok(Action::RequeueAfter(DRAIN_POLL))
             }
             Step::VolumesDone { in_time } => {
+                let entry = if in_time {
+                    NodeEntry::VolumesDetached
+                } else {
+                    NodeEntry::DeadlinePassed { attachments }
+                };
+                // Of volumes that were never there, nothing is to be told.
+                if !in_time || has_awaited_volumes(observed) {
+                    self.write_entry(observed, &entry);
+                }
                 let kind = conditions::VOLUMES_DETACHED;
                 let (status, reason) = if in_time {
                     (Status::True, kind)
@@ -252,6 +261,13 @@ impl Reconciler for Termination {
         let step = decide(&observed, self.shell.now());
         self.apply(&observed, step).await
     }
+}
+
+/// Whether the claim says that volumes are waited for.
+fn has_awaited_volumes(observed: &Observed) -> bool {
+    let claim = observed.claim.as_ref();
+    let condition = claim.and_then(|it| it.condition(conditions::VOLUMES_DETACHED));
+    condition.is_some_and(|it| it.reason == reason::AWAITING_VOLUME_DETACHMENT)
 }
 
 fn provider_id(node: &Node) -> Option<&str> {

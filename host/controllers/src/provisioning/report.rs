@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use kube::ResourceExt;
-use scheduling::error::PodError;
+use scheduling::error::{PodError, PoolCause};
 use scheduling::pod::{Pod, PodKey};
 use scheduling::solution::{NewClaim, PlanPremium};
 use state::coming::is_coming;
@@ -20,8 +20,9 @@ use state::provisioning::IgnoredReason;
 use super::creation::Creation;
 use super::{Decided, Observed};
 use crate::journal::JournalEntry;
-use crate::metrics::Metrics;
+use crate::metrics::{Metrics, replace};
 use crate::pod_ledger::PodLedger;
+use crate::pod_starts::PodStarts;
 use crate::recorder::{EventType, Notice, RateClass};
 use crate::references;
 
@@ -90,6 +91,19 @@ impl<'a> Pass<'a> {
         }
     }
 
+    /// Keeps in mind since when pods have a place, or that they have none.
+    pub(super) fn note_places(&self, starts: &PodStarts) {
+        for it in &self.outcomes {
+            for pod in &it.pods {
+                match it.told {
+                    PodNotice::Nominated { .. } => starts.placed(pod, self.observed.now),
+                    PodNotice::Failed => starts.displaced(pod),
+                    PodNotice::Nothing => {}
+                }
+            }
+        }
+    }
+
     /// The ranking policy's plan that was not followed as it cost too much.
     fn refused_premium(&self) -> Option<PlanPremium> {
         self.decided.solution.premium.filter(|it| it.is_refused)
@@ -126,12 +140,42 @@ impl<'a> Pass<'a> {
             if let Some(reason) = solution.pool_errors.get(&pool.pool) {
                 pool.outcome = OutcomeId::PoolNoInstanceTypes;
                 pool.reason.clone_from(reason);
+            } else if let Some(reason) = self.limit_reached(&pool.pool) {
+                pool.outcome = OutcomeId::PoolLimitReached;
+                pool.reason = reason;
             } else if let Some(premium) = refused.filter(|_| buys(&pool.pool)) {
                 pool.outcome = OutcomeId::PoolPremiumExceeded;
                 pool.reason = premium.to_string();
             }
         }
         pools
+    }
+
+    /// The limit of a pool for which a claim was not created, or that is all that keeps pods out of the pool.
+    fn limit_reached(&self, pool: &str) -> Option<String> {
+        let refusals = self.creations.iter().filter(|it| it.new.pool == pool);
+        let mut refusals = refusals.filter_map(|it| it.result.as_ref().err());
+        let refusal = refusals.find(|it| it.outcome() == OutcomeId::ClaimLimitExceeded);
+        if let Some(refusal) = refusal {
+            return Some(refusal.to_string());
+        }
+        let mut causes = self.decided.solution.pod_errors.values().flat_map(|error| {
+            let failures = match error {
+                PodError::Pools(failures) => failures.as_slice(),
+                PodError::NoPools
+                | PodError::Volumes(_)
+                | PodError::ResourceClaims
+                | PodError::Devices(_)
+                | PodError::ReservedCapacityPending { .. }
+                | PodError::Interrupted => &[],
+            };
+            let failures = failures.iter().filter(|it| it.pool == pool);
+            failures.map(|it| &it.cause)
+        });
+        let is_limit =
+            |it: &&PoolCause| matches!(it, PoolCause::Limit { .. } | PoolCause::NodeLimit);
+        let first = causes.next().filter(is_limit)?;
+        causes.all(|it| is_limit(&it)).then(|| first.to_string())
     }
 
     fn claim(&self, creation: &Creation<'_>) -> ClaimOutcome {
@@ -153,6 +197,19 @@ impl<'a> Pass<'a> {
             price_per_hour: new.best.price_per_hour,
             note: note.cloned().unwrap_or_default(),
         }
+    }
+
+    /// Says of each pool that asks for what nobody sells that it can buy nothing.
+    fn no_types_notices(&self) -> impl Iterator<Item = Notice> {
+        let pools = self.decided.solution.pool_errors.keys();
+        pools.map(|pool| {
+            let regarding = references::node_pool(&self.observed.snapshot, pool);
+            let message =
+                "NodePool requirements filtered out all compatible available instance types";
+            let reason = "NoCompatibleInstanceTypes";
+            let notice = Notice::new(regarding, EventType::Warning, reason, message);
+            notice.at_most_every(Duration::from_mins(1))
+        })
     }
 
     /// Says of each pool that buys that its ranking policy was not followed.
@@ -177,6 +234,7 @@ impl JournalEntry for Pass<'_> {
 
     fn events(&self, (): &()) -> Vec<Notice> {
         let mut notices = self.premium_notices();
+        notices.extend(self.no_types_notices());
         for it in &self.outcomes {
             let pods = it.pods.iter();
             let pods = pods.filter_map(|key| self.observed.snapshot.pod(key));
@@ -194,7 +252,13 @@ impl JournalEntry for Pass<'_> {
     }
 
     fn measure(&self, (): &(), metrics: &Metrics) {
-        let labels = vec![("controller", "provisioner".to_owned())];
+        let controller = ("controller", super::NAME.to_owned());
+        let zones = self.decided.zones.iter().map(|(zone, pods)| {
+            let labels = vec![controller.clone(), ("zone", zone.clone())];
+            (labels, count(*pods))
+        });
+        replace(&metrics.pending_pods_by_zone, zones);
+        let labels = vec![controller.clone()];
         let seconds = &metrics.scheduling_seconds;
         seconds
             .get_or_create(&labels)

@@ -37,6 +37,11 @@ pub(super) enum CommandEntry<'a> {
         replacements: &'a [NodeClaim],
         rebooting: Vec<Arc<NodeClaim>>,
     },
+    /// It waits for replacements, these first of all.
+    Waiting {
+        replacements: &'a [String],
+        on: &'a [String],
+    },
     /// It never began.
     NotBegun { why: &'a str },
     /// A candidate's claim was deleted.
@@ -92,6 +97,7 @@ impl<'a> JournalEntry for CommandEntry<'a> {
                 info!(command = %text(command), reason = %rejection, "abandoning disruption attempt");
             }
             Self::Started { .. }
+            | Self::Waiting { .. }
             | Self::NotBegun { .. }
             | Self::Finished { .. }
             | Self::Dropped(_) => {}
@@ -126,7 +132,8 @@ impl<'a> JournalEntry for CommandEntry<'a> {
                 });
                 notices.collect()
             }
-            Self::NotBegun { .. }
+            Self::Waiting { .. }
+            | Self::NotBegun { .. }
             | Self::LeftOut { .. }
             | Self::GivenUp { .. }
             | Self::Finished { .. }
@@ -170,6 +177,7 @@ impl<'a> JournalEntry for CommandEntry<'a> {
                     .inc_by(dropped.len() as u64);
             }
             Self::Announced
+            | Self::Waiting { .. }
             | Self::NotBegun { .. }
             | Self::LeftOut { .. }
             | Self::Finished { .. }
@@ -188,6 +196,7 @@ impl<'a> JournalEntry for CommandEntry<'a> {
             Self::GivenUp { why, .. } => Some(format!("gave up {}: {why}", command.id)),
             Self::Rejected(rejection) => Some(format!("dropped {}: {rejection}", command.id)),
             Self::Started { .. }
+            | Self::Waiting { .. }
             | Self::NotBegun { .. }
             | Self::Deleted { .. }
             | Self::Finished { .. }
@@ -208,6 +217,11 @@ impl<'a> JournalEntry for CommandEntry<'a> {
                     step: CommandStep::Started,
                     ..finished(OutcomeId::CommandStarted, &names, &command.policy_reason)
                 }
+            }
+            Self::Waiting { replacements, on } => {
+                let step = (CommandStep::Waiting, OutcomeId::CommandWaiting);
+                let detail = format!("waiting for {}", on.join(", "));
+                step_of(command, at, step, replacements, &detail)
             }
             Self::NotBegun { why } => finished(failed, &[], why),
             Self::LeftOut { candidate, why } => {

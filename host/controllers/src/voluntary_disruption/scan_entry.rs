@@ -14,7 +14,7 @@ use state::ledger::{OutcomeId, Record};
 use state::pod::PodLife;
 
 use crate::journal::JournalEntry;
-use crate::metrics::{Metrics, SeriesLabels, replace};
+use crate::metrics::{Labels, Metrics, replace};
 use crate::recorder::Notice;
 use crate::references;
 use crate::voluntary_disruption::{events, method_labels};
@@ -60,6 +60,11 @@ impl JournalEntry for ScanEntry<'_> {
                 .get_or_create(&vec![("consolidation_type", kind)])
                 .inc();
         }
+        let took: Duration = self.laps.iter().map(|it| it.1).sum();
+        let labels = vec![("controller", "disruption".to_owned())];
+        let seconds = metrics.scheduling_seconds.get_or_create(&labels);
+        seconds.observe(took.as_secs_f64());
+        drop(seconds);
         let budgets = |number: fn(&BudgetDetail) -> u32| {
             decision.budgets.details.iter().map(move |it| {
                 let labels = vec![
@@ -183,7 +188,7 @@ fn is_unconsolidatable(outcome: OutcomeId) -> bool {
 }
 
 /// What following ranking policies costs an hour, by pool and policy, as the claims say of themselves.
-fn premiums(snapshot: &Snapshot) -> impl Iterator<Item = (SeriesLabels, f64)> {
+fn premiums(snapshot: &Snapshot) -> impl Iterator<Item = (Labels, f64)> {
     let mut premiums: BTreeMap<(String, String), f64> = BTreeMap::new();
     for claim in snapshot.nodes().filter_map(|it| it.claim.as_ref()) {
         let annotation = |key: &str| claim.annotations.get(key);

@@ -15,10 +15,13 @@ use http::{Request, Response};
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt as _, Full};
 use kube::client::Body;
+use tokio::time::Instant;
 use tower::{BoxError, Layer, Service, ServiceExt as _};
 
 use super::rate::RateLimiter;
+use super::reads_only::ReadsOnly;
 use super::repeats::{RequestKind, pause};
+use super::requests::{AskedFor, ClientMetrics};
 use crate::fence::{Fence, Lapsed};
 
 /// After a minute the API server itself gives up what is not a watch (`--request-timeout`), so that whoever waits
@@ -32,6 +35,10 @@ pub(crate) struct Guard {
     pub(crate) fence: Fence,
     /// Watches aside, no more requests than this; nothing for no limit.
     pub(crate) rate: Option<Arc<RateLimiter>>,
+    /// Where requests are counted.
+    pub(crate) metrics: ClientMetrics,
+    /// Nothing but plain reads is sent.
+    pub(crate) reads_only: Option<ReadsOnly>,
 }
 
 impl Guard {
@@ -40,6 +47,16 @@ impl Guard {
         Self {
             fence: Fence::open(),
             rate: None,
+            metrics: ClientMetrics::default(),
+            reads_only: None,
+        }
+    }
+
+    /// For who may only look.
+    pub(crate) fn reading(reads_only: &ReadsOnly) -> Self {
+        Self {
+            reads_only: Some(reads_only.clone()),
+            ..Self::none()
         }
     }
 }
@@ -98,11 +115,21 @@ where
         let Self { inner, guard } = self;
         let mut attempts = 0;
         loop {
+            if let Some(reads_only) = &guard.reads_only {
+                reads_only.admit(&request)?;
+            }
             if let Some(rate) = guard.rate.as_ref().filter(|_| kind != RequestKind::Watch) {
                 rate.admit().await;
             }
             let spare = copy(&request);
-            let answer = attempt(inner.clone(), &guard.fence, kind, request).await?;
+            let (asked, started) = (
+                AskedFor::of(request.method(), request.uri()),
+                Instant::now(),
+            );
+            let answer = attempt(inner.clone(), &guard.fence, kind, request).await;
+            let status = answer.as_ref().ok().map(|it| it.status().as_u16());
+            guard.metrics.answered(&asked, status, started.elapsed());
+            let answer = answer?;
             attempts += 1;
             match (
                 pause(kind, answer.status(), answer.headers(), attempts),

@@ -6,7 +6,7 @@ mod refusal;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::Account;
+use super::AccountState;
 use super::bootstrap::KubeletSettings;
 use super::instance::PurchaseOption;
 use super::instance_types::dry_run;
@@ -15,6 +15,7 @@ use crate::catalogue::CatalogueEntry;
 use crate::random::hash;
 use aws::seam::{ApiError, ApiResult};
 use aws_sdk_ec2::operation::create_fleet::{CreateFleetInput, CreateFleetOutput};
+use aws_sdk_ec2::operation::run_instances::{RunInstancesInput, RunInstancesOutput};
 use aws_sdk_ec2::types::{
     CreateFleetError, CreateFleetInstance, DefaultTargetCapacityType, FleetLaunchTemplateOverrides,
     FleetLaunchTemplateOverridesRequest, FleetLaunchTemplateSpecification,
@@ -55,7 +56,7 @@ struct FleetTemplate {
     bootstrap: Arc<KubeletSettings>,
 }
 
-impl Account {
+impl AccountState {
     pub(super) fn create_fleet(
         &mut self,
         input: &CreateFleetInput,
@@ -117,6 +118,23 @@ impl Account {
         Ok(answer)
     }
 
+    /// Says of a dry run whether its launch template could be used; there are no others here.
+    pub(super) fn run_instances(&self, input: &RunInstancesInput) -> ApiResult<RunInstancesOutput> {
+        let template = input.launch_template.as_ref();
+        let record = self.launch_template(
+            template.and_then(|it| it.launch_template_id.as_deref()),
+            template.and_then(|it| it.launch_template_name.as_deref()),
+        )?;
+        self.check_profile(&record.data)?;
+        if input.dry_run == Some(true) {
+            return Err(dry_run());
+        }
+        Err(ApiError::client(
+            "UnsupportedOperation",
+            "instances are launched by fleets here",
+        ))
+    }
+
     fn candidates(
         &self,
         input: &CreateFleetInput,
@@ -129,6 +147,7 @@ impl Account {
                 specification.and_then(|s| s.launch_template_id.as_deref()),
                 specification.and_then(|s| s.launch_template_name.as_deref()),
             )?;
+            self.check_profile(&record.data)?;
             let template = FleetTemplate {
                 id: record.id.clone(),
                 name: record.name.clone(),

@@ -12,9 +12,9 @@ use jiff::Timestamp;
 
 use super::filters::{matches, page};
 use super::instance::{InstanceState, SimulatedInstance, StatusCheck};
-use super::{Account, date_time};
+use super::{AccountState, date_time};
 
-impl Account {
+impl AccountState {
     pub(super) fn describe_instance_status(
         &self,
         input: &DescribeInstanceStatusInput,

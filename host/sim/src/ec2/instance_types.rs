@@ -19,7 +19,7 @@ use aws_sdk_ec2::types::{
     UsageClassType, VCpuInfo, VirtualizationType,
 };
 
-use super::Account;
+use super::AccountState;
 use super::filters::{matches, page};
 use super::network::zone_id;
 use crate::catalogue::CatalogueEntry;
@@ -27,7 +27,7 @@ use crate::catalogue::CatalogueEntry;
 const TYPES_PAGE_MAX: i32 = 100;
 const OFFERINGS_PAGE_MAX: i32 = 1_000;
 
-impl Account {
+impl AccountState {
     pub(super) fn describe_instance_types(
         &self,
         input: &DescribeInstanceTypesInput,
@@ -39,8 +39,7 @@ impl Account {
         let filters = input.filters.as_deref().unwrap_or_default();
         let no_tags = BTreeMap::new();
         let found: Vec<&CatalogueEntry> = self
-            .catalogue
-            .iter()
+            .types()
             .filter(|t| names.is_empty() || names.iter().any(|name| name.as_str() == t.name))
             .filter(|t| t.zones(&self.config.region).next().is_some())
             .filter(|t| matches(filters, &no_tags, |name| attribute(t, name)))
@@ -76,7 +75,7 @@ impl Account {
         let filters = input.filters.as_deref().unwrap_or_default();
         let no_tags = BTreeMap::new();
         let mut offerings = Vec::new();
-        for instance_type in self.catalogue.iter() {
+        for instance_type in self.types() {
             for location in locations(instance_type) {
                 let passes = matches(filters, &no_tags, |name| match name {
                     "location" => vec![location.clone()],

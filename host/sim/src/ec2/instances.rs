@@ -22,12 +22,12 @@ use super::instance::{
 use super::instance_types::dry_run;
 use super::market::CapacityPool;
 use super::network::ACCOUNT;
-use super::{Account, date_time};
+use super::{AccountState, date_time};
 
 /// EC2's notice before it takes a spot instance.
 const INTERRUPTION_NOTICE: SignedDuration = SignedDuration::from_mins(2);
 
-impl Account {
+impl AccountState {
     pub(super) fn describe_instances(
         &self,
         input: &DescribeInstancesInput,

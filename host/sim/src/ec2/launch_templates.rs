@@ -20,7 +20,7 @@ use jiff::Timestamp;
 use super::bootstrap::KubeletSettings;
 use super::filters::{matches, page, tag_list, tag_map};
 use super::instance_types::dry_run;
-use super::{Account, date_time};
+use super::{AccountState, date_time};
 
 /// EC2's limit on user data, decoded.
 const USER_DATA_BYTES_MAX: usize = 16_384;
@@ -35,7 +35,7 @@ pub(super) struct LaunchTemplateRecord {
     pub(super) bootstrap: Arc<KubeletSettings>,
 }
 
-impl Account {
+impl AccountState {
     pub(super) fn create_launch_template(
         &mut self,
         input: CreateLaunchTemplateInput,

@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 
-use super::Account;
+use super::AccountState;
 use super::instance::PurchaseOption;
 use crate::catalogue::CatalogueEntry;
 use crate::random::{hash, hash_unit};
@@ -36,7 +36,7 @@ impl CapacityPool {
     }
 }
 
-impl Account {
+impl AccountState {
     /// Spot price: 28 to 63 % of on-demand, fixed by seed, type and zone; none where spot is not sold.
     pub(super) fn spot_price(&self, instance_type: &str, zone: &str) -> Option<f64> {
         let found = self.catalogue.get(instance_type)?;

@@ -9,13 +9,13 @@ use aws_sdk_pricing::operation::get_products::{GetProductsInput, GetProductsOutp
 use serde_json::json;
 
 use super::filters::{matches, page};
-use super::{Account, date_time};
+use super::{AccountState, date_time};
 use crate::catalogue::CatalogueEntry;
 
 const SPOT_PAGE_MAX: i32 = 1_000;
 const PRODUCTS_PAGE_MAX: i32 = 100;
 
-impl Account {
+impl AccountState {
     pub(super) fn describe_spot_price_history(
         &self,
         input: &DescribeSpotPriceHistoryInput,
@@ -27,7 +27,7 @@ impl Account {
         let filters = input.filters.as_deref().unwrap_or_default();
         let at = date_time(self.now());
         let mut prices = Vec::new();
-        let chosen = self.catalogue.iter().filter(|t| {
+        let chosen = self.types().filter(|t| {
             linux && (types.is_empty() || types.iter().any(|name| name.as_str() == t.name))
         });
         for instance_type in chosen {
@@ -87,10 +87,7 @@ impl Account {
                 attribute(t, filter.field(), region).is_none_or(|value| value == filter.value())
             })
         };
-        let offered = self
-            .catalogue
-            .iter()
-            .filter(|t| t.zones(region).next().is_some());
+        let offered = self.types().filter(|t| t.zones(region).next().is_some());
         let documents = offered
             .filter(passes)
             .filter_map(|t| document(t, region))

@@ -9,9 +9,9 @@ use jiff::Timestamp;
 
 use super::fleet::launch::{DEFAULT_EPHEMERAL_BYTES, addresses};
 use super::market::CapacityPool;
-use super::network::SubnetRecord;
-use super::{Account, KubeletSettings, PurchaseOption, SimulatedEc2, SimulatedInstance};
-use crate::catalogue::CatalogueEntry;
+use super::{
+    AccountState, InstanceEvent, KubeletSettings, PurchaseOption, SimulatedEc2, SimulatedInstance,
+};
 use crate::random::SplitMix64;
 
 /// An instance as NodeClaims and Nodes tell of it.
@@ -66,23 +66,7 @@ impl SimulatedEc2 {
     }
 }
 
-/// The address that the instance had, or the next.
-fn take_address(
-    subnet: &mut SubnetRecord,
-    instance_type: &CatalogueEntry,
-    known: Option<String>,
-) -> String {
-    subnet.free -= addresses(instance_type);
-    match known {
-        Some(address) => {
-            subnet.skip_to(&address);
-            address
-        }
-        None => subnet.next_address(),
-    }
-}
-
-impl Account {
+impl AccountState {
     fn take_up(&mut self, known: KnownInstance) -> Option<()> {
         let KnownInstance {
             id,
@@ -107,8 +91,15 @@ impl Account {
         };
         let spot_request_id = (capacity_type == PurchaseOption::Spot).then(|| self.new_id("sir"));
         let fleet_id = self.new_id("fleet");
+        if let Some(address) = &private_ip {
+            // Whichever subnet it would be of here: names of nodes are made of addresses.
+            for subnet in &mut self.subnets {
+                subnet.skip_to(address);
+            }
+        }
         let subnet = self.subnets.iter_mut().find(|it| it.zone == zone)?;
-        let private_ip = take_address(subnet, t, private_ip);
+        subnet.free -= addresses(t);
+        let private_ip = private_ip.unwrap_or_else(|| subnet.next_address());
         let instance = SimulatedInstance {
             instance_type: t,
             zone_id: subnet.zone_id.clone(),
@@ -145,7 +136,10 @@ impl Account {
             zone,
         };
         self.occupy(&instance);
-        self.instances.insert(id, instance);
+        self.instances.insert(id.clone(), instance);
+        if !is_registered {
+            self.tell(&InstanceEvent::Launched(id));
+        }
         Some(())
     }
 

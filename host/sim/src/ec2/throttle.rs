@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use aws::seam::{ApiError, ApiResult};
 use jiff::Timestamp;
 
-use super::Account;
+use super::AccountState;
 
 /// Tokens left per bucket.
 #[derive(Debug, Default)]
@@ -17,6 +17,8 @@ pub(super) struct TokenBuckets {
 fn bucket(operation: &str) -> (&'static str, f64, f64) {
     match operation {
         "CreateFleet"
+        | "CreateFleet DryRun"
+        | "RunInstances DryRun"
         | "TerminateInstances"
         | "CreateTags"
         | "CreateLaunchTemplate"
@@ -25,7 +27,7 @@ fn bucket(operation: &str) -> (&'static str, f64, f64) {
     }
 }
 
-impl Account {
+impl AccountState {
     pub(super) fn throttle(&mut self, operation: &str) -> ApiResult<()> {
         if !self.config.faults.throttling {
             return Ok(());

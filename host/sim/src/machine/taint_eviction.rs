@@ -2,6 +2,7 @@
 //!
 //! Answers to kube-controller-manager's taint-eviction controller.
 
+use apis::labels;
 use jiff::{SignedDuration, Timestamp};
 
 use super::later;
@@ -52,7 +53,7 @@ fn leave_time(
     for taint in node
         .taints
         .iter()
-        .filter(|taint| taint.effect == "NoExecute")
+        .filter(|taint| taint.effect == labels::NO_EXECUTE)
     {
         let covering: Vec<_> = tolerations
             .iter()

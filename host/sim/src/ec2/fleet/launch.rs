@@ -9,7 +9,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::PossibleOverride;
 use crate::catalogue::CatalogueEntry;
-use crate::ec2::Account;
+use crate::ec2::AccountState;
 use crate::ec2::bootstrap::KubeletSettings;
 use crate::ec2::filters::tag_map;
 use crate::ec2::instance::{InstanceEvent, PurchaseOption, SimulatedInstance};
@@ -19,7 +19,7 @@ const GIB: i64 = 1 << 30;
 /// The volume that images bring along.
 pub(in crate::ec2) const DEFAULT_EPHEMERAL_BYTES: i64 = 20 * GIB;
 
-impl Account {
+impl AccountState {
     /// Takes an instance from its pool and tells of it.
     pub(super) fn launch(
         &mut self,

@@ -3,10 +3,10 @@
 use super::PossibleOverride;
 use super::launch::{addresses, reservation_of};
 use crate::catalogue::CatalogueEntry;
-use crate::ec2::Account;
+use crate::ec2::AccountState;
 use crate::ec2::instance::PurchaseOption;
 
-impl Account {
+impl AccountState {
     /// Why a pool gives no instance now, in EC2's codes and words.
     pub(super) fn refusal(&self, candidate: &PossibleOverride) -> Option<(&'static str, String)> {
         let PossibleOverride {
