@@ -26,7 +26,7 @@ use crate::process::{Death, Door, Judged, Process};
 /// Worlds that differ; each is left by many deaths.
 const WORLDS: u64 = 25;
 /// Deaths in all, where nobody asks for another number.
-const DEATHS: usize = 250;
+const DEATHS: u64 = 250;
 /// Processes of one world that may die, one after another.
 const DEATHS_PER_WORLD_MAX: usize = 4;
 /// Calls of a process that starts in the middle until it has found its way.
@@ -51,17 +51,17 @@ impl Case {
     fn of(seed: u64) -> Self {
         let mut chance = SplitMix64::new(seed, "crash-points");
         let sizes = ["1Gi", "5Gi", "9Gi"];
-        let deployments = sizes[..chance.between(1, 3) as usize].iter();
+        let deployments = sizes[..size(chance.between(1, 3))].iter();
         let deployments = deployments.map(|memory| (chance.between(1, 4), *memory));
         let deployments = deployments.collect();
-        let pick = |number: u64, of: &[f64]| of[number as usize % of.len()];
+        let pick = |number: u64, of: &[f64]| of[size(number % of.len() as u64)];
         Self {
             deployments,
-            capacity_type: ["on-demand", "spot"][chance.between(0, 1) as usize],
+            capacity_type: ["on-demand", "spot"][size(chance.between(0, 1))],
             faults: Ec2Faults {
                 on_demand_pools_dry: 0.0,
                 spot_pools_dry: 0.0,
-                visibility_delay_seconds_max: [0, 2, 15, 60][chance.between(0, 3) as usize],
+                visibility_delay_seconds_max: [0, 2, 15, 60][size(chance.between(0, 3))],
                 throttling: chance.between(0, 3) == 0,
                 internal_error_chance: pick(chance.next_u64(), &[0.0, 0.0, 0.03]),
                 lost_answer_chance: pick(chance.next_u64(), &[0.0, 0.3]),
@@ -189,13 +189,13 @@ impl Region {
                 owned.iter().filter(|it| living.contains(**it)).count(),
             ),
             ("instances that live", living.len()),
-            ("instances ever launched", ec2.launches() as usize),
+            ("instances ever launched", size(ec2.launches())),
         ]);
         if counts.values().collect::<BTreeSet<_>>().len() != 1 {
             faults.push(format!("not equal: {counts:?}"));
         }
         for (what, count) in [
-            ("terminations", ec2.terminations() as usize),
+            ("terminations", size(ec2.terminations())),
             ("launch templates", templates),
         ] {
             if count != 0 {
@@ -385,7 +385,7 @@ fn draw(chance: &mut SplitMix64, calls: &[String]) -> Vec<Death> {
             chance.between(1, last - first + CALLS_OF_A_START)
         };
         deaths.push(Death {
-            call: call as usize,
+            call: size(call),
             is_sent: chance.between(0, 1) == 1,
         });
     }
@@ -415,6 +415,10 @@ fn kill(seed: u64, deaths_wanted: usize) -> (usize, Vec<String>) {
     (deaths, wrong)
 }
 
+fn size(number: u64) -> usize {
+    usize::try_from(number).unwrap()
+}
+
 fn number(variable: &str, default: u64) -> u64 {
     let told = std::env::var(variable).ok();
     told.map_or(default, |it| it.parse().unwrap())
@@ -423,7 +427,7 @@ fn number(variable: &str, default: u64) -> u64 {
 /// `MORTISE_CRASH_POINTS` sets how many deaths there are, `MORTISE_CRASH_SEED` which worlds.
 #[test]
 fn wherever_the_controller_dies_as_many_instances_are_launched_as_there_are_claims() {
-    let wanted = number("MORTISE_CRASH_POINTS", DEATHS as u64) as usize;
+    let wanted = size(number("MORTISE_CRASH_POINTS", DEATHS));
     let first = number("MORTISE_CRASH_SEED", 0);
     let seeds = Mutex::new(first..first + WORLDS);
     let found = Mutex::new((0, Vec::new()));
@@ -435,7 +439,7 @@ fn wherever_the_controller_dies_as_many_instances_are_launched_as_there_are_clai
                     let Some(seed) = seeds.lock().unwrap().next() else {
                         return;
                     };
-                    let (deaths, wrong) = kill(seed, wanted.div_ceil(WORLDS as usize));
+                    let (deaths, wrong) = kill(seed, wanted.div_ceil(size(WORLDS)));
                     let mut found = found.lock().unwrap();
                     found.0 += deaths;
                     found.1.extend(wrong);
