@@ -94,7 +94,7 @@ async fn control(arguments: &ControllerArguments, log_level: LogLevel) -> anyhow
     let cloud = if is_simulated {
         simulated_cloud(&cluster_name, arguments, &client, &clock)
     } else {
-        aws_cloud(arguments, (&client, &version), &clock).await?
+        aws_cloud(arguments, (&client, &version), &clock, &fence).await?
     };
     let stack = Stack::new(StackConfig {
         client: client.clone(),
@@ -168,6 +168,7 @@ fn guard(options: &ProcessOptions, fence: &Fence) -> Guard {
         fence: fence.clone(),
         rate: Rate::new(options.kube_client_qps, options.kube_client_burst).map(Arc::new),
         metrics: ClientMetrics::default(),
+        reads_only: None,
     }
 }
 
@@ -305,13 +306,17 @@ async fn aws_cloud(
     arguments: &ControllerArguments,
     (client, version): (&kube::Client, &Info),
     clock: &Arc<dyn Clock>,
+    fence: &Fence,
 ) -> anyhow::Result<CloudParts> {
     let Options {
         cloud: options,
         decisions,
         ..
     } = &arguments.options;
-    let clients = SdkClients::connect().await;
+    let fence = fence.clone();
+    let clients = SdkClients::connect()
+        .await
+        .while_so(move || fence.is_open());
     let Some(region) = clients.region().map(str::to_owned) else {
         bail!("no AWS region was found; set AWS_REGION");
     };
@@ -417,14 +422,14 @@ pub(crate) async fn client(
 }
 
 /// 0 where the server says none; providers add a `+` to theirs.
-fn minor(version: &Info) -> u32 {
+pub(crate) fn minor(version: &Info) -> u32 {
     let digits = version
         .minor
         .trim_end_matches(|it: char| !it.is_ascii_digit());
     digits.parse().unwrap_or(0)
 }
 
-fn settings(
+pub(crate) fn settings(
     options: &DecisionOptions,
     (cluster_name, policy_namespace): (String, String),
     kubernetes_minor: u32,
@@ -560,7 +565,7 @@ fn identity() -> String {
 }
 
 /// Returns when the process is asked to stop.
-async fn stop_signal() -> anyhow::Result<()> {
+pub(crate) async fn stop_signal() -> anyhow::Result<()> {
     use tokio::signal::unix::{SignalKind, signal};
     let mut terminate = signal(SignalKind::terminate())?;
     tokio::select! {

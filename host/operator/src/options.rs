@@ -65,7 +65,7 @@ pub(crate) struct CloudOptions {
     /// EKS says the Kubernetes version by which images are chosen, instead of the API server
     #[arg(long, env = "EKS_CONTROL_PLANE", default_value_t = false, num_args = 0..=1, default_missing_value = "true", action = clap::ArgAction::Set)]
     pub(crate) eks_control_plane: bool,
-    /// Do not try permissions by dry runs at the start
+    /// Do not try permissions by dry runs, neither at the start nor for each EC2NodeClass
     #[arg(long, env = "DISABLE_DRY_RUN", default_value_t = false, num_args = 0..=1, default_missing_value = "true", action = clap::ArgAction::Set)]
     pub(crate) disable_dry_run: bool,
     /// The VPC has no way to AWS's public endpoints: no price look-ups
