@@ -290,7 +290,7 @@ impl InstanceLauncher {
             let zone = error.zone.as_deref();
             let place = FailurePlace {
                 zone: zone
-                    .or(of_subnet.map(|it| it.zone.as_str()))
+                    .or_else(|| of_subnet.map(|it| it.zone.as_str()))
                     .unwrap_or_default(),
                 zone_id: of_subnet
                     .and_then(|it| it.zone_id.as_deref())

@@ -58,7 +58,7 @@ impl JournalEntry for BindingEntry<'_> {
                 annotation,
             } => {
                 let message = &annotation.message;
-                notice(*event_type, *reason, message).distinct_by(message)
+                notice(*event_type, reason, message).distinct_by(message)
             }
             Self::NodePoolNotFound { warning: why } => {
                 notice(warning, "PolicyNodePoolNotFound", why).distinct_by(why)

@@ -40,7 +40,7 @@ pub(super) fn of_change(
     }
     let finalizers = before.into_iter().flat_map(|it| &it.finalizers);
     let removed = finalizers.filter(|it| !seen.finalizers.contains(it));
-    entries.extend(removed.map(finalized));
+    entries.extend(removed.map(|it| finalized(it)));
     about(seen, entries)
 }
 
@@ -51,13 +51,13 @@ pub(super) fn of_end(seen: &StatusSeen, now: Timestamp) -> Vec<(StatusSeen, Stat
         let millis = now.duration_since(deleted_at).as_millis().max(0);
         entries.push(StatusEntry::Gone { millis });
     }
-    entries.extend(seen.finalizers.iter().map(finalized));
+    entries.extend(seen.finalizers.iter().map(|it| finalized(it)));
     about(seen, entries)
 }
 
-fn finalized(finalizer: &String) -> StatusEntry {
+fn finalized(finalizer: &str) -> StatusEntry {
     StatusEntry::Finalized {
-        finalizer: finalizer.clone(),
+        finalizer: finalizer.to_owned(),
     }
 }
 
