@@ -118,6 +118,13 @@ fn category(kind: InterruptionKind) -> &'static str {
     match kind {
         InterruptionKind::InstanceStatus => "InstanceStatus",
         InterruptionKind::SystemStatus => "SystemStatus",
-        _ => "EventStatus",
+        InterruptionKind::EventStatus => "EventStatus",
+        InterruptionKind::SpotInterrupted
+        | InterruptionKind::RebalanceRecommendation
+        | InterruptionKind::ScheduledChange
+        | InterruptionKind::InstanceStopped
+        | InterruptionKind::InstanceTerminated
+        | InterruptionKind::CapacityReservationInterrupted
+        | InterruptionKind::NoOp => kind.as_str(),
     }
 }

@@ -33,6 +33,7 @@ use state::queue_order::deal_in_queue_order;
 use tokio::time::Instant;
 use tracing::{debug, error};
 
+use crate::error::ReconcileError;
 use crate::provisioning::batcher::{Batch, Batcher};
 use crate::provisioning::early::full_claims;
 use crate::settings::{Settings, SolverRun};
@@ -164,9 +165,15 @@ impl Provisioner {
         let started = Instant::now();
         let decided = self.decide(&observed).await;
         let took = started.elapsed();
-        let failed = decided.solution.pod_errors.len();
+        let failed = decided
+            .as_ref()
+            .map_or(waiting, |it| it.solution.pod_errors.len());
         self.shell.passes.end(NAME, failed);
-        self.apply(&observed, decided, took).await;
+        match decided {
+            Ok(decided) => self.apply(&observed, decided, took).await,
+            // Pods that wait trigger the next pass.
+            Err(error) => round.failed(error),
+        }
     }
 
     async fn observe(&self, batch: Batch) -> Result<Observed, CloudProviderError> {
@@ -222,7 +229,7 @@ impl Provisioner {
     }
 
     /// Runs the pure decision where the settings want it, and trips its interrupt when time is over.
-    async fn decide(&self, observed: &Arc<Observed>) -> Decided {
+    async fn decide(&self, observed: &Arc<Observed>) -> Result<Decided, ReconcileError> {
         let interrupt = Interrupt::never();
         let options = options(
             &self.shell.settings,

@@ -35,6 +35,7 @@ use state::provisioning::{PoolTypes, provisionable_pools};
 use tokio::time::Instant;
 use tracing::{debug, error};
 
+use crate::error::ReconcileError;
 use crate::metrics::Labels;
 use crate::settings::{Settings, SolverRun};
 use crate::shell::Shell;
@@ -183,8 +184,11 @@ impl VoluntaryDisruption {
         let now = observed.options.now;
         let passes = &self.shell.passes;
         passes.begin("disruption", &observed.options.decision_id, 0);
-        let (decision, laps) = self.decide(&observed).await;
+        let decided = self.decide(&observed).await;
         passes.end("disruption", 0);
+        let Ok((decision, laps)) = decided else {
+            return (false, self.shell.settings.disruption_poll);
+        };
         let entry = ScanEntry {
             decision: &decision,
             laps: &laps,
@@ -248,9 +252,9 @@ impl VoluntaryDisruption {
         let work = move || {
             let hooks = judges.hooks(rank.as_ref());
             let never = Interrupt::never();
-            Some(validate(observed.as_input(), hooks, &never, checked))
+            validate(observed.as_input(), hooks, &never, checked)
         };
-        let Checked { survivor, dropped } = self.shell.compute(work).await?;
+        let Checked { survivor, dropped } = self.shell.compute(work).await.ok()?;
         let subject = Underway {
             command: &command,
             snapshot: &self.shell.model.snapshot(),
@@ -371,7 +375,10 @@ impl VoluntaryDisruption {
     }
 
     /// The decision, and how long each method took.
-    async fn decide(&self, observed: &Arc<Observed>) -> (Decision, Vec<(Method, Duration)>) {
+    async fn decide(
+        &self,
+        observed: &Arc<Observed>,
+    ) -> Result<(Decision, Vec<(Method, Duration)>), ReconcileError> {
         let interrupt = Interrupt::never();
         let (input, stop) = (Arc::clone(observed), interrupt.clone());
         let (judges, rank) = (self.judges.clone(), Arc::clone(&self.shell.rank));

@@ -3,6 +3,7 @@
 //! Answers to the kubelet's registration, cloud-controller-manager's node lifecycle and kube-controller-manager's
 //! node-lifecycle and taint-eviction controllers.
 
+use apis::labels;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
@@ -234,7 +235,7 @@ impl Cluster {
                 "lastHeartbeatTime": time_text(now),
             });
             set_condition(&mut node["status"], condition, now);
-            for effect in ["NoSchedule", "NoExecute"] {
+            for effect in [labels::NO_SCHEDULE, labels::NO_EXECUTE] {
                 let taint = json!({
                     "key": "node.kubernetes.io/unreachable", "effect": effect, "timeAdded": time_text(now),
                 });
@@ -316,7 +317,7 @@ fn leave_time(
     for taint in node
         .taints
         .iter()
-        .filter(|taint| taint.effect == "NoExecute")
+        .filter(|taint| taint.effect == labels::NO_EXECUTE)
     {
         let covering: Vec<_> = tolerations
             .iter()

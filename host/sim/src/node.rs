@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use apis::quantity;
+use apis::{labels, quantity};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{
     Node, NodeAddress, NodeCondition, NodeSpec, NodeStatus, NodeSystemInfo, Taint,
@@ -143,7 +143,7 @@ fn taints(instance: &Instance, ready: bool) -> Vec<Taint> {
         .taints
         .iter()
         .map(|(key, value, effect)| taint(key, value, effect));
-    let waiting = (!ready).then(|| taint("node.kubernetes.io/not-ready", "", "NoSchedule"));
+    let waiting = (!ready).then(|| taint("node.kubernetes.io/not-ready", "", labels::NO_SCHEDULE));
     own.chain(waiting).collect()
 }
 

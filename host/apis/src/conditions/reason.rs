@@ -37,8 +37,6 @@ pub const STARTUP_TAINTS_EXIST: &str = "StartupTaintsExist";
 pub const KNOWN_EPHEMERAL_TAINTS_EXIST: &str = "KnownEphemeralTaintsExist";
 /// NodeClaim: an expected resource is missing from the node.
 pub const RESOURCE_NOT_REGISTERED: &str = "ResourceNotRegistered";
-/// NodeClaim: a DRA driver has not published.
-pub const DRA_DRIVER_POOLS_NOT_PUBLISHED: &str = "DRADriverPoolsNotPublished";
 /// NodeClaim: differs from its pool's template.
 pub const NODE_POOL_DRIFTED: &str = "NodePoolDrifted";
 /// NodeClaim: its labels no longer meet the pool's requirements.
@@ -73,8 +71,6 @@ pub const TAG_VALIDATION_FAILED: &str = "TagValidationFailed";
 pub const INVALID_KUBELET_CONFIGURATION: &str = "InvalidKubeletConfiguration";
 /// EC2NodeClass: the family cannot apply the kubelet configuration.
 pub const UNSUPPORTED_KUBELET_CONFIGURATION: &str = "UnsupportedKubeletConfiguration";
-/// EC2NodeClass: the instance profile does not exist.
-pub const INSTANCE_PROFILE_NOT_FOUND: &str = "InstanceProfileNotFound";
 /// EC2NodeClass: no placement group matched.
 pub const PLACEMENT_GROUP_NOT_FOUND: &str = "PlacementGroupNotFound";
 /// CapacityBuffer: the pod template is known.

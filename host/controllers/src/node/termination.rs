@@ -150,6 +150,15 @@ impl Termination {
                 Ok(Action::RequeueAfter(DRAIN_POLL))
             }
             Step::VolumesDone { in_time } => {
+                let entry = if in_time {
+                    NodeEntry::VolumesDetached
+                } else {
+                    NodeEntry::DeadlinePassed { attachments }
+                };
+                // Of volumes that were never there, nothing is to be told.
+                if !in_time || has_awaited_volumes(observed) {
+                    self.write_entry(observed, &entry);
+                }
                 let told = if in_time {
                     (Status::True, conditions::VOLUMES_DETACHED, "")
                 } else {
@@ -362,6 +371,13 @@ fn decide(observed: &Observed, now: Timestamp) -> Step {
             in_time: attachments.is_empty(),
         }
     }
+}
+
+/// Whether the claim says that volumes are waited for.
+fn has_awaited_volumes(observed: &Observed) -> bool {
+    let claim = observed.claim.as_ref();
+    let condition = claim.and_then(|it| it.condition(conditions::VOLUMES_DETACHED));
+    condition.is_some_and(|it| it.reason == reason::AWAITING_VOLUME_DETACHMENT)
 }
 
 /// Deleted, held by our finalizer, and made from a class we know.

@@ -170,7 +170,19 @@ impl Entry for ClaimEntry<'_> {
             Self::Initialized { node } => {
                 info!(NodeClaim = %name, Node = %node, provider_id, "initialized nodeclaim");
             }
-            _ => self.log_of_its_end(claim),
+            Self::OffPlan { .. }
+            | Self::LaunchFailed { .. }
+            | Self::AwaitedByCommand
+            | Self::TimedOut(_)
+            | Self::Inconsistent { .. }
+            | Self::Drifted { .. }
+            | Self::Expired
+            | Self::InstanceLost
+            | Self::Surplus { .. }
+            | Self::Repaired { .. }
+            | Self::DeadlineSet { .. }
+            | Self::InstanceTerminated { .. }
+            | Self::Released { .. } => self.log_of_its_end(claim),
         }
     }
 
@@ -212,7 +224,25 @@ impl Entry for ClaimEntry<'_> {
                 let notices = notices.into_iter();
                 notices.map(|it| it.distinct_by(issue)).collect()
             }
-            _ => Vec::new(),
+            Self::Created { .. }
+            | Self::OffPlan { .. }
+            | Self::Launched { .. }
+            | Self::LaunchFailed { .. }
+            | Self::LaunchGivenUp {
+                cause: LaunchFailure::NodeClassNotReady,
+                ..
+            }
+            | Self::GoneMeanwhile { .. }
+            | Self::Registered { .. }
+            | Self::Initialized { .. }
+            | Self::TimedOut(_)
+            | Self::Drifted { .. }
+            | Self::Expired
+            | Self::InstanceLost
+            | Self::Surplus { .. }
+            | Self::Repaired { .. }
+            | Self::InstanceTerminated { .. }
+            | Self::Released { .. } => Vec::new(),
         }
     }
 
@@ -243,7 +273,16 @@ impl Entry for ClaimEntry<'_> {
                 seconds.get_or_create(&labels).observe(took.as_secs_f64());
             }
             Self::Released { took } => released(metrics, claim, *took),
-            _ => {}
+            Self::Launched { .. }
+            | Self::LaunchFailed { .. }
+            | Self::GoneMeanwhile { .. }
+            | Self::UnregisteredTaintMissing { .. }
+            | Self::Initialized { .. }
+            | Self::AwaitedByCommand
+            | Self::Inconsistent { .. }
+            | Self::Drifted { .. }
+            | Self::Surplus { .. }
+            | Self::DeadlineSet { .. } => {}
         }
     }
 
@@ -262,7 +301,18 @@ impl Entry for ClaimEntry<'_> {
             Self::Expired => format!("{name} reached its expiry"),
             Self::InstanceLost => format!("{name} has lost its instance"),
             Self::Surplus { pool } => format!("{name} is one more than {pool} needs"),
-            _ => return None,
+            Self::Created { .. }
+            | Self::OffPlan { .. }
+            | Self::LaunchFailed { .. }
+            | Self::GoneMeanwhile { .. }
+            | Self::UnregisteredTaintMissing { .. }
+            | Self::Registered { .. }
+            | Self::AwaitedByCommand
+            | Self::Inconsistent { .. }
+            | Self::Repaired { .. }
+            | Self::DeadlineSet { .. }
+            | Self::InstanceTerminated { .. }
+            | Self::Released { .. } => return None,
         })
     }
 
@@ -291,7 +341,22 @@ impl Entry for ClaimEntry<'_> {
                 let outcome = OutcomeId::ClaimRepaired;
                 (outcome, (*condition).to_owned(), &unranked)
             }
-            _ => (self.plain_outcome()?, String::new(), &unranked),
+            Self::Created { record: None, .. }
+            | Self::OffPlan { .. }
+            | Self::GoneMeanwhile { .. }
+            | Self::UnregisteredTaintMissing { .. }
+            | Self::Registered { .. }
+            | Self::Initialized { .. }
+            | Self::AwaitedByCommand
+            | Self::TimedOut(_)
+            | Self::Inconsistent { .. }
+            | Self::Drifted { .. }
+            | Self::Expired
+            | Self::InstanceLost
+            | Self::Surplus { .. }
+            | Self::DeadlineSet { .. }
+            | Self::InstanceTerminated { .. }
+            | Self::Released { .. } => (self.plain_outcome()?, String::new(), &unranked),
         };
         Some(launch_record(claim, at, outcome, &reason, ranked))
     }
@@ -326,7 +391,18 @@ impl ClaimEntry<'_> {
                 info!(NodeClaim = %name, deadline, "annotated nodeclaim");
             }
             Self::Released { .. } => info!(NodeClaim = %name, provider_id, "deleted nodeclaim"),
-            _ => {}
+            Self::Created { .. }
+            | Self::OffPlan { .. }
+            | Self::Launched { .. }
+            | Self::LaunchFailed { .. }
+            | Self::LaunchGivenUp { .. }
+            | Self::GoneMeanwhile { .. }
+            | Self::UnregisteredTaintMissing { .. }
+            | Self::Registered { .. }
+            | Self::Initialized { .. }
+            | Self::AwaitedByCommand
+            | Self::Drifted { .. }
+            | Self::InstanceTerminated { .. } => {}
         }
     }
 
@@ -339,7 +415,20 @@ impl ClaimEntry<'_> {
             Self::Expired => OutcomeId::ClaimExpired,
             Self::InstanceLost => OutcomeId::ClaimGarbageCollected,
             Self::Surplus { .. } => OutcomeId::ClaimSurplus,
-            _ => return None,
+            Self::Created { .. }
+            | Self::OffPlan { .. }
+            | Self::Launched { .. }
+            | Self::LaunchFailed { .. }
+            | Self::LaunchGivenUp { .. }
+            | Self::GoneMeanwhile { .. }
+            | Self::UnregisteredTaintMissing { .. }
+            | Self::AwaitedByCommand
+            | Self::Inconsistent { .. }
+            | Self::Drifted { .. }
+            | Self::Repaired { .. }
+            | Self::DeadlineSet { .. }
+            | Self::InstanceTerminated { .. }
+            | Self::Released { .. } => return None,
         })
     }
 }

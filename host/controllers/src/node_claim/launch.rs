@@ -170,7 +170,7 @@ impl Launcher {
             Some(Untold {
                 launched, ranked, ..
             }) => (Ok(launched), ranked),
-            None => self.ask(claim, &record).await,
+            None => self.ask(claim, &record).await?,
         };
         let verdict = decide(answer);
         let applied = self.apply(&record.claim(), verdict, &ranked).await;
@@ -197,21 +197,25 @@ impl Launcher {
         untold.insert(uid(claim), it);
     }
 
-    /// Never waits longer than the claim may still take to launch.
+    /// Never waits longer than the claim may still take to launch. It fails where the cloud was not even asked and
+    /// nothing is known of the claim that was not known before.
     async fn ask(
         &self,
         claim: &Arc<NodeClaim>,
         record: &Arc<ClaimRecord>,
-    ) -> (Result<Launched, CloudProviderError>, RankedLaunch) {
+    ) -> Result<(Result<Launched, CloudProviderError>, RankedLaunch), ReconcileError> {
         let (request, ranked) = match self.request(claim, record).await {
             Ok(found) => found,
-            Err(error) => return (Err(error), RankedLaunch::default()),
+            Err(ReconcileError::Provider(error)) => {
+                return Ok((Err(error), RankedLaunch::default()));
+            }
+            Err(error) => return Err(error),
         };
         // What was launched before is there whatever can be bought now.
         if ranked.offerings.is_empty() && LaunchAttempt::of(claim).is_none() {
             let message = nothing_left(&ranked.exclusions());
             let error = CloudProviderError::InsufficientCapacity(message);
-            return (Err(error), ranked);
+            return Ok((Err(error), ranked));
         }
         let since = claim.condition_since(conditions::LAUNCHED);
         let limit = remaining(since, LAUNCH_TIMEOUT, self.shell.now());
@@ -222,14 +226,14 @@ impl Launcher {
                 "the cloud did not answer in time".to_owned(),
             ))
         };
-        (answer.unwrap_or_else(|_| slow()), ranked)
+        Ok((answer.unwrap_or_else(|_| slow()), ranked))
     }
 
     async fn request(
         &self,
         claim: &Arc<NodeClaim>,
         record: &Arc<ClaimRecord>,
-    ) -> Result<(LaunchRequest, RankedLaunch), CloudProviderError> {
+    ) -> Result<(LaunchRequest, RankedLaunch), ReconcileError> {
         let name = &claim.spec.node_class_ref.name;
         let node_class = self
             .shell
@@ -248,7 +252,7 @@ impl Launcher {
             node_pool: pool,
             instance_types: Arc::clone(&instance_types),
         };
-        let ranked = self.rank(claim, &types).await;
+        let ranked = self.rank(claim, &types).await?;
         let request = LaunchRequest {
             node_claim: Arc::clone(claim),
             record: Arc::<ClaimRecord>::clone(record) as _,
@@ -261,7 +265,11 @@ impl Launcher {
     }
 
     /// Asks the ranking policy in which order the offerings of a claim are to be tried.
-    async fn rank(&self, claim: &Arc<NodeClaim>, pool: &PoolTypes) -> RankedLaunch {
+    async fn rank(
+        &self,
+        claim: &Arc<NodeClaim>,
+        pool: &PoolTypes,
+    ) -> Result<RankedLaunch, ReconcileError> {
         let name = claim.name_any();
         let snapshot = self.shell.model.snapshot();
         let keys = self.shell.pods.pods_for(&name);
@@ -293,11 +301,11 @@ impl Launcher {
             };
             rank_for_launch(&launch, rank.as_ref())
         };
-        let ranked = self.shell.compute(work).await;
+        let ranked = self.shell.compute(work).await?;
         if let Some(best) = ranked.offerings.first() {
             self.shell.launching.chose(&name, &pool_name, best);
         }
-        ranked
+        Ok(ranked)
     }
 
     /// The pods that the failed claim was made for and that still wait for a node.
@@ -456,7 +464,10 @@ fn decide(answer: Result<Launched, CloudProviderError>) -> Verdict {
         Err(error) => {
             let reason = match &error {
                 CloudProviderError::Create { reason, .. } => reason.clone(),
-                _ => "LaunchFailed".to_owned(),
+                CloudProviderError::InsufficientCapacity(_)
+                | CloudProviderError::NodeClassNotReady(_)
+                | CloudProviderError::NotFound(_)
+                | CloudProviderError::Other(_) => reason::LAUNCH_FAILED.to_owned(),
             };
             let message = shorten(&error.to_string(), MESSAGE_BYTES_MAX);
             Verdict::Retry {

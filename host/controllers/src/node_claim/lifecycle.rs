@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use apis::ObjectKey;
-use apis::conditions::{self, Conditioned, Status};
+use apis::conditions::{self, Conditioned, Status, reason};
 use apis::{NodeClaim, labels};
 use cloudprovider::{CloudProvider, Registrable};
 use jiff::Timestamp;
@@ -320,12 +320,12 @@ fn decide(observed: &Observed, now: Timestamp) -> Step {
             }
             [] => Step::AwaitNode {
                 is_false: false,
-                reason: "NodeNotFound",
+                reason: reason::NODE_NOT_FOUND,
                 message: message(),
             },
             several => Step::AwaitNode {
                 is_false: true,
-                reason: "MultipleNodesFound",
+                reason: reason::MULTIPLE_NODES_FOUND,
                 message: format!("Invariant violated, matched {} nodes", several.len()),
             },
         };
@@ -336,7 +336,7 @@ fn decide(observed: &Observed, now: Timestamp) -> Step {
     }
     let Some(node) = nodes.first() else {
         return Step::AwaitInitialization(Lack {
-            reason: "NodeNotFound",
+            reason: reason::NODE_NOT_FOUND,
             message: "Node not registered with cluster".to_owned(),
         });
     };

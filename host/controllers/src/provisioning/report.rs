@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use kube::ResourceExt;
-use scheduling::error::PodError;
+use scheduling::error::{PodError, PoolCause};
 use scheduling::pod::{Pod, PodKey};
 use scheduling::solution::{NewClaim, PlanPremium};
 use state::coming::is_coming;
@@ -140,12 +140,42 @@ impl<'a> Pass<'a> {
             if let Some(reason) = solution.pool_errors.get(&pool.pool) {
                 pool.outcome = OutcomeId::PoolNoInstanceTypes;
                 pool.reason.clone_from(reason);
+            } else if let Some(reason) = self.limit_reached(&pool.pool) {
+                pool.outcome = OutcomeId::PoolLimitReached;
+                pool.reason = reason;
             } else if let Some(premium) = refused.filter(|_| buys(&pool.pool)) {
                 pool.outcome = OutcomeId::PoolPremiumExceeded;
                 pool.reason = premium.to_string();
             }
         }
         pools
+    }
+
+    /// The limit of a pool for which a claim was not created, or that is all that keeps pods out of the pool.
+    fn limit_reached(&self, pool: &str) -> Option<String> {
+        let refusals = self.creations.iter().filter(|it| it.new.pool == pool);
+        let mut refusals = refusals.filter_map(|it| it.result.as_ref().err());
+        let refusal = refusals.find(|it| it.outcome() == OutcomeId::ClaimLimitExceeded);
+        if let Some(refusal) = refusal {
+            return Some(refusal.to_string());
+        }
+        let mut causes = self.decided.solution.pod_errors.values().flat_map(|error| {
+            let failures = match error {
+                PodError::Pools(failures) => failures.as_slice(),
+                PodError::NoPools
+                | PodError::Volumes(_)
+                | PodError::ResourceClaims
+                | PodError::Devices(_)
+                | PodError::ReservedCapacityPending { .. }
+                | PodError::Interrupted => &[],
+            };
+            let failures = failures.iter().filter(|it| it.pool == pool);
+            failures.map(|it| &it.cause)
+        });
+        let is_limit =
+            |it: &&PoolCause| matches!(it, PoolCause::Limit { .. } | PoolCause::NodeLimit);
+        let first = causes.next().filter(is_limit)?;
+        causes.all(|it| is_limit(&it)).then(|| first.to_string())
     }
 
     fn claim(&self, creation: &Creation<'_>) -> ClaimOutcome {

@@ -34,6 +34,11 @@ pub(super) enum CommandEntry<'a> {
         replacements: &'a [NodeClaim],
         rebooting: Vec<Arc<NodeClaim>>,
     },
+    /// It waits for replacements, these first of all.
+    Waiting {
+        replacements: &'a [String],
+        on: &'a [String],
+    },
     /// It never began.
     NotBegun { why: &'a str },
     /// A candidate's claim was deleted.
@@ -89,6 +94,7 @@ impl<'a> Entry for CommandEntry<'a> {
                 info!(command = %text(command), reason = %rejection, "abandoning disruption attempt");
             }
             Self::Started { .. }
+            | Self::Waiting { .. }
             | Self::NotBegun { .. }
             | Self::Finished { .. }
             | Self::Dropped(_) => {}
@@ -123,7 +129,8 @@ impl<'a> Entry for CommandEntry<'a> {
                 });
                 notices.collect()
             }
-            Self::NotBegun { .. }
+            Self::Waiting { .. }
+            | Self::NotBegun { .. }
             | Self::LeftOut { .. }
             | Self::GivenUp { .. }
             | Self::Finished { .. }
@@ -167,6 +174,7 @@ impl<'a> Entry for CommandEntry<'a> {
                     .inc_by(dropped.len() as u64);
             }
             Self::Announced
+            | Self::Waiting { .. }
             | Self::NotBegun { .. }
             | Self::LeftOut { .. }
             | Self::Finished { .. }
@@ -185,6 +193,7 @@ impl<'a> Entry for CommandEntry<'a> {
             Self::GivenUp { why, .. } => Some(format!("gave up {}: {why}", command.id)),
             Self::Rejected(rejection) => Some(format!("dropped {}: {rejection}", command.id)),
             Self::Started { .. }
+            | Self::Waiting { .. }
             | Self::NotBegun { .. }
             | Self::Deleted { .. }
             | Self::Finished { .. }
@@ -204,6 +213,11 @@ impl<'a> Entry for CommandEntry<'a> {
                 let names: Vec<String> = replacements.iter().map(ResourceExt::name_any).collect();
                 let step = (CommandStep::Started, OutcomeId::CommandStarted);
                 step_of(command, at, step, &names, &command.policy_reason)
+            }
+            Self::Waiting { replacements, on } => {
+                let step = (CommandStep::Waiting, OutcomeId::CommandWaiting);
+                let detail = format!("waiting for {}", on.join(", "));
+                step_of(command, at, step, replacements, &detail)
             }
             Self::NotBegun { why } => finished(failed, &[], why),
             Self::LeftOut { candidate, why } => {

@@ -168,6 +168,7 @@ impl Orchestration {
             command,
             replacements: names,
             started_at,
+            is_wait_told: false,
         });
         true
     }
@@ -375,6 +376,7 @@ impl Orchestration {
     async fn apply(&self, running: RunningCommand, step: Progress) {
         match step {
             Progress::Wait { on } => {
+                self.tell_of_wait(&running, &on);
                 for name in on {
                     if let Ok(Some(claim)) = self.shell.model.node_claim(&name).await {
                         let entry = ClaimEntry::AwaitedByCommand;
@@ -388,6 +390,21 @@ impl Orchestration {
                 self.remember(|history| history.failed(&running.command, now));
                 self.give_up(&running, &reason).await;
             }
+        }
+    }
+
+    /// Once a command.
+    fn tell_of_wait(&self, running: &RunningCommand, on: &[String]) {
+        let same = |it: &&mut RunningCommand| it.command.id == running.command.id;
+        let is_new = self
+            .running()
+            .iter_mut()
+            .find(same)
+            .is_some_and(|it| !std::mem::replace(&mut it.is_wait_told, true));
+        if is_new {
+            let replacements = &running.replacements;
+            let entry = CommandEntry::Waiting { replacements, on };
+            self.write_entry(&running.command, &entry);
         }
     }
 

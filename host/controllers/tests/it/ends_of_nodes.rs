@@ -167,6 +167,7 @@ async fn a_drained_node_waits_for_its_volumes_to_be_detached() {
     world.delete(&Resource::VOLUME_ATTACHMENTS, "va");
     world.settle(30).await;
     assert_eq!(world.cloud.running(), 0);
+    assert_eq!(world.times_recorded("termination-volumes-detached"), 1);
 }
 
 #[tokio::test(start_paused = true)]
@@ -184,6 +185,8 @@ async fn the_grace_period_ends_the_wait_for_volumes_too() {
     assert_eq!(world.cloud.running(), 1);
     world.settle(60).await;
     assert_eq!(world.cloud.running(), 0);
+    assert_eq!(world.times_recorded("termination-grace-period-elapsed"), 1);
+    assert_eq!(world.times_recorded("termination-volumes-detached"), 0);
 }
 
 #[tokio::test(start_paused = true)]
@@ -352,6 +355,7 @@ async fn limits_hold_for_pods_that_keep_coming() {
     world.settle(180).await;
     assert_eq!(world.cloud.running(), 2);
     assert_eq!(world.bound_pods(), 2);
+    assert!(world.times_recorded("pool-limit-reached") > 0);
     world.change_pool(json!({"spec": {"limits": {"cpu": "24"}}}));
     world.settle(120).await;
     assert_eq!(world.cloud.running(), 3);
@@ -480,6 +484,7 @@ async fn a_budget_over_two_workloads_lets_their_pods_go_one_after_the_other() {
     world.settle(90).await;
     assert_eq!(world.names(&Resource::PODS).len(), 1, "the first of them");
     assert!(world.names(&Resource::NODE_CLAIMS).contains(&claim));
+    assert_eq!(world.times_recorded("pod-eviction-blocked"), 1);
     allow_one(&world, "front");
     world.settle(60).await;
     assert!(world.names(&Resource::PODS).is_empty());

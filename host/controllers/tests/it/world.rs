@@ -4,7 +4,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use cloudprovider::Clock;
-use controllers::{Controllers, ControllersConfig, Hooks, Metrics, Settings, SharedLedger};
+use controllers::{
+    Controllers, ControllersConfig, Hooks, Metrics, Settings, SharedLedger, SolvePlacement,
+};
 use disruption::hooks::{DeclaredBudgets, DefaultConsolidation};
 use hooks::binding::PolicyRegistry;
 use jiff::Timestamp;
@@ -72,6 +74,15 @@ impl World {
     /// The same with a ranking policy.
     pub(crate) fn with_rank(rank: Arc<dyn RankHook>) -> Self {
         Self::with_hooks((Arc::new(controllers::NoPolicies), rank), settings())
+    }
+
+    /// The same with one that is asked away from the controllers' thread, as in a cluster.
+    pub(crate) fn with_rank_elsewhere(rank: Arc<dyn RankHook>) -> Self {
+        let settings = Settings {
+            solve_placement: SolvePlacement::Blocking,
+            ..settings()
+        };
+        Self::with_hooks((Arc::new(controllers::NoPolicies), rank), settings)
     }
 
     pub(crate) fn with_policies(policies: Arc<dyn PolicyRegistry>) -> Self {
@@ -393,6 +404,12 @@ impl World {
             self.check();
         }
         start.elapsed().as_secs()
+    }
+
+    /// How often the ledger has an outcome.
+    pub(crate) fn times_recorded(&self, outcome: &str) -> usize {
+        let word = format!("\"{outcome}\"");
+        self.ledger_json().matches(&word).count()
     }
 
     pub(crate) fn ledger_json(&self) -> String {

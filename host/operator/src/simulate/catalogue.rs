@@ -84,7 +84,7 @@ async fn resolve(
     let mut class = class.clone();
     let mut reason = String::new();
     for _ in 0..LOOKS {
-        let found = provider.resolve_node_class(&class).await;
+        let found = provider.resolve_node_class(&class, &[]).await;
         let found = found.map_err(|it| it.to_string())?;
         class
             .metadata

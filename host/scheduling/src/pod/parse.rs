@@ -9,12 +9,12 @@ use apis::labels;
 use k8s_openapi::api::core::v1 as core;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1 as meta;
 
+use super::requests::limits;
 use super::{
     AffinityTerm, ClaimRef, HostPort, InvalidPod, LabelSelector, Nomination, Owner, Pod, PodKey,
     PodPhase, PodShape, SelectorOperator, ShapeTable, Toleration, TopologySpread, Weighted,
     effective_requests,
 };
-use super::requests::limits;
 use crate::requirements::{Operator, Requirement};
 
 const DEFAULT_SCHEDULER: &str = "default-scheduler";

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use apis::labels;
 use k8s_openapi::api::core::v1::{Taint, Toleration};
 use serde_json::Value;
 
@@ -102,7 +103,9 @@ impl NodeRecord {
     }
 
     pub(crate) fn has_no_execute_taint(&self) -> bool {
-        self.taints.iter().any(|taint| taint.effect == "NoExecute")
+        self.taints
+            .iter()
+            .any(|taint| taint.effect == labels::NO_EXECUTE)
     }
 
     /// The first taint with one of these effects that nothing tolerates.

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use apis::labels;
 use k8s_openapi::api::core::v1::{NodeSelector, NodeSelectorRequirement, NodeSelectorTerm};
 
 use crate::cluster::amounts::Shortage;
@@ -65,7 +66,10 @@ pub(super) fn static_rejection<'a>(
     if node.unschedulable && !tolerates_unschedulable(shape) {
         return Some(Rejection::Unschedulable);
     }
-    if let Some(taint) = node.untolerated(&shape.tolerations, &["NoSchedule", "NoExecute"]) {
+    if let Some(taint) = node.untolerated(
+        &shape.tolerations,
+        &[labels::NO_SCHEDULE, labels::NO_EXECUTE],
+    ) {
         let value = taint.value.as_deref().unwrap_or_default();
         return Some(Rejection::Taint(&taint.key, value));
     }
@@ -156,7 +160,7 @@ fn holds(requirement: &NodeSelectorRequirement, labels: &BTreeMap<String, String
 fn tolerates_unschedulable(shape: &PodShape) -> bool {
     let taint = k8s_openapi::api::core::v1::Taint {
         key: "node.kubernetes.io/unschedulable".to_owned(),
-        effect: "NoSchedule".to_owned(),
+        effect: labels::NO_SCHEDULE.to_owned(),
         ..Default::default()
     };
     shape

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use apis::labels;
 use serde_json::{Value, json};
 
 use super::{BURST_MAX, count, template_hash};
@@ -16,14 +17,14 @@ const REVISION: &str = "controller-revision-hash";
 
 /// Taints that every DaemonSet pod tolerates: (key, effect).
 const TOLERATED: [(&str, &str); 7] = [
-    ("node.kubernetes.io/not-ready", "NoExecute"),
-    ("node.kubernetes.io/unreachable", "NoExecute"),
-    ("node.kubernetes.io/disk-pressure", "NoSchedule"),
-    ("node.kubernetes.io/memory-pressure", "NoSchedule"),
-    ("node.kubernetes.io/pid-pressure", "NoSchedule"),
-    ("node.kubernetes.io/unschedulable", "NoSchedule"),
+    ("node.kubernetes.io/not-ready", labels::NO_EXECUTE),
+    ("node.kubernetes.io/unreachable", labels::NO_EXECUTE),
+    ("node.kubernetes.io/disk-pressure", labels::NO_SCHEDULE),
+    ("node.kubernetes.io/memory-pressure", labels::NO_SCHEDULE),
+    ("node.kubernetes.io/pid-pressure", labels::NO_SCHEDULE),
+    ("node.kubernetes.io/unschedulable", labels::NO_SCHEDULE),
     // Upstream tolerates this one's NoSchedule effect for all daemons since their nodes register with it.
-    ("node.kubernetes.io/not-ready", "NoSchedule"),
+    ("node.kubernetes.io/not-ready", labels::NO_SCHEDULE),
 ];
 
 impl Cluster {
@@ -82,7 +83,7 @@ impl Cluster {
             let stays = self.nodes.get(name).is_none_or(|node| {
                 matches_node(shape, node)
                     && node
-                        .untolerated(&shape.tolerations, &["NoExecute"])
+                        .untolerated(&shape.tolerations, &[labels::NO_EXECUTE])
                         .is_none()
             });
             for pod in pods.iter().filter(|pod| !pod.is_deleting()) {
@@ -111,7 +112,10 @@ impl Cluster {
 fn should_run(shape: &PodShape, node: &crate::cluster::node::NodeRecord) -> bool {
     matches_node(shape, node)
         && node
-            .untolerated(&shape.tolerations, &["NoSchedule", "NoExecute"])
+            .untolerated(
+                &shape.tolerations,
+                &[labels::NO_SCHEDULE, labels::NO_EXECUTE],
+            )
             .is_none()
 }
 
@@ -129,7 +133,7 @@ fn template(template: &Value, revision: &str) -> Value {
     );
     if template["spec"]["hostNetwork"] == true {
         tolerations.push(json!({
-            "key": "node.kubernetes.io/network-unavailable", "operator": "Exists", "effect": "NoSchedule",
+            "key": "node.kubernetes.io/network-unavailable", "operator": "Exists", "effect": labels::NO_SCHEDULE,
         }));
     }
     template["spec"]["tolerations"] = tolerations.into();
