@@ -77,7 +77,7 @@ impl Reconciler for Controller {
         };
         let store = &self.shell.overlays;
         *store.judged.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(judged));
-        self.shell.model.apply(Event::OfferingsChanged).ok();
+        self.shell.model.note(Event::OfferingsChanged);
         for overlay in &overlays {
             if let Some(verdict) = verdicts.get(&overlay.name_any()) {
                 let after = told(overlay, verdict, self.shell.now());
