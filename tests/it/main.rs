@@ -22,6 +22,8 @@ mod kubectl;
 mod policy;
 mod practice;
 mod replicas;
+mod shadow;
+mod shipped;
 mod simulate;
 mod swaps;
 mod tidy;

@@ -33,6 +33,8 @@ fn pods_run_on_instances_of_an_account_that_is_not_ours() {
             "--health-probe-port=0",
             "--cluster-name=demo",
             "--eks-control-plane",
+            // moto takes the dry run of a fleet for a fleet.
+            "--disable-dry-run",
             "--interruption-queue=interruptions",
         ],
         &[

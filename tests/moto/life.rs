@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use apis::{Ec2NodeClass, NodeClaim, NodePool, labels};
 use aws::SqsInterruptionQueue;
+use aws::seam::Ec2Api as _;
+use aws_sdk_ec2::operation::run_instances::RunInstancesInput;
 use cloudprovider::{CloudProvider as _, InterruptionKind, InterruptionQueue as _};
 use cloudprovider::{CloudProviderError, FleetingRecord, LaunchRequest, Launched};
 use scheduling::ranking::RankedOffering;
@@ -22,6 +24,7 @@ async fn a_node_lives_and_dies_in_an_account_that_is_not_ours() {
     // moto has no price list; the built-in one stands in.
     rig.provider.hydrate().await.unwrap();
     let class = resolved(&rig, &moto).await;
+    tried(&rig, &moto).await;
     let launched = launched(&rig, &mut moto, &class).await;
     let claim = told(&launched);
     tagged(&rig, &mut moto, &claim).await;
@@ -78,6 +81,20 @@ async fn resolved(rig: &Rig, moto: &Moto) -> Ec2NodeClass {
         images
     );
     class
+}
+
+/// The dry run of a single instance; those of fleets moto takes for fleets.
+async fn tried(rig: &Rig, moto: &Moto) {
+    let has = |it: &Value| it.as_str().unwrap().to_owned();
+    let input = RunInstancesInput::builder()
+        .dry_run(true)
+        .min_count(1)
+        .max_count(1)
+        .instance_type("m5.large".into())
+        .image_id(has(&moto.has["images"]["x86_64"]))
+        .subnet_id(has(&moto.has["subnets"][0]));
+    let answer = rig.clients.run_instances(input.build().unwrap()).await;
+    assert_eq!(answer.unwrap_err().code, "DryRunOperation");
 }
 
 /// An instance of the type, the zone, the image and the tags that were asked for.

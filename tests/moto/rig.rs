@@ -47,6 +47,8 @@ impl Rig {
         let options = AwsOptions {
             cluster_endpoint: "https://demo.example".to_owned(),
             cluster_cidr: Some("10.100.0.0/16".to_owned()),
+            // moto takes the dry run of a fleet for a fleet.
+            disable_dry_run: true,
             ..AwsOptions::new("demo", "us-east-1")
         };
         let apis = AwsApis::of(Arc::new(clients.clone()));
@@ -60,7 +62,7 @@ impl Rig {
 
     /// The class with what AWS says of it.
     pub(crate) async fn resolve(&self, mut class: Ec2NodeClass) -> Ec2NodeClass {
-        let resolved = self.provider.resolve_node_class(&class).await.unwrap();
+        let resolved = self.provider.resolve_node_class(&class, &[]).await.unwrap();
         class.status = Some(resolved.status);
         class.metadata.annotations = Some(resolved.annotations);
         class

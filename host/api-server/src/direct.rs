@@ -142,6 +142,16 @@ impl ApiServer {
         })
     }
 
+    /// Puts an object as another server has it, status, UID and times included: for mirrors, which are told what has
+    /// been admitted elsewhere. Custom resources are pruned and defaulted as the kind is here. One that is there is
+    /// replaced and keeps its UID.
+    pub fn restore(&self, resource: &Resource, object: Value) -> Result<Arc<Value>, Status> {
+        self.with(|store| {
+            let kind = store.kind(resource)?;
+            store.restore(&kind, object)
+        })
+    }
+
     /// Replaces an object, except its status. A resource version in it must be the present one.
     pub fn update(&self, resource: &Resource, object: Value) -> Result<Arc<Value>, Status> {
         self.update_with(resource, object, &WriteOptions::default())

@@ -23,6 +23,7 @@ use super::kinds::Kind;
 use super::managed_fields;
 use super::object_key::ObjectKey;
 use super::resource::Resource;
+use super::schema;
 use super::status::Status;
 use super::store::Store;
 
@@ -82,6 +83,46 @@ impl Store {
         if resource == Resource::EVENTS {
             self.age_events_out(now, key);
         }
+        Ok(stored)
+    }
+
+    /// Puts an object that was admitted elsewhere.
+    pub(super) fn restore(
+        &mut self,
+        kind: &Arc<Kind>,
+        mut object: Value,
+    ) -> Result<Arc<Value>, Status> {
+        let now = self.now();
+        check_identity(kind, "", None, &mut object)?;
+        let key = ObjectKey::of(&object);
+        if key.name.is_empty() {
+            return Err(Status::bad_request("the object has no name"));
+        }
+        if let Some(version) = kind.stored_custom() {
+            schema::prepare(&version.schema, &mut object);
+        }
+        let old = self.get_to_write(&kind.resource, &key);
+        let old_uid = old.map(|it| it["metadata"]["uid"].clone());
+        let fresh = self.names.uid();
+        let fields = metadata(&mut object)?;
+        fields.remove("resourceVersion");
+        if let Some(uid) = old_uid {
+            fields.insert("uid".to_owned(), uid);
+        }
+        let defaults = [
+            ("uid", Value::from(fresh)),
+            ("creationTimestamp", time_text(now).into()),
+        ];
+        for (field, value) in defaults {
+            if fields.get(field).is_none_or(Value::is_null) {
+                fields.insert(field.to_owned(), value);
+            }
+        }
+        if kind.has_generation && !fields.contains_key("generation") {
+            fields.insert("generation".to_owned(), 1.into());
+        }
+        let stored = self.put(&kind.resource, object);
+        admission::after_write(self, kind, &stored)?;
         Ok(stored)
     }
 

@@ -31,6 +31,8 @@ use crate::tags::{filter, tag_filters};
 
 const PAGE: i32 = 1000;
 const SSM_TTL: SignedDuration = SignedDuration::from_hours(24);
+/// A parameter whose image is deprecated or gone is read again so often.
+const SSM_REREAD: SignedDuration = SignedDuration::from_mins(30);
 const SSM_CUSTOM_TTL: SignedDuration = SignedDuration::from_mins(5);
 
 /// An image and the types it is for.
@@ -55,6 +57,8 @@ struct Query {
     owners: Vec<String>,
     /// What is known of an image beforehand, by id.
     variants: BTreeMap<String, Vec<Requirements>>,
+    /// Parameters that may hold another image by now, by the id that they held.
+    mutable: BTreeMap<String, Vec<String>>,
 }
 
 /// Finds images.
@@ -62,6 +66,8 @@ pub struct AmiProvider {
     ec2: Arc<dyn Ec2Api>,
     ssm: Arc<dyn SsmApi>,
     parameters: TtlCache<String, String>,
+    /// Parameters that were read again because their image is outdated.
+    reread: TtlCache<String, ()>,
     images: TtlCache<String, Arc<[ResolvedAmi]>>,
 }
 
@@ -76,6 +82,7 @@ impl AmiProvider {
             ec2,
             ssm,
             parameters: TtlCache::new(SSM_TTL),
+            reread: TtlCache::new(SSM_REREAD),
             images: TtlCache::new(refresh_interval),
         }
     }
@@ -91,9 +98,13 @@ impl AmiProvider {
         if let Some(images) = self.images.get(&key, now) {
             return Ok(images);
         }
+        let mut found = self.look(node_class, options, now).await?;
+        if self.forget_outdated(&found, now) {
+            found = self.look(node_class, options, now).await?;
+        }
         let mut best: BTreeMap<Requirements, ResolvedAmi> = BTreeMap::new();
-        for query in self.queries(node_class, options, now).await? {
-            for image in self.describe(&query).await? {
+        for (query, images) in found {
+            for image in images {
                 let id = image.image_id().unwrap_or_default();
                 let variants = query
                     .variants
@@ -118,6 +129,40 @@ impl AmiProvider {
         Ok(images)
     }
 
+    async fn look(
+        &self,
+        node_class: &Ec2NodeClass,
+        options: &AwsOptions,
+        now: Timestamp,
+    ) -> Result<Vec<(Query, Vec<Image>)>, CloudProviderError> {
+        let mut found = Vec::new();
+        for query in self.queries(node_class, options, now).await? {
+            let images = self.describe(&query).await?;
+            found.push((query, images));
+        }
+        Ok(found)
+    }
+
+    /// Forgets parameters whose image is deprecated or gone, and says whether there were any: another may have been
+    /// published since they were read.
+    fn forget_outdated(&self, found: &[(Query, Vec<Image>)], now: Timestamp) -> bool {
+        let mut has_forgotten = false;
+        for (query, images) in found {
+            let is_current = |id: &String| {
+                let mut images = images.iter();
+                images.any(|it| it.image_id() == Some(id) && !is_deprecated(it, now))
+            };
+            let outdated = query.mutable.iter().filter(|(id, _)| !is_current(id));
+            for parameter in outdated.flat_map(|(_, parameters)| parameters) {
+                if self.reread.get(parameter, now).is_none() {
+                    self.reread.insert(parameter.clone(), (), now);
+                    has_forgotten |= self.parameters.remove(parameter).is_some();
+                }
+            }
+        }
+        has_forgotten
+    }
+
     async fn queries(
         &self,
         node_class: &Ec2NodeClass,
@@ -127,8 +172,12 @@ impl AmiProvider {
         if let Some(alias) = node_class.alias() {
             let parameters = alias::parameters(&alias, &options.kubernetes_version);
             let mut variants: BTreeMap<String, Vec<Requirements>> = BTreeMap::new();
+            let mut mutable: BTreeMap<String, Vec<String>> = BTreeMap::new();
             for parameter in parameters {
                 if let Some(id) = self.parameter(&parameter.path, SSM_TTL, now).await? {
+                    if alias.is_latest() {
+                        mutable.entry(id.clone()).or_default().push(parameter.path);
+                    }
                     variants.entry(id).or_default().extend(parameter.variants);
                 }
             }
@@ -140,6 +189,7 @@ impl AmiProvider {
             }
             return Ok(vec![Query {
                 variants: variants.clone(),
+                mutable,
                 ..by_ids(variants.into_keys())
             }]);
         }
@@ -244,16 +294,19 @@ fn resolved(image: &Image, mut requirements: Requirements, now: Timestamp) -> Op
         _ => return None,
     };
     requirements.add(Requirement::new(labels::ARCH, Operator::In, [architecture]));
-    let deprecation = image
-        .deprecation_time()
-        .and_then(|time| time.parse::<Timestamp>().ok());
     Some(ResolvedAmi {
         id: image.image_id()?.to_owned(),
         name: image.name().unwrap_or_default().to_owned(),
-        is_deprecated: deprecation.is_some_and(|time| time <= now),
+        is_deprecated: is_deprecated(image, now),
         creation_date: image.creation_date().unwrap_or_default().to_owned(),
         requirements,
     })
+}
+
+fn is_deprecated(image: &Image, now: Timestamp) -> bool {
+    let time = image.deprecation_time();
+    let time = time.and_then(|time| time.parse::<Timestamp>().ok());
+    time.is_some_and(|time| time <= now)
 }
 
 /// Keeps one image per set of requirements: current before deprecated, then newer, then the greater name.

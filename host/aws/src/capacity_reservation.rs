@@ -3,7 +3,7 @@
 //! Counts are EC2's at the last look, less what was launched since. Answers to Karpenter's
 //! `pkg/providers/capacityreservation/provider.go`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 
 use apis::Ec2NodeClass;
@@ -26,12 +26,16 @@ use crate::seam::Ec2Api;
 use crate::tags::{filter, tag_filters};
 
 const PAGE: i32 = 1000;
+/// What EC2 says of the instances that may run in a reservation.
+const MATCH_CRITERIA: [&str; 2] = ["open", "targeted"];
 /// EC2 takes blocks back half an hour before their end; nodes must be gone by then.
 const BLOCK_NOTICE: SignedDuration = SignedDuration::from_mins(40);
 
 #[derive(Debug, Default)]
 struct Slots {
     free: BTreeMap<String, u32>,
+    /// Reservation by the id of an instance that ends.
+    leaving: BTreeMap<String, String>,
     revision: u64,
 }
 
@@ -82,7 +86,42 @@ impl CapacityReservationProvider {
         Ok(reservations)
     }
 
+    /// Those of the reservations that end so soon that their nodes must go.
+    pub(crate) async fn expiring(
+        &self,
+        ids: &BTreeSet<String>,
+        now: Timestamp,
+    ) -> Result<BTreeSet<String>, CloudProviderError> {
+        let mut expiring = BTreeSet::new();
+        for id in ids {
+            let term = CapacityReservationSelectorTerm {
+                id: Some(id.clone()),
+                ..CapacityReservationSelectorTerm::default()
+            };
+            let described = self.describe(&term).await?;
+            let resolved = described.iter().filter_map(|it| resolved(it, now));
+            let ending = resolved.filter(|it| it.state == CapacityReservationState::Expiring);
+            expiring.extend(ending.map(|it| it.id));
+        }
+        Ok(expiring)
+    }
+
+    /// Nothing for one that is named and not there, which is no fault of the others.
     async fn describe(
+        &self,
+        term: &CapacityReservationSelectorTerm,
+    ) -> Result<Vec<Ec2Reservation>, CloudProviderError> {
+        match self.ask(term).await {
+            Err(error) if error.is_not_found() => {
+                let id = term.id.as_deref().unwrap_or_default();
+                tracing::warn!(id, "there is no such capacity reservation");
+                Ok(Vec::new())
+            }
+            answer => answer,
+        }
+    }
+
+    async fn ask(
         &self,
         term: &CapacityReservationSelectorTerm,
     ) -> Result<Vec<Ec2Reservation>, CloudProviderError> {
@@ -137,9 +176,18 @@ impl CapacityReservationProvider {
         self.set(id, self.available(id).saturating_sub(1));
     }
 
-    /// Notes that an instance left the reservation.
-    pub(crate) fn give_back(&self, id: &str) {
-        self.set(id, self.available(id).saturating_add(1));
+    /// Notes that an instance of the reservation is on its way out. Its slot is free once it is gone.
+    pub(crate) fn leaves(&self, instance_id: &str, id: &str) {
+        let leaving = (instance_id.to_owned(), id.to_owned());
+        lock(&self.slots).leaving.extend([leaving]);
+    }
+
+    /// Notes that an instance is gone.
+    pub(crate) fn gone(&self, instance_id: &str) {
+        let left = lock(&self.slots).leaving.remove(instance_id);
+        if let Some(id) = left {
+            self.set(&id, self.available(&id).saturating_add(1));
+        }
     }
 }
 
@@ -150,13 +198,35 @@ fn resolved(reservation: &Ec2Reservation, now: Timestamp) -> Option<CapacityRese
     if end.is_some_and(|end| end <= now) {
         return None;
     }
-    let is_block = reservation.reservation_type() == Some(&Ec2Kind::CapacityBlock);
+    let id = reservation.capacity_reservation_id()?;
+    let criteria = reservation.instance_match_criteria()?;
+    let is_block = match reservation.reservation_type() {
+        None | Some(Ec2Kind::Default) => false,
+        Some(Ec2Kind::CapacityBlock) => true,
+        Some(kind) => {
+            tracing::warn!(
+                id,
+                kind = kind.as_str(),
+                "a reservation of a kind that is not supported"
+            );
+            return None;
+        }
+    };
+    if !MATCH_CRITERIA.contains(&criteria.as_str()) {
+        let criteria = criteria.as_str();
+        tracing::warn!(
+            id,
+            criteria,
+            "a reservation whose criteria are not supported"
+        );
+        return None;
+    }
     let is_expiring = is_block && end.is_some_and(|end| end.duration_since(now) <= BLOCK_NOTICE);
     Some(CapacityReservation {
         availability_zone: reservation.availability_zone()?.to_owned(),
         end_time: end.map(Time),
-        id: reservation.capacity_reservation_id()?.to_owned(),
-        instance_match_criteria: reservation.instance_match_criteria()?.as_str().to_owned(),
+        id: id.to_owned(),
+        instance_match_criteria: criteria.as_str().to_owned(),
         instance_type: reservation.instance_type()?.to_owned(),
         owner_id: reservation.owner_id()?.to_owned(),
         reservation_type: if is_block {

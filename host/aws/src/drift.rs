@@ -74,10 +74,8 @@ pub(crate) fn ami_drift(
 
 /// Whether the instance lies outside of what the class now resolves to.
 pub(crate) fn instance_drift(
-    claim: &NodeClaim,
     class: &Ec2NodeClass,
     instance: &Instance,
-    placement_group: Option<&PlacementGroup>,
 ) -> Result<Option<&'static str>, CloudProviderError> {
     let Some(status) = &class.status else {
         return Err(CloudProviderError::Other(
@@ -119,13 +117,16 @@ pub(crate) fn instance_drift(
             return Ok(Some(CAPACITY_RESERVATION_DRIFT));
         }
     }
-    let label = claim
-        .metadata
-        .labels
-        .as_ref()
-        .and_then(|labels| labels.get(labels::PLACEMENT_GROUP_ID));
-    if label.map(String::as_str) != placement_group.map(|group| group.id.as_str()) {
-        return Ok(Some(PLACEMENT_GROUP_DRIFT));
-    }
     Ok(None)
+}
+
+/// Whether the instance stands in another placement group than the class names.
+pub(crate) fn placement_drift(
+    claim: &NodeClaim,
+    placement_group: Option<&PlacementGroup>,
+) -> Option<&'static str> {
+    let labels = claim.metadata.labels.as_ref();
+    let label = labels.and_then(|it| it.get(labels::PLACEMENT_GROUP_ID));
+    let is_another = label.map(String::as_str) != placement_group.map(|it| it.id.as_str());
+    is_another.then_some(PLACEMENT_GROUP_DRIFT)
 }

@@ -117,6 +117,28 @@ pub(crate) fn is_dry_run(error: &ApiError) -> bool {
     error.code == DRY_RUN
 }
 
+/// Whether the role lacks the permission for what was asked.
+pub(crate) fn is_unauthorized(error: &ApiError) -> bool {
+    error.code == "UnauthorizedOperation"
+}
+
+/// Whether EC2 does not know the instance profile of the launch; it hears of new ones late.
+pub(crate) fn is_profile_unknown(error: &ApiError) -> bool {
+    error.code == "InvalidParameterValue"
+        && error.message.contains("Invalid IAM Instance Profile name")
+}
+
+/// Whether the user data of the launch are too large.
+pub(crate) fn is_user_data_too_large(error: &ApiError) -> bool {
+    error.code == "InvalidUserData.Malformed" && error.message.contains("User data is limited to")
+}
+
+/// What an error means for launches, and its own words.
+pub(crate) fn explained(error: &ApiError) -> String {
+    let text = error.to_string();
+    format!("{}, {text}", classify(&text).1)
+}
+
 /// Whether the object asked for does not exist.
 pub(crate) fn is_not_found(error: &ApiError) -> bool {
     NOT_FOUND.contains(&error.code.as_str())
@@ -159,6 +181,15 @@ pub(crate) fn other(context: &str, error: &ApiError) -> CloudProviderError {
 )]
 pub(crate) fn invalid(error: BuildError) -> CloudProviderError {
     CloudProviderError::Other(error.to_string())
+}
+
+/// The same where the caller has to tell kinds of errors apart.
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "the shape that map_err wants"
+)]
+pub(crate) fn unbuilt(error: BuildError) -> ApiError {
+    ApiError::client("ValidationError", error.to_string())
 }
 
 /// The failure of a launch, with the reason that its condition shows.

@@ -43,11 +43,12 @@ use aws_sdk_ec2::operation::describe_spot_price_history::{
 };
 use aws_sdk_ec2::operation::describe_subnets::{DescribeSubnetsInput, DescribeSubnetsOutput};
 use aws_sdk_ec2::operation::reboot_instances::{RebootInstancesInput, RebootInstancesOutput};
+use aws_sdk_ec2::operation::run_instances::{RunInstancesInput, RunInstancesOutput};
 use aws_sdk_ec2::operation::terminate_instances::{
     TerminateInstancesInput, TerminateInstancesOutput,
 };
 use aws_sdk_ec2::types::{
-    ArchitectureValues, CreateFleetError, CreateFleetInstance, Filter,
+    ArchitectureValues, CapacityReservation, CreateFleetError, CreateFleetInstance, Filter,
     FleetLaunchTemplateOverrides, FleetLaunchTemplateOverridesRequest, GroupIdentifier, Image,
     Instance, InstanceState, InstanceStateChange, InstanceStateName, InstanceTypeInfo,
     InstanceTypeOffering, LaunchTemplate, LaunchTemplateAndOverridesResponse, Placement,
@@ -77,7 +78,16 @@ pub(crate) struct State {
     pub(crate) instances: BTreeMap<String, Instance>,
     /// Role by profile name; empty for none.
     pub(crate) profiles: BTreeMap<String, String>,
+    pub(crate) profile_paths: BTreeMap<String, String>,
+    pub(crate) reservations: Vec<CapacityReservation>,
+    /// What DescribePlacementGroups is refused with.
+    pub(crate) no_placement_groups: Option<ApiError>,
     pub(crate) fleets: Vec<CreateFleetInput>,
+    /// Dry runs of fleets and of single instances.
+    pub(crate) trials: Vec<CreateFleetInput>,
+    pub(crate) runs: Vec<RunInstancesInput>,
+    /// What operations are refused with, dry runs included.
+    pub(crate) verdicts: BTreeMap<&'static str, ApiError>,
     /// Error code by (type, zone).
     pub(crate) refusals: BTreeMap<(String, String), String>,
     /// Whole calls that fail, first come.
@@ -90,6 +100,14 @@ pub(crate) struct State {
     /// A type that is launched whatever was asked for.
     pub(crate) surprise: Option<String>,
     pub(crate) calls: BTreeMap<&'static str, usize>,
+}
+
+impl State {
+    /// What a dry run is answered with.
+    fn trial(&self, operation: &str) -> ApiError {
+        let fine = || ApiError::client("DryRunOperation", "would have succeeded");
+        self.verdicts.get(operation).cloned().unwrap_or_else(fine)
+    }
 }
 
 /// The fake.
@@ -383,6 +401,9 @@ impl Ec2Api for FakeAws {
         input: CreateLaunchTemplateInput,
     ) -> ApiResult<CreateLaunchTemplateOutput> {
         self.count("CreateLaunchTemplate", |state| {
+            if let Some(refusal) = state.verdicts.get("CreateLaunchTemplate") {
+                return Err(refusal.clone());
+            }
             let name = input.launch_template_name.unwrap();
             state
                 .templates
@@ -407,7 +428,27 @@ impl Ec2Api for FakeAws {
         })
     }
 
+    async fn run_instances(&self, input: RunInstancesInput) -> ApiResult<RunInstancesOutput> {
+        assert_eq!(
+            input.dry_run,
+            Some(true),
+            "instances are launched by fleets"
+        );
+        self.count("RunInstances DryRun", |state| {
+            let answer = state.trial("RunInstances");
+            state.runs.push(input);
+            Err(answer)
+        })
+    }
+
     async fn create_fleet(&self, input: CreateFleetInput) -> ApiResult<CreateFleetOutput> {
+        if input.dry_run == Some(true) {
+            return self.count("CreateFleet DryRun", |state| {
+                let answer = state.trial("CreateFleet");
+                state.trials.push(input);
+                Err(answer)
+            });
+        }
         self.count("CreateFleet", |state| {
             state.fleets.push(input.clone());
             if let Some(failure) = state.fleet_failures.pop_front() {
@@ -538,9 +579,27 @@ impl Ec2Api for FakeAws {
 
     async fn describe_capacity_reservations(
         &self,
-        _: DescribeCapacityReservationsInput,
+        input: DescribeCapacityReservationsInput,
     ) -> ApiResult<DescribeCapacityReservationsOutput> {
-        Ok(DescribeCapacityReservationsOutput::builder().build())
+        self.count("DescribeCapacityReservations", |state| {
+            let ids = input.capacity_reservation_ids();
+            let known = |id: &&String| {
+                let mut known = state.reservations.iter();
+                known.any(|it| it.capacity_reservation_id() == Some(id))
+            };
+            if let Some(unknown) = ids.iter().find(|id| !known(id)) {
+                let code = "InvalidCapacityReservationId.NotFound";
+                return Err(ApiError::client(code, unknown.as_str()));
+            }
+            let is_asked = |it: &&CapacityReservation| {
+                let id = it.capacity_reservation_id().unwrap_or_default();
+                ids.is_empty() || ids.iter().any(|asked| asked == id)
+            };
+            let found = state.reservations.iter().filter(is_asked).cloned();
+            Ok(DescribeCapacityReservationsOutput::builder()
+                .set_capacity_reservations(Some(found.collect()))
+                .build())
+        })
     }
 
     async fn describe_placement_groups(
@@ -548,6 +607,9 @@ impl Ec2Api for FakeAws {
         _: DescribePlacementGroupsInput,
     ) -> ApiResult<DescribePlacementGroupsOutput> {
         self.count("DescribePlacementGroups", |state| {
+            if let Some(error) = &state.no_placement_groups {
+                return Err(error.clone());
+            }
             let groups = Some(state.placement_groups.clone());
             Ok(DescribePlacementGroupsOutput::builder()
                 .set_placement_groups(groups)

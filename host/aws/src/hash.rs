@@ -24,3 +24,12 @@ pub(crate) fn hash_annotations(
         ),
     ])
 }
+
+/// Whether the annotation is one of them.
+pub(crate) fn is_hash_annotation(key: &str) -> bool {
+    [
+        labels::EC2_NODE_CLASS_HASH_ANNOTATION,
+        labels::EC2_NODE_CLASS_HASH_VERSION_ANNOTATION,
+    ]
+    .contains(&key)
+}

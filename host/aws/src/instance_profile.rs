@@ -3,6 +3,7 @@
 //! A profile made here is named after the class and the role, so that making it twice makes one. Answers to
 //! Karpenter's `pkg/providers/instanceprofile/instanceprofile.go`.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use apis::Ec2NodeClass;
@@ -22,6 +23,8 @@ use crate::options::AwsOptions;
 use crate::seam::IamApi;
 use crate::tags::{Tags, profile_tags};
 
+/// A claim that bears a profile may be seen this late.
+const PROTECTED: SignedDuration = SignedDuration::from_hours(1);
 const PROFILE_TTL: SignedDuration = SignedDuration::from_mins(15);
 
 /// Makes, finds and deletes instance profiles.
@@ -30,6 +33,8 @@ pub struct InstanceProfileProvider {
     /// Role of a profile (empty if none) by profile name.
     profiles: TtlCache<String, String>,
     missing_roles: TtlCache<String, String>,
+    /// Profiles that classes had lately.
+    protected: TtlCache<String, ()>,
 }
 
 impl InstanceProfileProvider {
@@ -39,11 +44,27 @@ impl InstanceProfileProvider {
             iam,
             profiles: TtlCache::new(PROFILE_TTL),
             missing_roles: TtlCache::new(DEFAULT_TTL),
+            protected: TtlCache::new(PROTECTED),
         }
     }
 
     /// Name of the profile that instances of the class get.
     pub async fn resolve(
+        &self,
+        node_class: &Ec2NodeClass,
+        options: &AwsOptions,
+        now: Timestamp,
+    ) -> Result<String, CloudProviderError> {
+        let status = node_class.status.as_ref();
+        let current = status.and_then(|it| it.instance_profile.clone());
+        let resolved = self.find_or_make(node_class, options, now).await;
+        for name in current.into_iter().chain(resolved.clone().ok()) {
+            self.protected.insert(name, (), now);
+        }
+        resolved
+    }
+
+    async fn find_or_make(
         &self,
         node_class: &Ec2NodeClass,
         options: &AwsOptions,
@@ -61,6 +82,12 @@ impl InstanceProfileProvider {
         let role = role.rsplit('/').next().unwrap_or(role);
         if let Some(message) = self.missing_roles.get(&role.to_owned(), now) {
             return Err(CloudProviderError::Other(message));
+        }
+        let status = node_class.status.as_ref();
+        if let Some(current) = status.and_then(|it| it.instance_profile.as_deref())
+            && self.role_of(current, now).await?.as_deref() == Some(role)
+        {
+            return Ok(current.to_owned());
         }
         let name = profile_name(node_class, options, role);
         if self.role_of(&name, now).await?.as_deref() == Some(role) {
@@ -80,12 +107,40 @@ impl InstanceProfileProvider {
         node_class: &Ec2NodeClass,
         options: &AwsOptions,
     ) -> Result<(), CloudProviderError> {
-        let path = profile_path(node_class, options);
+        for name in self.made_under(&profile_path(node_class, options)).await? {
+            self.delete(&name).await?;
+        }
+        Ok(())
+    }
+
+    /// Deletes every profile made for the cluster that is neither in use nor was lately.
+    pub async fn release_unused(
+        &self,
+        in_use: &BTreeSet<String>,
+        options: &AwsOptions,
+        now: Timestamp,
+    ) -> Result<(), CloudProviderError> {
+        self.protected.sweep(now);
+        for name in self.made_under(&cluster_path(options)).await? {
+            if in_use.contains(&name) || self.protected.get(&name, now).is_some() {
+                continue;
+            }
+            self.delete(&name).await?;
+            tracing::info!(
+                profile = name,
+                "deleted an instance profile that nothing uses"
+            );
+        }
+        Ok(())
+    }
+
+    /// Names of the profiles under a path.
+    async fn made_under(&self, path: &str) -> Result<Vec<String>, CloudProviderError> {
         let mut marker = None;
         let mut names = Vec::new();
         loop {
             let input = ListInstanceProfilesInput::builder()
-                .path_prefix(&path)
+                .path_prefix(path)
                 .set_marker(marker)
                 .build()
                 .map_err(invalid)?;
@@ -98,13 +153,9 @@ impl InstanceProfileProvider {
             );
             marker = page.marker;
             if !page.is_truncated || marker.is_none() {
-                break;
+                return Ok(names);
             }
         }
-        for name in names {
-            self.delete(&name).await?;
-        }
-        Ok(())
     }
 
     async fn role_of(
@@ -241,10 +292,12 @@ fn profile_name(node_class: &Ec2NodeClass, options: &AwsOptions, role: &str) -> 
     format!("{}_{hash}", options.cluster_name)
 }
 
+/// Under which all profiles of the cluster lie.
+fn cluster_path(options: &AwsOptions) -> String {
+    format!("/karpenter/{}/{}/", options.region, options.cluster_name)
+}
+
 fn profile_path(node_class: &Ec2NodeClass, options: &AwsOptions) -> String {
     let uid = node_class.metadata.uid.as_deref().unwrap_or_default();
-    format!(
-        "/karpenter/{}/{}/{uid}/",
-        options.region, options.cluster_name
-    )
+    format!("{}{uid}/", cluster_path(options))
 }

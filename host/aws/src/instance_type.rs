@@ -8,6 +8,7 @@ mod capacity;
 mod compatibility;
 mod requirements;
 pub(crate) mod shape;
+mod volumes;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
@@ -90,6 +91,8 @@ struct Seen {
 pub struct InstanceTypeProvider {
     ec2: Arc<dyn Ec2Api>,
     catalogue: Mutex<Option<Arc<Catalogue>>>,
+    /// Counts of types and of zones' entries that were too few to be believed at once.
+    doubted: Mutex<Option<(usize, usize)>>,
     loading: tokio::sync::Mutex<()>,
     entries: Mutex<BTreeMap<u64, Entry>>,
     /// By the class's name.
@@ -102,6 +105,7 @@ impl InstanceTypeProvider {
         Self {
             ec2,
             catalogue: Mutex::default(),
+            doubted: Mutex::default(),
             loading: tokio::sync::Mutex::default(),
             entries: Mutex::default(),
             seen: Mutex::default(),
@@ -118,6 +122,9 @@ impl InstanceTypeProvider {
             ));
         }
         let mut current = lock(&self.catalogue);
+        if let Some(old) = current.as_ref() {
+            self.check_whole(old, (types.len(), zones.len()))?;
+        }
         let revision = match current.as_ref() {
             Some(old) if old.types == types && old.zones == zones => return Ok(()),
             Some(old) => old.revision + 1,
@@ -129,6 +136,21 @@ impl InstanceTypeProvider {
             revision,
         }));
         Ok(())
+    }
+
+    /// A catalogue that shrinks by a tenth is believed when it is told so twice in a row.
+    fn check_whole(&self, old: &Catalogue, told: (usize, usize)) -> Result<(), CloudProviderError> {
+        let before = (old.types.len(), old.zones.len());
+        let is_less = |now: usize, before: usize| now * 10 < before * 9;
+        let has_shrunk = is_less(told.0, before.0) || is_less(told.1, before.1);
+        let last = std::mem::replace(&mut *lock(&self.doubted), has_shrunk.then_some(told));
+        if !has_shrunk || last == Some(told) {
+            return Ok(());
+        }
+        let ((types, of_types), (zones, of_zones)) = ((told.0, before.0), (told.1, before.1));
+        Err(CloudProviderError::Other(format!(
+            "EC2 told {types} of {of_types} instance types and zones of {zones} of {of_zones}: part of it is missing"
+        )))
     }
 
     /// What EC2 tells of all types, asked for when first needed.
@@ -379,7 +401,7 @@ fn describe(
         offerings: Vec::new(),
         capacity,
         overhead,
-        volume_attachment_limits: BTreeMap::new(),
+        volume_attachment_limits: volumes::attachment_limits(info, shape),
     };
     let base = Base {
         name: name.to_owned(),

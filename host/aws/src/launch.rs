@@ -6,6 +6,7 @@
 
 mod claim;
 mod dealing;
+mod dry_run;
 mod filter;
 mod fleet;
 mod launched;
@@ -37,6 +38,8 @@ use crate::subnet::{SubnetProvider, ZonalSubnets};
 use crate::tags::restricted_tag;
 use crate::unavailable_offerings::{Offered, UnavailableOfferings};
 
+pub(crate) use dry_run::{DryRun, probe};
+
 use claim::claim_uid;
 use dealing::{Dealings, Outlook};
 use fleet::{
@@ -61,6 +64,7 @@ const SPREAD_LIMIT: &str = "limit of instances in this spread placement group";
 
 /// Launches instances.
 pub(crate) struct Launcher {
+    ec2: Arc<dyn Ec2Api>,
     fleets: Batcher<FleetCall>,
     metrics: AwsMetrics,
     dealings: Arc<Dealings>,
@@ -114,8 +118,9 @@ impl Attempt {
 impl Launcher {
     pub(crate) fn new(ec2: Arc<dyn Ec2Api>, metrics: &AwsMetrics) -> Self {
         let dealings = Arc::<Dealings>::default();
-        let call = FleetCall::new(ec2, Arc::clone(&dealings));
+        let call = FleetCall::new(Arc::clone(&ec2), Arc::clone(&dealings));
         Self {
+            ec2,
             fleets: Batcher::new(Arc::new(call), WINDOW, "create_fleet", metrics),
             metrics: metrics.clone(),
             dealings,
@@ -248,7 +253,10 @@ impl Launcher {
         // A launch over many types needs several templates, and each takes EC2 a while.
         let made = wanted.map(|template| async move {
             let name = context.templates.ensure(&template.parameters, context.now);
-            Ok::<_, CloudProviderError>((name.await?, template))
+            let name = name
+                .await
+                .map_err(|error| launch_failure(&error.to_string()))?;
+            Ok::<_, CloudProviderError>((name, template))
         });
         let made = futures::future::try_join_all(made).await?;
         if made.is_empty() {

@@ -20,10 +20,10 @@ use tokio::sync::{RwLock, Semaphore};
 pub(crate) use data::{NetworkPlan, ReservationPlan, TemplateParameters};
 
 use crate::cache::{DEFAULT_TTL, TtlCache, fingerprint, lock};
-use crate::error::{LAUNCH_TEMPLATE_NAME_NOT_FOUND, invalid, is_not_found, launch_failure, other};
+use crate::error::{LAUNCH_TEMPLATE_NAME_NOT_FOUND, invalid, is_not_found, other, unbuilt};
 use crate::metrics::AwsMetrics;
 use crate::pages::all_pages;
-use crate::seam::Ec2Api;
+use crate::seam::{ApiError, ApiResult, Ec2Api};
 use crate::tags::{filter, specification};
 
 const NAME_PREFIX: &str = "karpenter.k8s.aws/";
@@ -63,7 +63,7 @@ impl LaunchTemplateProvider {
         &self,
         parameters: &TemplateParameters,
         now: Timestamp,
-    ) -> Result<String, CloudProviderError> {
+    ) -> ApiResult<String> {
         let name = template_name(parameters);
         if self.touch(&name, now) {
             return Ok(name);
@@ -96,7 +96,7 @@ impl LaunchTemplateProvider {
         name: &str,
         parameters: &TemplateParameters,
         now: Timestamp,
-    ) -> Result<(), CloudProviderError> {
+    ) -> ApiResult<()> {
         if self.touch(name, now) {
             return Ok(());
         }
@@ -110,14 +110,14 @@ impl LaunchTemplateProvider {
         Ok(())
     }
 
-    async fn find(&self, name: &str) -> Result<Option<String>, CloudProviderError> {
+    async fn find(&self, name: &str) -> ApiResult<Option<String>> {
         let input = DescribeLaunchTemplatesInput::builder()
             .launch_template_names(name)
             .build()
-            .map_err(invalid)?;
+            .map_err(unbuilt)?;
         match self.ec2.describe_launch_templates(input).await {
             Err(error) if is_not_found(&error) => Ok(None),
-            Err(error) => Err(launch_failure(&error.to_string())),
+            Err(error) => Err(error),
             Ok(answer) => {
                 let ids: Vec<_> = answer
                     .launch_templates()
@@ -127,19 +127,16 @@ impl LaunchTemplateProvider {
                 match ids.as_slice() {
                     [] => Ok(None),
                     [id] => Ok(Some((*id).to_owned())),
-                    _ => Err(CloudProviderError::Other(format!(
-                        "more than one launch template is named {name}"
-                    ))),
+                    _ => Err(ApiError::client(
+                        "AmbiguousLaunchTemplate",
+                        format!("more than one launch template is named {name}"),
+                    )),
                 }
             }
         }
     }
 
-    async fn create(
-        &self,
-        name: &str,
-        parameters: &TemplateParameters,
-    ) -> Result<String, CloudProviderError> {
+    async fn create(&self, name: &str, parameters: &TemplateParameters) -> ApiResult<String> {
         // What is too long is refused, so that it has to be told before.
         if let Some(class) = parameters.tags.get(labels::EC2_NODE_CLASS) {
             let bytes = base64::decoded_len_estimate(parameters.user_data.len());
@@ -155,14 +152,16 @@ impl LaunchTemplateProvider {
                 &parameters.tags,
             ))
             .build()
-            .map_err(invalid)?;
-        let answer = self.ec2.create_launch_template(input).await;
-        let answer = answer.map_err(|error| launch_failure(&error.to_string()))?;
+            .map_err(unbuilt)?;
+        let answer = self.ec2.create_launch_template(input).await?;
         let id = answer
             .launch_template
             .and_then(|template| template.launch_template_id);
         id.ok_or_else(|| {
-            CloudProviderError::Other(format!("EC2 told no id of launch template {name}"))
+            ApiError::server(
+                "NoLaunchTemplateId",
+                format!("EC2 told no id of launch template {name}"),
+            )
         })
     }
 

@@ -3,11 +3,12 @@
 //! A query that fails leaves its part of the status as it was and has the class looked at again soon. Nothing is
 //! written here. Answers to Karpenter's `pkg/controllers/nodeclass` of the AWS provider.
 
+pub(crate) mod dry_runs;
 pub(crate) mod revision;
 mod validation;
 
 use apis::conditions::{
-    AMIS_READY, CAPACITY_RESERVATIONS_READY, ConditionEditor, EC2_NODE_CLASS,
+    AMIS_READY, CAPACITY_RESERVATIONS_READY, ConditionEditor, ConditionSet, EC2_NODE_CLASS,
     EC2_NODE_CLASS_RESERVED_CAPACITY, INSTANCE_PROFILE_READY, PLACEMENT_GROUP_READY,
     SECURITY_GROUPS_READY, SUBNETS_READY, Status, VALIDATION_SUCCEEDED, reason,
 };
@@ -40,9 +41,19 @@ pub(crate) struct Resolvers<'a> {
     pub(crate) options: &'a AwsOptions,
 }
 
+/// A class with what its selectors resolve to; whether nodes can be made from it is still to be concluded.
+pub(crate) struct Parts {
+    /// With the status so far.
+    pub(crate) node_class: Ec2NodeClass,
+    /// What keeps it from being asked about at all.
+    fault: Option<Outcome>,
+    requeue_after_seconds: u64,
+    set: ConditionSet,
+}
+
 /// What resolving one part came to.
 #[derive(Debug)]
-struct Outcome {
+pub(crate) struct Outcome {
     verdict: Verdict,
     requeue_after_seconds: u64,
 }
@@ -64,7 +75,7 @@ enum Verdict {
 }
 
 impl Outcome {
-    fn ready(requeue_after_seconds: u64) -> Self {
+    pub(crate) fn ready(requeue_after_seconds: u64) -> Self {
         Self {
             verdict: Verdict::True,
             requeue_after_seconds,
@@ -93,13 +104,45 @@ impl Outcome {
     }
 }
 
-impl Resolvers<'_> {
-    /// The whole status of a class at `now`.
-    pub(crate) async fn resolve(
-        &self,
-        node_class: &Ec2NodeClass,
+impl Parts {
+    /// Whether EC2 may be asked what it would say of launches.
+    pub(crate) fn is_sound(&self) -> bool {
+        self.fault.is_none()
+    }
+
+    /// The whole status, where `asked` is what EC2 says of launches, if it was asked.
+    pub(crate) fn conclude(
+        self,
+        asked: Outcome,
+        options: &AwsOptions,
         now: Timestamp,
     ) -> NodeClassStatus {
+        let Self {
+            node_class,
+            fault,
+            requeue_after_seconds,
+            set,
+        } = self;
+        let outcome = fault.unwrap_or(asked);
+        let mut status = node_class.status.clone().unwrap_or_default();
+        let mut editor = set.edit(&node_class.metadata, &mut status.conditions, now);
+        apply(
+            &mut editor,
+            &node_class,
+            VALIDATION_SUCCEEDED,
+            outcome.verdict,
+        );
+        NodeClassStatus {
+            status,
+            annotations: hash_annotations(&node_class, options),
+            requeue_after_seconds: requeue_after_seconds.min(outcome.requeue_after_seconds),
+        }
+    }
+}
+
+impl Resolvers<'_> {
+    /// What the selectors of a class come to at `now`, and whether that makes sense.
+    pub(crate) async fn resolve(&self, node_class: &Ec2NodeClass, now: Timestamp) -> Parts {
         let mut status = node_class.status.clone().unwrap_or_default();
         let mut conditions = std::mem::take(&mut status.conditions);
         let set = if self.options.reserved_capacity {
@@ -134,20 +177,15 @@ impl Resolvers<'_> {
             let mut editor = set.edit(&node_class.metadata, &mut conditions, now);
             apply(&mut editor, node_class, condition_type, outcome.verdict);
         }
-        let outcome = validation::validate(node_class, &conditions, self.options);
-        requeue_after_seconds = requeue_after_seconds.min(outcome.requeue_after_seconds);
-        let mut editor = set.edit(&node_class.metadata, &mut conditions, now);
-        apply(
-            &mut editor,
-            node_class,
-            VALIDATION_SUCCEEDED,
-            outcome.verdict,
-        );
+        let fault = validation::fault(node_class, &conditions, self.options);
         status.conditions = conditions;
-        NodeClassStatus {
-            status,
-            annotations: hash_annotations(node_class, self.options),
+        let mut node_class = node_class.clone();
+        node_class.status = Some(status);
+        Parts {
+            node_class,
+            fault,
             requeue_after_seconds,
+            set,
         }
     }
 

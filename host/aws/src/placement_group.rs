@@ -4,10 +4,11 @@
 
 use std::sync::Arc;
 
+use apis::ec2nodeclass::PlacementGroupSelector;
 use apis::{Ec2NodeClass, NodeClaim, labels};
 use aws_sdk_ec2::operation::describe_placement_groups::DescribePlacementGroupsInput;
 use aws_sdk_ec2::types::PlacementStrategy;
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use scheduling::requirements::Requirements;
 
 use crate::cache::{DEFAULT_TTL, TtlCache};
@@ -50,7 +51,17 @@ impl PlacementGroup {
 pub struct PlacementGroupProvider {
     ec2: Arc<dyn Ec2Api>,
     cache: TtlCache<String, Option<PlacementGroup>>,
+    /// What was found last, by selector, for when EC2 cannot be asked.
+    last: TtlCache<String, PlacementGroup>,
 }
+
+/// How long a group is believed to be there while EC2 cannot be asked.
+const LAST_TTL: SignedDuration = SignedDuration::from_hours(24);
+/// EC2's codes for a group that is not there.
+const UNKNOWN: [&str; 2] = [
+    "InvalidPlacementGroup.Unknown",
+    "InvalidPlacementGroupId.NotFound",
+];
 
 impl PlacementGroupProvider {
     /// With an empty cache.
@@ -58,6 +69,7 @@ impl PlacementGroupProvider {
         Self {
             ec2,
             cache: TtlCache::new(DEFAULT_TTL),
+            last: TtlCache::new(LAST_TTL),
         }
     }
 
@@ -80,20 +92,50 @@ impl PlacementGroupProvider {
             .filters(filter("state", ["available"]))
             .build()
             .map_err(|error| ApiError::client("ValidationError", error.to_string()))?;
-        let answer = self.ec2.describe_placement_groups(input).await?;
-        let group = answer.placement_groups().first().and_then(|group| {
-            Some(PlacementGroup {
-                id: group.group_id()?.to_owned(),
-                strategy: group.strategy()?.as_str().to_owned(),
-                partitions: match group.strategy()? {
-                    PlacementStrategy::Partition => {
-                        u32::try_from(group.partition_count().unwrap_or_default()).ok()?
-                    }
-                    _ => 0,
-                },
-            })
-        });
+        let group = match self.ec2.describe_placement_groups(input).await {
+            Err(error) if UNKNOWN.contains(&error.code.as_str()) => None,
+            answer => answer?.placement_groups().first().and_then(of_ec2),
+        };
+        if let Some(group) = &group {
+            self.last.insert(selector_key(selector), group.clone(), now);
+        }
         self.cache.insert(key, group.clone(), now);
         Ok(group)
     }
+
+    /// The same, or what it was within a day where EC2 cannot be asked.
+    pub async fn get_or_last(
+        &self,
+        node_class: &Ec2NodeClass,
+        now: Timestamp,
+    ) -> Result<Option<PlacementGroup>, ApiError> {
+        let error = match self.get(node_class, now).await {
+            Ok(group) => return Ok(group),
+            Err(error) => error,
+        };
+        let selector = node_class.spec.placement_group_selector.as_ref();
+        let last = selector.and_then(|it| self.last.get(&selector_key(it), now));
+        let Some(group) = last else {
+            return Err(error);
+        };
+        tracing::warn!(%error, group = group.id, "the placement group is taken to be as it was");
+        Ok(Some(group))
+    }
+}
+
+fn selector_key(selector: &PlacementGroupSelector) -> String {
+    format!("{selector:?}")
+}
+
+fn of_ec2(group: &aws_sdk_ec2::types::PlacementGroup) -> Option<PlacementGroup> {
+    Some(PlacementGroup {
+        id: group.group_id()?.to_owned(),
+        strategy: group.strategy()?.as_str().to_owned(),
+        partitions: match group.strategy()? {
+            PlacementStrategy::Partition => {
+                u32::try_from(group.partition_count().unwrap_or_default()).ok()?
+            }
+            _ => 0,
+        },
+    })
 }

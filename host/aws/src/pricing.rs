@@ -1,7 +1,9 @@
 //! Prices of instance types: on demand from the price list, spot from the price history.
 //!
-//! Old prices outlive a failed refresh. Windows and licence prices are not modelled. Answers to
+//! Old prices outlive a failed refresh, and what cannot be a price is none. Windows and licence prices are not modelled. Answers to
 //! Karpenter's `pkg/providers/pricing/pricing.go`.
+
+mod guard;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -19,6 +21,8 @@ use crate::error::{invalid, other};
 use crate::seam::{Ec2Api, PricingApi};
 use crate::seed;
 
+use guard::Doubts;
+
 const SPOT_PRODUCTS: [&str; 2] = ["Linux/UNIX", "Linux/UNIX (Amazon VPC)"];
 const SPOT_PAGE: i32 = 2000;
 const ON_DEMAND_PAGE: i32 = 100;
@@ -26,10 +30,16 @@ const ON_DEMAND_PAGE: i32 = 100;
 #[derive(Debug, Default)]
 struct Prices {
     on_demand: BTreeMap<String, f64>,
-    /// By type, then zone; `None` before the first success.
-    spot: Option<BTreeMap<String, BTreeMap<String, f64>>>,
+    /// `None` before the first success.
+    spot: Option<SpotPrices>,
     revision: u64,
+    /// Types that the price list told last.
+    listed: usize,
+    doubts: Doubts,
 }
+
+/// By type, then zone.
+type SpotPrices = BTreeMap<String, BTreeMap<String, f64>>;
 
 /// The prices of one region.
 pub struct PricingProvider {
@@ -53,8 +63,7 @@ impl PricingProvider {
             .collect();
         let prices = Mutex::new(Prices {
             on_demand,
-            spot: None,
-            revision: 0,
+            ..Prices::default()
         });
         Self {
             ec2,
@@ -105,18 +114,7 @@ impl PricingProvider {
                 "the price list is empty".to_owned(),
             ));
         }
-        let mut prices = lock(&self.prices);
-        for (name, price) in shared.into_iter().chain(metal) {
-            let is_new = prices
-                .on_demand
-                .get(&name)
-                .is_none_or(|old| old.to_bits() != price.to_bits());
-            if is_new {
-                prices.on_demand.insert(name, price);
-                prices.revision += 1;
-            }
-        }
-        Ok(())
+        lock(&self.prices).accept_on_demand(shared.into_iter().chain(metal).collect())
     }
 
     async fn products(
@@ -143,7 +141,7 @@ impl PricingProvider {
             prices.extend(
                 page.price_list()
                     .iter()
-                    .filter_map(|document| product_price(document)),
+                    .filter_map(|document| product_price(document, currency(&self.region))),
             );
             next_token = page.next_token.filter(|token| !token.is_empty());
             if next_token.is_none() {
@@ -153,7 +151,7 @@ impl PricingProvider {
     }
 
     async fn refresh_spot(&self, now: Timestamp) -> Result<(), CloudProviderError> {
-        let mut spot: BTreeMap<String, BTreeMap<String, f64>> = BTreeMap::new();
+        let mut spot = SpotPrices::new();
         let mut next_token = None;
         loop {
             let input = DescribeSpotPriceHistoryInput::builder()
@@ -167,9 +165,7 @@ impl PricingProvider {
             let page = page.map_err(|e| other("describing spot prices", &e))?;
             for entry in page.spot_price_history() {
                 let name = entry.instance_type().map(Ec2InstanceType::as_str);
-                let price = entry
-                    .spot_price()
-                    .and_then(|price| price.parse::<f64>().ok());
+                let price = entry.spot_price().and_then(guard::parse);
                 let (Some(name), Some(zone), Some(price)) =
                     (name, entry.availability_zone(), price)
                 else {
@@ -184,30 +180,62 @@ impl PricingProvider {
                 break;
             }
         }
-        self.accept_spot(spot)
+        lock(&self.prices).accept_spot(spot)
+    }
+}
+
+impl Prices {
+    fn accept_on_demand(&mut self, told: BTreeMap<String, f64>) -> Result<(), CloudProviderError> {
+        let count = told.len();
+        for (name, price) in told {
+            let before = self.on_demand.get(&name).copied();
+            let is_same = before.is_some_and(|before| before.to_bits() == price.to_bits());
+            if !is_same && self.doubts.believes(&name, price, before) {
+                self.on_demand.insert(name, price);
+                self.revision += 1;
+            }
+        }
+        if guard::is_cut_short(count, self.listed) {
+            return Err(cut_short("the price list", count, self.listed));
+        }
+        self.listed = count;
+        Ok(())
     }
 
-    fn accept_spot(
-        &self,
-        spot: BTreeMap<String, BTreeMap<String, f64>>,
-    ) -> Result<(), CloudProviderError> {
-        if spot.is_empty() {
+    fn accept_spot(&mut self, told: SpotPrices) -> Result<(), CloudProviderError> {
+        if told.is_empty() {
             return Err(CloudProviderError::Other(
                 "the spot price history is empty".to_owned(),
             ));
         }
-        let mut prices = lock(&self.prices);
-        let mut merged = prices.spot.take().unwrap_or_default();
-        let was_loaded = !merged.is_empty();
-        let mut has_changed = !was_loaded;
-        for (name, zones) in spot {
-            has_changed |= merged.get(&name) != Some(&zones);
-            merged.insert(name, zones);
+        let (count, before) = (told.len(), self.spot.as_ref().map_or(0, BTreeMap::len));
+        let mut has_changed = self.spot.is_none();
+        let known = self.spot.get_or_insert_default();
+        for (name, zones) in told {
+            let known = known.entry(name.clone()).or_default();
+            for (zone, price) in zones {
+                let before = known.get(&zone).copied();
+                let is_same = before.is_some_and(|before| before.to_bits() == price.to_bits());
+                let what = format!("{name} in {zone}");
+                if !is_same && self.doubts.believes(&what, price, before) {
+                    known.insert(zone, price);
+                    has_changed = true;
+                }
+            }
         }
-        prices.spot = Some(merged);
-        prices.revision += u64::from(has_changed);
+        self.revision += u64::from(has_changed);
+        if guard::is_cut_short(count, before) {
+            return Err(cut_short("the spot price history", count, before));
+        }
         Ok(())
     }
+}
+
+/// What was told is taken over all the same; it is to be asked for again soon.
+fn cut_short(what: &str, now: usize, before: usize) -> CloudProviderError {
+    CloudProviderError::Other(format!(
+        "{what} told {now} types, {before} the last time: part of it is missing"
+    ))
 }
 
 fn product_filters(
@@ -237,7 +265,7 @@ fn product_filters(
 }
 
 /// Type and hourly price of one document of the price list.
-fn product_price(document: &str) -> Option<(String, f64)> {
+fn product_price(document: &str, currency: &str) -> Option<(String, f64)> {
     let document: serde_json::Value = serde_json::from_str(document).ok()?;
     let name = document
         .pointer("/product/attributes/instanceType")?
@@ -249,13 +277,18 @@ fn product_price(document: &str) -> Option<(String, f64)> {
     let mut amounts = dimensions
         .flat_map(|dimensions| dimensions.values())
         .filter_map(|dimension| {
-            let units = dimension.get("pricePerUnit")?;
-            let text = units.get("USD").or_else(|| units.get("CNY"))?.as_str()?;
-            text.parse::<f64>().ok()
+            guard::parse(dimension.get("pricePerUnit")?.get(currency)?.as_str()?)
         });
-    amounts
-        .find(|price| *price > 0.0)
-        .map(|price| (name.to_owned(), price))
+    amounts.next().map(|price| (name.to_owned(), price))
+}
+
+/// What a region is paid in.
+fn currency(region: &str) -> &'static str {
+    if region.starts_with("cn-") {
+        "CNY"
+    } else {
+        "USD"
+    }
 }
 
 /// Region whose Pricing endpoint answers for `region`; the service runs in few of them.
@@ -279,10 +312,34 @@ mod tests {
                 "A": {"pricePerUnit": {"USD": "0.0000000000"}},
                 "B": {"pricePerUnit": {"USD": "0.0960000000"}}}}}}}"#;
         assert_eq!(
-            product_price(document),
+            product_price(document, "USD"),
             Some(("m5.large".to_owned(), 0.096))
         );
-        assert_eq!(product_price("{}"), None);
+        assert_eq!(product_price(document, currency("cn-north-1")), None);
+        assert_eq!(product_price("{}", "USD"), None);
+    }
+
+    #[test]
+    fn what_is_told_in_part_is_taken_over_and_asked_for_again() {
+        let mut prices = Prices::default();
+        let zones = |price: f64| BTreeMap::from([("a".to_owned(), price), ("b".to_owned(), price)]);
+        let types = ["m5.large", "c5.large", "r5.large"];
+        let all = types.map(|name| (name.to_owned(), zones(0.1)));
+        prices.accept_spot(SpotPrices::from(all)).unwrap();
+        let part = [("m5.large".to_owned(), [("b".to_owned(), 0.2)].into())];
+        assert!(prices.accept_spot(SpotPrices::from(part)).is_err());
+        let spot = prices.spot.as_ref().unwrap();
+        let told = spot["m5.large"]
+            .iter()
+            .map(|(zone, price)| (zone.as_str(), *price));
+        assert_eq!(told.collect::<Vec<_>>(), [("a", 0.1), ("b", 0.2)]);
+        assert_eq!((spot.len(), prices.revision), (3, 2));
+        let listed = types.map(|name| (name.to_owned(), 0.3));
+        prices.accept_on_demand(listed.into()).unwrap();
+        let one = || BTreeMap::from([("m5.large".to_owned(), 0.4)]);
+        assert!(prices.accept_on_demand(one()).is_err());
+        assert_eq!(prices.on_demand["m5.large"].to_bits(), 0.4_f64.to_bits());
+        assert_eq!(prices.on_demand.len(), 3);
     }
 
     #[test]

@@ -3,7 +3,8 @@
 //! Each method gathers, asks one part to decide, and returns; no rule lives here. Answers to Karpenter's
 //! `pkg/cloudprovider/cloudprovider.go` of the AWS provider.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use apis::resources::Resources;
@@ -18,16 +19,17 @@ use scheduling::instance_type::InstanceType;
 
 use crate::ami::AmiProvider;
 use crate::capacity_reservation::CapacityReservationProvider;
-use crate::drift::{ami_drift, instance_drift, static_drift};
+use crate::drift::{ami_drift, instance_drift, placement_drift, static_drift};
 use crate::error::other;
 use crate::instance::{Instance, InstanceProvider, parse_provider_id};
 use crate::instance_profile::InstanceProfileProvider;
 use crate::instance_type::InstanceTypeProvider;
 use crate::interruption_history::{Exposed, Interrupted, InterruptionHistory};
-use crate::launch::{LaunchContext, Launcher};
+use crate::launch::{DryRun, LaunchContext, Launcher, probe};
 use crate::launch_template::LaunchTemplateProvider;
 use crate::metrics::{AwsMetrics, FailurePlace};
-use crate::node_class::Resolvers;
+use crate::node_class::dry_runs::DryRuns;
+use crate::node_class::{Outcome, Resolvers};
 use crate::offering::OfferingSources;
 use crate::options::AwsOptions;
 use crate::placement_group::{PlacementGroup, PlacementGroupProvider};
@@ -77,11 +79,13 @@ pub struct AwsProvider {
     placement_groups: PlacementGroupProvider,
     instance_types: InstanceTypeProvider,
     pricing: PricingProvider,
+    knows_prices: AtomicBool,
     unavailable: UnavailableOfferings,
     interruptions: InterruptionHistory,
     templates: LaunchTemplateProvider,
     instances: InstanceProvider,
     launcher: Launcher,
+    dry_runs: DryRuns,
     metrics: AwsMetrics,
 }
 
@@ -110,6 +114,7 @@ impl AwsProvider {
                 &options.region,
                 options.isolated_vpc,
             ),
+            knows_prices: AtomicBool::default(),
             unavailable: UnavailableOfferings::default(),
             interruptions: InterruptionHistory::default(),
             templates: LaunchTemplateProvider::new(ec2(), &metrics),
@@ -120,6 +125,7 @@ impl AwsProvider {
                 &metrics,
             ),
             launcher: Launcher::new(ec2(), &metrics),
+            dry_runs: DryRuns::default(),
             metrics,
             options: RwLock::new(Arc::new(options)),
             clock,
@@ -145,7 +151,14 @@ impl AwsProvider {
 
     /// Reads prices anew; old ones stay where that fails. Called every 12 hours.
     pub async fn refresh_prices(&self) -> Result<(), CloudProviderError> {
-        self.pricing.refresh(self.clock.now()).await
+        let outcome = self.pricing.refresh(self.clock.now()).await;
+        self.knows_prices.store(outcome.is_ok(), Ordering::Relaxed);
+        outcome
+    }
+
+    /// Whether all prices were read the last time.
+    pub fn knows_prices(&self) -> bool {
+        self.knows_prices.load(Ordering::Relaxed)
     }
 
     /// Reads types and their zones anew. Called every 12 hours.
@@ -204,7 +217,7 @@ impl AwsProvider {
         node_class: &Ec2NodeClass,
         now: Timestamp,
     ) -> Result<Option<PlacementGroup>, CloudProviderError> {
-        let group = self.placement_groups.get(node_class, now).await;
+        let group = self.placement_groups.get_or_last(node_class, now).await;
         group.map_err(|error| other("describing the placement group", &error))
     }
 
@@ -213,7 +226,8 @@ impl AwsProvider {
         node_class: &Ec2NodeClass,
     ) -> Result<Arc<[Arc<InstanceType>]>, CloudProviderError> {
         let now = self.clock.now();
-        let placement_group = self.placement_group(node_class, now).await?;
+        // Its condition says what is wrong with it, and keeps launches from the class meanwhile.
+        let placement_group = self.placement_group(node_class, now).await.ok().flatten();
         let sources = OfferingSources {
             pricing: &self.pricing,
             unavailable: &self.unavailable,
@@ -229,6 +243,59 @@ impl AwsProvider {
                 &sources,
             )
             .await
+    }
+
+    async fn launch_context<'a>(
+        &'a self,
+        request: &'a LaunchRequest,
+        options: &'a AwsOptions,
+        now: Timestamp,
+    ) -> Result<LaunchContext<'a>, CloudProviderError> {
+        Ok(LaunchContext {
+            request,
+            options,
+            subnets: &self.subnets,
+            templates: &self.templates,
+            instances: &self.instances,
+            reservations: &self.reservations,
+            unavailable: &self.unavailable,
+            placement_group: self.placement_group(&request.node_class, now).await?,
+            now,
+        })
+    }
+
+    /// What EC2 says of launches from a class whose parts are sound, unless it has said so lately.
+    async fn try_out(
+        &self,
+        node_class: &Ec2NodeClass,
+        node_pools: &[Arc<NodePool>],
+        now: Timestamp,
+    ) -> Outcome {
+        if let Some(outcome) = self.dry_runs.remembered(node_class, now) {
+            return outcome;
+        }
+        let told = match self.dry_run(node_class, node_pools, now).await {
+            Ok(told) => told,
+            Err(error) => DryRun::Unasked(error),
+        };
+        self.dry_runs.outcome(node_class, told, now)
+    }
+
+    async fn dry_run(
+        &self,
+        node_class: &Ec2NodeClass,
+        node_pools: &[Arc<NodePool>],
+        now: Timestamp,
+    ) -> Result<DryRun, CloudProviderError> {
+        let types = self.types_of(node_class).await?;
+        let Some(request) = probe(node_class, node_pools, &types) else {
+            return Err(CloudProviderError::Other(
+                "no image of the class boots any instance type".to_owned(),
+            ));
+        };
+        let options = self.options();
+        let context = self.launch_context(&request, &options, now).await?;
+        Ok(self.launcher.try_out(&context).await)
     }
 
     async fn instance_type_of(
@@ -255,25 +322,25 @@ impl AwsProvider {
 #[async_trait]
 impl CloudProvider for AwsProvider {
     async fn create(&self, request: LaunchRequest) -> Result<Launched, CloudProviderError> {
-        let now = self.clock.now();
-        let options = self.options();
-        let context = LaunchContext {
-            request: &request,
-            options: &options,
-            subnets: &self.subnets,
-            templates: &self.templates,
-            instances: &self.instances,
-            reservations: &self.reservations,
-            unavailable: &self.unavailable,
-            placement_group: self.placement_group(&request.node_class, now).await?,
-            now,
-        };
+        let (options, now) = (self.options(), self.clock.now());
+        let context = self.launch_context(&request, &options, now).await?;
         self.launcher.launch(&context).await
     }
 
     async fn delete(&self, provider_id: &str) -> Result<(), CloudProviderError> {
         let id = parse_provider_id(provider_id)?;
-        let instance = self.instances.get(id).await?;
+        let instance = match self.instances.get(id).await {
+            Err(error) if error.is_not_found() => {
+                self.reservations.gone(id);
+                return Err(error);
+            }
+            instance => instance?,
+        };
+        if instance.capacity_type == labels::CAPACITY_TYPE_RESERVED
+            && let Some(reservation) = &instance.capacity_reservation_id
+        {
+            self.reservations.leaves(id, reservation);
+        }
         if instance.is_terminating {
             return Ok(());
         }
@@ -285,9 +352,6 @@ impl CloudProvider for AwsProvider {
             };
             self.metrics.termination_failed(place);
             return Err(error);
-        }
-        if let Some(reservation) = &instance.capacity_reservation_id {
-            self.reservations.give_back(reservation);
         }
         Ok(())
     }
@@ -361,16 +425,23 @@ impl CloudProvider for AwsProvider {
             return Ok(Some(reason.to_owned()));
         }
         let instance = self.instances.get_seen(instance_id(node_claim)?).await?;
-        let placement_group = self.placement_group(node_class, self.clock.now()).await?;
-        let reason = instance_drift(node_claim, node_class, &instance, placement_group.as_ref())?;
+        if let Some(reason) = instance_drift(node_class, &instance)? {
+            return Ok(Some(reason.to_owned()));
+        }
+        // A group of which nothing is known drifts nothing.
+        let group = self.placement_group(node_class, self.clock.now()).await;
+        let reason = group
+            .ok()
+            .and_then(|it| placement_drift(node_claim, it.as_ref()));
         Ok(reason.map(str::to_owned))
     }
 
     async fn resolve_node_class(
         &self,
         node_class: &Ec2NodeClass,
+        node_pools: &[Arc<NodePool>],
     ) -> Result<NodeClassStatus, CloudProviderError> {
-        let options = self.options();
+        let (options, now) = (self.options(), self.clock.now());
         let resolvers = Resolvers {
             subnets: &self.subnets,
             security_groups: &self.security_groups,
@@ -380,7 +451,13 @@ impl CloudProvider for AwsProvider {
             placement_groups: &self.placement_groups,
             options: &options,
         };
-        Ok(resolvers.resolve(node_class, self.clock.now()).await)
+        let parts = resolvers.resolve(node_class, now).await;
+        let asked = if options.disable_dry_run || !parts.is_sound() {
+            Outcome::ready(u64::MAX)
+        } else {
+            self.try_out(&parts.node_class, node_pools, now).await
+        };
+        Ok(parts.conclude(asked, &options, now))
     }
 
     async fn release_node_class(
@@ -394,6 +471,22 @@ impl CloudProvider for AwsProvider {
         self.templates
             .release(node_class, &options.cluster_name)
             .await
+    }
+
+    async fn release_unused(&self, profiles: &BTreeSet<String>) -> Result<(), CloudProviderError> {
+        let options = self.options();
+        if options.isolated_vpc {
+            return Ok(());
+        }
+        let now = self.clock.now();
+        self.profiles.release_unused(profiles, &options, now).await
+    }
+
+    async fn expiring_reservations(
+        &self,
+        ids: &BTreeSet<String>,
+    ) -> Result<BTreeSet<String>, CloudProviderError> {
+        self.reservations.expiring(ids, self.clock.now()).await
     }
 
     async fn tag(&self, node_claim: &NodeClaim) -> Result<(), CloudProviderError> {

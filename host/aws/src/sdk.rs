@@ -1,8 +1,10 @@
 //! The seam over HTTP: each method hands the input's fields to the SDK's own client.
 //!
-//! Only translation lives here. Every field of an input is listed, so that none gets lost on the way.
+//! Only translation lives here. Every field of an input is listed, but for those that EC2 retired, so that none gets
+//! lost on the way.
 //! Answers to the client construction in Karpenter's `pkg/operator/operator.go`.
 
+mod change_fence;
 mod ec2;
 mod iam;
 mod lookups;
@@ -24,6 +26,8 @@ use prometheus_client::registry::Registry;
 use crate::pricing::pricing_endpoint_region;
 use requests::RequestMetrics;
 
+use change_fence::ChangeFence;
+
 /// How long an operation may take with its repetitions; CreateFleet can be slow.
 const OPERATION_TIMEOUT: Duration = Duration::from_mins(4);
 /// How long one exchange may take, so that one that hangs leaves time for the next.
@@ -36,12 +40,15 @@ const APP_NAME: &str = concat!("mortise-", env!("CARGO_PKG_VERSION"));
 #[derive(Debug, Clone)]
 pub struct SdkClients {
     ec2: aws_sdk_ec2::Client,
+    /// Asks once: who tries what it may do is not to add to a throttle.
+    ec2_once: aws_sdk_ec2::Client,
     eks: aws_sdk_eks::Client,
     iam: aws_sdk_iam::Client,
     ssm: aws_sdk_ssm::Client,
     pricing: aws_sdk_pricing::Client,
     sqs: aws_sdk_sqs::Client,
     region: Option<String>,
+    change_fence: ChangeFence,
     requests: RequestMetrics,
 }
 
@@ -97,8 +104,13 @@ impl SdkClients {
             .region(Region::new(pricing_region))
             .interceptor(requests.clone())
             .build();
+        let ec2_once = aws_sdk_ec2::config::Builder::from(config)
+            .retry_config(RetryConfig::disabled())
+            .interceptor(requests.clone())
+            .build();
         Self {
             ec2: counted!(aws_sdk_ec2, config, requests),
+            ec2_once: aws_sdk_ec2::Client::from_conf(ec2_once),
             eks: counted!(aws_sdk_eks, config, requests),
             iam: counted!(aws_sdk_iam, config, requests),
             ssm: counted!(aws_sdk_ssm, config, requests),
@@ -106,6 +118,24 @@ impl SdkClients {
             sqs: counted!(aws_sdk_sqs, config, requests),
             region,
             requests,
+            change_fence: ChangeFence::default(),
+        }
+    }
+
+    /// The same clients, which send no change once the answer is no. Dry runs change nothing.
+    #[must_use]
+    pub fn while_so(self, may_change: impl Fn() -> bool + Send + Sync + 'static) -> Self {
+        Self {
+            change_fence: ChangeFence::while_so(may_change),
+            ..self
+        }
+    }
+
+    /// The client for a call that may be a dry run.
+    fn ec2_for(&self, dry_run: Option<bool>) -> &aws_sdk_ec2::Client {
+        match dry_run {
+            Some(true) => &self.ec2_once,
+            Some(false) | None => &self.ec2,
         }
     }
 

@@ -41,6 +41,7 @@ use aws_sdk_ec2::operation::describe_spot_price_history::{
 };
 use aws_sdk_ec2::operation::describe_subnets::{DescribeSubnetsInput, DescribeSubnetsOutput};
 use aws_sdk_ec2::operation::reboot_instances::{RebootInstancesInput, RebootInstancesOutput};
+use aws_sdk_ec2::operation::run_instances::{RunInstancesInput, RunInstancesOutput};
 use aws_sdk_ec2::operation::terminate_instances::{
     TerminateInstancesInput, TerminateInstancesOutput,
 };
@@ -194,6 +195,9 @@ pub trait Ec2Api: Send + Sync {
 
     /// Launches instances; only fleets of type `instant` are asked for.
     async fn create_fleet(&self, input: CreateFleetInput) -> ApiResult<CreateFleetOutput>;
+
+    /// Whether instances could be launched so; only dry runs are asked for.
+    async fn run_instances(&self, input: RunInstancesInput) -> ApiResult<RunInstancesOutput>;
 
     /// Pages of reservations with their instances.
     async fn describe_instances(

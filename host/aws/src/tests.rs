@@ -1,11 +1,13 @@
 //! The provider as a whole on a fake AWS.
 
 mod catalogue;
+mod dry_runs;
 mod interruptions;
 mod launch;
 mod node_class;
 mod placement_groups;
 mod relaunch;
+mod reservations;
 
 use std::sync::{Arc, Mutex};
 
@@ -48,6 +50,7 @@ impl Rig {
         let mut options = AwsOptions::new("demo", "us-east-1");
         options.cluster_endpoint = "https://demo.example".to_owned();
         options.cluster_cidr = Some("10.100.0.0/16".to_owned());
+        options.disable_dry_run = true;
         change(&mut options);
         let apis = AwsApis::of(Arc::clone(&aws));
         let provider = Arc::new(AwsProvider::new(options, &apis, Arc::clone(&clock) as _));
@@ -82,7 +85,7 @@ impl Rig {
 
     /// The class with its status as the provider resolves it.
     async fn resolve(&self, mut class: Ec2NodeClass) -> Ec2NodeClass {
-        let resolved = self.provider.resolve_node_class(&class).await.unwrap();
+        let resolved = self.provider.resolve_node_class(&class, &[]).await.unwrap();
         class.status = Some(resolved.status);
         class.metadata.annotations = Some(resolved.annotations);
         class

@@ -1,6 +1,6 @@
 //! The trait a cloud implements, and the values that cross it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use apis::resources::Resources;
@@ -140,15 +140,30 @@ pub trait CloudProvider: Send + Sync {
         node_class: &Ec2NodeClass,
     ) -> Result<Option<String>, CloudProviderError>;
 
-    /// Resolves the selectors of a class (subnets, groups, images, profile) to its status.
+    /// Resolves the selectors of a class (subnets, groups, images, profile) to its status, and says whether the cloud
+    /// would launch what its pools may ask for.
     async fn resolve_node_class(
         &self,
         node_class: &Ec2NodeClass,
+        node_pools: &[Arc<NodePool>],
     ) -> Result<NodeClassStatus, CloudProviderError>;
 
     /// Releases what the provider made for a class (launch templates, profiles) before its finalizer goes.
     async fn release_node_class(&self, node_class: &Ec2NodeClass)
     -> Result<(), CloudProviderError>;
+
+    /// Deletes what was made for classes and nothing uses any more: profiles that are not among these.
+    async fn release_unused(&self, _profiles: &BTreeSet<String>) -> Result<(), CloudProviderError> {
+        Ok(())
+    }
+
+    /// Those of the capacity reservations that end so soon that their nodes must go.
+    async fn expiring_reservations(
+        &self,
+        _ids: &BTreeSet<String>,
+    ) -> Result<BTreeSet<String>, CloudProviderError> {
+        Ok(BTreeSet::new())
+    }
 
     /// Whether a node whose Node object is there may register; pods stay away from it until it may. Answers to
     /// Karpenter's `NodeLifecycleHook.Registered`.

@@ -16,6 +16,7 @@ use state::Snapshot;
 use tokio::task::JoinSet;
 
 use crate::capacity_buffer;
+use crate::capacity_reservation::CapacityReservations;
 use crate::feed::DecisionFeed;
 use crate::instance_status::InstanceStatusController;
 use crate::interruption::InterruptionController;
@@ -33,6 +34,7 @@ use crate::node_claim::{
     reboot, tagging,
 };
 use crate::node_class::NodeClassController;
+use crate::node_class::profiles::Profiles;
 use crate::node_overlay;
 use crate::node_overlay::overlaid_provider::OverlaidProvider;
 use crate::node_overlay::overlays::Overlays;
@@ -391,10 +393,7 @@ impl Parts {
             self.measured("nodeclaim.reboot"),
             Arc::clone(&self.evictions),
         );
-        let tagging = tagging::Tagging {
-            shell: shell(),
-            provider: self.measured("nodeclaim.tagging"),
-        };
+        let tagging = tagging::Tagging::new(shell(), self.measured("nodeclaim.tagging"));
         vec![
             self.spawn(
                 ("nodeclaim.lifecycle", 1000, 5000),
@@ -552,6 +551,18 @@ impl Parts {
             provider: self.measured("interruption.instancestatus"),
         };
         tasks.push(async move { instance_status.run().await }.boxed());
+        let profiles = Profiles {
+            shell: shell(),
+            provider: self.measured("instanceprofile.garbagecollection"),
+        };
+        tasks.push(async move { profiles.run().await }.boxed());
+        if self.shell.settings.feature_gates.reserved_capacity {
+            let reservations = CapacityReservations {
+                shell: shell(),
+                provider: self.measured("capacityreservation"),
+            };
+            tasks.push(async move { reservations.run().await }.boxed());
+        }
         if let Some(queue) = &self.interruptions {
             let interruption = InterruptionController {
                 shell: shell(),
@@ -583,6 +594,8 @@ impl Parts {
             ("disruption.queue", true),
             ("nodeclaim.garbagecollection", true),
             ("interruption.instancestatus", true),
+            ("instanceprofile.garbagecollection", true),
+            ("capacityreservation", gates.reserved_capacity),
             ("interruption", self.interruptions.is_some()),
             ("node.health", repairs),
             ("pod.deletioncost", gates.pod_deletion_cost_management),

@@ -4,6 +4,7 @@
 //! Time comes from the injected clock and from `tokio::time` only, so that all of it runs in simulated time as well.
 
 mod capacity_buffer;
+mod capacity_reservation;
 mod claim_names;
 mod controllers;
 mod deletion_costs;

@@ -2,7 +2,7 @@
 //!
 //! Answers to `pkg/cloudprovider/metrics/cloudprovider.go`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use apis::{Ec2NodeClass, NodeClaim, NodePool, labels};
@@ -144,11 +144,23 @@ impl CloudProvider for MeasuredProvider {
         self.measure(call, drifted)
     }
 
+    async fn release_unused(&self, profiles: &BTreeSet<String>) -> Result<(), CloudProviderError> {
+        self.inner.release_unused(profiles).await
+    }
+
+    async fn expiring_reservations(
+        &self,
+        ids: &BTreeSet<String>,
+    ) -> Result<BTreeSet<String>, CloudProviderError> {
+        self.inner.expiring_reservations(ids).await
+    }
+
     async fn resolve_node_class(
         &self,
         node_class: &Ec2NodeClass,
+        node_pools: &[Arc<NodePool>],
     ) -> Result<NodeClassStatus, CloudProviderError> {
-        self.inner.resolve_node_class(node_class).await
+        self.inner.resolve_node_class(node_class, node_pools).await
     }
 
     async fn release_node_class(

@@ -2,13 +2,15 @@
 //!
 //! Answers to the AWS provider's `pkg/controllers/nodeclass/controller.go` and `hash/controller.go` beside it.
 
+pub(crate) mod profiles;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use apis::ObjectKey;
 use apis::conditions::{self, Conditioned};
-use apis::{Ec2NodeClass, labels};
+use apis::{Ec2NodeClass, NodePool, labels};
 use cloudprovider::{CloudProvider, NodeClassStatus};
 use kube::{Resource, ResourceExt};
 
@@ -111,12 +113,23 @@ impl NodeClassController {
         }
     }
 
+    /// The pools that make nodes from the class.
+    fn pools(&self, class: &Ec2NodeClass) -> Vec<Arc<NodePool>> {
+        let (snapshot, name) = (self.shell.model.snapshot(), class.name_any());
+        let pools = snapshot.node_pools();
+        pools
+            .filter(|pool| pool.spec.template.spec.node_class_ref.name == name)
+            .cloned()
+            .collect()
+    }
+
     async fn resolve(&self, class: &Ec2NodeClass) -> Result<Action, ReconcileError> {
+        let pools = self.pools(class);
         let NodeClassStatus {
             status,
             annotations,
             requeue_after_seconds,
-        } = self.provider.resolve_node_class(class).await?;
+        } = self.provider.resolve_node_class(class, &pools).await?;
         let version = annotations.get(labels::EC2_NODE_CLASS_HASH_VERSION_ANNOTATION);
         if version.is_some_and(|version| hash_version(class.annotations()) != Some(version)) {
             self.carry_over(class, &annotations).await?;

@@ -43,7 +43,8 @@ const BLOCKING_THREADS_MAX: usize = 4;
 const STOP_GRACE: Duration = Duration::from_secs(20);
 
 pub(crate) fn run(arguments: &ControllerArguments) -> anyhow::Result<ExitCode> {
-    let log_level = crate::logging::start(&arguments.options.process.log_level)?;
+    let process = &arguments.options.process;
+    let log_level = crate::logging::start(&process.log_level, &process.log_output_paths)?;
     // Controllers wait for the API server and the cloud, and what computes for long does so elsewhere. Each further
     // thread would have a heap of its own, and one that is half empty cannot lend its pages to another.
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -93,7 +94,7 @@ async fn control(arguments: &ControllerArguments, log_level: LogLevel) -> anyhow
     let cloud = if is_simulated {
         simulated_cloud(&cluster_name, arguments, &client, &clock)
     } else {
-        aws_cloud(arguments, (&client, &version), &clock).await?
+        aws_cloud(arguments, (&client, &version), &clock, &fence).await?
     };
     let stack = Stack::new(StackConfig {
         client: client.clone(),
@@ -167,6 +168,7 @@ fn guard(options: &ProcessOptions, fence: &Fence) -> Guard {
         fence: fence.clone(),
         rate: Rate::new(options.kube_client_qps, options.kube_client_burst).map(Arc::new),
         metrics: ClientMetrics::default(),
+        reads_only: None,
     }
 }
 
@@ -304,13 +306,17 @@ async fn aws_cloud(
     arguments: &ControllerArguments,
     (client, version): (&kube::Client, &Info),
     clock: &Arc<dyn Clock>,
+    fence: &Fence,
 ) -> anyhow::Result<CloudParts> {
     let Options {
         cloud: options,
         decisions,
         ..
     } = &arguments.options;
-    let clients = SdkClients::connect().await;
+    let fence = fence.clone();
+    let clients = SdkClients::connect()
+        .await
+        .while_so(move || fence.is_open());
     let Some(region) = clients.region().map(str::to_owned) else {
         bail!("no AWS region was found; set AWS_REGION");
     };
@@ -416,14 +422,14 @@ pub(crate) async fn client(
 }
 
 /// 0 where the server says none; providers add a `+` to theirs.
-fn minor(version: &Info) -> u32 {
+pub(crate) fn minor(version: &Info) -> u32 {
     let digits = version
         .minor
         .trim_end_matches(|it: char| !it.is_ascii_digit());
     digits.parse().unwrap_or(0)
 }
 
-fn settings(
+pub(crate) fn settings(
     options: &DecisionOptions,
     (cluster_name, policy_namespace): (String, String),
     kubernetes_minor: u32,
@@ -520,6 +526,7 @@ async fn election(
         metrics_port: _,
         health_probe_port: _,
         log_level: _,
+        log_output_paths: _,
         policy_namespace: _,
         disable_cluster_state_observability: _,
         disable_leader_election,
@@ -558,7 +565,7 @@ fn identity() -> String {
 }
 
 /// Returns when the process is asked to stop.
-async fn stop_signal() -> anyhow::Result<()> {
+pub(crate) async fn stop_signal() -> anyhow::Result<()> {
     use tokio::signal::unix::{SignalKind, signal};
     let mut terminate = signal(SignalKind::terminate())?;
     tokio::select! {

@@ -3,10 +3,10 @@
 //! Virtual time is tokio's paused clock on one thread, so a run is a function of its seed and its manifests.
 
 pub(crate) mod apply;
+mod cost;
 mod frame;
 mod generated;
 mod live_view;
-pub(crate) mod memory;
 mod node_load;
 mod problems;
 mod progress;
@@ -14,6 +14,7 @@ mod quiet;
 mod rotation;
 mod stages;
 pub(crate) mod summary;
+mod waits;
 
 use std::io::{IsTerminal as _, Write as _};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -34,7 +35,7 @@ use crate::policy_recorder::FileRecorder;
 use crate::stack::{Stack, StackConfig};
 use authoring::manifests::{Manifests, variables};
 
-pub(crate) use memory::peak_rss_bytes;
+pub(crate) use cost::peak_rss_bytes;
 use progress::{Ended, View, Watcher};
 use rotation::Rotation;
 use stages::{Run, Stages};

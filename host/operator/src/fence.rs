@@ -1,6 +1,6 @@
 //! Whether this process may change anything: the lease as far as this process knows, by its own monotonic clock.
 //!
-//! It asks nobody. The election moves it, and the client of the API server looks at it before each
+//! It asks nobody. The election moves it, and the clients of the API server and of AWS look at it before each
 //! change, so that a process that was frozen, or whose network was cut, changes nothing once another
 //! may lead. client-go has no counterpart: it ends the process and hopes that this is soon enough.
 

@@ -5,6 +5,7 @@ mod cli;
 mod clock;
 mod cluster;
 mod cluster_policies;
+mod completions;
 mod controller;
 mod convert;
 mod crds;
@@ -15,6 +16,7 @@ mod fence;
 mod http;
 mod leader_election;
 mod logging;
+mod man;
 mod options;
 mod output;
 mod policy_metrics;
@@ -25,6 +27,7 @@ mod process_metrics;
 #[cfg(test)]
 mod rbac;
 mod running_controller;
+mod shadow;
 mod simulate;
 mod simulated_nodes;
 mod stack;
@@ -57,6 +60,9 @@ fn main() -> ExitCode {
         Subcommand::Simulate(arguments) => Ok(simulate::run(&arguments)),
         Subcommand::Convert(arguments) => Ok(convert::run(&arguments)),
         Subcommand::Doctor(arguments) => Ok(doctor::run(&arguments)),
+        Subcommand::Shadow(arguments) => Ok(shadow::run(&arguments)),
+        Subcommand::Completions(arguments) => completions::run(&arguments),
+        Subcommand::Man(arguments) => man::run(&arguments),
         Subcommand::Policy(arguments) => authoring::run(&arguments, Some(CLUSTER)),
     };
     match outcome {

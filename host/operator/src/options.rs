@@ -65,7 +65,7 @@ pub(crate) struct CloudOptions {
     /// EKS says the Kubernetes version by which images are chosen, instead of the API server
     #[arg(long, env = "EKS_CONTROL_PLANE", default_value_t = false, num_args = 0..=1, default_missing_value = "true", action = clap::ArgAction::Set)]
     pub(crate) eks_control_plane: bool,
-    /// Do not try permissions by dry runs at the start
+    /// Do not try permissions by dry runs, neither at the start nor for each EC2NodeClass
     #[arg(long, env = "DISABLE_DRY_RUN", default_value_t = false, num_args = 0..=1, default_missing_value = "true", action = clap::ArgAction::Set)]
     pub(crate) disable_dry_run: bool,
     /// The VPC has no way to AWS's public endpoints: no price look-ups
@@ -186,6 +186,9 @@ pub(crate) struct ProcessOptions {
     /// debug, info or error
     #[arg(long, env = "LOG_LEVEL", default_value = "info")]
     pub(crate) log_level: String,
+    /// Where the log goes: a comma list of stdout, stderr and files
+    #[arg(long, env = "LOG_OUTPUT_PATHS", default_value = "stdout")]
+    pub(crate) log_output_paths: String,
     /// Namespace of the controller
     #[arg(long, env = "SYSTEM_NAMESPACE", default_value = "mortise")]
     pub(crate) system_namespace: String,
@@ -247,8 +250,6 @@ pub(crate) struct AcceptedOptions {
         allow_hyphen_values = true
     )]
     memory_limit: String,
-    #[arg(long, env = "LOG_OUTPUT_PATHS", default_value = "stdout", hide = true)]
-    log_output_paths: String,
     #[arg(
         long,
         env = "LOG_ERROR_OUTPUT_PATHS",

@@ -26,7 +26,9 @@ use problem_file::{Explanation, InstanceTypes, PoolCatalogue, Report, Timing, Wo
 use scheduling::pod::PodKey;
 use scheduling::problem::Options;
 use scheduling::ranking::RankHook;
-use scheduling::{Interrupt, Prepared, Solution, TableCache, solve_within_premium};
+use scheduling::{
+    Interrupt, Prepared, Solution, TableCache, lower_bound_per_hour, solve_within_premium,
+};
 use serde::Serialize;
 use state::provisioning::PoolTypes;
 use state::{Snapshot, capacity_buffer};
@@ -85,6 +87,9 @@ pub(crate) struct Pools {
 struct Answer<'a> {
     #[serde(flatten)]
     report: &'a Report,
+    /// What no plan for these pods undercuts; where nodes exist nobody can say.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lower_bound_per_hour: Option<f64>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     scaled_to_zero: Vec<ScaledToZero>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -177,6 +182,7 @@ fn provision(
     let ranking: (&dyn RankHook, &TableCache) = (policies, &tables);
     let answer = Answer {
         report: &report,
+        lower_bound_per_hour: lower_bound_per_hour(&question.problem, &prepared),
         scaled_to_zero: scaled_to_zero::try_each(&question, probes, ranking, arguments.explain),
         buffers: buffers(&input.world.snapshot(), &solution),
         explanations: arguments.explain.then(|| explain(&question, &solution)),
@@ -218,7 +224,7 @@ pub(crate) fn read(arguments: &SimulateArguments) -> anyhow::Result<Input> {
     } = expanded;
     let mut pools = match types {
         Some(types) => of_file(&mut world, types),
-        None => runtime.block_on(Box::pin(catalogue::pools(&mut world)))?,
+        None => runtime.block_on(Box::pin(catalogue::pools(&mut world, arguments.seed)))?,
     };
     obey_gates(arguments, &mut world, &mut pools);
     Ok(Input {

@@ -4,7 +4,7 @@
 //! the demo's world) plays the rest, because the Nodes carry its annotation. The account is nowhere but in this process:
 //! one that starts anew takes it from what the cluster remembers.
 
-mod known;
+pub(crate) mod known;
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;

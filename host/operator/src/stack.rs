@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use aws::sdk::SdkClients;
 use aws::{AwsApis, AwsOptions, AwsProvider};
-use cloudprovider::{Clock, InterruptionQueue};
+use cloudprovider::{Clock, CloudProviderError, InterruptionQueue};
 use controllers::{Controllers, ControllersConfig, Hooks, Metrics, Settings};
 use policy::{PolicyHost, ProviderTells};
 use prometheus_client::registry::Registry;
@@ -22,6 +22,9 @@ use crate::policy_recorder::FileRecorder;
 
 /// How often prices and types are read anew, as Karpenter does.
 const CATALOGUE_REFRESH: Duration = Duration::from_hours(12);
+/// How soon what could not be read is read again, the first time and at most.
+const READ_RETRY: Duration = Duration::from_mins(1);
+const READ_RETRY_MAX: Duration = Duration::from_hours(1);
 /// How often launch templates that nothing uses are deleted.
 const TEMPLATE_SWEEP: Duration = Duration::from_mins(1);
 /// Pause after a start at which AWS did not answer.
@@ -214,6 +217,8 @@ pub(crate) fn simulated_provider(
     let options = AwsOptions {
         cluster_endpoint: "https://kubernetes.default.svc".to_owned(),
         cluster_cidr: Some("10.100.0.0/16".to_owned()),
+        // The simulated account denies nothing.
+        disable_dry_run: true,
         ..AwsOptions::new(cluster_name, ec2.region())
     };
     Arc::new(AwsProvider::new(
@@ -245,17 +250,18 @@ async fn hydrate(provider: &AwsProvider) {
 }
 
 async fn keep_fresh(provider: &AwsProvider, controllers: &Controllers) {
-    let catalogue = async {
+    let prices = async {
+        let mut pause = Pause::after(provider.knows_prices());
         loop {
-            tokio::time::sleep(CATALOGUE_REFRESH).await;
-            for outcome in [
-                provider.refresh_prices().await,
-                provider.refresh_instance_types().await,
-            ] {
-                if let Err(error) = outcome {
-                    tracing::warn!(%error, "prices or types could not be read; the old ones stay");
-                }
-            }
+            tokio::time::sleep(pause.length).await;
+            pause.next(&provider.refresh_prices().await, "prices");
+        }
+    };
+    let types = async {
+        let mut pause = Pause::after(true);
+        loop {
+            tokio::time::sleep(pause.length).await;
+            pause.next(&provider.refresh_instance_types().await, "instance types");
         }
     };
     let templates = async {
@@ -266,5 +272,54 @@ async fn keep_fresh(provider: &AwsProvider, controllers: &Controllers) {
             }
         }
     };
-    tokio::join!(catalogue, templates);
+    tokio::join!(prices, types, templates);
+}
+
+/// Until something is read again: half a day, and less after a failure.
+struct Pause {
+    length: Duration,
+}
+
+impl Pause {
+    fn after(is_read: bool) -> Self {
+        let length = if is_read {
+            CATALOGUE_REFRESH
+        } else {
+            READ_RETRY
+        };
+        Self { length }
+    }
+
+    fn next(&mut self, outcome: &Result<(), CloudProviderError>, what: &str) {
+        let Err(error) = outcome else {
+            self.length = CATALOGUE_REFRESH;
+            return;
+        };
+        self.length = match self.length {
+            CATALOGUE_REFRESH => READ_RETRY,
+            failed => (failed * 2).min(READ_RETRY_MAX),
+        };
+        let again_seconds = self.length.as_secs();
+        tracing::warn!(%error, again_seconds, "{what} could not be read; the old ones stay");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_could_not_be_read_is_read_again_soon_and_then_less_often() {
+        let failure = || Err(CloudProviderError::Other("no".to_owned()));
+        let mut pause = Pause::after(true);
+        let mut minutes = Vec::new();
+        for _ in 0..8 {
+            pause.next(&failure(), "prices");
+            minutes.push(pause.length.as_secs() / 60);
+        }
+        assert_eq!(minutes, [1, 2, 4, 8, 16, 32, 60, 60]);
+        pause.next(&Ok(()), "prices");
+        assert_eq!(pause.length, CATALOGUE_REFRESH);
+        assert_eq!(Pause::after(false).length, READ_RETRY);
+    }
 }

@@ -9,6 +9,7 @@ pub mod bootstrap;
 mod capacity;
 mod filters;
 mod fleet;
+mod gate;
 mod iam;
 mod images;
 pub mod instance;
@@ -27,20 +28,21 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use aws::seam::{ApiError, ApiResult};
 use jiff::{SignedDuration, Timestamp};
 use tokio::sync::mpsc;
 
 use crate::api_server::KUBERNETES_MINOR;
-use crate::catalogue::Catalogue;
+use crate::catalogue::{Catalogue, InstanceType};
 use crate::clock::SimulatedClock;
 use crate::random::{Random, hash};
 
 pub use bootstrap::Bootstrap;
 pub use capacity::{CapacityReservationSpec, PlacementGroupSpec};
+pub use gate::Gate;
 pub use instance::{
     CapacityType, Instance, InstanceEvent, InstanceState, StatusCheck, TerminationReason,
 };
+pub use network::zone_id;
 pub use queue::SimulatedQueue;
 pub use resume::KnownInstance;
 
@@ -56,6 +58,8 @@ pub struct Ec2Config {
     pub region: String,
     /// Zone names that have a subnet, for example `us-east-1a`.
     pub zones: Vec<String>,
+    /// Families that the region offers, for example `m5`; all that it has in truth where none is named.
+    pub families: Vec<String>,
     /// Cluster whose discovery tag the subnets and security groups carry.
     pub cluster_name: String,
     /// Kubernetes minor version for which images are published.
@@ -86,6 +90,7 @@ impl Default for Ec2Config {
             zones: ["us-east-1a", "us-east-1b", "us-east-1c"]
                 .map(str::to_owned)
                 .to_vec(),
+            families: Vec::new(),
             cluster_name: "mortise-demo".to_owned(),
             kubernetes_version: format!("1.{KUBERNETES_MINOR}"),
             boot_millis: (20_000, 45_000),
@@ -121,6 +126,10 @@ pub struct Ec2Faults {
     pub lost_answer_chance: f64,
     /// Roles that IAM does not know.
     pub missing_roles: Vec<String>,
+    /// Operations that the controller's role may not do, for example `CreateFleet`; dry runs of them neither.
+    pub denied: Vec<String>,
+    /// Seconds until EC2 knows a new instance profile.
+    pub profile_delay_seconds: u64,
 }
 
 impl Default for Ec2Faults {
@@ -135,6 +144,8 @@ impl Default for Ec2Faults {
             internal_error_chance: 0.0,
             lost_answer_chance: 0.0,
             missing_roles: Vec::new(),
+            denied: Vec::new(),
+            profile_delay_seconds: 0,
         }
     }
 }
@@ -144,6 +155,7 @@ impl Default for Ec2Faults {
 pub struct SimulatedEc2 {
     state: Arc<Mutex<State>>,
     latency: bool,
+    gate: Option<Arc<dyn Gate>>,
 }
 
 /// Everything that exists in the account.
@@ -206,6 +218,7 @@ impl SimulatedEc2 {
         Self {
             state: Arc::new(Mutex::new(state)),
             latency,
+            gate: None,
         }
     }
 
@@ -315,6 +328,18 @@ impl SimulatedEc2 {
         self.state().spot_price(instance_type, zone)
     }
 
+    /// What an instance costs an hour here; nothing where the catalogue has no price of it.
+    pub fn price_per_hour_of(
+        &self,
+        instance_type: &str,
+        zone: &str,
+        how: CapacityType,
+    ) -> Option<f64> {
+        let state = self.state();
+        let found = state.catalogue.get(instance_type)?;
+        state.price(found, zone, how)
+    }
+
     /// Lets what is due happen: notices of interruption become terminations, terminations end, old records go.
     /// Returns the moment at which the next notice comes true.
     pub fn advance(&self) -> Option<Timestamp> {
@@ -324,30 +349,6 @@ impl SimulatedEc2 {
     fn state(&self) -> MutexGuard<'_, State> {
         // A panic elsewhere left the state as consistent as any panic does; the world goes on.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// What every call has in common: it takes time, is counted, may be throttled and may fail.
-    async fn call<T>(
-        &self,
-        operation: &'static str,
-        answer: impl FnOnce(&mut State) -> ApiResult<T>,
-    ) -> ApiResult<T> {
-        let delay = self.latency.then(|| self.state().latency(operation));
-        if let Some(delay) = delay {
-            tokio::time::sleep(delay).await;
-        }
-        let mut state = self.state();
-        *state.calls.entry(operation).or_default() += 1;
-        state.advance();
-        state.throttle(operation)?;
-        let chance = state.config.faults.internal_error_chance;
-        if chance > 0.0 && state.chance.next_unit() < chance {
-            return Err(ApiError::server(
-                "InternalError",
-                "An internal error has occurred",
-            ));
-        }
-        answer(&mut state)
     }
 }
 
@@ -368,6 +369,16 @@ impl State {
             _ => (20, 80),
         };
         Duration::from_millis(self.chance.between(low, high))
+    }
+
+    /// What the region offers, in the order of names.
+    fn types(&self) -> impl Iterator<Item = &'static InstanceType> {
+        let families = &self.config.families;
+        let is_offered = |t: &&InstanceType| {
+            let family = t.name.split('.').next().unwrap_or_default();
+            families.is_empty() || families.iter().any(|it| it == family)
+        };
+        self.catalogue.iter().filter(is_offered)
     }
 
     fn tell(&mut self, event: &InstanceEvent) {

@@ -6,12 +6,13 @@
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
-use crate::api_server::{DeleteOptions, ObjectKey, Resource};
+use crate::api_server::{DeleteOptions, ObjectKey, Resource, Status};
 use crate::cluster::Cluster;
 use crate::cluster::pod::{Phase, PodRecord};
 use crate::cluster::timers::Timer;
 use crate::random::hash;
 use crate::status::{set_condition, time_text};
+use crate::world::World;
 
 /// Annotation: the containers finish after so many seconds.
 pub const RUN_SECONDS_ANNOTATION: &str = "sim.mortise.dev/run-seconds";
@@ -207,6 +208,18 @@ impl Cluster {
         // The shared address space, as with the VPC CNI's custom networking.
         let n = self.pod_ips;
         format!("100.{}.{}.{}", 64 + n / 65_536 % 64, n / 256 % 256, n % 256)
+    }
+}
+
+impl World {
+    /// Ends the containers of a pod now, `Succeeded` or `Failed`.
+    pub fn end_pod(&self, key: &ObjectKey, phase: &str) -> Result<(), Status> {
+        let now = self.clock().now_seconds();
+        let ended = self.api().modify_status(&Resource::PODS, key, |pod| {
+            complete_status(pod, now);
+            pod["status"]["phase"] = phase.into();
+        });
+        ended.map(drop)
     }
 }
 

@@ -77,6 +77,8 @@ impl IamApi for FakeAws {
         self.count("CreateInstanceProfile", |state| {
             let name = input.instance_profile_name.unwrap();
             state.profiles.entry(name.clone()).or_default();
+            let path = input.path.unwrap_or_default();
+            state.profile_paths.insert(name.clone(), path);
             Ok(CreateInstanceProfileOutput::builder()
                 .instance_profile(profile(&name, ""))
                 .build())
@@ -123,12 +125,18 @@ impl IamApi for FakeAws {
 
     async fn list_instance_profiles(
         &self,
-        _: ListInstanceProfilesInput,
+        input: ListInstanceProfilesInput,
     ) -> ApiResult<ListInstanceProfilesOutput> {
         self.count("ListInstanceProfiles", |state| {
+            let prefix = input.path_prefix.unwrap_or_default();
+            let is_under = |name: &String| {
+                let path = state.profile_paths.get(name).map_or("/", String::as_str);
+                path.starts_with(&prefix)
+            };
             let profiles = state
                 .profiles
                 .iter()
+                .filter(|(name, _)| is_under(name))
                 .map(|(name, role)| profile(name, role))
                 .collect();
             Ok(ListInstanceProfilesOutput::builder()

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 
+use apis::ec2nodeclass::BlockDeviceMapping;
 use apis::labels;
 use apis::quantity;
 use apis::resources::Resources;
@@ -12,8 +13,8 @@ use aws_sdk_ec2::types::{ArchitectureType, InstanceTypeInfo};
 use scheduling::instance_type::Overhead;
 
 use super::shape::ClassShape;
-use crate::ami_family::ephemeral_device;
 use crate::ami_family::features::features;
+use crate::ami_family::{default_block_device_mappings, ephemeral_device};
 use crate::seed::seed;
 
 const MIB: i64 = 1 << 20;
@@ -202,20 +203,25 @@ fn storage_bytes(info: &InstanceTypeInfo, shape: &ClassShape) -> i64 {
         return gb.saturating_mul(1_000_000_000);
     }
     let mappings = &shape.block_device_mappings;
-    let size_of = |mapping: &apis::ec2nodeclass::BlockDeviceMapping| {
+    let size_of = |mapping: &BlockDeviceMapping| {
         let size = mapping.ebs.as_ref()?.volume_size.as_ref()?;
         quantity::millis(size).ok().map(|millis| millis / MILLI)
     };
     if let Some(root) = mappings.iter().find(|mapping| mapping.root_volume) {
         return size_of(root).unwrap_or(DEFAULT_STORAGE_BYTES);
     }
-    let mapping = match ephemeral_device(shape.family) {
-        None => mappings.last(),
-        Some(device) => mappings
-            .iter()
-            .find(|mapping| mapping.device_name.as_deref() == Some(device)),
+    let size_in = |mappings: &[BlockDeviceMapping]| {
+        let mapping = match ephemeral_device(shape.family) {
+            None => mappings.last(),
+            Some(device) => mappings
+                .iter()
+                .find(|mapping| mapping.device_name.as_deref() == Some(device)),
+        };
+        mapping.and_then(size_of)
     };
-    mapping.and_then(size_of).unwrap_or(DEFAULT_STORAGE_BYTES)
+    size_in(mappings)
+        .or_else(|| size_in(&default_block_device_mappings(shape.family)))
+        .unwrap_or(DEFAULT_STORAGE_BYTES)
 }
 
 fn kube_reserved(info: &InstanceTypeInfo, shape: &ClassShape, capacity: &Resources) -> Resources {

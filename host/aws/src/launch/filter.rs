@@ -58,7 +58,8 @@ pub(super) fn without_exotic(candidates: Vec<Candidate>) -> Vec<Candidate> {
     if plain.is_empty() { exotic } else { plain }
 }
 
-fn is_exotic(instance_type: &InstanceType) -> bool {
+/// Whether it is a metal size or has accelerators.
+pub(super) fn is_exotic(instance_type: &InstanceType) -> bool {
     let size = instance_type
         .name
         .split_once('.')

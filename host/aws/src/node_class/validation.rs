@@ -30,35 +30,41 @@ const DEPENDENCIES: [&str; 4] = [
 ];
 
 /// The first thing that is wrong, if anything is.
-pub(super) fn validate(
+pub(super) fn fault(
     node_class: &Ec2NodeClass,
     conditions: &[Condition],
     options: &AwsOptions,
-) -> Outcome {
+) -> Option<Outcome> {
     let family = node_class.ami_family();
     if family == AmiFamily::Al2023 && options.cluster_cidr.is_none() {
         let message = "the range of service addresses is not known, and AL2023 needs it: let the controller's role do \
                        eks:DescribeCluster, or its service account get servicecidrs";
-        return Outcome::not_ready(
+        return Some(Outcome::not_ready(
             CLUSTER_CIDR_RESOLUTION_FAILED,
             message,
             DEPENDENCIES_SECONDS,
-        );
+        ));
     }
     if let Some(outcome) = kubelet(&node_class.spec, family) {
-        return outcome;
+        return Some(outcome);
     }
     if let Some(message) = block_devices(&node_class.spec) {
-        return Outcome::not_ready("InvalidBlockDeviceMapping", message, u64::MAX);
+        return Some(Outcome::not_ready(
+            "InvalidBlockDeviceMapping",
+            message,
+            u64::MAX,
+        ));
     }
     if let Some(outcome) = dependencies(conditions) {
-        return outcome;
+        return Some(outcome);
     }
-    if let Some(key) = restricted_tag(&node_class.spec.tags) {
-        let message = format!("spec.tags: the key {key:?} is reserved");
-        return Outcome::not_ready(reason::TAG_VALIDATION_FAILED, message, u64::MAX);
-    }
-    Outcome::ready(u64::MAX)
+    let key = restricted_tag(&node_class.spec.tags)?;
+    let message = format!("spec.tags: the key {key:?} is reserved");
+    Some(Outcome::not_ready(
+        reason::TAG_VALIDATION_FAILED,
+        message,
+        u64::MAX,
+    ))
 }
 
 fn kubelet(spec: &Ec2NodeClassSpec, family: AmiFamily) -> Option<Outcome> {

@@ -41,58 +41,70 @@ impl IamApi for SdkClients {
         &self,
         input: CreateInstanceProfileInput,
     ) -> ApiResult<CreateInstanceProfileOutput> {
-        send!(
-            self.iam,
-            create_instance_profile,
-            input,
-            [
-                set_instance_profile_name = instance_profile_name,
-                set_path = path,
-                set_tags = tags
-            ]
-        )
+        let call = async {
+            send!(
+                self.iam,
+                create_instance_profile,
+                input,
+                [
+                    set_instance_profile_name = instance_profile_name,
+                    set_path = path,
+                    set_tags = tags
+                ]
+            )
+        };
+        self.change_fence.fence(true, call).await
     }
 
     async fn add_role_to_instance_profile(
         &self,
         input: AddRoleToInstanceProfileInput,
     ) -> ApiResult<AddRoleToInstanceProfileOutput> {
-        send!(
-            self.iam,
-            add_role_to_instance_profile,
-            input,
-            [
-                set_instance_profile_name = instance_profile_name,
-                set_role_name = role_name
-            ]
-        )
+        let call = async {
+            send!(
+                self.iam,
+                add_role_to_instance_profile,
+                input,
+                [
+                    set_instance_profile_name = instance_profile_name,
+                    set_role_name = role_name
+                ]
+            )
+        };
+        self.change_fence.fence(true, call).await
     }
 
     async fn remove_role_from_instance_profile(
         &self,
         input: RemoveRoleFromInstanceProfileInput,
     ) -> ApiResult<RemoveRoleFromInstanceProfileOutput> {
-        send!(
-            self.iam,
-            remove_role_from_instance_profile,
-            input,
-            [
-                set_instance_profile_name = instance_profile_name,
-                set_role_name = role_name
-            ]
-        )
+        let call = async {
+            send!(
+                self.iam,
+                remove_role_from_instance_profile,
+                input,
+                [
+                    set_instance_profile_name = instance_profile_name,
+                    set_role_name = role_name
+                ]
+            )
+        };
+        self.change_fence.fence(true, call).await
     }
 
     async fn delete_instance_profile(
         &self,
         input: DeleteInstanceProfileInput,
     ) -> ApiResult<DeleteInstanceProfileOutput> {
-        send!(
-            self.iam,
-            delete_instance_profile,
-            input,
-            [set_instance_profile_name = instance_profile_name]
-        )
+        let call = async {
+            send!(
+                self.iam,
+                delete_instance_profile,
+                input,
+                [set_instance_profile_name = instance_profile_name]
+            )
+        };
+        self.change_fence.fence(true, call).await
     }
 
     async fn list_instance_profiles(

@@ -19,16 +19,20 @@ impl SqsApi for SdkClients {
     }
 
     async fn receive(&self, queue_url: &str) -> ApiResult<Vec<QueueMessage>> {
-        let answer = self
-            .sqs
-            .receive_message()
-            .queue_url(queue_url)
-            .max_number_of_messages(QUEUE_BATCH)
-            .wait_time_seconds(QUEUE_WAIT_SECONDS)
-            .visibility_timeout(QUEUE_HIDDEN_SECONDS)
-            .send()
-            .await;
-        let answer = answer.map_err(|error| api_error(&error))?;
+        let call = async {
+            let answer = self
+                .sqs
+                .receive_message()
+                .queue_url(queue_url)
+                .max_number_of_messages(QUEUE_BATCH)
+                .wait_time_seconds(QUEUE_WAIT_SECONDS)
+                .visibility_timeout(QUEUE_HIDDEN_SECONDS)
+                .send()
+                .await;
+            answer.map_err(|error| api_error(&error))
+        };
+        // What is taken is hidden from who leads.
+        let answer = self.change_fence.fence(true, call).await?;
         let messages = answer.messages.unwrap_or_default().into_iter();
         Ok(messages
             .map(|it| QueueMessage {
@@ -39,13 +43,16 @@ impl SqsApi for SdkClients {
     }
 
     async fn delete(&self, queue_url: &str, receipt: &str) -> ApiResult<()> {
-        let deleted = self
-            .sqs
-            .delete_message()
-            .queue_url(queue_url)
-            .receipt_handle(receipt)
-            .send()
-            .await;
-        deleted.map(drop).map_err(|error| api_error(&error))
+        let call = async {
+            let deleted = self
+                .sqs
+                .delete_message()
+                .queue_url(queue_url)
+                .receipt_handle(receipt)
+                .send()
+                .await;
+            deleted.map(drop).map_err(|error| api_error(&error))
+        };
+        self.change_fence.fence(true, call).await
     }
 }

@@ -199,3 +199,82 @@ async fn release_takes_profiles_and_templates_away() {
     rig.provider.release_node_class(&class).await.unwrap();
     assert_eq!(rig.aws.edit(|state| state.profiles.len()), 0);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_published_image_that_is_deprecated_is_looked_for_again_at_ssm() {
+    let rig = Rig::new(infos(&["m5.large"]));
+    let amis = async || {
+        let status = rig.resolve(class()).await.status.unwrap();
+        let ids = status.amis.into_iter().map(|ami| ami.id);
+        ids.collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(amis().await, "ami-arm ami-gpu ami-x86");
+    // Another is published, and the first deprecated: the parameter would be believed for a day.
+    rig.aws.edit(|state| {
+        for value in state.parameters.values_mut().filter(|it| *it == "ami-x86") {
+            *value = "ami-next".to_owned();
+        }
+        state
+            .images
+            .push(image("ami-next", "x86_64", "2026-01-01T00:00:00.000Z"));
+        let old = state
+            .images
+            .iter_mut()
+            .find(|it| it.image_id() == Some("ami-x86"));
+        old.unwrap().deprecation_time = Some("2026-01-01T00:00:30.000Z".to_owned());
+    });
+    assert_eq!(amis().await, "ami-arm ami-gpu ami-x86");
+    rig.pass(61);
+    assert_eq!(amis().await, "ami-next ami-arm ami-gpu");
+    // One that stays deprecated is asked about every half an hour and used meanwhile.
+    rig.aws.edit(|state| {
+        let newest = state.images.last_mut().unwrap();
+        newest.deprecation_time = Some("2026-01-01T00:00:30.000Z".to_owned());
+    });
+    let asked = || rig.aws.calls("GetParameter");
+    let mut before = asked();
+    for (seconds, reads) in [(61, 0), (1800, 1), (61, 0)] {
+        rig.pass(seconds);
+        assert_eq!(amis().await, "ami-next ami-arm ami-gpu");
+        assert_eq!(asked() - before, reads, "after {seconds} s");
+        before = asked();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_profile_with_the_role_is_kept_and_one_that_nobody_uses_goes() {
+    let rig = Rig::new(infos(&["m5.large"]));
+    let mut class = class();
+    class.status.get_or_insert_default().instance_profile = Some("theirs".to_owned());
+    let roles = [("theirs", "node-role")].map(|(name, role)| (name.to_owned(), role.to_owned()));
+    rig.aws.edit(|state| state.profiles.extend(roles));
+    let profile = |class: &Ec2NodeClass| class.status.clone().unwrap().instance_profile.unwrap();
+    class = rig.resolve(class).await;
+    assert_eq!(profile(&class), "theirs", "as Karpenter left it");
+    class.spec.role = Some("other-role".to_owned());
+    class = rig.resolve(class).await;
+    let second = profile(&class);
+    class.spec.role = Some("third-role".to_owned());
+    class = rig.resolve(class).await;
+    let third = profile(&class);
+    let names = || {
+        rig.aws
+            .edit(|it| it.profiles.keys().cloned().collect::<Vec<_>>())
+    };
+    assert_eq!(names().len(), 3);
+    // A claim launched lately may bear the second and not be seen yet.
+    let in_use = [third.clone()].into();
+    rig.provider.release_unused(&in_use).await.unwrap();
+    assert_eq!(names().len(), 3);
+    rig.pass(3601);
+    let claimed = [third.clone(), second.clone()].into();
+    rig.provider.release_unused(&claimed).await.unwrap();
+    assert_eq!(names().len(), 3);
+    rig.provider.release_unused(&in_use).await.unwrap();
+    assert_eq!(
+        names(),
+        [third, "theirs".to_owned()],
+        "what was not made here stays"
+    );
+    assert!(!names().contains(&second));
+}

@@ -14,6 +14,7 @@ use cloudprovider::{CloudProvider, Launched, Registrable};
 use super::catalogue::infos;
 use super::launch::{offering, request};
 use super::{Rig, class};
+use crate::seam::ApiError;
 
 fn rig(strategy: PlacementStrategy, partitions: Option<i32>) -> Rig {
     let supported = PlacementGroupInfo::builder()
@@ -134,4 +135,49 @@ async fn other_groups_have_no_partitions() {
     assert_eq!(launched.labels[labels::PLACEMENT_GROUP_ID], "pg-1");
     let may = rig.provider.registrable(&claim).await.unwrap();
     assert_eq!(may, Registrable::Ready(BTreeMap::new()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_group_that_ec2_does_not_describe_now_is_as_it_was_for_a_day() {
+    let rig = rig(PlacementStrategy::Spread, None);
+    let class = class_in_racks(&rig).await;
+    let (claim, _) = launch(&rig, None).await;
+    let claim = {
+        let mut claim = claim;
+        let labels = claim.metadata.labels.get_or_insert_default();
+        labels.insert(labels::PLACEMENT_GROUP_ID.to_owned(), "pg-1".to_owned());
+        claim
+    };
+    let fails = ApiError::server("InternalError", "x");
+    rig.aws
+        .edit(|state| state.no_placement_groups = Some(fails));
+    for (seconds, is_known) in [(61, true), (23 * 3600, true), (3600, false)] {
+        rig.pass(seconds);
+        assert!(!rig.types(&class).await.is_empty());
+        assert_ne!(
+            rig.provider
+                .is_drifted(&claim, &class)
+                .await
+                .unwrap()
+                .as_deref(),
+            Some("PlacementGroupDrift")
+        );
+        let offerings = vec![offering("m5.large", "us-east-1a", "spot", 0.04)];
+        let request = request(&rig, &class, "two", offerings).await;
+        let launched = rig.provider.create(request).await;
+        assert_eq!(launched.is_ok(), is_known, "{launched:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_group_that_is_not_there_is_told_as_such() {
+    let rig = rig(PlacementStrategy::Spread, None);
+    let unknown = ApiError::client("InvalidPlacementGroup.Unknown", "unknown");
+    rig.aws
+        .edit(|state| state.no_placement_groups = Some(unknown));
+    let class = class_in_racks(&rig).await;
+    let conditions = &class.status.as_ref().unwrap().conditions;
+    let found = apis::conditions::get(conditions, apis::conditions::PLACEMENT_GROUP_READY);
+    assert_eq!(found.unwrap().reason, "PlacementGroupNotFound");
+    assert!(!rig.types(&class).await.is_empty());
 }

@@ -1,7 +1,7 @@
 //! Deletes claims whose instance is gone, and terminates instances that belong to no claim. Copies of claims at rest go
 //! on the same occasion.
 //!
-//! Every two minutes, against the cloud's own list. Answers to
+//! Every two minutes, and more often after a start, against the cloud's own list. Answers to
 //! `pkg/controllers/nodeclaim/garbagecollection/controller.go` and the AWS provider's namesake.
 
 use std::collections::BTreeSet;
@@ -27,6 +27,9 @@ use crate::paging::for_each_listed;
 use crate::shell::Shell;
 
 pub(crate) const PERIOD: Duration = Duration::from_mins(2);
+/// After a start there may be what an earlier process left: so often, and so soon.
+const FIRST_RUNS: u32 = 20;
+const FIRST_PERIOD: Duration = Duration::from_secs(10);
 /// An instance this young may belong to a claim whose status is still being written.
 const YOUNG: Duration = Duration::from_secs(30);
 const AT_ONCE: usize = 20;
@@ -53,12 +56,17 @@ struct Decided {
 
 impl GarbageCollection {
     pub(crate) async fn run(&self) {
+        let mut runs = 0;
         loop {
-            tokio::time::sleep(PERIOD).await;
+            let is_new = runs < FIRST_RUNS;
+            tokio::time::sleep(if is_new { FIRST_PERIOD } else { PERIOD }).await;
             let mut round = self.shell.metrics.round("nodeclaim.garbagecollection");
             self.shell.model.forget_claims_at_rest();
             match self.observe().await {
-                Ok(observed) => self.apply(decide(observed, self.shell.now())).await,
+                Ok(observed) => {
+                    runs += 1;
+                    self.apply(decide(observed, self.shell.now())).await;
+                }
                 Err(error) => {
                     error!(%error, "listing for garbage collection");
                     round.failed(error);

@@ -1,6 +1,6 @@
 //! The provider as every controller but that of NodeOverlays sees it: what is sold has the overlays on it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use apis::{Ec2NodeClass, NodeClaim, NodePool};
@@ -63,11 +63,23 @@ impl CloudProvider for OverlaidProvider {
         self.inner.is_drifted(node_claim, node_class).await
     }
 
+    async fn release_unused(&self, profiles: &BTreeSet<String>) -> Result<(), CloudProviderError> {
+        self.inner.release_unused(profiles).await
+    }
+
+    async fn expiring_reservations(
+        &self,
+        ids: &BTreeSet<String>,
+    ) -> Result<BTreeSet<String>, CloudProviderError> {
+        self.inner.expiring_reservations(ids).await
+    }
+
     async fn resolve_node_class(
         &self,
         node_class: &Ec2NodeClass,
+        node_pools: &[Arc<NodePool>],
     ) -> Result<NodeClassStatus, CloudProviderError> {
-        self.inner.resolve_node_class(node_class).await
+        self.inner.resolve_node_class(node_class, node_pools).await
     }
 
     async fn release_node_class(

@@ -34,6 +34,11 @@ pub(crate) struct State {
     /// Whether classes are fit for launches is not found out.
     pub(crate) leaves_classes_unknown: bool,
     pub(crate) released: usize,
+    /// Capacity reservations that end soon.
+    pub(crate) expiring: BTreeSet<String>,
+    /// The instance profile of classes, and those that were said to be in use.
+    pub(crate) profile: Option<String>,
+    pub(crate) profiles_in_use: Option<BTreeSet<String>>,
     /// The hash of the class and its version, as this version of the provider reckons it.
     pub(crate) class_stamps: BTreeMap<String, String>,
     /// What the cloud finds wrong with instances.
@@ -358,6 +363,7 @@ impl CloudProvider for Cloud {
     async fn resolve_node_class(
         &self,
         node_class: &Ec2NodeClass,
+        _node_pools: &[Arc<NodePool>],
     ) -> Result<NodeClassStatus, CloudProviderError> {
         let mut resolved = node_class.clone();
         let is_unknown = self.with(|state| state.leaves_classes_unknown);
@@ -370,8 +376,10 @@ impl CloudProvider for Cloud {
                 }
             }
         });
+        let mut status = resolved.status.unwrap_or_default();
+        status.instance_profile = self.with(|state| state.profile.clone());
         Ok(NodeClassStatus {
-            status: resolved.status.unwrap_or_default(),
+            status,
             annotations: self.with(|state| state.class_stamps.clone()),
             requeue_after_seconds: 300,
         })
@@ -383,6 +391,18 @@ impl CloudProvider for Cloud {
     ) -> Result<(), CloudProviderError> {
         self.with(|state| state.released += 1);
         Ok(())
+    }
+
+    async fn release_unused(&self, profiles: &BTreeSet<String>) -> Result<(), CloudProviderError> {
+        self.with(|state| state.profiles_in_use = Some(profiles.clone()));
+        Ok(())
+    }
+
+    async fn expiring_reservations(
+        &self,
+        ids: &BTreeSet<String>,
+    ) -> Result<BTreeSet<String>, CloudProviderError> {
+        Ok(self.with(|state| state.expiring.intersection(ids).cloned().collect()))
     }
 
     async fn registrable(&self, _: &NodeClaim) -> Result<Registrable, CloudProviderError> {

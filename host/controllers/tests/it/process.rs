@@ -1,5 +1,5 @@
-//! The controllers as a process that may die: every write to the outside is counted, and the process dies at the one
-//! it is told to die at, after the write has happened and before it learns of it.
+//! The controllers as a process that may die: every write to the API server and every call of EC2 is counted, and the
+//! process dies at the one it is told to die at, before it is sent or before its answer is heard.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
@@ -16,6 +16,7 @@ use jiff::SignedDuration;
 use kube::client::Body;
 use sim::SimulatedClock;
 use sim::api_server::{ApiServer, RequestInfo, ResponseBody};
+use sim::ec2::Gate;
 use tower::Service;
 
 use crate::invariants::Judge;
@@ -24,16 +25,26 @@ use crate::rbac;
 /// Frames of a watch that can be on their way.
 const FRAMES_LATE_MAX: usize = 10_000;
 
+/// At which of its calls a process dies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Death {
+    /// Counted from one.
+    pub(crate) call: usize,
+    /// Whether the call takes effect, so that only its answer is lost.
+    pub(crate) is_sent: bool,
+}
+
 #[derive(Debug, Default)]
 struct State {
-    writes: usize,
+    /// Writes to the API server and calls of EC2, in order.
+    calls: Vec<String>,
     /// Writes to the API server, by path.
     written: BTreeMap<String, usize>,
     /// Reads of single objects and of lists, by path.
     read: BTreeMap<String, usize>,
     /// What was asked for, whatever the names.
     asked: BTreeSet<RequestInfo>,
-    dies_at: Option<usize>,
+    death: Option<Death>,
     is_dead: bool,
     /// How far the clock of its machine is off.
     clock_off_by: SignedDuration,
@@ -54,7 +65,7 @@ struct State {
 }
 
 /// Counts the writes of one process after another.
-#[derive(Clone, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Process {
     state: Arc<Mutex<State>>,
 }
@@ -63,7 +74,23 @@ impl Process {
     /// Counts from now on, and dies at the n-th write, if at all.
     pub(crate) fn dies_at(&self, write: Option<usize>) {
         let mut state = self.state.lock().unwrap();
-        (state.writes, state.dies_at) = (0, write);
+        state.calls.clear();
+        state.death = write.map(|call| Death {
+            call,
+            is_sent: true,
+        });
+    }
+
+    /// A process that dies at one of its calls, if at all.
+    pub(crate) fn dying(death: Option<Death>) -> Self {
+        let process = Self::default();
+        process.state.lock().unwrap().death = death;
+        process
+    }
+
+    /// What it wrote to the API server and asked of EC2, in order.
+    pub(crate) fn calls(&self) -> Vec<String> {
+        self.state.lock().unwrap().calls.clone()
     }
 
     /// From now on reads (watches aside) whose path and query contain the text are answered late.
@@ -162,7 +189,7 @@ impl Process {
     }
 
     pub(crate) fn writes(&self) -> usize {
-        self.state.lock().unwrap().writes
+        self.state.lock().unwrap().calls.len()
     }
 
     /// Writes to the API server under that path.
@@ -207,24 +234,47 @@ impl Process {
     /// Another process takes its place.
     pub(crate) fn restarts(&self) {
         let mut state = self.state.lock().unwrap();
-        (state.dies_at, state.is_dead) = (None, false);
+        (state.death, state.is_dead) = (None, false);
     }
 
     /// Does a write and tells of it, unless the process dies of it or is dead already.
     pub(crate) async fn write<T>(&self, work: impl Future<Output = T>) -> T {
-        self.read(async {}).await;
+        self.call("", work).await
+    }
+
+    async fn call<T>(&self, what: &str, work: impl Future<Output = T>) -> T {
+        let number = self.sends(what).await;
         let done = work.await;
-        self.count();
-        self.read(async {}).await;
+        self.hears(number).await;
         done
     }
 
-    fn count(&self) {
+    async fn sends(&self, what: &str) -> usize {
+        self.read(async {}).await;
+        let number = {
+            let mut state = self.state.lock().unwrap();
+            state.calls.push(what.to_owned());
+            state.calls.len()
+        };
+        self.dies_if(Death {
+            call: number,
+            is_sent: false,
+        });
+        self.read(async {}).await;
+        number
+    }
+
+    async fn hears(&self, number: usize) {
+        self.dies_if(Death {
+            call: number,
+            is_sent: true,
+        });
+        self.read(async {}).await;
+    }
+
+    fn dies_if(&self, moment: Death) {
         let mut state = self.state.lock().unwrap();
-        state.writes += 1;
-        if state.dies_at == Some(state.writes) {
-            state.is_dead = true;
-        }
+        state.is_dead |= state.death == Some(moment);
     }
 
     /// The dead learn nothing.
@@ -233,6 +283,17 @@ impl Process {
             std::future::pending::<()>().await;
         }
         work.await
+    }
+}
+
+#[async_trait::async_trait]
+impl Gate for Process {
+    async fn leaves(&self, operation: &'static str) -> usize {
+        self.sends(operation).await
+    }
+
+    async fn returns(&self, number: usize) {
+        self.hears(number).await;
     }
 }
 
@@ -342,12 +403,13 @@ impl Service<Request<Body>> for Door {
             }
             if is_write {
                 tokio::time::sleep(process.takes()).await;
+                let what = format!("{} {}", request.method(), request.uri().path());
                 if process.loses_answer(request.uri().path()) {
-                    process.write(api.call(request)).await?;
+                    process.call(&what, api.call(request)).await?;
                     let reason = "request did not complete within the allotted timeout";
                     return Ok(refusal(StatusCode::GATEWAY_TIMEOUT, "Timeout", reason));
                 }
-                return process.write(api.call(request)).await;
+                return process.call(&what, api.call(request)).await;
             }
             if let Some(late) = process.lateness(&uri) {
                 tokio::time::sleep(late).await;

@@ -19,6 +19,7 @@ use tokio::time::Instant;
 use tower::{BoxError, Layer, Service, ServiceExt as _};
 
 use super::rate::Rate;
+use super::reads_only::ReadsOnly;
 use super::repeats::{Kind, pause};
 use super::requests::{AskedFor, ClientMetrics};
 use crate::fence::{Fence, Lapsed};
@@ -36,6 +37,8 @@ pub(crate) struct Guard {
     pub(crate) rate: Option<Arc<Rate>>,
     /// Where requests are counted.
     pub(crate) metrics: ClientMetrics,
+    /// Nothing but plain reads is sent.
+    pub(crate) reads_only: Option<ReadsOnly>,
 }
 
 impl Guard {
@@ -45,6 +48,15 @@ impl Guard {
             fence: Fence::open(),
             rate: None,
             metrics: ClientMetrics::default(),
+            reads_only: None,
+        }
+    }
+
+    /// For who may only look.
+    pub(crate) fn reading(reads_only: &ReadsOnly) -> Self {
+        Self {
+            reads_only: Some(reads_only.clone()),
+            ..Self::none()
         }
     }
 }
@@ -103,6 +115,9 @@ where
         let Self { inner, guard } = self;
         let mut attempts = 0;
         loop {
+            if let Some(reads_only) = &guard.reads_only {
+                reads_only.admit(&request)?;
+            }
             if let Some(rate) = guard.rate.as_ref().filter(|_| kind != Kind::Watch) {
                 rate.admit().await;
             }

@@ -1,6 +1,6 @@
 //! Watches a demo run: draws or prints what happens, and tells when it is over.
 
-use super::memory::peak_rss_bytes;
+use super::cost::{cpu_seconds, peak_rss_bytes};
 use super::node_load::{Requested, millis, node_status, share};
 use super::quiet::Quiet;
 use std::collections::BTreeMap;
@@ -17,6 +17,7 @@ use super::frame::{Frame, NodeLine, round};
 use super::live_view::Screen;
 use super::problems;
 use super::summary::{AllRunning, PodCounts, StageLine, Summary};
+use super::waits;
 use super::{LOOK_EVERY, Plan};
 use crate::cli::{Output, Until};
 use crate::stack::Stack;
@@ -38,7 +39,7 @@ pub(crate) enum Ended {
 }
 
 /// How a stage of a run went.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(crate) struct Watched {
     pub(crate) ended: Ended,
     /// From its beginning to the last change of the world or end of a disruption command, in the world's time.
@@ -82,7 +83,7 @@ impl<'a> Watcher<'a> {
             }
             let pulse = self.world.pulse();
             if all_running.is_none() && pulse.pods_pending == 0 && pulse.pods_running > 0 {
-                all_running = Some(AllRunning::of(&self.frame()));
+                all_running = Some(self.all_running());
             }
             if self.is_changing() || quiet.last != Some(pulse) {
                 changed = elapsed;
@@ -103,6 +104,29 @@ impl<'a> Watcher<'a> {
             last_turnover,
             all_running,
         })
+    }
+
+    fn all_running(&self) -> AllRunning {
+        let frame = self.frame();
+        AllRunning {
+            seconds: frame.virtual_seconds,
+            pods: frame.pods_running,
+            nodes: frame.nodes.len(),
+            launches: frame.launches,
+            price_per_hour: frame.price_per_hour(),
+            evictions: self.evictions(),
+            slowest_pod: waits::slowest_pod(self.world.api()),
+            slowest_boot_seconds: waits::slowest_boot_seconds(self.world.ec2()),
+        }
+    }
+
+    /// Evictions that the API server granted so far.
+    fn evictions(&self) -> u64 {
+        let granted = |stack: &Stack| {
+            let code = vec![("code", "200".to_owned())];
+            stack.metrics.eviction_requests.get_or_create(&code).get()
+        };
+        self.stack.map_or(0, granted)
     }
 
     /// Launches and terminations so far.
@@ -185,10 +209,12 @@ impl<'a> Watcher<'a> {
             price_per_hour: frame.price_per_hour(),
             virtual_seconds: frame.virtual_seconds,
             wall_seconds: round(wall.as_secs_f64(), 3),
+            cpu_seconds: round(cpu_seconds(), 2),
             peak_rss_bytes: peak_rss_bytes(),
             launches: frame.launches,
             terminations: frame.terminations,
             last_turnover_seconds: round(watched.last_turnover.as_secs_f64(), 3),
+            evictions: self.evictions(),
             launches_without_capacity: self
                 .stack
                 .map(Stack::launches_without_capacity)

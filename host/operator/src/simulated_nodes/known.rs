@@ -12,16 +12,16 @@ use sim::ec2::{Bootstrap, CapacityType, KnownInstance};
 
 /// What is read of the cluster.
 #[derive(Debug, Default)]
-pub(super) struct Remembered {
-    pub(super) claims: Vec<NodeClaim>,
+pub(crate) struct Remembered {
+    pub(crate) claims: Vec<NodeClaim>,
     /// Nodes of simulated instances by provider id.
-    pub(super) nodes: BTreeMap<String, Node>,
-    pub(super) classes: Vec<Ec2NodeClass>,
+    pub(crate) nodes: BTreeMap<String, Node>,
+    pub(crate) classes: Vec<Ec2NodeClass>,
 }
 
 impl Remembered {
     /// The instances of all claims that have one, and of Nodes whose claim is gone.
-    pub(super) fn instances(&self, cluster_name: &str) -> Vec<KnownInstance> {
+    pub(crate) fn instances(&self, cluster_name: &str) -> Vec<KnownInstance> {
         let with_id = self.claims.iter().filter_map(|claim| {
             let provider_id = claim.status.as_ref()?.provider_id.clone()?;
             Some((provider_id, claim))

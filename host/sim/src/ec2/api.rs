@@ -38,6 +38,7 @@ use aws_sdk_ec2::operation::describe_spot_price_history::{
 };
 use aws_sdk_ec2::operation::describe_subnets::{DescribeSubnetsInput, DescribeSubnetsOutput};
 use aws_sdk_ec2::operation::reboot_instances::{RebootInstancesInput, RebootInstancesOutput};
+use aws_sdk_ec2::operation::run_instances::{RunInstancesInput, RunInstancesOutput};
 use aws_sdk_ec2::operation::terminate_instances::{
     TerminateInstancesInput, TerminateInstancesOutput,
 };
@@ -71,7 +72,7 @@ impl Ec2Api for SimulatedEc2 {
         &self,
         input: DescribeInstanceTypesInput,
     ) -> ApiResult<DescribeInstanceTypesOutput> {
-        self.call("DescribeInstanceTypes", |state| {
+        self.call("DescribeInstanceTypes", move |state| {
             state.describe_instance_types(&input)
         })
         .await
@@ -81,7 +82,7 @@ impl Ec2Api for SimulatedEc2 {
         &self,
         input: DescribeInstanceTypeOfferingsInput,
     ) -> ApiResult<DescribeInstanceTypeOfferingsOutput> {
-        self.call("DescribeInstanceTypeOfferings", |state| {
+        self.call("DescribeInstanceTypeOfferings", move |state| {
             state.describe_instance_type_offerings(&input)
         })
         .await
@@ -91,7 +92,7 @@ impl Ec2Api for SimulatedEc2 {
         &self,
         input: DescribeSpotPriceHistoryInput,
     ) -> ApiResult<DescribeSpotPriceHistoryOutput> {
-        self.call("DescribeSpotPriceHistory", |state| {
+        self.call("DescribeSpotPriceHistory", move |state| {
             state.describe_spot_price_history(&input)
         })
         .await
@@ -101,22 +102,24 @@ impl Ec2Api for SimulatedEc2 {
         &self,
         input: DescribeSubnetsInput,
     ) -> ApiResult<DescribeSubnetsOutput> {
-        self.call("DescribeSubnets", |state| state.describe_subnets(&input))
-            .await
+        self.call("DescribeSubnets", move |state| {
+            state.describe_subnets(&input)
+        })
+        .await
     }
 
     async fn describe_security_groups(
         &self,
         input: DescribeSecurityGroupsInput,
     ) -> ApiResult<DescribeSecurityGroupsOutput> {
-        self.call("DescribeSecurityGroups", |state| {
+        self.call("DescribeSecurityGroups", move |state| {
             state.describe_security_groups(&input)
         })
         .await
     }
 
     async fn describe_images(&self, input: DescribeImagesInput) -> ApiResult<DescribeImagesOutput> {
-        self.call("DescribeImages", |state| state.describe_images(&input))
+        self.call("DescribeImages", move |state| state.describe_images(&input))
             .await
     }
 
@@ -124,7 +127,7 @@ impl Ec2Api for SimulatedEc2 {
         &self,
         input: DescribeLaunchTemplatesInput,
     ) -> ApiResult<DescribeLaunchTemplatesOutput> {
-        self.call("DescribeLaunchTemplates", |state| {
+        self.call("DescribeLaunchTemplates", move |state| {
             state.describe_launch_templates(&input)
         })
         .await
@@ -134,7 +137,7 @@ impl Ec2Api for SimulatedEc2 {
         &self,
         input: CreateLaunchTemplateInput,
     ) -> ApiResult<CreateLaunchTemplateOutput> {
-        self.call("CreateLaunchTemplate", |state| {
+        self.call("CreateLaunchTemplate", move |state| {
             state.create_launch_template(input)
         })
         .await
@@ -144,7 +147,7 @@ impl Ec2Api for SimulatedEc2 {
         &self,
         input: DeleteLaunchTemplateInput,
     ) -> ApiResult<DeleteLaunchTemplateOutput> {
-        self.call("DeleteLaunchTemplate", |state| {
+        self.call("DeleteLaunchTemplate", move |state| {
             state.delete_launch_template(&input)
         })
         .await
@@ -152,15 +155,26 @@ impl Ec2Api for SimulatedEc2 {
 
     async fn create_fleet(&self, input: CreateFleetInput) -> ApiResult<CreateFleetOutput> {
         check_type(&input)?;
-        self.call("CreateFleet", |state| state.create_fleet(&input))
+        let operation = match input.dry_run {
+            Some(true) => "CreateFleet DryRun",
+            Some(false) | None => "CreateFleet",
+        };
+        self.call(operation, move |state| state.create_fleet(&input))
             .await
+    }
+
+    async fn run_instances(&self, input: RunInstancesInput) -> ApiResult<RunInstancesOutput> {
+        self.call("RunInstances DryRun", move |state| {
+            state.run_instances(&input)
+        })
+        .await
     }
 
     async fn describe_instances(
         &self,
         input: DescribeInstancesInput,
     ) -> ApiResult<DescribeInstancesOutput> {
-        self.call("DescribeInstances", |state| {
+        self.call("DescribeInstances", move |state| {
             state.describe_instances(&input)
         })
         .await
@@ -170,7 +184,7 @@ impl Ec2Api for SimulatedEc2 {
         &self,
         input: DescribeInstanceStatusInput,
     ) -> ApiResult<DescribeInstanceStatusOutput> {
-        self.call("DescribeInstanceStatus", |state| {
+        self.call("DescribeInstanceStatus", move |state| {
             state.describe_instance_status(&input)
         })
         .await
@@ -180,7 +194,7 @@ impl Ec2Api for SimulatedEc2 {
         &self,
         input: TerminateInstancesInput,
     ) -> ApiResult<TerminateInstancesOutput> {
-        self.call("TerminateInstances", |state| {
+        self.call("TerminateInstances", move |state| {
             state.terminate_instances(&input)
         })
         .await
@@ -190,12 +204,14 @@ impl Ec2Api for SimulatedEc2 {
         &self,
         input: RebootInstancesInput,
     ) -> ApiResult<RebootInstancesOutput> {
-        self.call("RebootInstances", |state| state.reboot_instances(&input))
-            .await
+        self.call("RebootInstances", move |state| {
+            state.reboot_instances(&input)
+        })
+        .await
     }
 
     async fn create_tags(&self, input: CreateTagsInput) -> ApiResult<CreateTagsOutput> {
-        self.call("CreateTags", |state| state.create_tags(&input))
+        self.call("CreateTags", move |state| state.create_tags(&input))
             .await
     }
 
@@ -203,7 +219,7 @@ impl Ec2Api for SimulatedEc2 {
         &self,
         input: DescribeCapacityReservationsInput,
     ) -> ApiResult<DescribeCapacityReservationsOutput> {
-        self.call("DescribeCapacityReservations", |state| {
+        self.call("DescribeCapacityReservations", move |state| {
             state.describe_capacity_reservations(&input)
         })
         .await
@@ -213,7 +229,7 @@ impl Ec2Api for SimulatedEc2 {
         &self,
         input: DescribePlacementGroupsInput,
     ) -> ApiResult<DescribePlacementGroupsOutput> {
-        self.call("DescribePlacementGroups", |state| {
+        self.call("DescribePlacementGroups", move |state| {
             state.describe_placement_groups(&input)
         })
         .await
@@ -226,7 +242,7 @@ impl IamApi for SimulatedEc2 {
         &self,
         input: GetInstanceProfileInput,
     ) -> ApiResult<GetInstanceProfileOutput> {
-        self.call("GetInstanceProfile", |state| {
+        self.call("GetInstanceProfile", move |state| {
             state.get_instance_profile(&input)
         })
         .await
@@ -236,7 +252,7 @@ impl IamApi for SimulatedEc2 {
         &self,
         input: CreateInstanceProfileInput,
     ) -> ApiResult<CreateInstanceProfileOutput> {
-        self.call("CreateInstanceProfile", |state| {
+        self.call("CreateInstanceProfile", move |state| {
             state.create_instance_profile(input)
         })
         .await
@@ -246,7 +262,7 @@ impl IamApi for SimulatedEc2 {
         &self,
         input: AddRoleToInstanceProfileInput,
     ) -> ApiResult<AddRoleToInstanceProfileOutput> {
-        self.call("AddRoleToInstanceProfile", |state| {
+        self.call("AddRoleToInstanceProfile", move |state| {
             state.add_role_to_instance_profile(&input)
         })
         .await
@@ -256,7 +272,7 @@ impl IamApi for SimulatedEc2 {
         &self,
         input: RemoveRoleFromInstanceProfileInput,
     ) -> ApiResult<RemoveRoleFromInstanceProfileOutput> {
-        self.call("RemoveRoleFromInstanceProfile", |state| {
+        self.call("RemoveRoleFromInstanceProfile", move |state| {
             state.remove_role_from_instance_profile(&input)
         })
         .await
@@ -266,7 +282,7 @@ impl IamApi for SimulatedEc2 {
         &self,
         input: DeleteInstanceProfileInput,
     ) -> ApiResult<DeleteInstanceProfileOutput> {
-        self.call("DeleteInstanceProfile", |state| {
+        self.call("DeleteInstanceProfile", move |state| {
             state.delete_instance_profile(&input)
         })
         .await
@@ -276,7 +292,7 @@ impl IamApi for SimulatedEc2 {
         &self,
         input: ListInstanceProfilesInput,
     ) -> ApiResult<ListInstanceProfilesOutput> {
-        self.call("ListInstanceProfiles", |state| {
+        self.call("ListInstanceProfiles", move |state| {
             state.list_instance_profiles(&input)
         })
         .await
@@ -286,7 +302,7 @@ impl IamApi for SimulatedEc2 {
 #[async_trait]
 impl SsmApi for SimulatedEc2 {
     async fn get_parameter(&self, input: GetParameterInput) -> ApiResult<GetParameterOutput> {
-        self.call("GetParameter", |state| state.get_parameter(&input))
+        self.call("GetParameter", move |state| state.get_parameter(&input))
             .await
     }
 }
@@ -294,7 +310,7 @@ impl SsmApi for SimulatedEc2 {
 #[async_trait]
 impl PricingApi for SimulatedEc2 {
     async fn get_products(&self, input: GetProductsInput) -> ApiResult<GetProductsOutput> {
-        self.call("GetProducts", |state| state.get_products(&input))
+        self.call("GetProducts", move |state| state.get_products(&input))
             .await
     }
 }

@@ -15,6 +15,7 @@ use crate::catalogue::InstanceType;
 use crate::random::hash;
 use aws::seam::{ApiError, ApiResult};
 use aws_sdk_ec2::operation::create_fleet::{CreateFleetInput, CreateFleetOutput};
+use aws_sdk_ec2::operation::run_instances::{RunInstancesInput, RunInstancesOutput};
 use aws_sdk_ec2::types::{
     CreateFleetError, CreateFleetInstance, DefaultTargetCapacityType, FleetLaunchTemplateOverrides,
     FleetLaunchTemplateOverridesRequest, FleetLaunchTemplateSpecification,
@@ -117,6 +118,23 @@ impl State {
         Ok(answer)
     }
 
+    /// Says of a dry run whether its launch template could be used; there are no others here.
+    pub(super) fn run_instances(&self, input: &RunInstancesInput) -> ApiResult<RunInstancesOutput> {
+        let template = input.launch_template.as_ref();
+        let record = self.launch_template(
+            template.and_then(|it| it.launch_template_id.as_deref()),
+            template.and_then(|it| it.launch_template_name.as_deref()),
+        )?;
+        self.check_profile(&record.data)?;
+        if input.dry_run == Some(true) {
+            return Err(dry_run());
+        }
+        Err(ApiError::client(
+            "UnsupportedOperation",
+            "instances are launched by fleets here",
+        ))
+    }
+
     fn candidates(&self, input: &CreateFleetInput, how: CapacityType) -> ApiResult<Vec<Candidate>> {
         let mut candidates = Vec::new();
         for config in input.launch_template_configs.as_deref().unwrap_or_default() {
@@ -125,6 +143,7 @@ impl State {
                 specification.and_then(|s| s.launch_template_id.as_deref()),
                 specification.and_then(|s| s.launch_template_name.as_deref()),
             )?;
+            self.check_profile(&record.data)?;
             let template = Template {
                 id: record.id.clone(),
                 name: record.name.clone(),

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use aws::seam::{ApiError, ApiResult};
+use aws_sdk_ec2::types::RequestLaunchTemplateData;
 use aws_sdk_iam::operation::add_role_to_instance_profile::{
     AddRoleToInstanceProfileInput, AddRoleToInstanceProfileOutput,
 };
@@ -41,6 +42,24 @@ pub(super) struct ProfileRecord {
 }
 
 impl State {
+    /// EC2 hears of profiles later than IAM. Those that a class names itself are somebody else's, and there.
+    pub(super) fn check_profile(&self, data: &RequestLaunchTemplateData) -> ApiResult<()> {
+        let name = data.iam_instance_profile().and_then(|it| it.name());
+        let record = name.and_then(|name| self.profiles.get(name));
+        let delay = i64::try_from(self.config.faults.profile_delay_seconds).unwrap_or(i64::MAX);
+        let age = record.map(|it| self.now().duration_since(it.created_at).as_secs());
+        if age.is_none_or(|age| age >= delay) {
+            return Ok(());
+        }
+        let name = name.unwrap_or_default();
+        Err(ApiError::client(
+            "InvalidParameterValue",
+            format!(
+                "Value ({name}) for parameter iamInstanceProfile.name is invalid. Invalid IAM Instance Profile name"
+            ),
+        ))
+    }
+
     pub(super) fn get_instance_profile(
         &self,
         input: &GetInstanceProfileInput,

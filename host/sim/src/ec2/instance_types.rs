@@ -39,8 +39,7 @@ impl State {
         let filters = input.filters.as_deref().unwrap_or_default();
         let no_tags = BTreeMap::new();
         let found: Vec<&InstanceType> = self
-            .catalogue
-            .iter()
+            .types()
             .filter(|t| names.is_empty() || names.iter().any(|name| name.as_str() == t.name))
             .filter(|t| t.zones(&self.config.region).next().is_some())
             .filter(|t| matches(filters, &no_tags, |name| attribute(t, name)))
@@ -76,7 +75,7 @@ impl State {
         let filters = input.filters.as_deref().unwrap_or_default();
         let no_tags = BTreeMap::new();
         let mut offerings = Vec::new();
-        for instance_type in self.catalogue.iter() {
+        for instance_type in self.types() {
             for location in locations(instance_type) {
                 let passes = matches(filters, &no_tags, |name| match name {
                     "location" => vec![location.clone()],

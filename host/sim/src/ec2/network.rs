@@ -110,7 +110,7 @@ fn tags(config: &Ec2Config, name: &str) -> BTreeMap<String, String> {
 }
 
 /// The id of a zone. Accounts differ in the mapping from names; this one's is fixed.
-pub(super) fn zone_id(region: &str, zone: &str) -> String {
+pub fn zone_id(region: &str, zone: &str) -> String {
     let mut words = region.split('-');
     let area = words.next().unwrap_or_default();
     let short: String = words

@@ -27,7 +27,7 @@ impl State {
         let filters = input.filters.as_deref().unwrap_or_default();
         let at = date_time(self.now());
         let mut prices = Vec::new();
-        let chosen = self.catalogue.iter().filter(|t| {
+        let chosen = self.types().filter(|t| {
             linux && (types.is_empty() || types.iter().any(|name| name.as_str() == t.name))
         });
         for instance_type in chosen {
@@ -87,10 +87,7 @@ impl State {
                 attribute(t, filter.field(), region).is_none_or(|value| value == filter.value())
             })
         };
-        let offered = self
-            .catalogue
-            .iter()
-            .filter(|t| t.zones(region).next().is_some());
+        let offered = self.types().filter(|t| t.zones(region).next().is_some());
         let documents = offered
             .filter(passes)
             .filter_map(|t| document(t, region))

@@ -9,7 +9,7 @@ use jiff::Timestamp;
 
 use super::fleet::launch::{DEFAULT_EPHEMERAL_BYTES, addresses};
 use super::market::Pool;
-use super::{Bootstrap, CapacityType, Instance, SimulatedEc2, State};
+use super::{Bootstrap, CapacityType, Instance, InstanceEvent, SimulatedEc2, State};
 use crate::random::Random;
 
 /// An instance as NodeClaims and Nodes tell of it.
@@ -89,15 +89,15 @@ impl State {
         };
         let spot_request_id = (capacity_type == CapacityType::Spot).then(|| self.new_id("sir"));
         let fleet_id = self.new_id("fleet");
+        if let Some(address) = &private_ip {
+            // Whichever subnet it would be of here: names of nodes are made of addresses.
+            for subnet in &mut self.subnets {
+                subnet.skip_to(address);
+            }
+        }
         let subnet = self.subnets.iter_mut().find(|it| it.zone == zone)?;
         subnet.free -= addresses(t);
-        let private_ip = match private_ip {
-            Some(address) => {
-                subnet.skip_to(&address);
-                address
-            }
-            None => subnet.next_address(),
-        };
+        let private_ip = private_ip.unwrap_or_else(|| subnet.next_address());
         let instance = Instance {
             instance_type: t,
             zone_id: subnet.zone_id.clone(),
@@ -134,7 +134,10 @@ impl State {
             zone,
         };
         self.occupy(&instance);
-        self.instances.insert(id, instance);
+        self.instances.insert(id.clone(), instance);
+        if !is_registered {
+            self.tell(&InstanceEvent::Launched(id));
+        }
         Some(())
     }
 

@@ -17,6 +17,8 @@ pub(super) struct Buckets {
 fn bucket(operation: &str) -> (&'static str, f64, f64) {
     match operation {
         "CreateFleet"
+        | "CreateFleet DryRun"
+        | "RunInstances DryRun"
         | "TerminateInstances"
         | "CreateTags"
         | "CreateLaunchTemplate"

@@ -1,0 +1,128 @@
+//! What dry runs say of a class, remembered for as long as it looks the same.
+//!
+//! Asks nobody. Answers to the cache and the conditions of Karpenter's `pkg/controllers/nodeclass/validation.go`.
+
+use apis::Ec2NodeClass;
+use apis::conditions::reason;
+use jiff::{SignedDuration, Timestamp};
+
+use super::{FAILED_SECONDS, Outcome, Verdict};
+use crate::cache::{TtlCache, fingerprint};
+use crate::hash::is_hash_annotation;
+use crate::launch::DryRun;
+
+/// How long EC2 is believed that it would launch.
+const PASSED_TTL: SignedDuration = SignedDuration::from_mins(30);
+/// How long a refusal stands, which somebody may be mending.
+const REFUSED_TTL: SignedDuration = SignedDuration::from_mins(9);
+/// Classes are looked at again so soon.
+const LOOK_SECONDS: u64 = 600;
+/// IAM takes some seconds to tell EC2 of a profile.
+const PROFILE_SECONDS: u64 = 5;
+
+/// Remembers what EC2 said.
+pub(crate) struct DryRuns {
+    told: TtlCache<String, Told>,
+}
+
+/// What EC2 said for sure.
+#[derive(Debug, Clone)]
+enum Told {
+    Passed,
+    Refused {
+        reason: &'static str,
+        message: String,
+    },
+}
+
+impl Default for DryRuns {
+    fn default() -> Self {
+        Self {
+            told: TtlCache::new(PASSED_TTL),
+        }
+    }
+}
+
+impl DryRuns {
+    /// What was said of a class that looks like this.
+    pub(crate) fn remembered(&self, node_class: &Ec2NodeClass, now: Timestamp) -> Option<Outcome> {
+        let told = self.told.get(&key(node_class), now)?;
+        Some(told.outcome())
+    }
+
+    /// Takes in what EC2 says.
+    pub(crate) fn outcome(
+        &self,
+        node_class: &Ec2NodeClass,
+        dry_run: DryRun,
+        now: Timestamp,
+    ) -> Outcome {
+        self.told.sweep(now);
+        let (told, ttl) = match dry_run {
+            DryRun::Passed => (Told::Passed, PASSED_TTL),
+            DryRun::Refused { reason, message } => (Told::Refused { reason, message }, REFUSED_TTL),
+            DryRun::ProfileUnknown => return unknown_profile(node_class),
+            DryRun::Unasked(error) => return Outcome::unasked(error),
+        };
+        let outcome = told.outcome();
+        self.told.insert_for(key(node_class), told, now, ttl);
+        outcome
+    }
+}
+
+impl Told {
+    fn outcome(&self) -> Outcome {
+        match self {
+            Self::Passed => Outcome::ready(LOOK_SECONDS),
+            Self::Refused { reason, message } => {
+                Outcome::not_ready(reason, message.clone(), LOOK_SECONDS)
+            }
+        }
+    }
+}
+
+/// A profile that was made for the class will come; one that the class names may be misspelt.
+fn unknown_profile(node_class: &Ec2NodeClass) -> Outcome {
+    let named = node_class.spec.instance_profile.as_ref();
+    let verdict = match named {
+        Some(name) => Verdict::False {
+            reason: reason::INSTANCE_PROFILE_NOT_FOUND,
+            message: format!(
+                "EC2 does not know the instance profile {name:?} of spec.instanceProfile"
+            ),
+        },
+        None => Verdict::Unknown {
+            reason: reason::INSTANCE_PROFILE_NOT_FOUND,
+            message: "IAM has not told EC2 of the instance profile yet".to_owned(),
+        },
+    };
+    Outcome {
+        verdict,
+        requeue_after_seconds: PROFILE_SECONDS.min(FAILED_SECONDS),
+    }
+}
+
+/// The same for classes of which launches would look the same, in whatever order things were found.
+fn key(node_class: &Ec2NodeClass) -> String {
+    let name = node_class.metadata.name.as_deref().unwrap_or_default();
+    let status = node_class.status.clone().unwrap_or_default();
+    let sorted = |mut ids: Vec<String>| {
+        ids.sort();
+        ids.join(" ")
+    };
+    let annotations = node_class.metadata.annotations.iter().flatten();
+    let annotations = annotations.filter(|(key, _)| !is_hash_annotation(key));
+    let parts = [
+        sorted(status.subnets.into_iter().map(|it| it.id).collect()),
+        sorted(status.security_groups.into_iter().map(|it| it.id).collect()),
+        sorted(status.amis.into_iter().map(|it| it.id).collect()),
+        status.instance_profile.unwrap_or_default(),
+        format!("{:?}", node_class.spec),
+        sorted(
+            annotations
+                .map(|(key, value)| format!("{key}={value}"))
+                .collect(),
+        ),
+    ];
+    format!("{name}:{}", fingerprint(parts.iter().map(String::as_str)))
+}

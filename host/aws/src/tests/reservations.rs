@@ -1,0 +1,84 @@
+//! Capacity reservations: which ones a class gets, and when a slot is free again.
+
+use std::collections::BTreeSet;
+
+use apis::Ec2NodeClass;
+use apis::ec2nodeclass::CapacityReservationSelectorTerm;
+use aws_sdk_ec2::types::{
+    CapacityReservation, CapacityReservationInstancePlatform, CapacityReservationType,
+};
+use aws_smithy_types::DateTime;
+use cloudprovider::CloudProvider as _;
+use jiff::Timestamp;
+
+use super::catalogue::infos;
+use super::{Rig, class};
+
+fn reservation(id: &str, kind: &str, criteria: &str) -> CapacityReservation {
+    let end: Timestamp = "2026-01-01T01:00:00Z".parse().unwrap();
+    CapacityReservation::builder()
+        .capacity_reservation_id(id)
+        .owner_id("111122223333")
+        .availability_zone("us-east-1a")
+        .instance_type("m5.large")
+        .instance_match_criteria(criteria.into())
+        .instance_platform(CapacityReservationInstancePlatform::LinuxUnix)
+        .reservation_type(CapacityReservationType::from(kind))
+        .available_instance_count(2)
+        .end_date(DateTime::from_secs(end.as_second()))
+        .build()
+}
+
+fn selecting(ids: &[&str]) -> Ec2NodeClass {
+    let mut class = class();
+    let term = |id: &&str| CapacityReservationSelectorTerm {
+        id: Some((*id).to_owned()),
+        ..CapacityReservationSelectorTerm::default()
+    };
+    class.spec.capacity_reservation_selector_terms = ids.iter().map(term).collect();
+    class
+}
+
+fn rig() -> Rig {
+    let rig = Rig::new(infos(&["m5.large"]));
+    rig.aws.edit(|state| {
+        state.reservations = vec![
+            reservation("cr-1", "default", "targeted"),
+            reservation("cr-2", "capacity-block", "targeted"),
+            reservation("cr-3", "from-the-future", "targeted"),
+            reservation("cr-4", "default", "by-the-moon"),
+        ];
+    });
+    rig
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_not_there_or_not_understood_does_not_fail_the_others() {
+    let rig = rig();
+    let class = rig
+        .resolve(selecting(&["cr-0", "cr-1", "cr-2", "cr-3", "cr-4"]))
+        .await;
+    let status = class.status.unwrap();
+    let ids: Vec<&str> = status
+        .capacity_reservations
+        .iter()
+        .map(|it| it.id.as_str())
+        .collect();
+    assert_eq!(ids, ["cr-1", "cr-2"]);
+    let conditions = &status.conditions;
+    assert!(
+        apis::conditions::is_true(conditions, apis::conditions::READY),
+        "{conditions:?}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_block_expires_forty_minutes_before_its_end() {
+    let rig = rig();
+    let ids: BTreeSet<String> = ["cr-0", "cr-1", "cr-2"].map(str::to_owned).into();
+    for (seconds, want) in [(0, vec![]), (19 * 60, vec![]), (61, vec!["cr-2"])] {
+        rig.pass(seconds);
+        let expiring = rig.provider.expiring_reservations(&ids).await.unwrap();
+        assert_eq!(expiring.into_iter().collect::<Vec<_>>(), want);
+    }
+}

@@ -1,0 +1,90 @@
+//! Nodes whose capacity reservation ends.
+
+use serde_json::json;
+use sim::api_server::Resource;
+
+use crate::world::World;
+
+const CAPACITY_TYPE: &str = "karpenter.sh/capacity-type";
+const RESERVATION: &str = "karpenter.k8s.aws/capacity-reservation-id";
+
+/// A world with one node in a reservation, as a launch into one leaves it.
+async fn in_a_reservation() -> (World, String) {
+    let mut world = World::new();
+    world.pass(5).await;
+    world.keep(1, "900m");
+    world.settle(90).await;
+    assert_eq!(world.bound_pods(), 1);
+    let labels = json!({CAPACITY_TYPE: "reserved", RESERVATION: "cr-1",
+        "karpenter.k8s.aws/capacity-reservation-type": "capacity-block"});
+    let change = json!({"metadata": {"labels": labels}});
+    let claim = world.names(&Resource::NODE_CLAIMS)[0].clone();
+    let node = world.names(&Resource::NODES)[0].clone();
+    for (resource, name) in [(&Resource::NODE_CLAIMS, &claim), (&Resource::NODES, &node)] {
+        world
+            .api
+            .patch_merge(resource, "", name, change.clone())
+            .unwrap();
+    }
+    world.cloud.with(|state| {
+        for instance in state.instances.values_mut() {
+            instance
+                .labels
+                .insert(CAPACITY_TYPE.to_owned(), "reserved".to_owned());
+        }
+    });
+    world.settle(70).await;
+    (world, claim)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_whose_block_ends_soon_is_replaced_in_time() {
+    let (mut world, claim) = in_a_reservation().await;
+    assert_eq!(world.names(&Resource::NODE_CLAIMS), [claim.as_str()]);
+    world
+        .cloud
+        .with(|state| state.expiring.insert("cr-1".to_owned()));
+    world.settle(180).await;
+    let claims = world.names(&Resource::NODE_CLAIMS);
+    assert!(claims.len() == 1 && claims[0] != claim, "{claims:?}");
+    assert_eq!(world.bound_pods(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_whose_reservation_ended_says_that_it_is_on_demand() {
+    let (mut world, claim) = in_a_reservation().await;
+    world.cloud.with(|state| {
+        for instance in state.instances.values_mut() {
+            instance
+                .labels
+                .insert(CAPACITY_TYPE.to_owned(), "on-demand".to_owned());
+        }
+    });
+    world.settle(70).await;
+    for resource in [Resource::NODE_CLAIMS, Resource::NODES] {
+        let object = world.list(&resource)[0].clone();
+        let labels = &object["metadata"]["labels"];
+        assert_eq!(labels[CAPACITY_TYPE], "on-demand", "{labels}");
+        assert!(labels[RESERVATION].is_null(), "{labels}");
+    }
+    assert_eq!(world.names(&Resource::NODE_CLAIMS), [claim]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn profiles_of_classes_and_claims_are_told_to_be_in_use() {
+    let (mut world, claim) = in_a_reservation().await;
+    let bears = json!({"metadata": {"annotations": {"karpenter.k8s.aws/instance-profile-name": "of-claim"}}});
+    world
+        .api
+        .patch_merge(&Resource::NODE_CLAIMS, "", &claim, bears)
+        .unwrap();
+    world
+        .cloud
+        .with(|state| state.profile = Some("of-class".to_owned()));
+    world.settle(1_900).await;
+    let in_use = world.cloud.with(|state| state.profiles_in_use.clone());
+    assert_eq!(
+        in_use.unwrap().into_iter().collect::<Vec<_>>(),
+        ["of-claim", "of-class"]
+    );
+}
