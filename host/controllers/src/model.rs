@@ -15,6 +15,7 @@ use kube::api::Api;
 use scheduling::pod::{Pod, PodKey};
 use state::{Changes, Cluster, Event, Refused, Snapshot, SyncGate};
 use tokio::sync::watch;
+use tracing::warn;
 
 use crate::error::ReconcileError;
 use crate::managed::Managed as _;
@@ -60,6 +61,13 @@ impl Model {
     /// Takes in something that happened; answers what changed by it.
     pub(crate) fn apply(&self, event: Event) -> Result<Changes, Refused> {
         self.cluster_mut().apply(self.now(), event)
+    }
+
+    /// Takes in what this process did or decided. An object that the model cannot read is left out and warned of.
+    pub(crate) fn note(&self, event: Event) {
+        if let Err(refused) = self.apply(event) {
+            warn!(error = %refused, "object left out of cluster state");
+        }
     }
 
     fn cluster_mut(&self) -> RwLockWriteGuard<'_, Cluster> {
@@ -114,7 +122,7 @@ impl Model {
         let until = self.now().saturating_add(self.nomination_window);
         let until = until.unwrap_or(Timestamp::MAX);
         let name = name.to_owned();
-        self.apply(Event::Nominated { name, until }).ok();
+        self.note(Event::Nominated { name, until });
     }
 
     pub(crate) fn node_class(&self, name: &str) -> Option<Arc<Ec2NodeClass>> {

@@ -108,7 +108,7 @@ impl NodeOverlayController {
         }
         let store = &self.shell.overlays;
         *store.judged.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(judged));
-        self.shell.model.apply(Event::OfferingsChanged).ok();
+        self.shell.model.note(Event::OfferingsChanged);
         let api = self.shell.writer.api();
         for (before, after) in observed.overlays.iter().zip(&after) {
             patch(&api, before, after, PatchTarget::Status).await?;

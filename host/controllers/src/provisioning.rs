@@ -216,7 +216,7 @@ impl Provisioner {
         let decision_id = format!("provisioning-{}-{number}", now.as_second());
         let mut usage = state::provisioning::usage(&snapshot, &pools);
         self.shell.launching.keep_prices(&usage);
-        self.shell.launching.add_to(&mut usage, "");
+        self.shell.launching.add_to(&mut usage, None);
         Ok(Observed {
             batch,
             snapshot,

@@ -118,7 +118,7 @@ impl Writer {
     fn claim_written(&self, claim: &NodeClaim) {
         let mut claim = claim.clone();
         claim.metadata.managed_fields = None;
-        self.model.apply(Event::written(Arc::new(claim))).ok();
+        self.model.note(Event::written(Arc::new(claim)));
     }
 
     /// Writes metadata and spec of a node.
@@ -132,7 +132,7 @@ impl Writer {
         };
         if !is_gone(&written) {
             let event = Event::written(Arc::new(written.clone()));
-            self.model.apply(event).ok();
+            self.model.note(event);
         }
         Ok(written)
     }
@@ -163,7 +163,7 @@ impl Writer {
         part: PatchTarget,
     ) -> Result<(), ReconcileError> {
         if let Some(written) = patch(&self.api(), before, after, part).await? {
-            self.model.apply(Event::written(Arc::new(written))).ok();
+            self.model.note(Event::written(Arc::new(written)));
         }
         Ok(())
     }

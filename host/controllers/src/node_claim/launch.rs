@@ -204,7 +204,7 @@ impl Launcher {
         let owners = snapshot.owners(pods.iter());
         let mut usage = snapshot.usage();
         drop(snapshot);
-        self.shell.launching.add_to(&mut usage, &name);
+        self.shell.launching.add_to(&mut usage, Some(&name));
         let settings = &self.shell.settings;
         let (now, seed) = (self.shell.now(), self.shell.seed_for(&name));
         let (cluster, premium_max) = (settings.cluster_name.clone(), settings.policy_premium_max);

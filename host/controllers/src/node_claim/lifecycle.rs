@@ -56,7 +56,7 @@ enum Step {
     Launch,
     /// Its node is not there, or not the only one.
     AwaitNode {
-        is_false: bool,
+        status: Status,
         reason: &'static str,
         message: String,
     },
@@ -104,15 +104,10 @@ impl Lifecycle {
             Step::AddFinalizer => self.add_finalizer(&claim).await,
             Step::Launch => self.launcher.launch(&claim).await,
             Step::AwaitNode {
-                is_false,
+                status,
                 reason,
                 message,
             } => {
-                let status = if is_false {
-                    Status::False
-                } else {
-                    Status::Unknown
-                };
                 self.await_registration(&claim, status, reason, &message)
                     .await
             }
@@ -321,12 +316,12 @@ fn decide(observed: &Observed, now: Timestamp) -> Step {
                 Step::GiveUp(TimeLimit::Registration)
             }
             [] => Step::AwaitNode {
-                is_false: false,
+                status: Status::Unknown,
                 reason: reason::NODE_NOT_FOUND,
                 message: message(),
             },
             several => Step::AwaitNode {
-                is_false: true,
+                status: Status::False,
                 reason: reason::MULTIPLE_NODES_FOUND,
                 message: format!("Invariant violated, matched {} nodes", several.len()),
             },

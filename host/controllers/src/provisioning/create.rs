@@ -65,7 +65,7 @@ impl Provisioner {
                 name: name.clone(),
                 pods: pods.clone(),
             };
-            self.shell.model.apply(placed).ok();
+            self.shell.model.note(placed);
         }
     }
 
@@ -102,13 +102,10 @@ impl Provisioner {
             let entry = ClaimEntry::OffPlan { price_per_hour };
             self.shell.journal.write(&created, &entry);
         }
-        self.shell
-            .model
-            .apply(Event::Placed {
-                name: created.name_any(),
-                pods: awaited(observed, &new.pods),
-            })
-            .ok();
+        self.shell.model.note(Event::Placed {
+            name: created.name_any(),
+            pods: awaited(observed, &new.pods),
+        });
         self.shell
             .pods
             .claim_for(&created.name_any(), real(observed, &new.pods));

@@ -144,10 +144,7 @@ impl Orchestration {
             .iter()
             .map(|it| it.claim.clone())
             .collect();
-        self.shell
-            .model
-            .apply(Event::MarkedForDeletion(claims))
-            .ok();
+        self.shell.model.note(Event::MarkedForDeletion(claims));
         for name in &command.destinations {
             self.shell.model.nominate(name);
         }
@@ -359,13 +356,10 @@ impl Orchestration {
         };
         self.shell.journal.write(&created, &entry);
         // Else whoever looks at the pods next plans anew for nodes that were chosen for an exact fit.
-        self.shell
-            .model
-            .apply(Event::Placed {
-                name: created.name_any(),
-                pods: replacement.pods.clone(),
-            })
-            .ok();
+        self.shell.model.note(Event::Placed {
+            name: created.name_any(),
+            pods: replacement.pods.clone(),
+        });
         self.shell
             .pods
             .claim_for(&created.name_any(), replacement.pods.clone());
@@ -603,10 +597,7 @@ impl Orchestration {
     async fn release(&self, candidates: &[CommandCandidate]) {
         self.take_back(candidates).await;
         let claims = candidates.iter().map(|it| it.claim.clone()).collect();
-        self.shell
-            .model
-            .apply(Event::UnmarkedForDeletion(claims))
-            .ok();
+        self.shell.model.note(Event::UnmarkedForDeletion(claims));
         self.remember(|history| {
             for candidate in candidates {
                 history.abandoned(&candidate.claim);

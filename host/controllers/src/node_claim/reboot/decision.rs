@@ -88,12 +88,14 @@ pub(super) fn decide(observed: &Observed, now: Timestamp) -> Step {
     if !is_fenced(node) {
         return Step::Fence;
     }
-    let boot = boot_id(node).unwrap_or_default();
+    let boot = boot_id(node);
     let Some(before) = boot_before(claim) else {
-        return drain(observed, bound, requested_at, now)
-            .map_or_else(|| Step::Remember(boot.to_owned()), Step::Drain);
+        let drain = drain(observed, bound, requested_at, now).map(Step::Drain);
+        let remember = || boot.map(|it| Step::Remember(it.to_owned()));
+        // Without the boot before there is no telling whether the node booted anew.
+        return drain.or_else(remember).unwrap_or(Step::Wait);
     };
-    if boot != before {
+    if boot.is_some_and(|it| it != before) {
         return Step::Issued;
     }
     if observed
@@ -120,9 +122,10 @@ pub(super) fn bound(claim: &NodeClaim) -> Result<Option<GoDuration>, ()> {
     }
 }
 
+/// Which boot the node is in, where it says so.
 fn boot_id(node: &Node) -> Option<&str> {
     let info = node.status.as_ref()?.node_info.as_ref()?;
-    Some(info.boot_id.as_str())
+    Some(info.boot_id.as_str()).filter(|it| !it.is_empty())
 }
 
 fn is_fenced(node: &Node) -> bool {
@@ -163,7 +166,8 @@ fn away(observed: &Observed, now: Timestamp) -> Step {
     let Some(node) = &observed.node else {
         return if is_late { lost } else { Step::Wait };
     };
-    let has_booted = boot_before(claim).is_some_and(|before| boot_id(node) != Some(before));
+    let boots = boot_before(claim).zip(boot_id(node));
+    let has_booted = boots.is_some_and(|(before, after)| before != after);
     let is_initialized = node.labels().contains_key(labels::INITIALIZED);
     match (has_booted, is_node_ready(node)) {
         (true, _) if is_fenced(node) => Step::Unfence,
@@ -178,4 +182,74 @@ fn away(observed: &Observed, now: Timestamp) -> Step {
 pub(super) fn is_issued(claim: &NodeClaim) -> bool {
     let condition = claim.condition(conditions::REBOOTING);
     condition.is_some_and(|it| it.reason == ISSUED)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn condition(kind: &str, status: &str, reason: &str) -> Value {
+        json!({
+            "type": kind, "status": status, "reason": reason, "message": "",
+            "lastTransitionTime": "2026-01-01T00:00:00Z",
+        })
+    }
+
+    fn observed(annotations: &Value, reason: &str, boot: &Value) -> Observed {
+        let claim = json!({
+            "apiVersion": "karpenter.sh/v1", "kind": "NodeClaim",
+            "metadata": {"name": "c", "uid": "u", "annotations": annotations},
+            "spec": {
+                "nodeClassRef": {"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": "n"},
+                "requirements": [],
+            },
+            "status": {"conditions": [
+                condition("Initialized", "Unknown", "Rebooting"),
+                condition("Rebooting", "True", reason),
+            ]},
+        });
+        let node = json!({
+            "metadata": {"name": "n"},
+            "spec": {"taints": [{"key": "karpenter.sh/rebooting", "effect": "NoSchedule"}]},
+            "status": {"nodeInfo": {
+                "architecture": "", "bootID": boot, "containerRuntimeVersion": "",
+                "kernelVersion": "", "kubeProxyVersion": "", "kubeletVersion": "",
+                "machineID": "", "operatingSystem": "", "osImage": "", "systemUUID": "",
+            }},
+        });
+        Observed {
+            claim: Arc::new(serde_json::from_value(claim).unwrap()),
+            node: Some(Arc::new(serde_json::from_value(node).unwrap())),
+            pods: Vec::new(),
+            asked_at: None,
+        }
+    }
+
+    #[test]
+    fn a_node_that_does_not_say_its_boot_is_waited_for() {
+        let before = json!({labels::REBOOT_PRE_BOOT_ID_ANNOTATION: "one"});
+        let cases = [
+            (
+                json!({}),
+                "RebootRequested",
+                "one",
+                Step::Remember("one".to_owned()),
+            ),
+            (json!({}), "RebootRequested", "", Step::Wait),
+            (before.clone(), ISSUED, "one", Step::Wait),
+            (before.clone(), ISSUED, "", Step::Wait),
+            (before, ISSUED, "two", Step::Unfence),
+        ];
+        let now = "2026-01-01T00:01:00Z".parse().unwrap();
+        for (annotations, reason, boot, step) in cases {
+            let observed = observed(&annotations, reason, &json!(boot));
+            assert_eq!(
+                decide(&observed, now),
+                step,
+                "{annotations} {reason} {boot:?}"
+            );
+        }
+    }
 }
