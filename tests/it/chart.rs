@@ -154,7 +154,10 @@ fn the_chart_of_the_definitions_renders() {
 pub(crate) fn registered() -> BTreeSet<String> {
     let files = [
         "host/controllers/src/metrics.rs",
+        "host/controllers/src/observability.rs",
+        "host/aws/src/metrics.rs",
         "host/operator/src/policy_metrics.rs",
+        "host/operator/src/process_metrics.rs",
     ];
     let sources = files.map(|file| fs::read_to_string(workspace_root().join(file)).unwrap());
     let sources = sources.concat();

@@ -9,7 +9,7 @@ use tests::mortise;
 use tests::served::Served;
 
 /// Every flag, with a value that is not its default.
-const CHANGED: [(&str, &str); 41] = [
+const CHANGED: [(&str, &str); 42] = [
     ("cloud", "simulated"),
     ("seed", "2"),
     ("boot", "3s"),
@@ -48,6 +48,7 @@ const CHANGED: [(&str, &str); 41] = [
     ("leader-election-namespace", "blue"),
     ("kube-client-qps", "100"),
     ("kube-client-burst", "150"),
+    ("disable-cluster-state-observability", "true"),
     ("log-level", "debug"),
     ("system-namespace", "blue"),
     ("policy-namespace", "blue"),
@@ -74,8 +75,11 @@ fn configuration(served: &Served, flags: &[String]) -> Value {
         .unwrap();
     let lines = BufReader::new(process.stdout.take().unwrap()).lines();
     let lines = lines.filter_map(|line| serde_json::from_str::<Value>(&line.ok()?).ok());
-    let mut told = lines.map(|mut line| line["fields"].take());
-    let found = told.find(|fields| fields["message"] == "configuration");
+    let mut told = lines.map(|mut line| {
+        line["time"].take();
+        line
+    });
+    let found = told.find(|line| line["message"] == "configuration");
     process.kill().unwrap();
     process.wait().unwrap();
     found.unwrap_or_else(|| panic!("{flags:?}: the process ended before it said its configuration"))

@@ -13,6 +13,7 @@ mod chart;
 mod chart_on_a_cluster;
 mod circles;
 mod currency;
+mod dashboards;
 mod demo;
 mod empty_root;
 mod first_policy;

@@ -12,6 +12,7 @@ use tokio::sync::{Notify, oneshot};
 use tokio::time::Instant;
 
 use crate::cache::lock;
+use crate::metrics::AwsMetrics;
 
 /// When a window closes.
 #[derive(Debug, Clone, Copy)]
@@ -51,6 +52,8 @@ pub(crate) struct Batcher<C: BatchCall> {
 }
 
 struct Shared<C: BatchCall> {
+    name: &'static str,
+    metrics: AwsMetrics,
     call: Arc<C>,
     window: Window,
     waiting: Mutex<Buckets<C>>,
@@ -58,10 +61,18 @@ struct Shared<C: BatchCall> {
 }
 
 impl<C: BatchCall> Batcher<C> {
-    pub(crate) fn new(call: Arc<C>, window: Window) -> Self {
+    /// Counts its batches under the name.
+    pub(crate) fn new(
+        call: Arc<C>,
+        window: Window,
+        name: &'static str,
+        metrics: &AwsMetrics,
+    ) -> Self {
         let waiting = Mutex::new(Buckets::<C>::new());
         Self {
             shared: Arc::new(Shared {
+                name,
+                metrics: metrics.clone(),
                 call,
                 window,
                 waiting,
@@ -96,7 +107,8 @@ impl<C: BatchCall> Batcher<C> {
 
 impl<C: BatchCall> Shared<C> {
     async fn run_window(self: Arc<Self>) {
-        let closes = Instant::now() + self.window.max;
+        let opened = Instant::now();
+        let closes = opened + self.window.max;
         while self.held() < self.window.items_max {
             let idle_ends = (Instant::now() + self.window.idle).min(closes);
             if tokio::time::timeout_at(idle_ends, self.arrived.notified())
@@ -106,6 +118,7 @@ impl<C: BatchCall> Shared<C> {
                 break;
             }
         }
+        self.metrics.batched(self.name, opened.elapsed());
         let buckets = std::mem::take(&mut *lock(&self.waiting));
         let calls = buckets
             .into_values()
@@ -120,6 +133,7 @@ impl<C: BatchCall> Shared<C> {
 
     async fn run_bucket(&self, members: Vec<Waiting<C>>) {
         let (requests, senders): (Vec<_>, Vec<_>) = members.into_iter().unzip();
+        self.metrics.called(self.name, requests.len());
         let answers = self.call.call(requests).await;
         for (sender, answer) in senders.into_iter().zip(answers) {
             // A caller that gave up needs no answer.
@@ -156,7 +170,8 @@ mod tests {
             max: Duration::from_secs(1),
             items_max,
         };
-        (Arc::clone(&call), Batcher::new(call, window))
+        let batcher = Batcher::new(Arc::clone(&call), window, "test", &AwsMetrics::default());
+        (call, batcher)
     }
 
     #[tokio::test(start_paused = true)]

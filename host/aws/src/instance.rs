@@ -24,6 +24,7 @@ use crate::batcher::{Batcher, Window};
 use crate::cache::lock;
 use crate::error::{invalid, other, reboot_error};
 use crate::instance_status::impairments;
+use crate::metrics::AwsMetrics;
 use crate::pages::all_pages;
 use crate::seam::Ec2Api;
 use crate::tags::{Tags, filter, tag_value, to_ec2};
@@ -162,17 +163,25 @@ pub struct InstanceProvider {
 
 impl InstanceProvider {
     /// With nothing seen yet.
-    pub fn new(ec2: Arc<dyn Ec2Api>, cluster_name: &str, is_reserved_enabled: bool) -> Self {
-        let describe = Batcher::new(Arc::new(DescribeCall::new(Arc::clone(&ec2))), WINDOW);
-        let find = FindCall::new(Arc::clone(&ec2), cluster_name);
-        let terminate = Batcher::new(Arc::new(TerminateCall::new(Arc::clone(&ec2))), WINDOW);
+    pub fn new(
+        ec2: Arc<dyn Ec2Api>,
+        cluster_name: &str,
+        is_reserved_enabled: bool,
+        metrics: &AwsMetrics,
+    ) -> Self {
+        let describe = Arc::new(DescribeCall::new(Arc::clone(&ec2)));
+        let describe = Batcher::new(describe, WINDOW, "describe_instances", metrics);
+        let find = Arc::new(FindCall::new(Arc::clone(&ec2), cluster_name));
+        let find = Batcher::new(find, WINDOW, "find_instances", metrics);
+        let terminate = Arc::new(TerminateCall::new(Arc::clone(&ec2)));
+        let terminate = Batcher::new(terminate, WINDOW, "terminate_instances", metrics);
         let seen = Mutex::default();
         Self {
             ec2,
             cluster_name: cluster_name.to_owned(),
             is_reserved_enabled,
             describe,
-            find: Batcher::new(Arc::new(find), WINDOW),
+            find,
             terminate,
             seen,
         }

@@ -29,6 +29,7 @@ use crate::capacity_reservation::CapacityReservationProvider;
 use crate::error::{SPOT_ROLE_MISSING, SUBNET_FULL, is_unfulfillable, launch_failure};
 use crate::instance::{Instance, InstanceProvider};
 use crate::launch_template::{LaunchTemplateProvider, is_template_missing};
+use crate::metrics::{AwsMetrics, FailurePlace};
 use crate::options::AwsOptions;
 use crate::placement_group::PlacementGroup;
 use crate::seam::{ApiError, Ec2Api, Fault};
@@ -61,6 +62,7 @@ const SPREAD_LIMIT: &str = "limit of instances in this spread placement group";
 /// Launches instances.
 pub(crate) struct Launcher {
     fleets: Batcher<FleetCall>,
+    metrics: AwsMetrics,
     dealings: Arc<Dealings>,
     /// The last attempt of a claim that ended without an instance, by UID.
     ended: TtlCache<String, u32>,
@@ -110,11 +112,12 @@ impl Attempt {
 }
 
 impl Launcher {
-    pub(crate) fn new(ec2: Arc<dyn Ec2Api>) -> Self {
+    pub(crate) fn new(ec2: Arc<dyn Ec2Api>, metrics: &AwsMetrics) -> Self {
         let dealings = Arc::<Dealings>::default();
         let call = FleetCall::new(ec2, Arc::clone(&dealings));
         Self {
-            fleets: Batcher::new(Arc::new(call), WINDOW),
+            fleets: Batcher::new(Arc::new(call), WINDOW, "create_fleet", metrics),
+            metrics: metrics.clone(),
             dealings,
             ended: TtlCache::new(ATTEMPT_TTL),
         }
@@ -273,6 +276,24 @@ impl Launcher {
         })
     }
 
+    fn count_errors(&self, plan: &Plan, zonal: &ZonalSubnets, errors: &[FleetError]) {
+        for error in errors {
+            let subnet = error.subnet_id.as_deref();
+            let of_subnet = subnet.and_then(|it| zonal.zone_of(it));
+            let zone = error.zone.as_deref();
+            let place = FailurePlace {
+                zone: zone
+                    .or(of_subnet.map(|it| it.zone.as_str()))
+                    .unwrap_or_default(),
+                zone_id: of_subnet
+                    .and_then(|it| it.zone_id.as_deref())
+                    .unwrap_or_default(),
+            };
+            self.metrics
+                .launch_failed(place, plan.capacity_type, &error.code);
+        }
+    }
+
     /// What came of an answered fleet, and whether it missed a template.
     async fn conclude(
         &self,
@@ -282,6 +303,7 @@ impl Launcher {
         outcome: &FleetOutcome,
     ) -> Result<(Attempt, bool), CloudProviderError> {
         if outcome.is_first {
+            self.count_errors(plan, zonal, &outcome.errors);
             note_errors(plan, context, zonal, &outcome.errors);
         }
         let instance = outcome.instance.as_ref();

@@ -21,6 +21,7 @@ pub(crate) use data::{NetworkPlan, ReservationPlan, TemplateParameters};
 
 use crate::cache::{DEFAULT_TTL, TtlCache, fingerprint, lock};
 use crate::error::{LAUNCH_TEMPLATE_NAME_NOT_FOUND, invalid, is_not_found, launch_failure, other};
+use crate::metrics::AwsMetrics;
 use crate::pages::all_pages;
 use crate::seam::Ec2Api;
 use crate::tags::{filter, specification};
@@ -41,12 +42,14 @@ pub struct LaunchTemplateProvider {
     makers: Semaphore,
     /// A template that is being deleted must not be found.
     sweeping: RwLock<()>,
+    metrics: AwsMetrics,
 }
 
 impl LaunchTemplateProvider {
     /// With no template known.
-    pub fn new(ec2: Arc<dyn Ec2Api>) -> Self {
+    pub fn new(ec2: Arc<dyn Ec2Api>, metrics: &AwsMetrics) -> Self {
         Self {
+            metrics: metrics.clone(),
             ec2,
             templates: TtlCache::new(DEFAULT_TTL),
             making: Mutex::default(),
@@ -137,6 +140,13 @@ impl LaunchTemplateProvider {
         name: &str,
         parameters: &TemplateParameters,
     ) -> Result<String, CloudProviderError> {
+        // What is too long is refused, so that it has to be told before.
+        if let Some(class) = parameters.tags.get(labels::EC2_NODE_CLASS) {
+            let bytes = base64::decoded_len_estimate(parameters.user_data.len());
+            let padding = parameters.user_data.bytes().rev();
+            let padding = padding.take_while(|it| *it == b'=').count();
+            self.metrics.rendered(class, bytes.saturating_sub(padding));
+        }
         let input = CreateLaunchTemplateInput::builder()
             .launch_template_name(name)
             .launch_template_data(data::template_data(parameters))
@@ -196,6 +206,7 @@ impl LaunchTemplateProvider {
         cluster_name: &str,
     ) -> Result<(), CloudProviderError> {
         let class = node_class.metadata.name.as_deref().unwrap_or_default();
+        self.metrics.class_gone(class);
         let filters = vec![
             filter(
                 &format!("tag:{}", labels::EKS_CLUSTER_NAME_TAG),

@@ -17,6 +17,7 @@ mod interruption;
 mod interruption_history;
 mod kubelet;
 mod launch;
+mod metrics;
 mod node_class;
 mod offering;
 mod options;
@@ -45,6 +46,7 @@ pub mod unavailable_offerings;
 
 pub use cluster::{DescribedCluster, describe_cluster};
 pub use interruption::SqsInterruptionQueue;
+pub use metrics::AwsMetrics;
 pub use options::AwsOptions;
 pub use permissions::{MissingPermission, check_connectivity, missing_permissions};
 pub use provider::{AwsApis, AwsProvider, repair_policies};

@@ -26,6 +26,7 @@ use crate::instance_type::InstanceTypeProvider;
 use crate::interruption_history::{Exposed, Interrupted, InterruptionHistory};
 use crate::launch::{LaunchContext, Launcher};
 use crate::launch_template::LaunchTemplateProvider;
+use crate::metrics::{AwsMetrics, FailurePlace};
 use crate::node_class::Resolvers;
 use crate::offering::OfferingSources;
 use crate::options::AwsOptions;
@@ -81,6 +82,7 @@ pub struct AwsProvider {
     templates: LaunchTemplateProvider,
     instances: InstanceProvider,
     launcher: Launcher,
+    metrics: AwsMetrics,
 }
 
 impl AwsProvider {
@@ -93,6 +95,7 @@ impl AwsProvider {
             pricing,
         } = apis;
         let ec2 = || Arc::clone(ec2);
+        let metrics = AwsMetrics::default();
         Self {
             subnets: SubnetProvider::new(ec2(), options.subnet_refresh_interval),
             security_groups: SecurityGroupProvider::new(ec2()),
@@ -109,13 +112,15 @@ impl AwsProvider {
             ),
             unavailable: UnavailableOfferings::default(),
             interruptions: InterruptionHistory::default(),
-            templates: LaunchTemplateProvider::new(ec2()),
+            templates: LaunchTemplateProvider::new(ec2(), &metrics),
             instances: InstanceProvider::new(
                 ec2(),
                 &options.cluster_name,
                 options.reserved_capacity,
+                &metrics,
             ),
-            launcher: Launcher::new(ec2()),
+            launcher: Launcher::new(ec2(), &metrics),
+            metrics,
             options: RwLock::new(Arc::new(options)),
             clock,
         }
@@ -171,6 +176,11 @@ impl AwsProvider {
     /// Notes that a reservation has no slot left.
     pub(crate) fn empty_reservation(&self, id: &str) {
         self.reservations.set(id, 0);
+    }
+
+    /// What is counted.
+    pub fn metrics(&self) -> &AwsMetrics {
+        &self.metrics
     }
 
     /// The prices in use.
@@ -267,7 +277,15 @@ impl CloudProvider for AwsProvider {
         if instance.is_terminating {
             return Ok(());
         }
-        self.instances.terminate(id).await?;
+        if let Err(error) = self.instances.terminate(id).await {
+            // EC2 tells no id of the zone with an instance.
+            let place = FailurePlace {
+                zone: &instance.zone,
+                zone_id: "",
+            };
+            self.metrics.termination_failed(place);
+            return Err(error);
+        }
         if let Some(reservation) = &instance.capacity_reservation_id {
             self.reservations.give_back(reservation);
         }

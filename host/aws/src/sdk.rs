@@ -7,6 +7,7 @@ mod ec2;
 mod iam;
 mod lookups;
 mod request;
+mod requests;
 mod sqs;
 
 use std::time::Duration;
@@ -18,8 +19,10 @@ use aws_smithy_http_client::Connector;
 use aws_smithy_http_client::proxy::ProxyConfig;
 use aws_smithy_http_client::tls::{Provider as TlsProvider, rustls_provider::CryptoMode};
 use aws_smithy_runtime_api::client::runtime_components::RuntimeComponents;
+use prometheus_client::registry::Registry;
 
 use crate::pricing::pricing_endpoint_region;
+use requests::RequestMetrics;
 
 /// How long an operation may take with its repetitions; CreateFleet can be slow.
 const OPERATION_TIMEOUT: Duration = Duration::from_mins(4);
@@ -39,6 +42,18 @@ pub struct SdkClients {
     pricing: aws_sdk_pricing::Client,
     sqs: aws_sdk_sqs::Client,
     region: Option<String>,
+    requests: RequestMetrics,
+}
+
+/// A client of a service whose requests are counted.
+macro_rules! counted {
+    ($service:ident, $config:expr, $requests:expr) => {
+        $service::Client::from_conf(
+            $service::config::Builder::from($config)
+                .interceptor($requests.clone())
+                .build(),
+        )
+    };
 }
 
 impl SdkClients {
@@ -77,18 +92,26 @@ impl SdkClients {
     pub fn of(config: &SdkConfig) -> Self {
         let region = config.region().map(ToString::to_string);
         let pricing_region = pricing_endpoint_region(region.as_deref().unwrap_or_default());
+        let requests = RequestMetrics::default();
         let pricing = aws_sdk_pricing::config::Builder::from(config)
             .region(Region::new(pricing_region))
+            .interceptor(requests.clone())
             .build();
         Self {
-            ec2: aws_sdk_ec2::Client::new(config),
-            eks: aws_sdk_eks::Client::new(config),
-            iam: aws_sdk_iam::Client::new(config),
-            ssm: aws_sdk_ssm::Client::new(config),
+            ec2: counted!(aws_sdk_ec2, config, requests),
+            eks: counted!(aws_sdk_eks, config, requests),
+            iam: counted!(aws_sdk_iam, config, requests),
+            ssm: counted!(aws_sdk_ssm, config, requests),
             pricing: aws_sdk_pricing::Client::from_conf(pricing),
-            sqs: aws_sdk_sqs::Client::new(config),
+            sqs: counted!(aws_sdk_sqs, config, requests),
             region,
+            requests,
         }
+    }
+
+    /// Shows requests to who scrapes.
+    pub fn register_metrics(&self, registry: &mut Registry) {
+        self.requests.register(registry);
     }
 
     /// The region in use, if any was configured or discovered.

@@ -66,6 +66,15 @@ impl Rig {
         self.provider = Arc::new(AwsProvider::new((*options).clone(), &apis, clock));
     }
 
+    /// What `/metrics` shows of the provider.
+    fn metrics(&self) -> String {
+        let mut registry = prometheus_client::registry::Registry::default();
+        self.provider.metrics().register(&mut registry);
+        let mut text = String::new();
+        prometheus_client::encoding::text::encode(&mut text, &registry).unwrap();
+        text
+    }
+
     fn pass(&self, seconds: i64) {
         let mut now = lock(&self.clock.0);
         *now = after(*now, SignedDuration::from_secs(seconds));

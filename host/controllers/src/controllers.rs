@@ -37,6 +37,7 @@ use crate::node_overlay;
 use crate::node_overlay::overlaid_provider::OverlaidProvider;
 use crate::node_overlay::overlays::Overlays;
 use crate::node_pool::{counter, hash, readiness, validation};
+use crate::observability::StateMetrics;
 use crate::policy_binding::{PolicyBinding, PolicyObjects};
 use crate::provisioning::Provisioner;
 use crate::provisioning::batcher::Batcher;
@@ -291,6 +292,11 @@ impl Controllers {
         Arc::clone(&self.parts.shell.journal.ledger)
     }
 
+    /// Gauges of what there is now; the caller registers them.
+    pub fn state_metrics(&self) -> StateMetrics {
+        StateMetrics::new(Arc::clone(&self.parts.shell))
+    }
+
     /// The latest decisions, as lines.
     pub fn feed(&self) -> Arc<DecisionFeed> {
         Arc::clone(&self.parts.shell.journal.feed)
@@ -352,6 +358,7 @@ impl Parts {
     ) -> Task {
         let (name, min, max) = profile;
         let concurrency = self.shell.settings.concurrency(min, max);
+        self.shell.queue_loads.add(name, queue);
         let metrics = Arc::clone(&self.shell.metrics);
         run(
             Profile { name, concurrency },
@@ -530,6 +537,7 @@ impl Parts {
 
     fn loops(&self) -> Vec<Task> {
         let shell = || Arc::clone(&self.shell);
+        self.begin_loops();
         let disruption = Arc::clone(&self.disruption);
         let collection = garbage_collection::GarbageCollection {
             shell: shell(),
@@ -564,6 +572,26 @@ impl Parts {
         tasks
     }
 
+    /// Shows the controllers without a queue before they did anything.
+    fn begin_loops(&self) {
+        let settings = &self.shell.settings;
+        let gates = &settings.feature_gates;
+        let repairs = gates.node_repair && settings.legacy_node_repair;
+        let loops = [
+            ("provisioner", true),
+            ("disruption", true),
+            ("disruption.queue", true),
+            ("nodeclaim.garbagecollection", true),
+            ("interruption.instancestatus", true),
+            ("interruption", self.interruptions.is_some()),
+            ("node.health", repairs),
+            ("pod.deletioncost", gates.pod_deletion_cost_management),
+        ];
+        for (name, _) in loops.into_iter().filter(|it| it.1) {
+            self.shell.metrics.begin_controller(name, 1);
+        }
+    }
+
     fn provisioning(&self) -> Task {
         let provisioner = Arc::clone(&self.provisioner);
         async move { provisioner.run().await }.boxed()
@@ -571,7 +599,7 @@ impl Parts {
 
     fn static_pools(&self) -> Task {
         let shell = Arc::clone(&self.shell);
-        let (profile, queue) = (("static", 10, 1000), &self.queues.static_pools);
+        let (profile, queue) = (("static.provisioning", 10, 1000), &self.queues.static_pools);
         self.spawn(profile, queue, StaticPools { shell })
     }
 

@@ -35,17 +35,20 @@ impl InstanceStatusController {
         let mut told = None;
         loop {
             tokio::time::sleep(PERIOD).await;
+            let mut round = self.shell.metrics.round("interruption.instancestatus");
             match self.provider.impairments().await {
                 Ok(found) => {
                     told = None;
                     counted = self.handle_all(&found, &counted).await;
                 }
-                // Most likely a permission is missing: once is enough.
-                Err(error) if told.as_ref() != Some(&error) => {
-                    error!(%error, "sick instances stay unknown; the controller's role needs ec2:DescribeInstanceStatus");
-                    told = Some(error);
+                Err(error) => {
+                    round.failed(error.clone().into());
+                    // Most likely a permission is missing: once is enough.
+                    if told.as_ref() != Some(&error) {
+                        error!(%error, "sick instances stay unknown; the controller's role needs ec2:DescribeInstanceStatus");
+                        told = Some(error);
+                    }
                 }
-                Err(_) => {}
             }
         }
     }

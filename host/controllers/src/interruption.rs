@@ -52,7 +52,9 @@ impl InterruptionController {
     pub(crate) async fn run(&self) {
         let mut pause = RETRY.0;
         loop {
-            match self.queue.receive().await {
+            let received = self.queue.receive().await;
+            let mut round = self.shell.metrics.round("interruption");
+            match received {
                 Ok(notices) => {
                     pause = RETRY.0;
                     // A queue that answers at once without waiting must not keep the others from their work.
@@ -61,6 +63,8 @@ impl InterruptionController {
                 }
                 Err(error) => {
                     error!(%error, "polling for interruption notices");
+                    round.failed(error.into());
+                    drop(round);
                     tokio::time::sleep(pause).await;
                     pause = (pause * 2).min(RETRY.1);
                 }

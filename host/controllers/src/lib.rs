@@ -24,28 +24,36 @@ mod node_class;
 mod node_overlay;
 mod node_pool;
 mod nomination;
+mod observability;
 mod paging;
+mod passes;
 mod patching;
 mod pod_ledger;
+mod pod_starts;
 mod policy_binding;
 mod provisioning;
+mod queue_loads;
 pub mod rbac;
 mod recorder;
 mod references;
 mod runtime;
 mod settings;
 mod shell;
+mod sold_types;
 mod static_capacity;
+mod status_conditions;
 mod turn;
 mod voluntary_disruption;
 mod watches;
 mod work_queue;
+
 mod writer;
 
 pub use controllers::{Activity, Controllers, ControllersConfig, Hooks};
 pub use feed::{DecisionFeed, FeedLine};
 pub use journal::SharedLedger;
 pub use metrics::{Labels, Metrics};
+pub use observability::StateMetrics;
 pub use paging::for_each_listed;
 pub use policy_binding::{NoPolicies, POLICY_LABEL, STATUS_ANNOTATION, source_of};
 pub use settings::{

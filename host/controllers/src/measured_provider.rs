@@ -5,11 +5,12 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use apis::{Ec2NodeClass, NodeClaim, NodePool};
+use apis::{Ec2NodeClass, NodeClaim, NodePool, labels};
 use cloudprovider::{
     CloudProvider, CloudProviderError, Impairment, LaunchRequest, Launched, NodeClassStatus,
     RebootError, Registrable, RepairPolicy,
 };
+use kube::ResourceExt as _;
 use scheduling::instance_type::InstanceType;
 use tokio::time::Instant;
 
@@ -35,12 +36,24 @@ impl MeasuredProvider {
         }
     }
 
+    fn begin<'a>(&self, method: &'static str, node_pool: &'a str) -> Call<'a> {
+        Call {
+            method,
+            node_pool,
+            started: Instant::now(),
+        }
+    }
+
     fn measure<T>(
         &self,
-        method: &'static str,
-        started: Instant,
+        call: Call<'_>,
         result: Result<T, CloudProviderError>,
     ) -> Result<T, CloudProviderError> {
+        let Call {
+            method,
+            node_pool,
+            started,
+        } = call;
         let mut labels = vec![
             ("controller", self.controller.to_owned()),
             ("method", method.to_owned()),
@@ -53,10 +66,24 @@ impl MeasuredProvider {
             .observe(seconds);
         if let Err(error) = &result {
             labels.push(("error", kind_of(error).to_owned()));
+            labels.push(("nodepool", node_pool.to_owned()));
             self.metrics.cloud_errors.get_or_create(&labels).inc();
         }
         result
     }
+}
+
+/// A call that was begun.
+struct Call<'a> {
+    method: &'static str,
+    /// Empty where the call is about none.
+    node_pool: &'a str,
+    started: Instant,
+}
+
+fn pool_of(claim: &NodeClaim) -> String {
+    let pool = claim.labels().get(labels::NODEPOOL);
+    pool.cloned().unwrap_or_default()
 }
 
 fn kind_of(error: &CloudProviderError) -> &'static str {
@@ -64,30 +91,31 @@ fn kind_of(error: &CloudProviderError) -> &'static str {
         CloudProviderError::InsufficientCapacity(_) => "InsufficientCapacityError",
         CloudProviderError::NodeClassNotReady(_) => "NodeClassNotReadyError",
         CloudProviderError::NotFound(_) => "NodeClaimNotFoundError",
-        CloudProviderError::Create { .. } | CloudProviderError::Other(_) => "",
+        CloudProviderError::Create { .. } | CloudProviderError::Other(_) => "unknown",
     }
 }
 
 #[async_trait::async_trait]
 impl CloudProvider for MeasuredProvider {
     async fn create(&self, request: LaunchRequest) -> Result<Launched, CloudProviderError> {
-        let started = Instant::now();
-        self.measure("Create", started, self.inner.create(request).await)
+        let pool = pool_of(&request.node_claim);
+        let call = self.begin("Create", &pool);
+        self.measure(call, self.inner.create(request).await)
     }
 
     async fn delete(&self, provider_id: &str) -> Result<(), CloudProviderError> {
-        let started = Instant::now();
-        self.measure("Delete", started, self.inner.delete(provider_id).await)
+        let call = self.begin("Delete", "");
+        self.measure(call, self.inner.delete(provider_id).await)
     }
 
     async fn get(&self, provider_id: &str) -> Result<Launched, CloudProviderError> {
-        let started = Instant::now();
-        self.measure("Get", started, self.inner.get(provider_id).await)
+        let call = self.begin("Get", "");
+        self.measure(call, self.inner.get(provider_id).await)
     }
 
     async fn list(&self) -> Result<Vec<Launched>, CloudProviderError> {
-        let started = Instant::now();
-        self.measure("List", started, self.inner.list().await)
+        let call = self.begin("List", "");
+        self.measure(call, self.inner.list().await)
     }
 
     async fn instance_types(
@@ -95,9 +123,10 @@ impl CloudProvider for MeasuredProvider {
         node_pool: &NodePool,
         node_class: &Ec2NodeClass,
     ) -> Result<Arc<[Arc<InstanceType>]>, CloudProviderError> {
-        let started = Instant::now();
+        let pool = node_pool.name_any();
+        let call = self.begin("GetInstanceTypes", &pool);
         let types = self.inner.instance_types(node_pool, node_class).await;
-        self.measure("GetInstanceTypes", started, types)
+        self.measure(call, types)
     }
 
     async fn free_addresses(&self, node_class: &Ec2NodeClass) -> BTreeMap<String, u32> {
@@ -109,9 +138,10 @@ impl CloudProvider for MeasuredProvider {
         node_claim: &NodeClaim,
         node_class: &Ec2NodeClass,
     ) -> Result<Option<String>, CloudProviderError> {
-        let started = Instant::now();
+        let pool = pool_of(node_claim);
+        let call = self.begin("IsDrifted", &pool);
         let drifted = self.inner.is_drifted(node_claim, node_class).await;
-        self.measure("IsDrifted", started, drifted)
+        self.measure(call, drifted)
     }
 
     async fn resolve_node_class(
@@ -137,11 +167,11 @@ impl CloudProvider for MeasuredProvider {
     }
 
     async fn reboot(&self, provider_id: &str, operation_id: &str) -> Result<(), RebootError> {
-        let started = Instant::now();
+        let call = self.begin("Reboot", "");
         let answer = self.inner.reboot(provider_id, operation_id).await;
         let told = answer.clone();
         let told = told.map_err(|error| CloudProviderError::Other(error.to_string()));
-        self.measure("Reboot", started, told).ok();
+        self.measure(call, told).ok();
         answer
     }
 

@@ -3,6 +3,11 @@
 //!
 //! Only the applying halves of controllers write here. Answers to `pkg/metrics/metrics.go`.
 
+pub(crate) mod buckets;
+pub(crate) mod conditions;
+pub(crate) mod labels;
+pub(crate) mod summary;
+
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
@@ -10,58 +15,24 @@ use disruption::Method;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
-use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
+use tokio::time::Instant;
 
 use crate::error::{ErrorClass, ReconcileError};
 use crate::runtime::action::Action;
+use crate::work_queue::QueueMeter;
+use buckets::{
+    Histograms, doubling_to_1024, doubling_to_1280, doubling_to_2048, durations, histograms,
+    library_default, lifetimes, queue_times, reconciles, scores,
+};
+use conditions::ConditionMetrics;
+use summary::QuantileSummaries;
 
-/// Label names and values of one series.
-pub type Labels = Vec<(&'static str, String)>;
+pub use labels::Labels;
+pub(crate) use labels::{resource_type, snake_case};
+
 type Counters = Family<Labels, Counter>;
 type Gauges = Family<Labels, Gauge<f64, AtomicU64>>;
-type Histograms = Family<Labels, Histogram, fn() -> Histogram>;
-
-const DURATION_BUCKETS: [f64; 44] = [
-    0.005, 0.01, 0.025, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.6, 0.7, 0.8, 0.9,
-    1.0, 1.25, 1.5, 1.75, 2.0, 2.5, 3.0, 3.5, 4.0, 4.5, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0, 15.0, 20.0,
-    25.0, 30.0, 40.0, 50.0, 60.0, 120.0, 150.0, 300.0, 450.0,
-];
-const HOUR: f64 = 3600.0;
-const LIFETIME_HOURS: [f64; 21] = [
-    0.25, 0.5, 0.75, 1.0, 2.0, 4.0, 6.0, 8.0, 10.0, 12.0, 16.0, 20.0, 24.0, 48.0, 72.0, 120.0,
-    240.0, 360.0, 480.0, 600.0, 720.0,
-];
-
-fn durations() -> Histogram {
-    Histogram::new(DURATION_BUCKETS.into_iter().chain([600.0]))
-}
-
-fn doubling_to_1024() -> Histogram {
-    Histogram::new((0..=10).map(|exponent| f64::from(1_u32 << exponent)))
-}
-
-fn doubling_to_2048() -> Histogram {
-    Histogram::new((0..=11).map(|exponent| f64::from(1_u32 << exponent)))
-}
-
-fn doubling_to_1280() -> Histogram {
-    Histogram::new((0..8).map(|exponent| 10.0 * f64::from(1_u32 << exponent)))
-}
-
-fn scores() -> Histogram {
-    Histogram::new([0.1, 0.25, 0.33, 0.5, 1.0, 2.0, 5.0, 10.0])
-}
-
-fn lifetimes() -> Histogram {
-    Histogram::new(LIFETIME_HOURS.into_iter().map(|hours| hours * HOUR))
-}
-
-fn library_default() -> Histogram {
-    Histogram::new([
-        0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0,
-    ])
-}
 
 /// A dashboard can tell "never" from "no such metric": the two kinds that Karpenter presets.
 fn never_yet() -> Counters {
@@ -76,10 +47,6 @@ fn never_yet() -> Counters {
     counters
 }
 
-fn histograms(constructor: fn() -> Histogram) -> Histograms {
-    Family::new_with_constructor(constructor)
-}
-
 /// One row a metric: its field and type, how it is made, its name and its help text.
 macro_rules! metrics {
     ($($(#[$labels:meta])* $field:ident: $kind:ty = $made:expr, $name:literal, $help:literal;)*) => {
@@ -91,6 +58,8 @@ macro_rules! metrics {
                 $(#[$labels])*
                 pub $field: $kind,
             )*
+            /// Those of conditions.
+            pub conditions: ConditionMetrics,
         }
 
         impl Metrics {
@@ -98,12 +67,14 @@ macro_rules! metrics {
             pub fn new() -> Self {
                 Self {
                     $($field: $made,)*
+                    conditions: ConditionMetrics::default(),
                 }
             }
 
             /// Puts every metric under its name. The text encoder adds `_total` to counters.
             pub fn register(&self, registry: &mut Registry) {
                 $(registry.register($name, $help, self.$field.clone());)*
+                self.conditions.register(registry);
             }
         }
     };
@@ -129,7 +100,7 @@ metrics! {
     /// Labels: `nodepool`.
     nodes_drained: Counters = Counters::default(), "karpenter_nodes_drained", "Nodes drained";
     /// Labels: `nodepool`.
-    node_termination_seconds: Histograms = histograms(doubling_to_2048), "karpenter_nodes_termination_duration_seconds", "Time a node took to terminate";
+    node_termination_seconds: QuantileSummaries = QuantileSummaries::default(), "karpenter_nodes_termination_duration_seconds", "Time a node took to terminate";
     /// Labels: `nodepool`.
     node_lifetime_seconds: Histograms = histograms(lifetimes), "karpenter_nodes_lifetime_duration_seconds", "Age of nodes at termination";
     /// Labels: `result`.
@@ -154,10 +125,6 @@ metrics! {
     off_plan_usd_per_hour: Gauge<f64, AtomicU64> = Gauge::default(), "mortise_nodeclaims_off_plan_usd_per_hour", "What those NodeClaims cost together when they were opened";
     /// No labels.
     pod_decision_seconds: Histograms = histograms(durations), "karpenter_pods_scheduling_decision_duration_seconds", "Time from a pod first seen to its first decision";
-    /// Labels: `resource_type`, `nodepool`.
-    node_pool_limit: Gauges = Gauges::default(), "karpenter_nodepools_limit", "Limits of the NodePool";
-    /// Labels: `resource_type`, `nodepool`.
-    node_pool_usage: Gauges = Gauges::default(), "karpenter_nodepools_usage", "Resources of the NodePool's nodes";
     /// Labels: `nodepool`, `reason`.
     allowed_disruptions: Gauges = Gauges::default(), "karpenter_nodepools_allowed_disruptions", "Disruptions the budgets allow";
     /// Labels: `nodepool`, `policy`.
@@ -198,37 +165,64 @@ metrics! {
     interruption_queue_seconds: Histograms = histograms(durations), "karpenter_interruption_message_queue_duration_seconds", "Time from an event to the receipt of its notice";
     /// Labels: `controller`.
     scheduling_seconds: Histograms = histograms(durations), "karpenter_scheduler_scheduling_duration_seconds", "Time of one simulation";
-    /// Labels: `controller`; the deprecated scheduling id is not a label here.
-    scheduler_queue_depth: Gauges = Gauges::default(), "karpenter_scheduler_queue_depth", "Pods left in the pass";
     /// No labels.
     ignored_pods: Gauges = Gauges::default(), "karpenter_scheduler_ignored_pods_count", "Pods failing validation";
     /// Labels: `controller`.
     unschedulable_pods: Gauges = Gauges::default(), "karpenter_scheduler_unschedulable_pods_count", "Pods without a place";
-    /// No labels.
-    state_node_count: Gauges = Gauges::default(), "karpenter_cluster_state_node_count", "Nodes in cluster state";
-    /// No labels.
-    state_synced: Gauges = Gauges::default(), "karpenter_cluster_state_synced", "Whether cluster state is synced";
-    /// No labels.
-    state_unsynced_seconds: Gauges = Gauges::default(), "karpenter_cluster_state_unsynced_time_seconds", "How long cluster state has not been synced";
     /// Labels: `controller`, `method`, `provider`.
     cloud_seconds: Histograms = histograms(library_default), "karpenter_cloudprovider_duration_seconds", "Time of calls to the cloud provider";
-    /// Labels: `controller`, `method`, `provider`, `error`.
+    /// Labels: `controller`, `method`, `provider`, `error`, `nodepool`.
     cloud_errors: Counters = Counters::default(), "karpenter_cloudprovider_errors", "Errors of the cloud provider";
+    /// Labels: `controller`, `zone`.
+    pending_pods_by_zone: Gauges = Gauges::default(), "karpenter_scheduler_pending_pods_by_effective_zone_count", "Pending pods by the one zone that they can run in, `flexible` or `none`";
+    /// No labels.
+    pod_startup_seconds: QuantileSummaries = QuantileSummaries::default(), "karpenter_pods_startup_duration_seconds", "Time from the creation of a pod until it is ready";
+    /// Labels: `dynamic_resources`.
+    pod_bound_seconds: Histograms = histograms(durations), "karpenter_pods_bound_duration_seconds", "Time from the creation of a pod until it is bound";
+    /// No labels.
+    pod_provisioning_startup_seconds: Histograms = histograms(durations), "karpenter_pods_provisioning_startup_duration_seconds", "Time from the first place found for a pod until it is ready";
+    /// Labels: `dynamic_resources`.
+    pod_provisioning_bound_seconds: Histograms = histograms(durations), "karpenter_pods_provisioning_bound_duration_seconds", "Time from the first place found for a pod until it is bound";
+    /// Labels: `nodepool`.
+    cost_tracker_errors: Counters = Counters::default(), "karpenter_nodepools_cost_tracker_errors", "Nodes whose price was not known when the cost of the NodePool was summed up";
     /// Labels: `controller`, `result`.
     reconciles: Counters = Counters::default(), "controller_runtime_reconcile", "Reconciles";
     /// Labels: `controller`.
     reconcile_errors: Counters = Counters::default(), "controller_runtime_reconcile_errors", "Failed reconciles";
     /// Labels: `controller`.
-    reconcile_seconds: Histograms = histograms(durations), "controller_runtime_reconcile_time_seconds", "Time of reconciles";
+    terminal_errors: Counters = Counters::default(), "controller_runtime_terminal_reconcile_errors", "Reconciles that failed for good";
+    /// Labels: `controller`.
+    reconcile_panics: Counters = Counters::default(), "controller_runtime_reconcile_panics", "Reconciles that died of a bug";
+    /// Labels: `controller`.
+    reconcile_timeouts: Counters = Counters::default(), "controller_runtime_reconcile_timeouts", "Reconciles cut off; none is, as each request has a time limit of its own";
+    /// No labels.
+    webhook_panics: Counter = Counter::default(), "controller_runtime_conversion_webhook_panics", "Conversions of objects that died of a bug; there are none";
+    /// Labels: `controller`.
+    reconcile_seconds: Histograms = histograms(reconciles), "controller_runtime_reconcile_time_seconds", "Time of reconciles";
+    /// Labels: `controller`.
+    reconciles_at_once: Gauges = Gauges::default(), "controller_runtime_max_concurrent_reconciles", "Reconciles at one time, at most";
+    /// Labels: `controller`.
+    active_workers: Gauges = Gauges::default(), "controller_runtime_active_workers", "Reconciles at work";
+    /// Labels: `name`, `controller`.
+    queue_adds: Counters = Counters::default(), "workqueue_adds", "Keys added to the queue";
+    /// Labels: `name`, `controller`.
+    queue_retries: Counters = Counters::default(), "workqueue_retries", "Keys put back as their reconcile failed";
+    /// Labels: `name`, `controller`.
+    queue_seconds: Histograms = histograms(queue_times), "workqueue_queue_duration_seconds", "Time of a key in the queue";
+    /// Labels: `name`, `controller`.
+    work_seconds: Histograms = histograms(queue_times), "workqueue_work_duration_seconds", "Time of work on a key";
 }
 
-impl Metrics {
-    pub(crate) fn reconciled(
-        &self,
-        controller: &'static str,
-        took: Duration,
-        outcome: &Result<Action, ReconcileError>,
-    ) {
+/// What metrics say of an outcome.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct ReconcileWords {
+    result: &'static str,
+    is_terminal: bool,
+    is_panic: bool,
+}
+
+impl ReconcileWords {
+    fn of(outcome: &Result<Action, ReconcileError>) -> Self {
         let result = match outcome {
             Ok(Action::Await) => "success",
             Ok(Action::RequeueAfter(_)) => "requeue_after",
@@ -238,18 +232,121 @@ impl Metrics {
                 ErrorClass::Fault | ErrorClass::Terminal => "error",
             },
         };
-        let controller = ("controller", controller.to_owned());
-        if result == "error" {
-            self.reconcile_errors
-                .get_or_create(&vec![controller.clone()])
-                .inc();
+        let class = outcome.as_ref().err().map(ReconcileError::class);
+        Self {
+            result,
+            is_terminal: class == Some(ErrorClass::Terminal),
+            is_panic: matches!(outcome, Err(ReconcileError::Panicked)),
         }
-        self.reconcile_seconds
-            .get_or_create(&vec![controller.clone()])
+    }
+}
+
+impl Metrics {
+    pub(crate) fn reconciled(
+        &self,
+        controller: &'static str,
+        took: Duration,
+        outcome: &Result<Action, ReconcileError>,
+    ) {
+        let told = ReconcileWords::of(outcome);
+        let controller = vec![("controller", controller.to_owned())];
+        for (counters, counts) in [
+            (&self.reconcile_errors, told.result == "error"),
+            (&self.terminal_errors, told.is_terminal),
+            (&self.reconcile_panics, told.is_panic),
+        ] {
+            if counts {
+                counters.get_or_create(&controller).inc();
+            }
+        }
+        let seconds = &self.reconcile_seconds;
+        seconds
+            .get_or_create(&controller)
             .observe(took.as_secs_f64());
-        self.reconciles
-            .get_or_create(&vec![controller, ("result", result.to_owned())])
-            .inc();
+        let mut labels = controller;
+        labels.push(("result", told.result.to_owned()));
+        self.reconciles.get_or_create(&labels).inc();
+    }
+
+    /// Shows a controller before it did anything: what never failed has failed zero times.
+    pub(crate) fn begin_controller(&self, controller: &'static str, concurrency: usize) {
+        let labels = vec![("controller", controller.to_owned())];
+        for counters in [
+            &self.reconcile_errors,
+            &self.terminal_errors,
+            &self.reconcile_panics,
+            &self.reconcile_timeouts,
+        ] {
+            drop(counters.get_or_create(&labels));
+        }
+        for result in ["success", "requeue", "requeue_after", "error"] {
+            let mut labels = labels.clone();
+            labels.push(("result", result.to_owned()));
+            drop(self.reconciles.get_or_create(&labels));
+        }
+        drop(self.active_workers.get_or_create(&labels));
+        let at_once = self.reconciles_at_once.get_or_create(&labels);
+        at_once.set(f64::from(u32::try_from(concurrency).unwrap_or(u32::MAX)));
+    }
+
+    /// How many reconciles of a controller are at work.
+    pub(crate) fn active_workers(&self, controller: &'static str) -> Gauge<f64, AtomicU64> {
+        let labels = vec![("controller", controller.to_owned())];
+        self.active_workers.get_or_create(&labels).clone()
+    }
+
+    /// Where the queue of a controller counts.
+    pub(crate) fn queue_meter(&self, controller: &'static str) -> QueueMeter {
+        let labels = vec![
+            ("name", controller.to_owned()),
+            ("controller", controller.to_owned()),
+        ];
+        QueueMeter {
+            adds: self.queue_adds.get_or_create(&labels).clone(),
+            retries: self.queue_retries.get_or_create(&labels).clone(),
+            queue_seconds: self.queue_seconds.get_or_create(&labels).clone(),
+            work_seconds: self.work_seconds.get_or_create(&labels).clone(),
+        }
+    }
+
+    /// One round of a controller that has no queue; it is told of when the round is dropped.
+    pub(crate) fn round(&self, controller: &'static str) -> LoopRound<'_> {
+        let labels = vec![("controller", controller.to_owned())];
+        self.active_workers.get_or_create(&labels).inc();
+        LoopRound {
+            metrics: self,
+            controller,
+            labels,
+            started: Instant::now(),
+            outcome: Ok(Action::Await),
+        }
+    }
+}
+
+/// A round at work.
+pub(crate) struct LoopRound<'a> {
+    metrics: &'a Metrics,
+    controller: &'static str,
+    labels: Labels,
+    started: Instant,
+    outcome: Result<Action, ReconcileError>,
+}
+
+impl LoopRound<'_> {
+    /// The round did not come to its end.
+    pub(crate) fn failed(&mut self, error: ReconcileError) {
+        self.outcome = Err(error);
+    }
+}
+
+impl Drop for LoopRound<'_> {
+    fn drop(&mut self) {
+        let active = self.metrics.active_workers.get_or_create(&self.labels);
+        active.dec();
+        drop(active);
+        let took = self.started.elapsed();
+        self.metrics
+            .reconciled(self.controller, took, &self.outcome);
     }
 }
 
@@ -264,38 +361,5 @@ pub(crate) fn replace(gauges: &Gauges, series: impl IntoIterator<Item = (Labels,
     gauges.clear();
     for (labels, value) in series {
         gauges.get_or_create(&labels).set(value);
-    }
-}
-
-/// Words of the API as label values are written.
-pub(crate) fn snake_case(words: &str) -> String {
-    let mut snake = String::new();
-    for (position, letter) in words.char_indices() {
-        if letter.is_uppercase() && position > 0 {
-            snake.push('_');
-        }
-        snake.extend(letter.to_lowercase());
-    }
-    snake
-}
-
-/// `cpu` in cores, everything else in base units, under the lower-cased name with underscores.
-pub(crate) fn resource_type(name: &str) -> String {
-    name.to_lowercase().replace('-', "_")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn labels_are_snake_case() {
-        let cases = [
-            ("WhenEmptyOrUnderutilized", "when_empty_or_underutilized"),
-            ("Drifted", "drifted"),
-        ];
-        for (words, snake) in cases {
-            assert_eq!(snake_case(words), snake);
-        }
     }
 }

@@ -3,7 +3,7 @@
 //! Facts come in by [`Model::apply`] only, from the watches and from the [`crate::writer`]. Answers to
 //! `pkg/controllers/state/cluster.go` and to the reading half of controller-runtime's client.
 
-use std::sync::{Arc, PoisonError, RwLock, RwLockWriteGuard};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockWriteGuard};
 use std::time::Duration;
 
 use apis::{Ec2NodeClass, NodeClaim, NodePool};
@@ -29,6 +29,8 @@ pub(crate) struct Model {
     nomination_window: Duration,
     cluster: RwLock<Cluster>,
     progress: watch::Sender<Progress>,
+    /// Since when the model cannot be relied on, as far as somebody asked.
+    unsynced_since: Mutex<Option<Timestamp>>,
 }
 
 impl Model {
@@ -39,6 +41,7 @@ impl Model {
             nomination_window,
             cluster: RwLock::new(Cluster::new()),
             progress: watch::Sender::new(Progress::default()),
+            unsynced_since: Mutex::default(),
         }
     }
 
@@ -82,7 +85,28 @@ impl Model {
         let cluster = self.cluster.read().unwrap_or_else(PoisonError::into_inner);
         let gate = cluster.sync_gate();
         drop(cluster);
-        self.progress().is_complete() && gate == SyncGate::Synced
+        let is_synced = self.progress().is_complete() && gate == SyncGate::Synced;
+        let mut since = self.unsynced();
+        if is_synced {
+            *since = None;
+        } else {
+            since.get_or_insert_with(|| self.clock.now());
+        }
+        is_synced
+    }
+
+    /// Since when the model cannot be relied on.
+    pub(crate) fn unsynced_since(&self) -> Option<Timestamp> {
+        if self.is_synced() {
+            return None;
+        }
+        *self.unsynced()
+    }
+
+    fn unsynced(&self) -> MutexGuard<'_, Option<Timestamp>> {
+        self.unsynced_since
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Keeps a node or claim from being taken for empty while pods are on their way to it.

@@ -27,6 +27,13 @@ impl PodLedger {
         lock(&self.first_seen).remove(key)
     }
 
+    /// Tells of each pod that waits for its first decision, and since when.
+    pub(crate) fn each_undecided(&self, mut tell: impl FnMut(&PodKey, Timestamp)) {
+        for (key, since) in lock(&self.first_seen).iter() {
+            tell(key, *since);
+        }
+    }
+
     /// A claim was made for these pods.
     pub(crate) fn claim_for(&self, claim: &str, pods: Vec<PodKey>) {
         lock(&self.pods_of_claim).insert(claim.to_owned(), pods);

@@ -9,6 +9,7 @@ mod creation;
 mod early;
 mod report;
 pub(crate) mod trigger;
+mod zones;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -38,6 +39,8 @@ use crate::settings::{Settings, SolverRun};
 use crate::shell::Shell;
 use crate::turn::Stage;
 
+/// As metrics call it.
+const NAME: &str = "provisioner";
 /// How often an unsynced model is looked at again.
 const SYNC_POLL: Duration = Duration::from_millis(250);
 /// An unsynced model is worth an error after this long.
@@ -74,6 +77,8 @@ pub(crate) struct Decided {
     ignored: Vec<(PodKey, IgnoredReason)>,
     /// How many pods wait; those about to be created do not.
     pods: usize,
+    /// How many pending pods can run in which zone alone, where there is one.
+    zones: BTreeMap<String, usize>,
 }
 
 impl Provisioner {
@@ -142,16 +147,25 @@ impl Provisioner {
     }
 
     async fn pass(&self, batch: Batch) {
+        let mut round = self.shell.metrics.round(NAME);
         let observed = match self.observe(batch).await {
             Ok(observed) => Arc::new(observed),
             Err(error) => {
                 error!(%error, "observing for provisioning");
+                round.failed(error.into());
                 return;
             }
         };
+        let pods = observed.snapshot.pods();
+        let waiting = pods.filter(|it| it.is_provisionable()).count();
+        self.shell
+            .passes
+            .begin(NAME, &observed.decision_id, waiting);
         let started = Instant::now();
         let decided = self.decide(&observed).await;
         let took = started.elapsed();
+        let failed = decided.solution.pod_errors.len();
+        self.shell.passes.end(NAME, failed);
         self.apply(&observed, decided, took).await;
     }
 
@@ -250,6 +264,7 @@ fn decide(
             ..Decided::default()
         };
     }
+    let zones = zones::pods_by_zone(&input.problem);
     let prepared = Prepared::new(&input.problem, rank, tables);
     let mut solution = Solution {
         uses: prepared.uses().to_vec(),
@@ -270,6 +285,7 @@ fn decide(
         solution,
         ignored: input.ignored,
         pods,
+        zones,
     }
 }
 

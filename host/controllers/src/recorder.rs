@@ -3,6 +3,7 @@
 //! A full queue drops events: they inform, nothing depends on them. Wording lives in the `events.rs` beside
 //! each controller. Answers to `pkg/events/recorder.go` and client-go's event correlator.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, VecDeque};
 use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -60,7 +61,7 @@ pub(crate) struct Notice {
     /// Normal or Warning.
     pub(crate) event_type: EventType,
     /// CamelCase reason.
-    pub(crate) reason: &'static str,
+    pub(crate) reason: Cow<'static, str>,
     /// One sentence.
     pub(crate) message: String,
     /// Together with the reason: what makes two events the same.
@@ -76,7 +77,7 @@ impl Notice {
     pub(crate) fn new(
         regarding: ObjectReference,
         event_type: EventType,
-        reason: &'static str,
+        reason: impl Into<Cow<'static, str>>,
         message: impl Into<String>,
     ) -> Self {
         let message = message.into();
@@ -84,7 +85,7 @@ impl Notice {
             dedupe: identity(&regarding),
             regarding,
             event_type,
-            reason,
+            reason: reason.into(),
             message,
             dedupe_for: DEDUPE_DEFAULT,
             rate: None,
@@ -116,7 +117,7 @@ impl Notice {
 
 #[derive(Debug, Default)]
 struct Gate {
-    seen: BTreeMap<(&'static str, String), Instant>,
+    seen: BTreeMap<(Cow<'static, str>, String), Instant>,
     buckets: BTreeMap<RateClass, (f64, Instant)>,
 }
 
@@ -128,7 +129,7 @@ impl Gate {
                 self.seen.pop_first();
             }
         }
-        let key = (notice.reason, notice.dedupe.clone());
+        let key = (notice.reason.clone(), notice.dedupe.clone());
         if self.seen.get(&key).is_some_and(|until| *until > now) {
             return false;
         }
@@ -200,7 +201,7 @@ impl Recorder {
 }
 
 struct Written {
-    key: (String, &'static str, String),
+    key: (String, Cow<'static, str>, String),
     namespace: String,
     name: String,
     count: i32,
@@ -237,7 +238,7 @@ impl Publisher {
     async fn write(&mut self, notice: Notice) -> Result<(), kube::Error> {
         let key = (
             identity(&notice.regarding),
-            notice.reason,
+            notice.reason.clone(),
             notice.message.clone(),
         );
         if let Some(position) = self.written.iter().position(|known| known.key == key)
@@ -303,7 +304,7 @@ impl Publisher {
             },
             involved_object: regarding,
             type_: Some(notice.event_type.as_str().to_owned()),
-            reason: Some(notice.reason.to_owned()),
+            reason: Some(notice.reason.clone().into_owned()),
             message: Some(shorten(&notice.message, MESSAGE_BYTES_MAX)),
             source: Some(EventSource {
                 component: Some("karpenter".to_owned()),

@@ -50,6 +50,9 @@ pub(crate) async fn run<R: Reconciler>(
     metrics: Arc<Metrics>,
     turn: Turn,
 ) {
+    metrics.begin_controller(profile.name, profile.concurrency);
+    let active = metrics.active_workers(profile.name);
+    queue.measure(metrics.queue_meter(profile.name));
     let mut running = FuturesUnordered::new();
     let mut stops = pin!(turn.reached(Stage::Stops));
     let mut begins = true;
@@ -57,11 +60,13 @@ pub(crate) async fn run<R: Reconciler>(
         tokio::select! { biased;
             () = &mut stops, if begins => begins = false,
             Some((key, outcome, took)) = running.next(), if !running.is_empty() => {
+                active.dec();
                 metrics.reconciled(profile.name, took, &outcome);
                 settle(&profile, &queue, key, outcome);
             }
             key = queue.next(), if begins && running.len() < profile.concurrency => {
                 let reconciler = Arc::clone(&reconciler);
+                active.inc();
                 running.push(async move {
                     let started = Instant::now();
                     let caught = AssertUnwindSafe(reconciler.reconcile(&key)).catch_unwind().await;

@@ -107,6 +107,8 @@ pub struct Settings {
     pub waits_for_small_gains: bool,
     /// How much dearer than it need be a ranking policy may make a node, where a NodePool says nothing else.
     pub policy_premium_max: PremiumMax,
+    /// Whether metrics tell of single nodes, pods, NodePools and conditions.
+    pub observes_cluster_state: bool,
 }
 
 impl Default for Settings {
@@ -134,6 +136,7 @@ impl Default for Settings {
             holds_nodes_closed: true,
             waits_for_small_gains: true,
             policy_premium_max: PremiumMax::default(),
+            observes_cluster_state: true,
         }
     }
 }

@@ -21,9 +21,14 @@ use crate::model::Model;
 use crate::node_overlay::overlays::Overlays;
 use crate::node_pool::registration_health::RegistrationHealth;
 use crate::nomination::Nominations;
+use crate::passes::Passes;
 use crate::pod_ledger::PodLedger;
+use crate::pod_starts::PodStarts;
+use crate::queue_loads::QueueLoads;
 use crate::settings::{Settings, SolvePlacement};
+use crate::sold_types::SoldTypes;
 use crate::static_capacity::pending::StaticPending;
+use crate::status_conditions::StatusConditions;
 use crate::turn::Turn;
 use crate::writer::Writer;
 
@@ -40,6 +45,12 @@ pub(crate) struct Shell {
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) rank: Arc<dyn RankHook>,
     pub(crate) pods: PodLedger,
+    pub(crate) pod_starts: PodStarts,
+    pub(crate) status_conditions: StatusConditions,
+    pub(crate) sold_types: SoldTypes,
+    /// What solvers are at.
+    pub(crate) passes: Passes,
+    pub(crate) queue_loads: QueueLoads,
     pub(crate) deletion_costs: DeletionCosts,
     pub(crate) nominations: Nominations,
     pub(crate) registration_health: RegistrationHealth,
@@ -79,6 +90,11 @@ impl Shell {
             journal,
             rank,
             pods: PodLedger::default(),
+            pod_starts: PodStarts::default(),
+            status_conditions: StatusConditions::default(),
+            sold_types: SoldTypes::default(),
+            passes: Passes::default(),
+            queue_loads: QueueLoads::default(),
             deletion_costs: DeletionCosts::default(),
             launching: Launching::default(),
             registration_health: RegistrationHealth::default(),

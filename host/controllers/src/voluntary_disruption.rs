@@ -144,6 +144,7 @@ impl VoluntaryDisruption {
                 tokio::time::sleep(UNSYNCED_POLL).await;
                 continue;
             }
+            let round = self.shell.metrics.round("disruption");
             stale::remove(&self.shell, &self.orchestration.claims()).await;
             self.begin_what_still_holds().await;
             let (acted, look_again) = if self.may_look() {
@@ -151,6 +152,7 @@ impl VoluntaryDisruption {
             } else {
                 (false, poll)
             };
+            drop(round);
             if acted {
                 rest = LOOK_SOON.min(poll);
                 continue;
@@ -179,7 +181,10 @@ impl VoluntaryDisruption {
     async fn scan(&self) -> (bool, Duration) {
         let observed = Arc::new(self.supposing_begun(self.observe().await));
         let now = observed.options.now;
+        let passes = &self.shell.passes;
+        passes.begin("disruption", &observed.options.decision_id, 0);
         let (decision, laps) = self.decide(&observed).await;
+        passes.end("disruption", 0);
         let entry = ScanEntry {
             decision: &decision,
             laps: &laps,
@@ -292,6 +297,7 @@ impl VoluntaryDisruption {
         }
         let snapshot = self.shell.model.snapshot();
         let types = self.types(&snapshot).await;
+        self.show_costs(&snapshot, &types);
         let (ready, _) = provisionable_pools(&snapshot);
         let mut pools = Vec::with_capacity(ready.len());
         for node_pool in ready {
@@ -349,6 +355,19 @@ impl VoluntaryDisruption {
             }
         }
         types
+    }
+
+    /// What nodes cost is summed up when somebody asks; what cannot be is counted now.
+    fn show_costs(&self, snapshot: &Snapshot, types: &TypesByPool) {
+        let shell = &self.shell;
+        if !shell.settings.observes_cluster_state {
+            return;
+        }
+        shell.sold_types.set(types.clone());
+        for pool in shell.sold_types.newly_unpriced(snapshot) {
+            let errors = &shell.metrics.cost_tracker_errors;
+            errors.get_or_create(&vec![("nodepool", pool)]).inc();
+        }
     }
 
     /// The decision, and how long each method took.

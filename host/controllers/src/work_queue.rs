@@ -8,6 +8,8 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::histogram::Histogram;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
@@ -48,17 +50,41 @@ pub(crate) struct QueueState {
     pub(crate) due_soon: usize,
 }
 
+/// How much there is to do at one moment.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Load {
+    /// Keys that wait for a worker.
+    pub(crate) waiting: usize,
+    /// How long all work has taken that is not done.
+    pub(crate) unfinished: Duration,
+    /// How long the oldest of it has taken.
+    pub(crate) longest: Duration,
+}
+
+/// Where a queue counts.
+#[derive(Debug)]
+pub(crate) struct QueueMeter {
+    pub(crate) adds: Counter,
+    pub(crate) retries: Counter,
+    pub(crate) queue_seconds: Histogram,
+    pub(crate) work_seconds: Histogram,
+}
+
 #[derive(Debug)]
 struct Inner<K> {
-    ready: VecDeque<K>,
+    /// With the time at which they were added.
+    ready: VecDeque<(K, Instant)>,
     queued: BTreeSet<K>,
-    processing: BTreeSet<K>,
+    /// With the time at which work began.
+    processing: BTreeMap<K, Instant>,
     /// Keys added again while a worker holds them.
-    again: BTreeSet<K>,
+    again: BTreeMap<K, Instant>,
     delayed: BTreeMap<(Instant, u64), K>,
     due: BTreeMap<K, (Instant, u64)>,
     failures: BTreeMap<K, u32>,
     sequence: u64,
+    adds: u64,
+    meter: Option<QueueMeter>,
 }
 
 /// The queue. Clones of an `Arc` of it are shared between those who add and the one runner.
@@ -75,12 +101,14 @@ impl<K: Ord + Clone> WorkQueue<K> {
         let inner = Inner {
             ready: VecDeque::new(),
             queued: BTreeSet::new(),
-            processing: BTreeSet::new(),
-            again: BTreeSet::new(),
+            processing: BTreeMap::new(),
+            again: BTreeMap::new(),
             delayed: BTreeMap::new(),
             due: BTreeMap::new(),
             failures: BTreeMap::new(),
             sequence: 0,
+            adds: 0,
+            meter: None,
         };
         Self {
             inner: Mutex::new(inner),
@@ -99,7 +127,7 @@ impl<K: Ord + Clone> WorkQueue<K> {
     pub(crate) fn add_new(&self, key: K) {
         let mut inner = self.lock();
         let known = inner.queued.contains(&key)
-            || inner.processing.contains(&key)
+            || inner.processing.contains_key(&key)
             || inner.due.contains_key(&key);
         if !known {
             inner.add(key);
@@ -151,6 +179,9 @@ impl<K: Ord + Clone> WorkQueue<K> {
         *failures = failures.saturating_add(1);
         let delay = self.back_off.delay(*failures);
         inner.release(&key);
+        if let Some(meter) = &inner.meter {
+            meter.retries.inc();
+        }
         inner.delay(key, Instant::now() + delay);
         drop(inner);
         self.changed.notify_one();
@@ -180,6 +211,24 @@ impl<K: Ord + Clone> WorkQueue<K> {
         }
     }
 
+    /// Counts here from now on, and what was added before.
+    pub(crate) fn measure(&self, meter: QueueMeter) {
+        let mut inner = self.lock();
+        meter.adds.inc_by(inner.adds);
+        inner.meter = Some(meter);
+    }
+
+    /// How much there is to do now.
+    pub(crate) fn load(&self) -> Load {
+        let (inner, now) = (self.lock(), Instant::now());
+        let ages = inner.processing.values().map(|began| now - *began);
+        Load {
+            waiting: inner.ready.len(),
+            unfinished: ages.clone().sum(),
+            longest: ages.max().unwrap_or_default(),
+        }
+    }
+
     fn lock(&self) -> MutexGuard<'_, Inner<K>> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -187,11 +236,27 @@ impl<K: Ord + Clone> WorkQueue<K> {
 
 impl<K: Ord + Clone> Inner<K> {
     fn add(&mut self, key: K) {
-        if self.processing.contains(&key) {
-            self.again.insert(key);
-        } else if self.queued.insert(key.clone()) {
-            self.ready.push_back(key);
+        let is_new = if self.processing.contains_key(&key) {
+            let is_new = !self.again.contains_key(&key);
+            self.again.entry(key).or_insert_with(Instant::now);
+            is_new
+        } else {
+            self.push(key, Instant::now())
+        };
+        if is_new {
+            self.adds += 1;
+            if let Some(meter) = &self.meter {
+                meter.adds.inc();
+            }
         }
+    }
+
+    fn push(&mut self, key: K, added_at: Instant) -> bool {
+        let is_new = self.queued.insert(key.clone());
+        if is_new {
+            self.ready.push_back((key, added_at));
+        }
+        is_new
     }
 
     fn delay(&mut self, key: K, at: Instant) {
@@ -222,18 +287,25 @@ impl<K: Ord + Clone> Inner<K> {
     }
 
     fn take(&mut self) -> Option<K> {
-        let key = self.ready.pop_front()?;
+        let (key, added_at) = self.ready.pop_front()?;
+        let now = Instant::now();
+        if let Some(meter) = &self.meter {
+            meter.queue_seconds.observe((now - added_at).as_secs_f64());
+        }
         self.queued.remove(&key);
         // The work about to be done answers every earlier wish for this key.
         self.undelay(&key);
-        self.processing.insert(key.clone());
+        self.processing.insert(key.clone(), now);
         Some(key)
     }
 
     fn release(&mut self, key: &K) {
-        self.processing.remove(key);
-        if self.again.remove(key) {
-            self.add(key.clone());
+        let began = self.processing.remove(key);
+        if let (Some(began), Some(meter)) = (began, &self.meter) {
+            meter.work_seconds.observe(began.elapsed().as_secs_f64());
+        }
+        if let Some(added_at) = self.again.remove(key) {
+            self.push(key.clone(), added_at);
         }
     }
 }
@@ -303,6 +375,40 @@ mod tests {
         assert_eq!(start.elapsed().as_secs(), 5, "the change did not wait");
         queue.done("a", None);
         assert_eq!(queue.state(Duration::from_mins(1)), QueueState::default());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_waits_and_what_is_at_work_is_measured() {
+        let queue = queue();
+        queue.add("a");
+        let meter = || QueueMeter {
+            adds: Counter::default(),
+            retries: Counter::default(),
+            queue_seconds: Histogram::new([1.0]),
+            work_seconds: Histogram::new([1.0]),
+        };
+        let (adds, retries) = (Counter::default(), Counter::default());
+        queue.measure(QueueMeter {
+            adds: adds.clone(),
+            retries: retries.clone(),
+            ..meter()
+        });
+        queue.add("b");
+        queue.add("b");
+        let key = queue.next().await;
+        queue.add("a");
+        queue.add("a");
+        assert_eq!(
+            adds.get(),
+            3,
+            "a before it was measured, b once, and a once more"
+        );
+        tokio::time::advance(Duration::from_secs(3)).await;
+        let load = queue.load();
+        assert_eq!((load.waiting, load.longest.as_secs()), (1, 3));
+        queue.failed(key);
+        assert_eq!((queue.load().waiting, retries.get()), (2, 1));
+        assert_eq!(queue.load().unfinished, Duration::ZERO);
     }
 
     #[tokio::test(start_paused = true)]

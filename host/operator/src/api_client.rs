@@ -9,6 +9,7 @@ mod guarded;
 mod rate;
 mod reads_only;
 mod repeats;
+mod requests;
 
 use std::time::Duration;
 
@@ -24,6 +25,7 @@ use tower::{BoxError, ServiceBuilder};
 pub(crate) use guarded::Guard;
 pub(crate) use rate::Rate;
 pub(crate) use reads_only::ReadsOnly;
+pub(crate) use requests::ClientMetrics;
 
 /// What a connection reads at a time, at most.
 const READ_BUFFER_BYTES_MAX: usize = 32 << 10;

@@ -17,15 +17,18 @@ use kube::config::{KubeConfigOptions, Kubeconfig};
 
 use prometheus_client::registry::Registry;
 
-use crate::api_client::{Guard, Rate};
+use crate::api_client::{ClientMetrics, Guard, Rate};
 use crate::cli::{Cloud, ControllerArguments};
 use crate::clock::SystemClock;
 use crate::cluster::{self, ClusterWatch};
+use crate::exposition;
 use crate::fence::Fence;
 use crate::http::{self, Probes};
 use crate::leader_election::{Candidate, Election};
+use crate::logging::LogLevel;
 use crate::options::{CloudOptions, DecisionOptions, Options, PolicyOptions, ProcessOptions};
 use crate::policy_recorder::FileRecorder;
+use crate::process_metrics::ProcessMetrics;
 use crate::simulated_nodes::{Practice, SimulatedNodes};
 use crate::stack::{self, Stack, StackConfig};
 
@@ -40,18 +43,18 @@ const BLOCKING_THREADS_MAX: usize = 4;
 const STOP_GRACE: Duration = Duration::from_secs(20);
 
 pub(crate) fn run(arguments: &ControllerArguments) -> anyhow::Result<ExitCode> {
-    crate::logging::start(&arguments.options.process.log_level)?;
+    let log_level = crate::logging::start(&arguments.options.process.log_level)?;
     // Controllers wait for the API server and the cloud, and what computes for long does so elsewhere. Each further
     // thread would have a heap of its own, and one that is half empty cannot lend its pages to another.
     let runtime = tokio::runtime::Builder::new_current_thread()
         .max_blocking_threads(BLOCKING_THREADS_MAX)
         .enable_all()
         .build()?;
-    runtime.block_on(Box::pin(control(arguments)))?;
+    runtime.block_on(Box::pin(control(arguments, log_level)))?;
     Ok(ExitCode::SUCCESS)
 }
 
-async fn control(arguments: &ControllerArguments) -> anyhow::Result<()> {
+async fn control(arguments: &ControllerArguments, log_level: LogLevel) -> anyhow::Result<()> {
     let Options {
         // Taken apart where the cloud is known.
         cloud: _,
@@ -70,7 +73,8 @@ async fn control(arguments: &ControllerArguments) -> anyhow::Result<()> {
     } else {
         Fence::closed()
     };
-    let client = client(arguments.kubeconfig.as_deref(), &guard(process, &fence)).await?;
+    let guard = guard(process, &fence);
+    let client = client(arguments.kubeconfig.as_deref(), &guard).await?;
     let version = client.apiserver_version().await;
     let version = version.context("the Kubernetes API server does not answer")?;
     let is_simulated = match arguments.cloud {
@@ -81,7 +85,10 @@ async fn control(arguments: &ControllerArguments) -> anyhow::Result<()> {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let cluster_name = cluster_name(arguments, is_simulated)?;
     let names = (cluster_name.clone(), process.policy_namespace().to_owned());
-    let settings = settings(decisions, names, minor(&version));
+    let settings = Settings {
+        observes_cluster_state: !process.disable_cluster_state_observability,
+        ..settings(decisions, names, minor(&version))
+    };
     log_configuration(arguments, &settings);
     let cloud = if is_simulated {
         simulated_cloud(&cluster_name, arguments, &client, &clock)
@@ -105,8 +112,19 @@ async fn control(arguments: &ControllerArguments) -> anyhow::Result<()> {
     if let Some(recorder) = &recorder {
         stack.record_policies(recorder);
     }
+    let process_metrics = ProcessMetrics {
+        fence: fence.clone(),
+        lease_name: process.leader_election_name.clone(),
+    };
+    let mut registry = registry(&stack, process_metrics, &guard.metrics);
+    if let Some(clients) = &cloud.clients {
+        clients.register_metrics(&mut registry);
+    }
     let serving = http::serve(
-        probes(&stack, recorder),
+        Probes {
+            log_level: Some(log_level),
+            ..probes(&stack, recorder, registry)
+        },
         process.metrics_port,
         process.health_probe_port,
     );
@@ -149,6 +167,7 @@ fn guard(options: &ProcessOptions, fence: &Fence) -> Guard {
         fence: fence.clone(),
         rate: Rate::new(options.kube_client_qps, options.kube_client_burst).map(Arc::new),
         reads_only: None,
+        metrics: ClientMetrics::default(),
     }
 }
 
@@ -253,6 +272,8 @@ struct CloudParts {
     provider: Arc<AwsProvider>,
     beside: Beside,
     interruptions: Option<Arc<dyn InterruptionQueue>>,
+    /// What talks to AWS, where something does.
+    clients: Option<SdkClients>,
 }
 
 fn simulated_cloud(
@@ -276,6 +297,7 @@ fn simulated_cloud(
         provider,
         beside: Beside::Nodes(Box::new(nodes)),
         interruptions: None,
+        clients: None,
     }
 }
 
@@ -301,7 +323,7 @@ async fn aws_cloud(
     }
     let sqs = Arc::new(clients.clone());
     let provider = stack::aws_provider(clients.clone(), aws_options, Arc::clone(clock));
-    let watch = ClusterWatch::new(client.clone(), clients, Arc::clone(&provider));
+    let watch = ClusterWatch::new(client.clone(), clients.clone(), Arc::clone(&provider));
     let failure = watch.refresh().await;
     if provider.options().cluster_endpoint.is_empty() {
         let failure = failure.unwrap_or_else(|| "EKS tells none".to_owned());
@@ -318,6 +340,7 @@ async fn aws_cloud(
         provider,
         beside: Beside::Cluster(watch),
         interruptions,
+        clients: Some(clients),
     })
 }
 
@@ -428,6 +451,7 @@ pub(crate) fn settings(
         consolidation_validation,
         solve_timeout,
         seed,
+        observes_cluster_state,
         ..
     } = Settings::default();
     Settings {
@@ -453,6 +477,8 @@ pub(crate) fn settings(
         consolidation_validation,
         solve_timeout,
         seed,
+        // The process says so.
+        observes_cluster_state,
     }
 }
 
@@ -462,24 +488,26 @@ fn is_ready(leads: bool, is_started: bool) -> bool {
     !leads || is_started
 }
 
-fn probes(stack: &Stack, recorder: Option<Arc<FileRecorder>>) -> Probes {
+/// What is asked for on both ports.
+fn probes(stack: &Stack, recorder: Option<Arc<FileRecorder>>, registry: Registry) -> Probes {
     let controllers = stack.controllers.clone();
-    let mut registry = Registry::default();
-    stack.metrics.register(&mut registry);
-    registry.register_collector(Box::new(stack.policy_metrics()));
     Probes {
         ledger: stack.controllers.ledger(),
         policy_parts: stack.policy_parts(),
         recorder,
+        log_level: None,
         is_ready: Arc::new(move || is_ready(controllers.leads(), controllers.is_started())),
-        metrics: Arc::new(move || {
-            let mut text = String::new();
-            match prometheus_client::encoding::text::encode(&mut text, &registry) {
-                Ok(()) => text,
-                Err(error) => format!("# the metrics could not be written: {error}\n# EOF\n"),
-            }
-        }),
+        metrics: Arc::new(move |format| exposition::expose(&registry, format)),
     }
+}
+
+/// All that is measured.
+fn registry(stack: &Stack, process: ProcessMetrics, requests: &ClientMetrics) -> Registry {
+    let mut registry = Registry::default();
+    stack.register_metrics(&mut registry);
+    requests.register(&mut registry);
+    registry.register_collector(Box::new(process));
+    registry
 }
 
 /// The election by a client of its own: what the controllers wait for must not keep the lease waiting.
@@ -494,6 +522,7 @@ async fn election(
         health_probe_port: _,
         log_level: _,
         policy_namespace: _,
+        disable_cluster_state_observability: _,
         disable_leader_election,
         leader_election_name,
         leader_election_namespace,

@@ -1,5 +1,5 @@
-//! `/metrics`, `/healthz` and `/readyz`, on Karpenter's ports, and beside the metrics `/debug/ledger` and
-//! `/debug/policy-records`.
+//! `/metrics`, `/healthz` and `/readyz`, on Karpenter's ports, and beside the metrics `/debug/ledger`,
+//! `/debug/policy-records` and `/debug/log-level`.
 
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -7,12 +7,14 @@ use std::sync::{Arc, PoisonError};
 
 use anyhow::Context as _;
 use axum::Router;
-use axum::http::{StatusCode, Uri};
-use axum::routing::get;
+use axum::http::{HeaderMap, StatusCode, Uri};
+use axum::routing::{get, put};
 use controllers::SharedLedger;
 use state::ledger::{PolicyPart, Subject, Why};
 use tokio::net::TcpListener;
 
+use crate::exposition::ExpositionFormat;
+use crate::logging::LogLevel;
 use crate::policy_recorder::FileRecorder;
 use crate::policy_records::records_router;
 
@@ -21,14 +23,16 @@ use crate::policy_records::records_router;
 pub(crate) struct Probes {
     /// Whether the caches have been filled once.
     pub(crate) is_ready: Arc<dyn Fn() -> bool + Send + Sync>,
-    /// The metrics in the text format of OpenMetrics.
-    pub(crate) metrics: Arc<dyn Fn() -> String + Send + Sync>,
+    /// The metrics in a format.
+    pub(crate) metrics: Arc<dyn Fn(ExpositionFormat) -> String + Send + Sync>,
     /// What `mortise why` reads.
     pub(crate) ledger: SharedLedger,
     /// What policies did in a decision.
     pub(crate) policy_parts: PolicyParts,
     /// Where calls of policies are kept, if they are.
     pub(crate) recorder: Option<Arc<FileRecorder>>,
+    /// Changes the level of the log, if it can be changed.
+    pub(crate) log_level: Option<LogLevel>,
 }
 
 /// Tells by the id of a decision what policies did in it.
@@ -36,6 +40,9 @@ pub(crate) type PolicyParts = Arc<dyn Fn(&str) -> Vec<PolicyPart> + Send + Sync>
 
 /// Where the ledger answers; the question is `?kind=node&name=NAME`.
 pub(crate) const LEDGER_PATH: &str = "/debug/ledger";
+
+/// Where the level of the log is changed, with `curl -X PUT --data debug`.
+const LOG_LEVEL_PATH: &str = "/debug/log-level";
 
 /// Serves both ports until the process ends; a port of 0 is not served.
 pub(crate) async fn serve(
@@ -46,20 +53,15 @@ pub(crate) async fn serve(
     let metrics = Arc::clone(&probes.metrics);
     let parts = Arc::clone(&probes.policy_parts);
     let debug_router = ledger_router(Arc::clone(&probes.ledger), parts)
-        .merge(records_router(probes.recorder.clone()));
+        .merge(records_router(probes.recorder.clone()))
+        .merge(log_level_router(probes.log_level.clone()));
     let metrics_router = debug_router.route(
         "/metrics",
-        get(move || {
-            let text = metrics();
-            async move {
-                (
-                    [(
-                        "content-type",
-                        "application/openmetrics-text; version=1.0.0; charset=utf-8",
-                    )],
-                    text,
-                )
-            }
+        get(move |headers: HeaderMap| {
+            let accepted = headers.get("accept").and_then(|it| it.to_str().ok());
+            let format = ExpositionFormat::accepted(accepted.unwrap_or_default());
+            let text = metrics(format);
+            async move { ([("content-type", format.content_type())], text) }
         }),
     );
     let is_ready = Arc::clone(&probes.is_ready);
@@ -83,6 +85,21 @@ pub(crate) async fn serve(
         listen(health_port, health_router, "health probe")
     )?;
     Ok(())
+}
+
+/// Takes the level that the log is to go by.
+fn log_level_router(log_level: Option<LogLevel>) -> Router {
+    let set = move |level: String| {
+        let is_set = log_level.as_ref().is_some_and(|it| it.set(level.trim()));
+        async move {
+            if is_set {
+                (StatusCode::OK, "ok\n")
+            } else {
+                (StatusCode::BAD_REQUEST, "choose debug, info or error\n")
+            }
+        }
+    };
+    Router::new().route(LOG_LEVEL_PATH, put(set))
 }
 
 /// Answers questions to the ledger, as JSON.

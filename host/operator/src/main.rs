@@ -11,6 +11,7 @@ mod convert;
 mod crds;
 mod demo;
 mod doctor;
+mod exposition;
 mod fence;
 mod http;
 mod leader_election;
@@ -22,6 +23,7 @@ mod policy_metrics;
 mod policy_parts;
 mod policy_recorder;
 mod policy_records;
+mod process_metrics;
 #[cfg(test)]
 mod rbac;
 mod running_controller;

@@ -180,6 +180,9 @@ pub(crate) struct ProcessOptions {
     /// Requests that may go at once before that counts
     #[arg(long, env = "KUBE_CLIENT_BURST", default_value_t = 300)]
     pub(crate) kube_client_burst: i32,
+    /// Show no metrics of single nodes, pods, NodePools, offerings and conditions, and no events of conditions
+    #[arg(long, env = "DISABLE_CLUSTER_STATE_OBSERVABILITY", default_value_t = false, num_args = 0..=1, default_missing_value = "true", action = clap::ArgAction::Set)]
+    pub(crate) disable_cluster_state_observability: bool,
     /// debug, info or error
     #[arg(long, env = "LOG_LEVEL", default_value = "info")]
     pub(crate) log_level: String,
@@ -236,8 +239,6 @@ pub(crate) struct AcceptedOptions {
     enable_profiling: String,
     #[arg(long, env = "DISABLE_CONTROLLER_WARMUP", default_value = "", hide = true, num_args = 0..=1)]
     disable_controller_warmup: String,
-    #[arg(long, env = "DISABLE_CLUSTER_STATE_OBSERVABILITY", default_value = "", hide = true, num_args = 0..=1)]
-    disable_cluster_state_observability: String,
     #[arg(
         long,
         env = "MEMORY_LIMIT",

@@ -10,6 +10,7 @@ use aws::{AwsApis, AwsOptions, AwsProvider};
 use cloudprovider::{Clock, InterruptionQueue};
 use controllers::{Controllers, ControllersConfig, Hooks, Metrics, Settings};
 use policy::{PolicyHost, ProviderTells};
+use prometheus_client::registry::Registry;
 use sim::ec2::SimulatedEc2;
 use state::ledger::{Ledger, OutcomeId, Record};
 
@@ -179,11 +180,14 @@ impl Stack {
         Arc::new(move |decision_id| policy_parts::of(&host, decision_id))
     }
 
-    /// What the policies were asked and what came of it, for who scrapes.
-    pub(crate) fn policy_metrics(&self) -> PolicyMetrics {
-        PolicyMetrics {
+    /// Shows to who scrapes what the controllers count, what there is, and what came of policies.
+    pub(crate) fn register_metrics(&self, registry: &mut Registry) {
+        self.metrics.register(registry);
+        self.provider.metrics().register(registry);
+        registry.register_collector(Box::new(self.controllers.state_metrics()));
+        registry.register_collector(Box::new(PolicyMetrics {
             host: self.policies.clone(),
-        }
+        }));
     }
 
     /// The policies that were asked, and how long they took.

@@ -51,6 +51,8 @@ pub struct Pod {
     pub first_version: u64,
     /// Everything that equal pods share.
     pub shape: Arc<PodShape>,
+    /// What its containers may use at most. No decision looks at it, so it is no part of the shape.
+    pub limits: Arc<Resources>,
     /// Names of its PersistentVolumeClaims, those of ephemeral volumes included.
     pub volume_claims: Vec<String>,
     /// ResourceClaims that it uses.
@@ -228,6 +230,7 @@ pub struct Owner {
 #[derive(Debug, Clone, Default)]
 pub struct ShapeTable {
     shapes: IndexSet<Arc<PodShape>>,
+    limits: IndexSet<Arc<Resources>>,
 }
 
 impl ShapeTable {
@@ -246,9 +249,20 @@ impl ShapeTable {
         shape
     }
 
+    /// The one shared instance of equal limits.
+    pub(crate) fn intern_limits(&mut self, limits: Resources) -> Arc<Resources> {
+        if let Some(known) = self.limits.get(&limits) {
+            return Arc::clone(known);
+        }
+        let limits = Arc::new(limits);
+        self.limits.insert(Arc::clone(&limits));
+        limits
+    }
+
     /// Drops the shapes that no pod uses any more.
     pub fn shrink(&mut self) {
         self.shapes.retain(|shape| Arc::strong_count(shape) > 1);
+        self.limits.retain(|limits| Arc::strong_count(limits) > 1);
     }
 
     /// Number of distinct shapes.
@@ -278,6 +292,7 @@ impl Pod {
             created_at: None,
             first_version: 0,
             shape,
+            limits: Arc::default(),
             volume_claims: Vec::new(),
             resource_claims: Vec::new(),
             node_name: None,

@@ -7,6 +7,7 @@
 
 mod known;
 mod loners;
+mod missing;
 mod updates;
 mod workloads;
 
@@ -25,6 +26,7 @@ use crate::runs::{Run, Runs};
 use crate::{key_of, label, uid};
 use known::{Known, News};
 use loners::Loners;
+use missing::{Namespaces, priority_classes};
 use workloads::Workloads;
 
 pub use updates::update;
@@ -59,6 +61,7 @@ pub struct Mirror {
     account: Account,
     stand_in: StandIn,
     known: Known,
+    namespaces: Namespaces,
     /// Nodes of the cluster that the shadow has.
     nodes: BTreeSet<String>,
     workloads: Workloads,
@@ -75,6 +78,7 @@ impl Mirror {
             account,
             stand_in,
             known: Known::default(),
+            namespaces: Namespaces::default(),
             nodes: BTreeSet::new(),
             workloads: Workloads::default(),
             loners: Loners::default(),
@@ -114,6 +118,7 @@ impl Mirror {
         let object = self.stand_in.given(given, &self.account);
         let kind = ReadKind::Ec2NodeClasses;
         writes.push(Write::Restore { kind, object });
+        writes.extend(priority_classes(gathered));
         writes
     }
 
@@ -146,6 +151,7 @@ impl Mirror {
                 _ => true,
             };
             if is_there {
+                writes.extend(self.namespaces.of(&object));
                 writes.extend(self.begun(kind, object));
             }
         }
@@ -185,6 +191,14 @@ impl Mirror {
 
     /// What follows from a change after the start.
     pub fn change(&mut self, change: Change, now: Timestamp) -> Vec<Write> {
+        let is_gone = change.is_gone;
+        let missing = (!is_gone).then(|| self.namespaces.of(&change.object));
+        let writes = self.follow(change, now);
+        // A namespace that nothing follows for is as good as one that is not there.
+        missing.flatten().into_iter().chain(writes).collect()
+    }
+
+    fn follow(&mut self, change: Change, now: Timestamp) -> Vec<Write> {
         match change.kind {
             // The shadow has its own, and what was there at the start is the shadow's since.
             ReadKind::NodeClaims | ReadKind::CsiNodes => Vec::new(),
@@ -210,6 +224,9 @@ impl Mirror {
             is_gone,
         } = change;
         let key = key_of(&object);
+        if kind == ReadKind::Namespaces {
+            self.namespaces.told(&key.name, is_gone);
+        }
         if is_gone {
             if kind == ReadKind::Nodes {
                 self.nodes.remove(&key.name);

@@ -146,18 +146,19 @@ fn variables_that_change_nothing_are_those_that_help_hides() {
 /// A metric as it is scraped, with its labels.
 type Metric = (String, Vec<String>);
 
-/// Metrics of the table in the source; the encoder adds `_total` to counters.
+/// Metrics of the tables in the source, each behind a comment with its labels; the encoder adds `_total` to counters.
 fn metrics_of_controllers() -> BTreeSet<Metric> {
-    let text = source("host/controllers/src/metrics.rs");
-    let table = text.split("\nmetrics! {").nth(1).unwrap();
-    let table = table.split("\n}").next().unwrap();
+    let counted = source("host/controllers/src/metrics.rs");
+    let observed = source("host/controllers/src/observability.rs");
+    let counted = counted.split("\nmetrics! {").nth(1).unwrap();
+    let tables = [counted.split("\n}").next().unwrap(), &observed];
     let mut labels = Vec::new();
     let mut metrics = BTreeSet::new();
-    for line in table.lines().map(str::trim) {
-        if let Some(comment) = line.strip_prefix("///") {
+    for line in tables.iter().flat_map(|it| it.lines()).map(str::trim) {
+        if let Some(comment) = line.strip_prefix("//") {
             let told = comment.split(';').next().unwrap_or_default();
             labels = quoted(told);
-        } else if let Some(name) = line.split('"').nth(1) {
+        } else if let Some(name) = line.split('"').nth(1).filter(|it| is_metric(it)) {
             let ending = if line.contains(": Counter") {
                 "_total"
             } else {
@@ -167,6 +168,49 @@ fn metrics_of_controllers() -> BTreeSet<Metric> {
         }
     }
     metrics
+}
+
+fn is_metric(text: &str) -> bool {
+    let is_part = |it: char| it.is_ascii_lowercase() || it.is_ascii_digit() || it == '_';
+    let families = [
+        "karpenter_",
+        "mortise_",
+        "controller_runtime_",
+        "workqueue_",
+        "client_go_",
+        "leader_election_",
+        "aws_sdk_go_",
+        "process_",
+    ];
+    text.chars().all(is_part) && families.iter().any(|it| text.starts_with(it))
+}
+
+/// Names of metrics that are registered elsewhere, without the ending of counters.
+fn metrics_of_others() -> BTreeSet<String> {
+    let files = [
+        "host/aws/src/metrics.rs",
+        "host/aws/src/sdk/requests.rs",
+        "host/operator/src/api_client/requests.rs",
+        "host/operator/src/process_metrics.rs",
+    ];
+    let texts = files.map(source).concat();
+    let literals = texts.split('"').skip(1).step_by(2);
+    let names = literals.filter(|it| is_metric(it));
+    names.map(str::to_owned).collect()
+}
+
+/// Names of the metrics of conditions, which are put together of the kind and what is told of it.
+fn metrics_of_conditions() -> BTreeSet<String> {
+    let counted = source("host/controllers/src/metrics/conditions.rs");
+    let observed = source("host/controllers/src/observability/conditions.rs");
+    let counted = counted.split("\"{prefix}_").skip(1);
+    let observed = observed.split('"').skip(1).step_by(2);
+    let ends = counted
+        .filter_map(|it| it.split('"').next())
+        .chain(observed);
+    let ends =
+        ends.filter(|it| it.starts_with("status_condition_") || it.starts_with("termination_"));
+    ends.map(|it| format!("operator_KIND_{it}")).collect()
 }
 
 /// Names of the metrics of policies.
@@ -180,15 +224,26 @@ fn metrics_of_policies() -> BTreeSet<String> {
 #[test]
 fn metrics_are_those_of_the_controllers_and_of_policies() {
     let page = "docs/metrics.md";
-    let told = rows(page, |name| {
-        name.contains('_') && !name.contains("_policy_")
-    });
-    let told = told.into_iter().map(|(name, row)| (name, quoted(&row[2])));
+    let rows_of = |is_wanted: &dyn Fn(&str) -> bool| rows(page, |name| is_wanted(name));
     let of_policies = "mortise_policy_premium_usd_per_hour";
     let mut there_is = metrics_of_controllers();
     there_is.retain(|(name, _)| name != of_policies);
-    assert!(there_is.len() > 40, "{there_is:?}");
+    assert!(there_is.len() > 80, "{there_is:?}");
+    let names: BTreeSet<&str> = there_is.iter().map(|it| it.0.as_str()).collect();
+    let told = rows_of(&|name| names.contains(name));
+    let told = told.into_iter().map(|(name, row)| (name, quoted(&row[2])));
     check_same(page, &told.collect(), &there_is);
+
+    let told =
+        rows_of(&|name| is_metric(name) && !names.contains(name) && !name.contains("_policy_"));
+    let told = told.into_keys();
+    let told = told.map(|name| name.trim_end_matches("_total").to_owned());
+    check_same(page, &told.collect(), &metrics_of_others());
+
+    let told = rows_of(&|name| name.starts_with("operator_"));
+    let told = told.into_keys();
+    let told = told.map(|name| name.trim_end_matches("_total").to_owned());
+    check_same(page, &told.collect(), &metrics_of_conditions());
 
     let told = rows(page, |name| {
         name.contains("_policy_") && name != of_policies

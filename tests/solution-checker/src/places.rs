@@ -165,6 +165,7 @@ pub(crate) fn as_pod(daemon: &scheduling::problem::DaemonPod) -> Pod {
         created_at: None,
         first_version: 0,
         shape: std::sync::Arc::clone(&daemon.shape),
+        limits: std::sync::Arc::default(),
         volume_claims: Vec::new(),
         resource_claims: Vec::new(),
         node_name: None,

@@ -207,12 +207,46 @@ async fn what_ec2_refuses_is_marked_and_the_rest_is_launched() {
             .unwrap()
             .available
     );
+    let told = rig.metrics();
+    let failures = "karpenter_cloudprovider_instance_launch_failures_total{zone=\"us-east-1a\"";
+    let of = |line: &&str| {
+        line.starts_with(failures)
+            && line.contains("capacity_type=\"on-demand\"")
+            && line.ends_with("reason=\"InsufficientInstanceCapacity\"} 1")
+    };
+    assert_eq!(told.lines().filter(of).count(), 1, "{told}");
     refuse("m5.large");
     let error = launch(&rig, offerings()).await.unwrap_err();
     assert!(
         matches!(error, CloudProviderError::InsufficientCapacity(_)),
         "{error:?}"
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn batches_and_user_data_are_measured() {
+    let rig = Rig::new(infos(&["m5.large"]));
+    let offerings = vec![offering("m5.large", "us-east-1a", "on-demand", 0.096)];
+    let launched = launch(&rig, offerings).await.unwrap();
+    rig.provider.delete(&launched.provider_id).await.unwrap();
+    let told = rig.metrics();
+    for batcher in ["create_fleet", "terminate_instances", "describe_instances"] {
+        for name in ["batch_size", "batch_time_seconds"] {
+            let series = format!(
+                "karpenter_cloudprovider_batcher_{name}_count{{batcher=\"{batcher}\"}} 1\n"
+            );
+            assert!(told.contains(&series), "{series} in {told}");
+        }
+    }
+    let size = told.lines().find_map(|it| {
+        it.strip_prefix("karpenter_ec2nodeclasses_userdata_bytes{nodeclass=\"default\"} ")
+    });
+    let size: f64 = size.unwrap().parse().unwrap();
+    assert!(size > 100.0, "{size}");
+    let mut class = class();
+    class.status = None;
+    rig.provider.release_node_class(&class).await.unwrap();
+    assert!(!rig.metrics().contains("userdata_bytes{"));
 }
 
 #[tokio::test(start_paused = true)]

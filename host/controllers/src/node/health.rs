@@ -98,6 +98,7 @@ impl Health {
             if !self.shell.model.is_synced() {
                 continue;
             }
+            let mut round = self.shell.metrics.round("node.health");
             let now = self.shell.now();
             held_back.forget_past(now);
             let mut sick = sick(&self.shell.model.snapshot(), &policies, now);
@@ -110,6 +111,7 @@ impl Health {
                     self.shell.journal.write(&snapshot, &entry);
                 } else if let Err(error) = self.repair(&it).await {
                     error!(NodeClaim = %it.claim, %error, "repairing a node");
+                    round.failed(error);
                 }
             }
         }

@@ -55,10 +55,14 @@ impl GarbageCollection {
     pub(crate) async fn run(&self) {
         loop {
             tokio::time::sleep(PERIOD).await;
+            let mut round = self.shell.metrics.round("nodeclaim.garbagecollection");
             self.shell.model.forget_claims_at_rest();
             match self.observe().await {
                 Ok(observed) => self.apply(decide(observed, self.shell.now())).await,
-                Err(error) => error!(%error, "listing for garbage collection"),
+                Err(error) => {
+                    error!(%error, "listing for garbage collection");
+                    round.failed(error);
+                }
             }
         }
     }

@@ -8,10 +8,8 @@ use std::time::Duration;
 use apis::ObjectKey;
 use apis::resources::Resources;
 use apis::{NodePool, labels};
-use kube::ResourceExt;
 
 use crate::error::ReconcileError;
-use crate::metrics::resource_type;
 use crate::runtime::{Action, Reconciler};
 use crate::shell::Shell;
 
@@ -55,42 +53,7 @@ impl Reconciler for Counter {
                 .write_pool_status(&pool, &decide(&pool, &usage))
                 .await?;
         }
-        self.measure(&pool, &usage);
         Ok(PERIOD)
-    }
-}
-
-impl Counter {
-    fn measure(&self, pool: &NodePool, usage: &Resources) {
-        let name = pool.name_any();
-        let labels_of = |resource: &str| {
-            vec![
-                ("resource_type", resource_type(resource)),
-                ("nodepool", name.clone()),
-            ]
-        };
-        for (resource, amount) in usage.iter() {
-            let gauge = self
-                .shell
-                .metrics
-                .node_pool_usage
-                .get_or_create(&labels_of(resource));
-            gauge.set(amount as f64 / 1000.0);
-        }
-        let limits = pool
-            .spec
-            .limits
-            .as_ref()
-            .map(Resources::from_list)
-            .unwrap_or_default();
-        for (resource, amount) in limits.iter() {
-            let gauge = self
-                .shell
-                .metrics
-                .node_pool_limit
-                .get_or_create(&labels_of(resource));
-            gauge.set(amount as f64 / 1000.0);
-        }
     }
 }
 

@@ -47,7 +47,7 @@ impl Entry for BindingEntry<'_> {
     }
 
     fn events(&self, config_map: &ConfigMap) -> Vec<Notice> {
-        let notice = |event_type, reason, message: &str| {
+        let notice = |event_type, reason: &'static str, message: &str| {
             Notice::new(config_map.object_ref(&()), event_type, reason, message)
         };
         let warning = EventType::Warning;
@@ -58,7 +58,7 @@ impl Entry for BindingEntry<'_> {
                 annotation,
             } => {
                 let message = &annotation.message;
-                notice(*event_type, reason, message).distinct_by(message)
+                notice(*event_type, *reason, message).distinct_by(message)
             }
             Self::NodePoolNotFound { warning: why } => {
                 notice(warning, "PolicyNodePoolNotFound", why).distinct_by(why)

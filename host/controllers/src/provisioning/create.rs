@@ -49,6 +49,7 @@ impl Provisioner {
             .collect()
             .await;
         let pass = Pass::new(observed, &decided, &creations, took, &self.shell.pods);
+        pass.note_places(&self.shell.pod_starts);
         self.shell.journal.write(&(), &pass);
     }
 

@@ -20,8 +20,9 @@ use state::provisioning::IgnoredReason;
 use super::creation::Creation;
 use super::{Decided, Observed};
 use crate::journal::Entry;
-use crate::metrics::Metrics;
+use crate::metrics::{Metrics, replace};
 use crate::pod_ledger::PodLedger;
+use crate::pod_starts::PodStarts;
 use crate::recorder::{EventType, Notice, RateClass};
 use crate::references;
 
@@ -90,6 +91,19 @@ impl<'a> Pass<'a> {
         }
     }
 
+    /// Keeps in mind since when pods have a place, or that they have none.
+    pub(super) fn note_places(&self, starts: &PodStarts) {
+        for it in &self.outcomes {
+            for pod in &it.pods {
+                match it.told {
+                    Told::Nominated { .. } => starts.placed(pod, self.observed.now),
+                    Told::Failed => starts.displaced(pod),
+                    Told::Nothing => {}
+                }
+            }
+        }
+    }
+
     /// The ranking policy's plan that was not followed as it cost too much.
     fn refused_premium(&self) -> Option<PlanPremium> {
         self.decided.solution.premium.filter(|it| it.is_refused)
@@ -155,6 +169,19 @@ impl<'a> Pass<'a> {
         }
     }
 
+    /// Says of each pool that asks for what nobody sells that it can buy nothing.
+    fn no_types_notices(&self) -> impl Iterator<Item = Notice> {
+        let pools = self.decided.solution.pool_errors.keys();
+        pools.map(|pool| {
+            let regarding = references::node_pool(&self.observed.snapshot, pool);
+            let message =
+                "NodePool requirements filtered out all compatible available instance types";
+            let reason = "NoCompatibleInstanceTypes";
+            let notice = Notice::new(regarding, EventType::Warning, reason, message);
+            notice.at_most_every(Duration::from_mins(1))
+        })
+    }
+
     /// Says of each pool that buys that its ranking policy was not followed.
     fn premium_notices(&self) -> Vec<Notice> {
         let Some(premium) = self.refused_premium() else {
@@ -177,6 +204,7 @@ impl Entry for Pass<'_> {
 
     fn events(&self, (): &()) -> Vec<Notice> {
         let mut notices = self.premium_notices();
+        notices.extend(self.no_types_notices());
         for it in &self.outcomes {
             let pods = it.pods.iter();
             let pods = pods.filter_map(|key| self.observed.snapshot.pod(key));
@@ -194,7 +222,13 @@ impl Entry for Pass<'_> {
     }
 
     fn measure(&self, (): &(), metrics: &Metrics) {
-        let labels = vec![("controller", "provisioner".to_owned())];
+        let controller = ("controller", super::NAME.to_owned());
+        let zones = self.decided.zones.iter().map(|(zone, pods)| {
+            let labels = vec![controller.clone(), ("zone", zone.clone())];
+            (labels, count(*pods))
+        });
+        replace(&metrics.pending_pods_by_zone, zones);
+        let labels = vec![controller.clone()];
         let seconds = &metrics.scheduling_seconds;
         seconds
             .get_or_create(&labels)

@@ -48,9 +48,11 @@ impl VoluntaryDisruption {
                 .model
                 .snapshot()
                 .consolidation_state(self.shell.now());
+            let round = self.shell.metrics.round("pod.deletioncost");
             if seen != Some(state) && self.rank_pods().await {
                 seen = Some(state);
             }
+            drop(round);
             tokio::time::sleep(PERIOD).await;
         }
     }

@@ -88,6 +88,10 @@ impl Orchestration {
         loop {
             tokio::time::sleep(POLL).await;
             let commands: Vec<RunningCommand> = self.running().clone();
+            if commands.is_empty() {
+                continue;
+            }
+            let _round = self.shell.metrics.round("disruption.queue");
             let queued = commands.iter().map(|it| it.command.candidates.len()).sum();
             for running in commands {
                 let step = progress(

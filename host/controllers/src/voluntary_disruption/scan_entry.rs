@@ -60,6 +60,11 @@ impl Entry for ScanEntry<'_> {
                 .get_or_create(&vec![("consolidation_type", kind)])
                 .inc();
         }
+        let took: Duration = self.laps.iter().map(|it| it.1).sum();
+        let labels = vec![("controller", "disruption".to_owned())];
+        let seconds = metrics.scheduling_seconds.get_or_create(&labels);
+        seconds.observe(took.as_secs_f64());
+        drop(seconds);
         let budgets = |number: fn(&BudgetDetail) -> u32| {
             decision.budgets.details.iter().map(move |it| {
                 let labels = vec![

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use state::cluster::Change;
 use tracing::warn;
 
 use super::Fact;
@@ -9,6 +10,7 @@ use super::queues::Queues;
 use super::routing::{Wake, wakes};
 use crate::policy_binding::PolicyObjects;
 use crate::shell::Shell;
+use crate::turn::Stage;
 
 /// Feeds model and queues.
 pub(crate) struct Router {
@@ -36,11 +38,38 @@ impl Router {
             refused.changes
         });
         for change in changes {
+            self.tell(&change);
             let wakes = wakes(&change, &self.shell.model.snapshot());
             // The next fact would have to copy what somebody still looks at.
             drop(change);
             for wake in wakes {
                 self.wake(wake);
+            }
+        }
+    }
+
+    /// Tells of pods that got on and of conditions that changed. A replica that stands by remembers them only: whoever
+    /// leads has told.
+    fn tell(&self, change: &Change) {
+        let (shell, now) = (&self.shell, self.shell.now());
+        if !shell.settings.observes_cluster_state {
+            return;
+        }
+        let leads = shell.turn.stage() >= Stage::Leads;
+        if let Change::Pod {
+            after: Some(pod), ..
+        } = change
+        {
+            for (start, entry) in shell.pod_starts.observe(pod, now) {
+                if leads {
+                    shell.journal.write(&start, &entry);
+                }
+            }
+        }
+        let snapshot = shell.model.snapshot();
+        for (seen, entry) in shell.status_conditions.observe(change, &snapshot, now) {
+            if leads {
+                shell.journal.write(&seen, &entry);
             }
         }
     }
@@ -61,6 +90,7 @@ impl Router {
             }
             Wake::PodEnded(pod) => {
                 self.shell.pods.decided(&pod);
+                self.shell.pod_starts.ended(&pod);
                 self.queues.pod_trigger.forget(&pod);
             }
             Wake::RoomFreed => self.shell.room_freed.notify_one(),

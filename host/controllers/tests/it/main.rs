@@ -29,6 +29,7 @@ mod rbac;
 mod reboots;
 mod renewal;
 mod restarts;
+mod state_metrics;
 mod static_pools;
 mod takeover;
 mod world;

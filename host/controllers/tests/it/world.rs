@@ -276,14 +276,34 @@ impl World {
 
     /// The value of a series that `/metrics` would show, by its name and labels.
     pub(crate) fn series(&self, name: &str) -> Option<f64> {
-        let mut registry = Registry::default();
-        self.metrics.register(&mut registry);
-        let mut text = String::new();
-        prometheus_client::encoding::text::encode(&mut text, &registry).unwrap();
+        let text = self.scrape();
         let value = text
             .lines()
             .find_map(|it| it.strip_prefix(name)?.strip_prefix(' '));
         value.map(|it| it.parse().unwrap())
+    }
+
+    /// What `/metrics` would show.
+    fn scrape(&self) -> String {
+        let mut registry = Registry::default();
+        self.metrics.register(&mut registry);
+        registry.register_collector(Box::new(self.controllers.state_metrics()));
+        let mut text = String::new();
+        prometheus_client::encoding::text::encode(&mut text, &registry).unwrap();
+        text
+    }
+
+    /// The values of all series of a name that bear all of the labels, each as `name="value"`.
+    pub(crate) fn values(&self, name: &str, labels: &[&str]) -> Vec<f64> {
+        let text = self.scrape();
+        let series = text.lines().filter_map(|line| {
+            let (told, value) = line.rsplit_once(' ')?;
+            let (told, of) = told.split_once('{').unwrap_or((told, "}"));
+            let of = format!(",{},", of.strip_suffix('}')?);
+            let bears = |label: &&str| of.contains(&format!(",{label},"));
+            (told == name && labels.iter().all(|it| bears(it))).then(|| value.parse().unwrap())
+        });
+        series.collect()
     }
 
     /// Messages of the events about objects of a kind with a reason.

@@ -54,6 +54,7 @@ fn pod(name: &str, words: &str) -> Arc<Pod> {
         created_at: None,
         first_version: 0,
         shape: Arc::new(shape),
+        limits: Arc::default(),
         volume_claims: Vec::new(),
         resource_claims: Vec::new(),
         node_name: Some("n1".into()),

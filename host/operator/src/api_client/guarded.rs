@@ -15,11 +15,13 @@ use http::{Request, Response};
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt as _, Full};
 use kube::client::Body;
+use tokio::time::Instant;
 use tower::{BoxError, Layer, Service, ServiceExt as _};
 
 use super::rate::Rate;
 use super::reads_only::ReadsOnly;
 use super::repeats::{Kind, pause};
+use super::requests::{AskedFor, ClientMetrics};
 use crate::fence::{Fence, Lapsed};
 
 /// After a minute the API server itself gives up what is not a watch (`--request-timeout`), so that whoever waits
@@ -35,6 +37,8 @@ pub(crate) struct Guard {
     pub(crate) rate: Option<Arc<Rate>>,
     /// Nothing but plain reads is sent.
     pub(crate) reads_only: Option<ReadsOnly>,
+    /// Where requests are counted.
+    pub(crate) metrics: ClientMetrics,
 }
 
 impl Guard {
@@ -44,6 +48,7 @@ impl Guard {
             fence: Fence::open(),
             rate: None,
             reads_only: None,
+            metrics: ClientMetrics::default(),
         }
     }
 
@@ -117,7 +122,14 @@ where
                 rate.admit().await;
             }
             let spare = copy(&request);
-            let answer = attempt(inner.clone(), &guard.fence, kind, request).await?;
+            let (asked, started) = (
+                AskedFor::of(request.method(), request.uri()),
+                Instant::now(),
+            );
+            let answer = attempt(inner.clone(), &guard.fence, kind, request).await;
+            let status = answer.as_ref().ok().map(|it| it.status().as_u16());
+            guard.metrics.answered(&asked, status, started.elapsed());
+            let answer = answer?;
             attempts += 1;
             match (
                 pause(kind, answer.status(), answer.headers(), attempts),

@@ -67,8 +67,8 @@ impl Frame {
     }
 }
 
-/// Rounds to `places` decimals, so that sums of floats print as people write them.
+/// Rounds to `places` decimals, so that sums of floats print as people write them: a sum of none is a negative zero.
 pub(crate) fn round(value: f64, places: i32) -> f64 {
     let scale = 10_f64.powi(places);
-    (value * scale).round() / scale
+    (value * scale).round() / scale + 0.0
 }

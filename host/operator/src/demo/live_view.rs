@@ -61,16 +61,15 @@ pub(crate) fn render(
         .max(room.saturating_sub(frame.nodes.len()))
         .min(decisions.len());
     let node_room = room.saturating_sub(decision_room);
-    lines.push(
-        format!(
-            "{:<34} {:<18} {:<11} {:<10} {:>9} {:>5}  {:<21}",
-            "NODE", "TYPE", "ZONE", "CAPACITY", "USD/H", "PODS", "CPU"
-        )
-        .dim()
-        .to_string(),
+    let name_width = name_width(width);
+    let heading = format!(
+        "{:<name_width$} {:<18} {:<11} {:<10} {:>9} {:>5}  {:<21}",
+        "NODE", "TYPE", "ZONE", "CAPACITY", "USD/H", "PODS", "CPU"
     );
+    lines.push(cut(&heading, width).dim().to_string());
     let shown = frame.nodes.len().min(node_room);
-    lines.extend(frame.nodes.iter().take(shown).map(node_line));
+    let shown_nodes = frame.nodes.iter().take(shown);
+    lines.extend(shown_nodes.map(|node| node_line(node, width)));
     if shown < frame.nodes.len() {
         lines.push(
             format!("… and {} more nodes", frame.nodes.len() - shown)
@@ -85,6 +84,12 @@ pub(crate) fn render(
     lines
 }
 
+/// Names give way where a terminal is narrow: they are long, and their beginning tells them apart.
+fn name_width(width: usize) -> usize {
+    const OTHER_COLUMNS: usize = 82;
+    width.saturating_sub(OTHER_COLUMNS).clamp(12, 34)
+}
+
 fn header(frame: &Frame, width: usize) -> Vec<String> {
     let minutes = (frame.virtual_seconds / 60.0).floor();
     let seconds = frame.virtual_seconds - minutes * 60.0;
@@ -96,20 +101,26 @@ fn header(frame: &Frame, width: usize) -> Vec<String> {
         frame.pods_pending,
         frame.price_per_hour(),
     );
+    let cells = (width.saturating_sub(56) / 2).clamp(4, 24);
     let bars = format!(
         "cpu {}   memory {}   {} launched, {} terminated",
-        bar(frame.mean(|node| node.cpu_utilization), 24),
-        bar(frame.mean(|node| node.memory_utilization), 24),
+        bar(frame.mean(|node| node.cpu_utilization), cells),
+        bar(frame.mean(|node| node.memory_utilization), cells),
         frame.launches,
         frame.terminations,
     );
-    vec![cut(&title, width).bold().to_string(), bars, String::new()]
+    vec![
+        cut(&title, width).bold().to_string(),
+        cut(&bars, width),
+        String::new(),
+    ]
 }
 
-fn node_line(node: &NodeLine) -> String {
+fn node_line(node: &NodeLine, width: usize) -> String {
+    let name_width = name_width(width);
     let line = format!(
-        "{:<34} {:<18} {:<11} {:<10} {:>9.4} {:>5}  {}",
-        cut(&node.name, 34),
+        "{:<name_width$} {:<18} {:<11} {:<10} {:>9.4} {:>5}  {}",
+        cut(&node.name, name_width),
         node.instance_type,
         node.zone,
         node.capacity_type,
@@ -120,6 +131,7 @@ fn node_line(node: &NodeLine) -> String {
             NodeStatus::Starting | NodeStatus::Leaving => node.status.word().to_owned(),
         }
     );
+    let line = cut(&line, width);
     match node.status {
         NodeStatus::Ready => line,
         NodeStatus::Starting => line.yellow().to_string(),
@@ -187,6 +199,38 @@ mod tests {
             idle.contains("decision 49") && idle.contains("decision 36"),
             "{idle}"
         );
+    }
+
+    #[test]
+    fn no_line_is_wider_than_the_terminal() {
+        let frame = Frame {
+            nodes: (0..30)
+                .map(|number| node(&format!("node-of-a-long-name-in-the-cluster-{number}")))
+                .collect(),
+            ..Frame::default()
+        };
+        let decisions = ["a decision with a long reason ".repeat(8)];
+        for width in [40, 80, 100, 115, 160] {
+            for line in render(&frame, &decisions, width, 24) {
+                let shown = without_style(&line);
+                assert!(shown.chars().count() <= width, "{width}: {shown}");
+            }
+        }
+    }
+
+    #[test]
+    fn nothing_costs_nothing() {
+        let lines = header(&Frame::default(), 115).join("\n");
+        assert!(lines.contains(" 0.000 USD/h"), "{lines}");
+    }
+
+    /// Without the escapes that colour it.
+    fn without_style(line: &str) -> String {
+        let mut parts = line.split('\u{1b}');
+        let first = parts.next().unwrap_or_default().to_owned();
+        parts.fold(first, |shown, part| {
+            shown + part.split_once('m').map_or("", |(_, text)| text)
+        })
     }
 
     #[test]

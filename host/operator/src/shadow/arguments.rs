@@ -34,6 +34,10 @@ pub(crate) struct ShadowArguments {
     #[arg(long = "nodeclass", value_name = "FILE")]
     pub(crate) node_class: Option<PathBuf>,
 
+    /// Prices of types that EC2 does not have, in the format of Karpenter's kwok provider
+    #[arg(long, value_name = "FILE")]
+    pub(crate) instance_types: Option<PathBuf>,
+
     /// Seed of everything the simulated world leaves to chance
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) seed: u64,

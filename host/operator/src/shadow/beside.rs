@@ -18,6 +18,7 @@ use sim::{Time, World, WorldConfig};
 
 use super::arguments::ShadowArguments;
 use super::classes;
+use super::prices::Prices;
 use super::reading::Readings;
 use crate::api_client::ReadsOnly;
 use crate::clock::wall_now;
@@ -43,6 +44,7 @@ pub(super) struct Beside {
     karpenter: Tally,
     mortise: Tally,
     told: Watch,
+    prices: Prices,
     /// What the shadow's API server refused, by kind and reason, so that each is said once.
     refused: BTreeSet<String>,
     stack: Stack,
@@ -65,7 +67,9 @@ impl Beside {
         let stack = stack(arguments, kubernetes_minor, &world, client.clone())?;
         let told = world.api().watch(&COUNTED.map(|(resource, _)| resource));
         let now = wall_now();
+        let prices = Prices::read(arguments.instance_types.as_deref())?;
         let mut beside = Self {
+            prices,
             mirror: Mirror::new(account, StandIn::new(CLUSTER_NAME)),
             karpenter: Tally::new(now),
             mortise: Tally::new(now),
@@ -269,7 +273,13 @@ impl Beside {
                 "reserved" => CapacityType::Reserved,
                 _ => CapacityType::OnDemand,
             };
-            ec2.price_per_hour_of(&bought.instance_type, &bought.zone, how)
+            let Bought {
+                instance_type,
+                zone,
+                capacity_type,
+            } = bought;
+            let known = ec2.price_per_hour_of(instance_type, zone, how);
+            known.or_else(|| self.prices.of(instance_type, capacity_type))
         };
         Report::of(Observed {
             karpenter: &self.karpenter,

@@ -9,6 +9,7 @@ use apis::labels;
 use k8s_openapi::api::core::v1 as core;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1 as meta;
 
+use super::requests::limits;
 use super::{
     AffinityTerm, ClaimRef, HostPort, InvalidPod, LabelSelector, Nomination, Owner, Pod, PodKey,
     PodPhase, PodShape, SelectorOperator, ShapeTable, Toleration, TopologySpread, Weighted,
@@ -33,7 +34,10 @@ impl Pod {
             .as_ref()
             .ok_or_else(|| InvalidPod::NoSpec(key.clone()))?;
         let shape = shapes.intern(PodShape::parse(pod, spec, &key)?);
-        Ok(Self::with_shape(pod, spec, key, shape))
+        Ok(Self {
+            limits: shapes.intern_limits(limits(spec)),
+            ..Self::with_shape(pod, spec, key, shape)
+        })
     }
 
     fn with_shape(
@@ -58,6 +62,7 @@ impl Pod {
                 .and_then(|it| it.parse().ok())
                 .unwrap_or_default(),
             shape,
+            limits: Arc::default(),
             volume_claims: volume_claims(spec, &key.name),
             resource_claims: resource_claims(spec, status),
             node_name: spec.node_name.clone().filter(|n| !n.is_empty()),

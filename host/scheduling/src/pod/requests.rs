@@ -57,6 +57,31 @@ pub fn effective_requests(
     Ok(total)
 }
 
+/// The larger of what init containers may use at their worst moment and what runs side by side later, and one pod slot.
+/// What cannot be read counts as no limit: it is told of and decides nothing.
+pub(super) fn limits(spec: &core::PodSpec) -> Resources {
+    let of = |container: &core::Container| {
+        let list = container.resources.as_ref()?.limits.as_ref()?;
+        Some(Resources::from_list(list))
+    };
+    let mut running = Resources::default();
+    for container in &spec.containers {
+        running.add_assign(&of(container).unwrap_or_default());
+    }
+    let (mut sidecars, mut init_peak) = (Resources::default(), Resources::default());
+    for container in spec.init_containers.iter().flatten() {
+        let limits = of(container).unwrap_or_default();
+        if container.restart_policy.as_deref() == Some("Always") {
+            sidecars.add_assign(&limits);
+            init_peak = init_peak.max(&sidecars);
+        } else {
+            init_peak = init_peak.max(&sidecars.clone().add(&limits));
+        }
+    }
+    let total = running.add(&sidecars).max(&init_peak);
+    total.with(labels::RESOURCE_PODS, ONE_POD_MILLIS)
+}
+
 fn container_requests(
     container: &core::Container,
     statuses: Option<&Vec<core::ContainerStatus>>,

@@ -122,6 +122,7 @@ async fn without_the_lease_things_are_read_and_not_changed() {
         fence: fence.clone(),
         rate,
         reads_only: None,
+        metrics: ClientMetrics::default(),
     }
     .layer(server);
     let ask = async |method: Method| {
@@ -161,8 +162,7 @@ async fn a_change_that_waits_for_a_connection_is_not_sent_after_the_lease() {
     fence.hold_until(Instant::now() + Duration::from_secs(10));
     let guard = Guard {
         fence,
-        rate: None,
-        reads_only: None,
+        ..Guard::none()
     };
     let request = Request::post(PODS).body(Body::empty()).unwrap();
     let sending = tokio::spawn(guard.layer(server).oneshot(request));

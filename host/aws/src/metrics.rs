@@ -1,0 +1,148 @@
+//! What the provider counts: batches, instances that could not be had or ended, sizes of user data.
+//!
+//! Names, labels and buckets are the reference's. Clones count together. Answers to `pkg/batcher/metrics.go` and to
+//! `metrics.go` of `pkg/providers/instance` and `pkg/providers/launchtemplate`.
+
+use std::sync::atomic::AtomicU64;
+use std::time::Duration;
+
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::registry::Registry;
+
+type Labels = Vec<(&'static str, String)>;
+type Counters = Family<Labels, Counter>;
+type Gauges = Family<Labels, Gauge<f64, AtomicU64>>;
+type Histograms = Family<Labels, Histogram, fn() -> Histogram>;
+
+const SIZES: [f64; 34] = [
+    1.0, 2.0, 4.0, 5.0, 10.0, 15.0, 20.0, 25.0, 30.0, 40.0, 50.0, 60.0, 70.0, 80.0, 90.0, 100.0,
+    125.0, 150.0, 175.0, 200.0, 225.0, 250.0, 275.0, 300.0, 350.0, 400.0, 450.0, 500.0, 550.0,
+    600.0, 700.0, 800.0, 900.0, 1000.0,
+];
+const DURATIONS: [f64; 45] = [
+    0.005, 0.01, 0.025, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.6, 0.7, 0.8, 0.9,
+    1.0, 1.25, 1.5, 1.75, 2.0, 2.5, 3.0, 3.5, 4.0, 4.5, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0, 15.0, 20.0,
+    25.0, 30.0, 40.0, 50.0, 60.0, 120.0, 150.0, 300.0, 450.0, 600.0,
+];
+
+fn sizes() -> Histogram {
+    Histogram::new(SIZES)
+}
+
+fn durations() -> Histogram {
+    Histogram::new(DURATIONS)
+}
+
+/// Where something happened.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct FailurePlace<'a> {
+    pub(crate) zone: &'a str,
+    pub(crate) zone_id: &'a str,
+}
+
+/// What the provider counts.
+#[derive(Debug, Clone)]
+pub struct AwsMetrics {
+    /// Labels: `zone`, `zone_id`, `capacity_type`, `reason`.
+    launch_failures: Counters,
+    /// Labels: `zone`, `zone_id`.
+    termination_failures: Counters,
+    /// Labels: `batcher`.
+    batch_seconds: Histograms,
+    /// Labels: `batcher`.
+    batch_size: Histograms,
+    /// Labels: `nodeclass`.
+    user_data_bytes: Gauges,
+}
+
+impl Default for AwsMetrics {
+    fn default() -> Self {
+        Self {
+            launch_failures: Counters::default(),
+            termination_failures: Counters::default(),
+            batch_seconds: Family::new_with_constructor(durations),
+            batch_size: Family::new_with_constructor(sizes),
+            user_data_bytes: Gauges::default(),
+        }
+    }
+}
+
+impl AwsMetrics {
+    /// Puts every metric under its name. The text encoder adds `_total` to counters.
+    pub fn register(&self, registry: &mut Registry) {
+        let Self {
+            launch_failures,
+            termination_failures,
+            batch_seconds,
+            batch_size,
+            user_data_bytes,
+        } = self;
+        registry.register(
+            "karpenter_cloudprovider_instance_launch_failures",
+            "Offerings that CreateFleet could not give",
+            launch_failures.clone(),
+        );
+        registry.register(
+            "karpenter_cloudprovider_instance_termination_failures",
+            "Instances that TerminateInstances did not take",
+            termination_failures.clone(),
+        );
+        registry.register(
+            "karpenter_cloudprovider_batcher_batch_time_seconds",
+            "How long requests were gathered for one call",
+            batch_seconds.clone(),
+        );
+        registry.register(
+            "karpenter_cloudprovider_batcher_batch_size",
+            "Requests that went into one call",
+            batch_size.clone(),
+        );
+        registry.register(
+            "karpenter_ec2nodeclasses_userdata_bytes",
+            "Size of the user data that was rendered for an EC2NodeClass last",
+            user_data_bytes.clone(),
+        );
+    }
+
+    pub(crate) fn launch_failed(&self, place: FailurePlace<'_>, capacity_type: &str, reason: &str) {
+        let mut labels = labels_of(place);
+        labels.push(("capacity_type", capacity_type.to_owned()));
+        labels.push(("reason", reason.to_owned()));
+        self.launch_failures.get_or_create(&labels).inc();
+    }
+
+    pub(crate) fn termination_failed(&self, place: FailurePlace<'_>) {
+        let labels = labels_of(place);
+        self.termination_failures.get_or_create(&labels).inc();
+    }
+
+    pub(crate) fn batched(&self, batcher: &str, gathered: Duration) {
+        let labels = vec![("batcher", batcher.to_owned())];
+        let seconds = self.batch_seconds.get_or_create(&labels);
+        seconds.observe(gathered.as_secs_f64());
+    }
+
+    pub(crate) fn called(&self, batcher: &str, requests: usize) {
+        let labels = vec![("batcher", batcher.to_owned())];
+        let requests = f64::from(u32::try_from(requests).unwrap_or(u32::MAX));
+        self.batch_size.get_or_create(&labels).observe(requests);
+    }
+
+    pub(crate) fn rendered(&self, node_class: &str, bytes: usize) {
+        let bytes = f64::from(u32::try_from(bytes).unwrap_or(u32::MAX));
+        let labels = vec![("nodeclass", node_class.to_owned())];
+        self.user_data_bytes.get_or_create(&labels).set(bytes);
+    }
+
+    pub(crate) fn class_gone(&self, node_class: &str) {
+        let labels = vec![("nodeclass", node_class.to_owned())];
+        self.user_data_bytes.remove(&labels);
+    }
+}
+
+fn labels_of(FailurePlace { zone, zone_id }: FailurePlace<'_>) -> Labels {
+    vec![("zone", zone.to_owned()), ("zone_id", zone_id.to_owned())]
+}

@@ -1,0 +1,93 @@
+//! What instance types have, and how they are sold, as the NodePools see them. Answers to `pkg/controllers/metrics` of the
+//! AWS provider and to the gauges of its `pkg/providers/instancetype`.
+
+use std::collections::BTreeMap;
+
+use apis::labels::{CAPACITY_TYPE_RESERVED, INSTANCE_CPU, INSTANCE_MEMORY};
+use scheduling::instance_type::InstanceType;
+
+use super::{Observation, Tell};
+
+const MEBIBYTE: f64 = 1_048_576.0;
+
+pub(super) fn cpu_cores(observation: &Observation<'_>, tell: &mut Tell<'_>) {
+    each_type(observation, |it| {
+        if let Some(cores) = number(it, INSTANCE_CPU) {
+            tell(&[("instance_type", &it.name)], cores);
+        }
+    });
+}
+
+/// Of the machine, before the hypervisor takes its part.
+pub(super) fn memory_bytes(observation: &Observation<'_>, tell: &mut Tell<'_>) {
+    each_type(observation, |it| {
+        if let Some(mebibytes) = number(it, INSTANCE_MEMORY) {
+            tell(&[("instance_type", &it.name)], mebibytes * MEBIBYTE);
+        }
+    });
+}
+
+fn number(of: &InstanceType, label: &str) -> Option<f64> {
+    of.requirements.find(label)?.values().next()?.parse().ok()
+}
+
+/// Every type once, whichever NodePools see it.
+fn each_type(observation: &Observation<'_>, mut each: impl FnMut(&InstanceType)) {
+    let types = observation.shell.sold_types.get();
+    let all = types.values().flat_map(|it| it.iter());
+    let by_name: BTreeMap<&str, &InstanceType> =
+        all.map(|it| (it.name.as_str(), it.as_ref())).collect();
+    by_name.into_values().for_each(|it| each(it));
+}
+
+pub(super) fn available(observation: &Observation<'_>, tell: &mut Tell<'_>) {
+    each_offering(observation, |labels, offered| {
+        tell(labels, f64::from(u8::from(offered.is_available)));
+    });
+}
+
+pub(super) fn price(observation: &Observation<'_>, tell: &mut Tell<'_>) {
+    each_offering(observation, |labels, offered| {
+        tell(labels, offered.price_per_hour);
+    });
+}
+
+/// What NodePools see of an offering.
+#[derive(Debug, Default)]
+struct OfferingSeen {
+    is_available: bool,
+    price_per_hour: f64,
+}
+
+/// Every offering once: it can be bought where one NodePool may buy it. Zones without a reservation show that there is none.
+fn each_offering(
+    observation: &Observation<'_>,
+    mut each: impl FnMut(&[(&'static str, &str)], &OfferingSeen),
+) {
+    let types = observation.shell.sold_types.get();
+    let shows_reserved = observation.shell.settings.feature_gates.reserved_capacity;
+    let mut offerings: BTreeMap<(&str, &str, &str), OfferingSeen> = BTreeMap::new();
+    for it in types.values().flat_map(|it| it.iter()) {
+        for offering in &it.offerings {
+            let (zone, capacity_type) = (offering.zone(), offering.capacity_type());
+            let offered = offerings
+                .entry((&it.name, capacity_type, zone))
+                .or_default();
+            offered.is_available |= offering.available;
+            offered.price_per_hour = offering.price_per_hour;
+            if shows_reserved {
+                offerings
+                    .entry((&it.name, CAPACITY_TYPE_RESERVED, zone))
+                    .or_default();
+            }
+        }
+    }
+    for ((instance_type, capacity_type, zone), offered) in &offerings {
+        let labels = [
+            ("instance_type", *instance_type),
+            ("capacity_type", capacity_type),
+            ("zone", zone),
+        ];
+        each(&labels, offered);
+    }
+}

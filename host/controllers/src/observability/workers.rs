@@ -1,0 +1,42 @@
+//! Queues and passes: what waits, and how long what is at work has taken. Answers to client-go's `util/workqueue/metrics.go`
+//! and to the gauges of `pkg/controllers/provisioning/scheduling/metrics.go`.
+
+use super::{Observation, Tell, count};
+use crate::work_queue::Load;
+
+pub(super) fn depth(observation: &Observation<'_>, tell: &mut Tell<'_>) {
+    observation.shell.queue_loads.each(|name, load| {
+        let labels = [("name", name), ("controller", name), ("priority", "0")];
+        tell(&labels, count(load.waiting));
+    });
+}
+
+pub(super) fn unfinished_work(observation: &Observation<'_>, tell: &mut Tell<'_>) {
+    each(observation, tell, |load| load.unfinished.as_secs_f64());
+}
+
+pub(super) fn longest_work(observation: &Observation<'_>, tell: &mut Tell<'_>) {
+    each(observation, tell, |load| load.longest.as_secs_f64());
+}
+
+fn each(observation: &Observation<'_>, tell: &mut Tell<'_>, value: impl Fn(&Load) -> f64) {
+    observation.shell.queue_loads.each(|name, load| {
+        tell(&[("name", name), ("controller", name)], value(load));
+    });
+}
+
+pub(super) fn queue_depth(observation: &Observation<'_>, tell: &mut Tell<'_>) {
+    observation.shell.passes.each(|controller, pass| {
+        let labels = [("controller", controller), ("scheduling_id", &pass.id)];
+        tell(&labels, count(pass.pods));
+    });
+}
+
+pub(super) fn unfinished_passes(observation: &Observation<'_>, tell: &mut Tell<'_>) {
+    observation.shell.passes.each(|controller, pass| {
+        if let Some(began) = pass.began {
+            let labels = [("controller", controller), ("scheduling_id", &*pass.id)];
+            tell(&labels, began.elapsed().as_secs_f64());
+        }
+    });
+}

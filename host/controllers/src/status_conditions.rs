@@ -1,0 +1,72 @@
+//! Conditions in the status of NodePools, NodeClaims, EC2NodeClasses, Nodes and CapacityBuffers: what was seen of them last,
+//! and what is told of it when one changes, or when an object goes.
+//!
+//! A change is counted once, by whoever leads; a replica that stands by remembers and tells nothing. Bounded by the objects
+//! that there are. Answers to `status/controller.go` of awslabs/operatorpkg.
+
+mod entries;
+mod seen;
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use apis::ObjectKey;
+use jiff::Timestamp;
+use state::Snapshot;
+use state::cluster::Change;
+
+pub(crate) use entries::StatusEntry;
+pub(crate) use seen::{StatusKind, StatusSeen};
+
+/// Shared by the watches, which tell of objects, and by the gauges.
+#[derive(Debug, Default)]
+pub(crate) struct StatusConditions(Mutex<BTreeMap<(StatusKind, ObjectKey), StatusSeen>>);
+
+impl StatusConditions {
+    /// Takes in a change that the snapshot has already.
+    pub(crate) fn observe(
+        &self,
+        change: &Change,
+        snapshot: &Snapshot,
+        now: Timestamp,
+    ) -> Vec<(StatusSeen, StatusEntry)> {
+        let Some((kind, key)) = seen::subject(change) else {
+            return Vec::new();
+        };
+        let seen = StatusSeen::of(change, snapshot);
+        let mut all = self.lock();
+        let known = all.remove(&(kind, key.clone()));
+        let is_same = match (&known, &seen) {
+            (Some(known), Some(seen)) => known.uid == seen.uid,
+            _ => false,
+        };
+        // Another object of the name: the one before is gone.
+        let (before, gone) = if is_same {
+            (known, None)
+        } else {
+            (None, known)
+        };
+        let mut tidings = gone.map(|it| entries::of_end(&it, now)).unwrap_or_default();
+        if let Some(seen) = seen {
+            tidings.extend(entries::of_change(&seen, before.as_ref()));
+            all.insert((kind, key), seen.without_messages());
+        }
+        tidings
+    }
+
+    /// Tells of each object.
+    pub(crate) fn each(&self, kind: StatusKind, mut tell: impl FnMut(&ObjectKey, &StatusSeen)) {
+        for ((of, key), seen) in self.lock().iter() {
+            if *of == kind {
+                tell(key, seen);
+            }
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<(StatusKind, ObjectKey), StatusSeen>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests;

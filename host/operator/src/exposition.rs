@@ -1,0 +1,152 @@
+//! `/metrics` as text, in OpenMetrics or in Prometheus' own format, whichever the asker likes better.
+//!
+//! The library writes OpenMetrics and knows no summaries, so that a family of unknown type is one. Prometheus' format is made
+//! of it line by line: counters bear their ending in the name of the family, and whole bounds have no fraction, as Go writes
+//! them. Answers to `expfmt.Negotiate` and `MetricFamilyToText` of prometheus/common.
+
+use prometheus_client::registry::Registry;
+
+/// How metrics are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ExpositionFormat {
+    /// What Karpenter serves, and whoever asks for nothing else gets.
+    Prometheus,
+    /// What the library writes.
+    OpenMetrics,
+}
+
+impl ExpositionFormat {
+    /// What the header `Accept` likes best; of equals, Prometheus' own.
+    pub(crate) fn accepted(header: &str) -> Self {
+        let best = |media_type: &str| {
+            let ranges = header.split(',').map(str::trim);
+            let shares = ranges.filter_map(|range| {
+                let mut parts = range.split(';').map(str::trim);
+                let named = parts.next()?;
+                (named == media_type).then(|| {
+                    let share = parts.find_map(|it| it.strip_prefix("q="));
+                    share.map_or(1.0, |it| it.parse::<f64>().unwrap_or(0.0))
+                })
+            });
+            shares.fold(0.0, f64::max)
+        };
+        let (plain, open) = (best("text/plain"), best("application/openmetrics-text"));
+        if open > plain {
+            Self::OpenMetrics
+        } else {
+            Self::Prometheus
+        }
+    }
+
+    /// The header `Content-Type`.
+    pub(crate) fn content_type(self) -> &'static str {
+        match self {
+            Self::Prometheus => "text/plain; version=0.0.4; charset=utf-8; escaping=underscores",
+            Self::OpenMetrics => "application/openmetrics-text; version=1.0.0; charset=utf-8",
+        }
+    }
+}
+
+/// Everything that is registered.
+pub(crate) fn expose(registry: &Registry, format: ExpositionFormat) -> String {
+    let mut text = String::new();
+    if let Err(error) = prometheus_client::encoding::text::encode(&mut text, registry) {
+        return format!("# the metrics could not be written: {error}\n# EOF\n");
+    }
+    translate(&text, format)
+}
+
+fn translate(text: &str, format: ExpositionFormat) -> String {
+    let mut exposed = String::with_capacity(text.len());
+    let mut help = None;
+    for line in text.lines() {
+        if let Some(told) = line.strip_prefix("# HELP ") {
+            help = Some(told);
+        } else if let Some(told) = line.strip_prefix("# TYPE ") {
+            let (name, kind) = told.split_once(' ').unwrap_or((told, "untyped"));
+            let kind = if kind == "unknown" { "summary" } else { kind };
+            let is_short = format == ExpositionFormat::Prometheus && kind == "counter";
+            let ending = if is_short { "_total" } else { "" };
+            let told = help.take().and_then(|it| it.split_once(' '));
+            if let Some((_, help)) = told {
+                push(&mut exposed, &["# HELP ", name, ending, " ", help]);
+            }
+            push(&mut exposed, &["# TYPE ", name, ending, " ", kind]);
+        } else if line == "# EOF" {
+            if format == ExpositionFormat::OpenMetrics {
+                push(&mut exposed, &[line]);
+            }
+        } else {
+            push_series(&mut exposed, line, format);
+        }
+    }
+    exposed
+}
+
+/// A series without the braces of no labels, and with whole bounds as Go writes them.
+fn push_series(exposed: &mut String, line: &str, format: ExpositionFormat) {
+    if let Some((name, value)) = line.split_once("{} ") {
+        return push(exposed, &[name, " ", value]);
+    }
+    let rest = match format {
+        ExpositionFormat::Prometheus => line.split_once("le=\"").map(|it| it.1),
+        ExpositionFormat::OpenMetrics => None,
+    };
+    let bound = rest.and_then(|rest| rest.split_once(".0\""));
+    match bound {
+        Some((whole, after)) if whole.bytes().all(|it| it.is_ascii_digit()) => {
+            let before = &line[..line.len() - after.len() - whole.len() - ".0\"".len()];
+            push(exposed, &[before, whole, "\"", after]);
+        }
+        Some(_) | None => push(exposed, &[line]),
+    }
+}
+
+fn push(exposed: &mut String, parts: &[&str]) {
+    parts.iter().for_each(|it| exposed.push_str(it));
+    exposed.push('\n');
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_asker_says_which_format() {
+        let prometheus_3 = "application/openmetrics-text;version=1.0.0;escaping=allow-utf-8;q=0.6,\
+            application/openmetrics-text;version=0.0.1;q=0.5,text/plain;version=1.0.0;escaping=allow-utf-8;q=0.4,\
+            text/plain;version=0.0.4;q=0.3,*/*;q=0.2";
+        for (header, format) in [
+            ("", ExpositionFormat::Prometheus),
+            ("*/*", ExpositionFormat::Prometheus),
+            ("text/plain", ExpositionFormat::Prometheus),
+            (
+                "application/openmetrics-text",
+                ExpositionFormat::OpenMetrics,
+            ),
+            (prometheus_3, ExpositionFormat::OpenMetrics),
+            (
+                "application/openmetrics-text;q=0.2, text/plain;q=0.3",
+                ExpositionFormat::Prometheus,
+            ),
+        ] {
+            assert_eq!(ExpositionFormat::accepted(header), format, "{header}");
+        }
+    }
+
+    #[test]
+    fn counters_summaries_and_bounds_are_as_prometheus_has_them() {
+        let text = "# HELP a Help.\n# TYPE a counter\na_total{} 1\n\
+            # HELP b Help of b.\n# TYPE b unknown\nb{quantile=\"0\"} NaN\nb_sum{} 0.0\nb_count{} 0\n\
+            # HELP c Help.\n# TYPE c histogram\nc_bucket{x=\"1.0\",le=\"10.0\"} 1\nc_bucket{le=\"0.5\",x=\"1.0\"} 1\n# EOF\n";
+        let told = translate(text, ExpositionFormat::Prometheus);
+        let wanted = "# HELP a_total Help.\n# TYPE a_total counter\na_total 1\n\
+            # HELP b Help of b.\n# TYPE b summary\nb{quantile=\"0\"} NaN\nb_sum 0.0\nb_count 0\n\
+            # HELP c Help.\n# TYPE c histogram\nc_bucket{x=\"1.0\",le=\"10\"} 1\nc_bucket{le=\"0.5\",x=\"1.0\"} 1\n";
+        assert_eq!(told, wanted);
+        let told = translate(text, ExpositionFormat::OpenMetrics);
+        assert!(told.contains("# TYPE b summary\n") && told.contains("le=\"10.0\""));
+        assert!(told.starts_with("# HELP a Help.\n# TYPE a counter\na_total 1\n"));
+        assert!(told.ends_with("# EOF\n"));
+    }
+}
