@@ -61,6 +61,7 @@ impl Beside {
         gathered.each(|object| account.relocate(object));
         let given = classes::given(arguments.node_class.as_deref())?;
         let world = world(arguments, kubernetes_minor, &account);
+        world.api().stay_small();
         let installed = world.install_crds();
         installed.map_err(|status| anyhow::anyhow!("{status}"))?;
         let client = kube::Client::new(world.api().clone(), "default");

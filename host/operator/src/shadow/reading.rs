@@ -50,6 +50,8 @@ pub(super) struct Readings {
     listed: BTreeSet<ReadKind>,
     failed: BTreeMap<ReadKind, Failure>,
     is_away: bool,
+    /// What was told when the server was back.
+    held: Option<Change>,
 }
 
 impl Readings {
@@ -60,6 +62,7 @@ impl Readings {
             listed: BTreeSet::new(),
             failed: BTreeMap::new(),
             is_away: false,
+            held: None,
         }
     }
 
@@ -97,12 +100,21 @@ impl Readings {
 
     /// What comes next.
     pub(super) async fn next(&mut self) -> News {
+        if let Some(change) = self.held.take() {
+            return News::Changed(change);
+        }
         // A watch never ends by itself.
         let Some(told) = self.told.next().await else {
             return std::future::pending().await;
         };
         match told {
-            Told::Changed(change) => News::Changed(change),
+            Told::Changed(change) => match self.back() {
+                News::Said(sentence) => {
+                    self.held = Some(change);
+                    News::Said(sentence)
+                }
+                News::Changed(_) | News::Nothing => News::Changed(change),
+            },
             Told::Listed(kind) => {
                 self.listed.insert(kind);
                 self.failed.remove(&kind);
@@ -214,7 +226,10 @@ impl There {
                 self.cards.remove(&key_of(&object));
                 vec![changed(kind, object, true)]
             }
-            Err(error) => vec![Told::Failed(kind, failure(&error))],
+            Err(error) => {
+                let failed = failure(&error).map(|it| Told::Failed(kind, it));
+                failed.into_iter().collect()
+            }
         }
     }
 }
@@ -242,7 +257,8 @@ fn card(object: &Value) -> Value {
     }})
 }
 
-fn failure(error: &watcher::Error) -> Failure {
+/// Why; nothing where a watch only is too old and lists anew.
+fn failure(error: &watcher::Error) -> Option<Failure> {
     let api = match error {
         watcher::Error::InitialListFailed(kube::Error::Api(status))
         | watcher::Error::WatchStartFailed(kube::Error::Api(status))
@@ -250,12 +266,11 @@ fn failure(error: &watcher::Error) -> Failure {
         watcher::Error::WatchError(status) => Some(status),
         _ => None,
     };
-    match api {
-        Some(status) if status.code == 404 => Failure::NotServed,
-        Some(status) if [401, 403].contains(&status.code) => {
-            Failure::Denied(status.message.clone())
-        }
-        _ => Failure::Unreached(root(error)),
+    match api.map(|status| status.code) {
+        Some(410) => None,
+        Some(404) => Some(Failure::NotServed),
+        Some(401 | 403) => api.map(|status| Failure::Denied(status.message.clone())),
+        Some(_) | None => Some(Failure::Unreached(root(error))),
     }
 }
 
