@@ -10,6 +10,7 @@ mod loners;
 mod missing;
 mod updates;
 mod workloads;
+mod write;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,39 +22,16 @@ use crate::account::Account;
 use crate::gathered::{Change, Gathered};
 use crate::kinds::ReadKind;
 use crate::node_class::StandIn;
+use crate::object::{key_of, label};
 use crate::pods::{self, is_finished, owner_kind, owner_uid};
 use crate::runs::{Run, Runs};
-use crate::{key_of, label, uid};
 use known::{Known, News};
 use loners::Loners;
 use missing::{Namespaces, priority_classes};
 use workloads::Workloads;
 
 pub use updates::update;
-
-/// One write to the shadow's API server.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Write {
-    /// The object as it is, status and UID included; one that is there is replaced.
-    Restore {
-        kind: ReadKind,
-        object: Value,
-    },
-    /// What the object says besides its status, field by field; labels and annotations are added.
-    Update {
-        kind: ReadKind,
-        object: Value,
-    },
-    Delete {
-        kind: ReadKind,
-        key: ObjectKey,
-    },
-    /// A pod's containers end.
-    Finish {
-        pod: ObjectKey,
-        phase: String,
-    },
-}
+pub use write::Write;
 
 /// What is mirrored.
 #[derive(Debug)]
@@ -352,7 +330,7 @@ fn is_bare(node: &Value) -> bool {
 
 /// The Job of a pod.
 fn job_of(pod: &Value) -> ObjectKey {
-    let owner = crate::controller_of(pod).map(|it| &it["name"]);
+    let owner = crate::object::controller_of(pod).map(|it| &it["name"]);
     let name = owner.and_then(Value::as_str).unwrap_or_default();
     ObjectKey::new(&key_of(pod).namespace, name)
 }
@@ -365,11 +343,6 @@ fn run(pod: &Value, now: Timestamp) -> Run {
         lasted: now.duration_since(since.unwrap_or(now)),
         phase: status["phase"].as_str().unwrap_or("Succeeded").to_owned(),
     }
-}
-
-/// Namespace and name of a workload by its UID, for messages.
-pub(crate) fn identity(object: &Value) -> (ObjectKey, String) {
-    (key_of(object), uid(object).to_owned())
 }
 
 #[cfg(test)]

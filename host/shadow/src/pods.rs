@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use crate::{controller_of, is_deleting};
+use crate::object::{controller_of, is_deleting};
 
 /// The kind of a pod's controller; empty without one.
 pub(crate) fn owner_kind(pod: &Value) -> &str {

@@ -5,8 +5,10 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 
-use crate::cli::parse_span;
-use crate::options::DecisionOptions;
+use crate::options::{DecisionOptions, parse_span};
+
+/// Name of the cluster in the simulated account.
+pub(super) const CLUSTER_NAME: &str = "mortise-shadow";
 
 #[derive(Debug, Args)]
 pub(crate) struct ShadowArguments {

@@ -16,7 +16,7 @@ use sim::catalogue::Catalogue;
 use sim::ec2::{CapacityType, Ec2Config, Ec2Faults, SimulatedQueue, zone_id};
 use sim::{Time, World, WorldConfig};
 
-use super::arguments::ShadowArguments;
+use super::arguments::{CLUSTER_NAME, ShadowArguments};
 use super::classes;
 use super::prices::Prices;
 use super::reading::Readings;
@@ -28,8 +28,6 @@ use crate::simulated_nodes::known::Remembered;
 use crate::stack::{Stack, StackConfig, simulated_provider};
 use authoring::manifests::{Manifests, variables};
 
-/// Name of the cluster in the simulated account.
-pub(super) const CLUSTER_NAME: &str = "mortise-shadow";
 /// Kinds of the shadow that its count is made of.
 const COUNTED: [(&Resource, ReadKind); 3] = [
     (&Resource::NODE_CLAIMS, ReadKind::NodeClaims),

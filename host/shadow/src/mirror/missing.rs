@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
-use super::Write;
+use super::write::Write;
 use crate::gathered::Gathered;
-use crate::key_of;
 use crate::kinds::ReadKind;
+use crate::object::key_of;
 
 /// Namespaces that are in the shadow.
 #[derive(Debug, Default)]
