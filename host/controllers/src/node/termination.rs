@@ -3,6 +3,9 @@
 //! Level-triggered: each reconcile looks at the objects and takes the next step. Answers to
 //! `pkg/controllers/node/termination/controller.go`.
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
