@@ -89,8 +89,8 @@ impl Nominations {
             client,
             model,
             journal,
-            is_on: AtomicBool::new(settings.nominates_planned_pods),
-            holds_nodes_closed: settings.holds_nodes_closed,
+            is_on: AtomicBool::new(settings.nominates_planned_pods()),
+            holds_nodes_closed: settings.holds_nodes_closed(),
             wave: Mutex::new(Timestamp::MIN),
             told: Mutex::default(),
         }

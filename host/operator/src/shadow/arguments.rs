@@ -4,9 +4,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
+use controllers::Settings;
 
 use crate::cli::parse_span;
-use crate::options::DecisionOptions;
 
 #[derive(Debug, Args)]
 pub(crate) struct ShadowArguments {
@@ -43,7 +43,7 @@ pub(crate) struct ShadowArguments {
     pub(crate) rbac: bool,
 
     #[command(flatten)]
-    pub(crate) decisions: DecisionOptions,
+    pub(crate) settings: Settings,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
