@@ -98,8 +98,10 @@ author:
 policies:
     cargo run -p guest-sdk --example build-policies
 
-# Writes the table of outcomes, the chart's copies of the CRDs and the rules of its roles anew.
+# Writes the tables of the code anew: outcomes, settings, the chart's copies of the CRDs, rules of roles and environment.
 tables:
     table="$(cargo run -q -p state --example outcomes)" && printf '%s\n' "$table" > host/state/OUTCOMES.md
+    page="$(cargo run -q -p state --example outcomes docs/troubleshooting.md)" && printf '%s\n' "$page" > docs/troubleshooting.md
     cargo run -p apis --example crds -- charts/mortise/crds
     cargo run -p controllers --example rbac -- charts/mortise/templates/_rules.tpl
+    cargo test -p operator --bin mortise settings_tables::write -- --ignored --exact

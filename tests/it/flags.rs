@@ -1,12 +1,15 @@
 //! Every flag of the controller does something: the binary is started with each off its default, and what it says
-//! of itself tells the difference.
+//! of itself tells the difference. What it says is what it was told; that somebody obeys a row of the controllers' or the
+//! cloud's settings no compiler sees, as their fields are public, so the sources are read for it.
 
+use std::fs;
 use std::io::{BufRead as _, BufReader};
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use serde_json::Value;
-use tests::mortise;
 use tests::served::Served;
+use tests::{mortise, workspace_root};
 
 /// Every flag, with a value that is not its default.
 const CHANGED: [(&str, &str); 43] = [
@@ -126,5 +129,49 @@ fn every_flag_changes_the_configuration_of_the_binary() {
             untouched,
             "--{flag}={value} changes nothing"
         );
+    }
+}
+
+/// Fields that are flags, in the source of a struct.
+fn flag_fields(source: &str) -> Vec<String> {
+    let rows = source.split("#[arg(long").skip(1);
+    let fields = rows.filter_map(|row| row.split("    pub ").nth(1)?.split(':').next());
+    fields.map(str::to_owned).collect()
+}
+
+/// Code below a folder, without tests.
+fn code_below(folder: &Path, code: &mut String) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            code_below(&path, code);
+        } else if !path.ends_with("tests.rs") {
+            let text = fs::read_to_string(&path).unwrap();
+            code.push_str(text.split("#[cfg(test)]").next().unwrap());
+        }
+    }
+}
+
+/// Whether a field is read somewhere: what follows it must not make it another name, or a call.
+fn is_read(field: &str, code: &str) -> bool {
+    let name = format!(".{field}");
+    let ends = code.match_indices(&name).map(|(at, _)| at + name.len());
+    let mut ends = ends.filter_map(|end| code[end..].chars().next());
+    ends.any(|it| !it.is_alphanumeric() && it != '_' && it != '(')
+}
+
+#[test]
+fn every_flag_is_obeyed_by_somebody() {
+    for (krate, file) in [("controllers", "settings.rs"), ("aws", "options.rs")] {
+        let folder = workspace_root().join("host").join(krate).join("src");
+        let fields = flag_fields(&fs::read_to_string(folder.join(file)).unwrap());
+        assert!(fields.len() >= 10, "{file}: {fields:?}");
+        let mut code = String::new();
+        code_below(&folder, &mut code);
+        // What is asked of the account before there is a provider.
+        code_below(&workspace_root().join("host/operator/src"), &mut code);
+        for field in fields {
+            assert!(is_read(&field, &code), "{krate}: nobody reads {field}");
+        }
     }
 }

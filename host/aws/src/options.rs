@@ -1,72 +1,110 @@
-//! Settings of the provider, parsed once by the operator.
+//! Settings of the provider: the AWS provider's flags, variables and defaults, and what the operator finds out.
 //!
-//! Plain values with Karpenter's defaults; nothing here reads flags or the environment. Answers to
-//! Karpenter's `pkg/operator/options/options.go` of the AWS provider.
+//! A row is the flag, its variable, its default, its help and the setting that is obeyed. The operator's command takes
+//! them over whole; nothing here reads the command line or the environment. A row that nobody obeys fails
+//! `tests/it/flags.rs`. Answers to Karpenter's `pkg/operator/options/options.go` of the AWS provider.
 
 use std::net::IpAddr;
 
+use apis::duration::GoDuration;
+use clap::builder::Resettable;
+use clap::{ArgAction, Args, Command, FromArgMatches as _};
 use jiff::SignedDuration;
 
 /// What the provider needs to know about its cluster and account.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Args)]
 pub struct AwsOptions {
-    /// Name of the EKS (or other) cluster; goes into tags and user data.
+    /// Name of the cluster; tags, launch templates and instance profiles carry it. Required on EC2
+    #[arg(
+        long,
+        env = "CLUSTER_NAME",
+        default_value = "",
+        hide_default_value = true
+    )]
     pub cluster_name: String,
-    /// URL of the API server, for user data.
+    /// URL of the cluster's API server, as nodes reach it. Default: what EKS says
+    #[arg(
+        long,
+        env = "CLUSTER_ENDPOINT",
+        default_value = "",
+        hide_default_value = true
+    )]
     pub cluster_endpoint: String,
-    /// Whether EKS is to say the endpoint, because no setting does.
-    pub discovers_endpoint: bool,
-    /// Whether EKS is to say the Kubernetes version, instead of the API server.
-    pub eks_control_plane: bool,
-    /// CA of the API server, base64, for user data; `None` leaves it out.
+    /// Certificate authority of the API server, in base64, for node user data. Default: the one this controller trusts
+    #[arg(long, env = "CLUSTER_CA_BUNDLE")]
     pub cluster_ca_bundle: Option<String>,
+    /// EKS says the Kubernetes version by which images are chosen, instead of the API server
+    #[arg(long, env = "EKS_CONTROL_PLANE", default_value_t = false, num_args = 0..=1, default_missing_value = "true", action = ArgAction::Set)]
+    pub eks_control_plane: bool,
+    /// Do not try permissions by dry runs, neither at the start nor for each EC2NodeClass
+    #[arg(long, env = "DISABLE_DRY_RUN", default_value_t = false, num_args = 0..=1, default_missing_value = "true", action = ArgAction::Set)]
+    pub disable_dry_run: bool,
+    /// The VPC has no way to AWS's public endpoints: no price look-ups, prices are those of the built-in list
+    #[arg(long, env = "ISOLATED_VPC", default_value_t = false, num_args = 0..=1, default_missing_value = "true", action = ArgAction::Set)]
+    pub isolated_vpc: bool,
+    /// Share of an instance's memory that the hypervisor and the OS take, until a node tells the truth
+    #[arg(long, env = "VM_MEMORY_OVERHEAD_PERCENT", default_value_t = 0.075, value_parser = parse_share)]
+    pub vm_memory_overhead_percent: f64,
+    /// Network interfaces kept from the pods-per-node formula
+    #[arg(long, env = "RESERVED_ENIS", default_value_t = 0)]
+    pub reserved_enis: u32,
+    /// How long resolved images are believed, a minute at least
+    #[arg(long, env = "AMI_REFRESH_INTERVAL", default_value = "1m", value_parser = parse_refresh_interval)]
+    pub ami_refresh_interval: SignedDuration,
+    /// How long resolved subnets are believed, a minute at least
+    #[arg(long, env = "SUBNET_REFRESH_INTERVAL", default_value = "1m", value_parser = parse_refresh_interval)]
+    pub subnet_refresh_interval: SignedDuration,
+
+    // What follows has no flag here: the cluster and the controllers' settings say it.
+    /// Whether EKS is to say the endpoint, because no setting does.
+    #[arg(skip)]
+    pub discovers_endpoint: bool,
     /// Service CIDR of the cluster; AL2023 cannot boot without it.
+    #[arg(skip)]
     pub cluster_cidr: Option<String>,
     /// Minor-precise Kubernetes version such as `1.33`, for image parameters.
+    #[arg(skip = "1.33")]
     pub kubernetes_version: String,
     /// Address of the cluster's DNS service. An IPv6 address makes the cluster an IPv6 one.
+    #[arg(skip)]
     pub kube_dns_ip: Option<IpAddr>,
     /// Region of the cluster.
+    #[arg(skip)]
     pub region: String,
-    /// Whether permissions are taken for granted instead of being tried by dry runs.
-    pub disable_dry_run: bool,
-    /// Whether the VPC has no way out: no Pricing calls, no profile clean-up.
-    pub isolated_vpc: bool,
-    /// Share of memory that the hypervisor keeps, until a node tells the truth.
-    pub vm_memory_overhead_percent: f64,
-    /// Network interfaces that pods may not count on.
-    pub reserved_enis: u32,
-    /// How long resolved images are believed.
-    pub ami_refresh_interval: SignedDuration,
-    /// How long resolved subnets are believed.
-    pub subnet_refresh_interval: SignedDuration,
     /// Whether capacity reservations may be used.
+    #[arg(skip = true)]
     pub reserved_capacity: bool,
     /// Whether minValues may be relaxed instead of refusing to launch.
+    #[arg(skip)]
     pub min_values_best_effort: bool,
 }
 
 impl AwsOptions {
-    /// Karpenter's defaults for a cluster.
+    /// What the flags say of a cluster when nobody says anything else, whatever is in the environment.
     pub fn new(cluster_name: impl Into<String>, region: impl Into<String>) -> Self {
+        let flags = Self::augment_args(Command::new("defaults").no_binary_name(true));
+        let flags = flags.mut_args(|flag| flag.env(Resettable::Reset));
+        let parsed = flags.try_get_matches_from([""; 0]);
+        let options = parsed.and_then(|it| Self::from_arg_matches(&it));
+        #[expect(
+            clippy::expect_used,
+            reason = "defaults are constants; a test parses them"
+        )]
+        let options = options.expect("defaults are valid values");
         Self {
             cluster_name: cluster_name.into(),
-            cluster_endpoint: String::new(),
-            discovers_endpoint: false,
-            eks_control_plane: false,
-            cluster_ca_bundle: None,
-            cluster_cidr: None,
-            kubernetes_version: "1.33".to_owned(),
-            kube_dns_ip: None,
             region: region.into(),
-            disable_dry_run: false,
-            isolated_vpc: false,
-            vm_memory_overhead_percent: 0.075,
-            reserved_enis: 0,
-            ami_refresh_interval: SignedDuration::from_mins(1),
-            subnet_refresh_interval: SignedDuration::from_mins(1),
-            reserved_capacity: true,
-            min_values_best_effort: false,
+            ..options
+        }
+    }
+
+    /// What was given as flags, in a region. What is empty was not given.
+    pub fn given(self, region: String) -> Self {
+        Self {
+            discovers_endpoint: self.cluster_endpoint.is_empty(),
+            cluster_ca_bundle: self.cluster_ca_bundle.filter(|it| !it.is_empty()),
+            region,
+            ..self
         }
     }
 
@@ -81,5 +119,69 @@ impl AwsOptions {
         minor
             .and_then(|minor| minor.trim_end_matches('+').parse().ok())
             .unwrap_or(0)
+    }
+}
+
+/// Karpenter's bound: each look-up is a call of EC2.
+fn parse_refresh_interval(text: &str) -> Result<SignedDuration, String> {
+    let interval = text.parse::<GoDuration>();
+    let interval = interval
+        .map(GoDuration::to_signed_duration)
+        .map_err(|_| format!("`{text}` is not a duration such as `500ms`, `10s` or `1m30s`"))?;
+    if interval < SignedDuration::from_mins(1) {
+        return Err(format!("`{text}` is less than a minute"));
+    }
+    Ok(interval)
+}
+
+fn parse_share(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(share) if share.is_finite() && share >= 0.0 => Ok(share),
+        _ => Err(format!(
+            "`{text}` is not a share of 0 or more, such as 0.075"
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_nobody_sets_is_as_karpenter_has_it() {
+        let options = AwsOptions::new("demo", "us-east-1");
+        assert!((options.vm_memory_overhead_percent - 0.075).abs() < 1e-9);
+        let intervals = [
+            options.ami_refresh_interval,
+            options.subnet_refresh_interval,
+        ];
+        assert_eq!(intervals, [SignedDuration::from_mins(1); 2]);
+        assert_eq!(
+            (options.cluster_ca_bundle, options.reserved_enis),
+            (None, 0)
+        );
+    }
+
+    #[test]
+    fn what_is_given_empty_was_not_given() {
+        let options = AwsOptions {
+            cluster_ca_bundle: Some(String::new()),
+            ..AwsOptions::new("demo", "")
+        };
+        let options = options.given("us-east-1".to_owned());
+        assert_eq!(options.cluster_ca_bundle, None);
+        assert!(options.discovers_endpoint);
+        let endpoint = "https://demo".to_owned();
+        let options = AwsOptions {
+            cluster_endpoint: endpoint,
+            ..options
+        };
+        assert!(!options.given("us-east-1".to_owned()).discovers_endpoint);
+    }
+
+    #[test]
+    fn what_is_looked_up_is_believed_for_a_minute_at_least() {
+        let error = parse_refresh_interval("30s").unwrap_err();
+        assert_eq!(error, "`30s` is less than a minute");
     }
 }

@@ -57,6 +57,7 @@ pub use observability::StateMetrics;
 pub use paging::for_each_listed;
 pub use policy_binding::{NoPolicies, POLICY_LABEL, STATUS_ANNOTATION, source_of};
 pub use settings::{
-    FeatureGates, MinValuesPolicy, Packing, PreferencePolicy, Settings, SolvePlacement,
+    FeatureGates, MinValuesPolicy, NominatePlannedPods, Packing, PreferencePolicy, Settings,
+    SolvePlacement, parse_scheduler_config,
 };
 pub use voluntary_disruption::compiled as compiled_repair_policies;

@@ -230,3 +230,40 @@ pub(crate) fn drain_reason(claim: Option<&NodeClaim>) -> String {
             |condition| condition.reason.clone(),
         )
 }
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    /// A claim on its way out, held by our finalizer, with an instance; and what else is said of it, by JSON pointer.
+    pub(crate) fn claim_with(extra: &Value) -> NodeClaim {
+        let mut object = json!({
+            "apiVersion": "karpenter.sh/v1", "kind": "NodeClaim",
+            "metadata": {"name": "c", "deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": ["karpenter.sh/termination"]},
+            "spec": {"requirements": [], "nodeClassRef": {"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": "default"}},
+            "status": {"providerID": "aws:///a/i-1"},
+        });
+        for (path, value) in extra.as_object().unwrap() {
+            let (parent, name) = path.rsplit_once('/').unwrap();
+            let parent = object.pointer_mut(parent).unwrap();
+            parent[name] = value.clone();
+        }
+        serde_json::from_value(object).unwrap()
+    }
+
+    /// A condition that got its status at a time of 2026-01-01, such as `00:30`.
+    pub(crate) fn condition(of: &str, status: &str, at: &str) -> Value {
+        json!({
+            "type": of, "status": status, "reason": of, "message": "",
+            "lastTransitionTime": format!("2026-01-01T{at}:00Z"),
+        })
+    }
+
+    /// The name of a step, without what it holds.
+    pub(crate) fn name_of(step: &impl std::fmt::Debug) -> String {
+        let told = format!("{step:?}");
+        told.split([' ', '(']).next().unwrap_or_default().to_owned()
+    }
+}

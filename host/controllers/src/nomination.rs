@@ -90,8 +90,8 @@ impl Nominations {
             client,
             model,
             journal,
-            is_on: AtomicBool::new(settings.nominates_planned_pods),
-            holds_nodes_closed: settings.holds_nodes_closed,
+            is_on: AtomicBool::new(settings.nominates_planned_pods()),
+            holds_nodes_closed: settings.holds_nodes_closed(),
             opened_at: Mutex::new(Timestamp::MIN),
             nominated_at: Mutex::default(),
         }

@@ -257,7 +257,7 @@ impl Collector for StateMetrics {
         for family in OF_THE_PROCESS {
             family.encode(&observation, &mut encoder)?;
         }
-        if self.shell.settings.observes_cluster_state {
+        if !self.shell.settings.disable_cluster_state_observability {
             for family in OF_THE_CLUSTER {
                 family.encode(&observation, &mut encoder)?;
             }

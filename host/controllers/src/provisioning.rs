@@ -117,7 +117,7 @@ impl Provisioner {
                     self.pass(batch).await;
                 }
                 Batch::GoesOn
-                    if self.shell.settings.plans_coming_pods && self.shell.model.is_synced() =>
+                    if self.shell.settings.plans_coming_pods() && self.shell.model.is_synced() =>
                 {
                     self.pass(batch).await;
                 }

@@ -1,14 +1,24 @@
-//! The settings the controllers obey, with Karpenter's defaults. The operator fills them from flags and
-//! environment; nothing here reads either. Answers to `pkg/operator/options/options.go`.
+//! The settings the controllers obey: Karpenter's flags, variables and defaults, and our own, which begin with `MORTISE_`.
+//!
+//! A row is the flag, its variable, its default, its help and the setting that is obeyed. The operator's command takes
+//! them over whole; nothing here reads the command line or the environment. A row that nobody obeys fails
+//! `tests/it/flags.rs`. Answers to `pkg/operator/options/options.go`.
+
+mod feature_gates;
 
 use std::sync::Arc;
 use std::time::Duration;
 
+use apis::duration::GoDuration;
+use clap::builder::Resettable;
+use clap::{ArgAction, Args, Command, FromArgMatches as _, ValueEnum};
 use jiff::Timestamp;
 use scheduling::pod::TopologySpread;
 pub use scheduling::problem::{MinValuesPolicy, Packing, PreferencePolicy};
 use scheduling::problem::{Options, ReservedMode};
 use scheduling::ranking::PremiumMax;
+
+pub use feature_gates::FeatureGates;
 
 /// Where the solver runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -21,123 +31,116 @@ pub enum SolvePlacement {
     Blocking,
 }
 
-/// Features that can be switched, with the defaults of the reference.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct FeatureGates {
-    /// Replace unhealthy nodes.
-    pub node_repair: bool,
-    /// Use capacity reservations.
-    pub reserved_capacity: bool,
-    /// Replace spot nodes by cheaper spot nodes.
-    pub spot_to_spot_consolidation: bool,
-    /// Apply NodeOverlays.
-    pub node_overlay: bool,
-    /// Keep NodePools with replicas at their count.
-    pub static_capacity: bool,
-    /// Keep room for CapacityBuffers.
-    pub capacity_buffer: bool,
-    /// Drifted nodes may go before their replacement comes where it could not come before.
-    pub terminate_first_drift: bool,
-    /// Sick nodes may.
-    pub terminate_first_repair: bool,
-    /// Write which pods are to go first onto the pods.
-    pub pod_deletion_cost_management: bool,
+/// When pods are nominated to the nodes planned for them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum NominatePlannedPods {
+    /// Where the scheduler makes something of it
+    Auto,
+    /// Always
+    On,
+    /// Never
+    Off,
 }
 
-impl Default for FeatureGates {
-    fn default() -> Self {
-        Self {
-            node_repair: false,
-            reserved_capacity: true,
-            spot_to_spot_consolidation: false,
-            node_overlay: false,
-            static_capacity: false,
-            capacity_buffer: false,
-            terminate_first_drift: false,
-            terminate_first_repair: false,
-            pod_deletion_cost_management: false,
-        }
-    }
-}
+/// KEP-1923: the nominated node is tried before others. That others than the scheduler may write the field is said since
+/// 1.35 (KEP-5278); what the scheduler makes of it is the same before.
+const NOMINATIONS_SINCE_MINOR: u32 = 24;
 
 /// All settings of the controllers.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Args)]
 pub struct Settings {
-    /// A batch of pods ends when no new pod came for this long.
-    pub batch_idle: Duration,
-    /// A batch of pods ends after this long, whatever comes.
-    pub batch_max: Duration,
+    /// Longest time pods are gathered before they are scheduled together
+    #[arg(long, env = "BATCH_MAX_DURATION", default_value = "10s", value_parser = parse_duration)]
+    pub batch_max_duration: Duration,
+    /// Time without a new pod that ends the gathering
+    #[arg(long, env = "BATCH_IDLE_DURATION", default_value = "1s", value_parser = parse_duration)]
+    pub batch_idle_duration: Duration,
+    /// Whether preferences of pods (preferred affinity, ScheduleAnyway) count
+    #[arg(long, env = "PREFERENCE_POLICY", value_enum, ignore_case = true, default_value_t = PreferencePolicy::default())]
+    pub preference_policy: PreferencePolicy,
+    /// Whether minValues of a requirement must be met
+    #[arg(long, env = "MIN_VALUES_POLICY", value_enum, ignore_case = true, default_value_t = MinValuesPolicy::default())]
+    pub min_values_policy: MinValuesPolicy,
+    /// Whether pods that claim devices (dynamic resource allocation) are left alone
+    #[arg(long, env = "IGNORE_DRA_REQUESTS", default_value_t = true, num_args = 0..=1, default_missing_value = "true", action = ArgAction::Set)]
+    pub ignore_dra_requests: bool,
+    /// Configuration of the cluster's scheduler, in YAML or JSON, as far as it matters to placement:
+    /// podTopologySpread.defaultConstraints
+    #[arg(long = "scheduler-config", env = "SCHEDULER_CONFIG", default_value = "", hide_default_value = true, value_parser = parse_scheduler_config)]
+    pub default_spread: Arc<[TopologySpread]>,
+    /// Comma list of Name=bool: NodeRepair, ReservedCapacity, SpotToSpotConsolidation, NodeOverlay,
+    /// StaticCapacity, CapacityBuffer, TerminateFirstDrift, TerminateFirstRepair, PodDeletionCostManagement
+    #[arg(
+        long,
+        env = "FEATURE_GATES",
+        default_value = "",
+        hide_default_value = true
+    )]
+    pub feature_gates: FeatureGates,
+    /// With the gate NodeRepair: repair as before it was a disruption method, without budgets
+    #[arg(long, env = "LEGACY_NODE_REPAIR", default_value_t = false, num_args = 0..=1, default_missing_value = "true", action = ArgAction::Set)]
+    pub legacy_node_repair: bool,
+    /// Millicores the controller may use; scales its concurrency. The chart fills it in
+    #[arg(long, env = "CPU_REQUESTS", default_value = "1000", value_parser = parse_millicores)]
+    pub cpu_requests: u32,
+    /// How pods are packed: by cost, or in Karpenter's order
+    #[arg(long, env = "MORTISE_PACKING", value_enum, default_value_t = Packing::default())]
+    pub packing: Packing,
+    /// Whether the scheduler is told where pods are planned to go, by status.nominatedNodeName just before a node takes
+    /// pods; auto: from Kubernetes 1.24 on, whose scheduler tries that node first. Not with --packing karpenter
+    #[arg(long, env = "MORTISE_NOMINATE_PLANNED_PODS", value_enum, default_value_t = NominatePlannedPods::Auto)]
+    pub nominate_planned_pods: NominatePlannedPods,
+    /// Whether pods that ReplicaSets, Jobs and the like are about to create are planned with those that are there, so that
+    /// the first nodes suit them all: worth it where pods come faster than nodes boot. Not with --packing karpenter
+    #[arg(long, env = "MORTISE_PLAN_COMING_PODS", default_value_t = false, num_args = 0..=1, default_missing_value = "true", action = ArgAction::Set)]
+    pub plan_coming_pods: bool,
+    /// How much dearer than it need be a ranking policy may make a node, a plan or a move: a share such as 50%, or off.
+    /// A NodePool's annotation mortise.dev/max-premium goes before it
+    #[arg(long, env = "MORTISE_POLICY_MAX_PREMIUM", default_value_t = PremiumMax::default())]
+    pub policy_max_premium: PremiumMax,
+    /// Show no metrics of single nodes, pods, NodePools, offerings and conditions, and no events of conditions
+    #[arg(long, env = "DISABLE_CLUSTER_STATE_OBSERVABILITY", default_value_t = false, num_args = 0..=1, default_missing_value = "true", action = ArgAction::Set)]
+    pub disable_cluster_state_observability: bool,
+
+    // What follows has no flag here: the operator knows it, or nobody has asked to change it.
     /// How long the disruption loop rests when it found nothing to do.
+    #[arg(skip = Duration::from_secs(10))]
     pub disruption_poll: Duration,
     /// How long a consolidation command waits before it is checked again and carried out.
+    #[arg(skip = Duration::from_secs(15))]
     pub consolidation_validation: Duration,
-    /// CPU given to the process; concurrency scales with it.
-    pub cpu_requests_millis: u32,
-    /// What becomes of preferences.
-    pub preference_policy: PreferencePolicy,
-    /// What becomes of `minValues`.
-    pub min_values_policy: MinValuesPolicy,
-    /// Whether pods that ask for dynamic resources are left alone.
-    pub ignore_dra_requests: bool,
-    /// Spread constraints of pods that declare none.
-    pub default_spread: Arc<[TopologySpread]>,
-    /// Switches.
-    pub feature_gates: FeatureGates,
-    /// Repair nodes the way it was done before repair was a disruption method.
-    pub legacy_node_repair: bool,
-    /// How pods are packed.
-    pub packing: Packing,
     /// Where the policy ConfigMaps live.
+    #[arg(skip = "kube-system")]
     pub policy_namespace: String,
     /// Name of the cluster, as policies see it.
+    #[arg(skip)]
     pub cluster_name: String,
+    /// Minor version of the API server: some things are done from one on.
+    #[arg(skip = u32::MAX)]
+    pub kubernetes_minor: u32,
     /// Where the solver runs.
+    #[arg(skip)]
     pub solve_placement: SolvePlacement,
     /// Longest time a provisioning pass may take; then what was decided so far is kept.
+    #[arg(skip = Duration::from_mins(1))]
     pub solve_timeout: Duration,
     /// First seed of the policies' decisions; equal seeds give equal decisions.
+    #[arg(skip)]
     pub seed: u64,
-    /// Whether pods are nominated to the nodes planned for them.
-    pub nominates_planned_pods: bool,
-    /// Whether pods that controllers are about to create are planned with those that are there.
-    pub plans_coming_pods: bool,
-    /// Whether nodes stay closed for a moment where that lets their plan come true.
-    pub holds_nodes_closed: bool,
-    /// Whether consolidation puts moves off that save little of the bill.
-    pub waits_for_small_gains: bool,
-    /// How much dearer than it need be a ranking policy may make a node, where a NodePool says nothing else.
-    pub policy_premium_max: PremiumMax,
-    /// Whether metrics tell of single nodes, pods, NodePools and conditions.
-    pub observes_cluster_state: bool,
 }
 
 impl Default for Settings {
+    /// What the flags say when nobody says anything, whatever is in the environment.
     fn default() -> Self {
-        Self {
-            batch_idle: Duration::from_secs(1),
-            batch_max: Duration::from_secs(10),
-            disruption_poll: Duration::from_secs(10),
-            consolidation_validation: Duration::from_secs(15),
-            cpu_requests_millis: 1000,
-            preference_policy: PreferencePolicy::default(),
-            min_values_policy: MinValuesPolicy::default(),
-            ignore_dra_requests: true,
-            default_spread: Arc::default(),
-            feature_gates: FeatureGates::default(),
-            legacy_node_repair: false,
-            packing: Packing::default(),
-            policy_namespace: "kube-system".to_owned(),
-            cluster_name: String::new(),
-            solve_placement: SolvePlacement::default(),
-            solve_timeout: Duration::from_mins(1),
-            seed: 0,
-            nominates_planned_pods: true,
-            plans_coming_pods: true,
-            holds_nodes_closed: true,
-            waits_for_small_gains: true,
-            policy_premium_max: PremiumMax::default(),
-            observes_cluster_state: true,
-        }
+        let flags = Self::augment_args(Command::new("defaults").no_binary_name(true));
+        let flags = flags.mut_args(|flag| flag.env(Resettable::Reset));
+        let parsed = flags.try_get_matches_from([""; 0]);
+        let settings = parsed.and_then(|it| Self::from_arg_matches(&it));
+        #[expect(
+            clippy::expect_used,
+            reason = "defaults are constants; a test parses them"
+        )]
+        settings.expect("defaults are valid values")
     }
 }
 
@@ -186,17 +189,17 @@ impl Settings {
             plans_max,
             nodes_tolerance,
             exchange_share,
-            premium_max: self.policy_premium_max,
-            plans_coming_pods: self.plans_coming_pods,
+            premium_max: self.policy_max_premium,
+            plans_coming_pods: self.plans_coming_pods(),
         }
     }
 
     /// Concurrency between `min` (one core) and `max` (sixty cores), linear in the cores asked for.
     pub fn concurrency(&self, min: usize, max: usize) -> usize {
-        let millis = if self.cpu_requests_millis == 0 {
+        let millis = if self.cpu_requests == 0 {
             1000
         } else {
-            self.cpu_requests_millis
+            self.cpu_requests
         };
         let cores = millis.div_ceil(1000).clamp(1, 60) as usize;
         max.saturating_sub(min) * (cores - 1) / 59 + min
@@ -204,18 +207,132 @@ impl Settings {
 
     /// Threads for one solve: the cores asked for, rounded up.
     pub fn solver_threads(&self) -> usize {
-        self.cpu_requests_millis.div_ceil(1000).max(1) as usize
+        self.cpu_requests.div_ceil(1000).max(1) as usize
+    }
+
+    /// Whether what comes is made to follow the plan. Karpenter's order plans for nobody in particular.
+    fn follows_plans(&self) -> bool {
+        self.packing == Packing::Cost
+    }
+
+    /// Whether pods are nominated to the nodes planned for them.
+    pub fn nominates_planned_pods(&self) -> bool {
+        let is_on = match self.nominate_planned_pods {
+            NominatePlannedPods::Auto => self.kubernetes_minor >= NOMINATIONS_SINCE_MINOR,
+            NominatePlannedPods::On => true,
+            NominatePlannedPods::Off => false,
+        };
+        self.follows_plans() && is_on
+    }
+
+    /// Whether pods that controllers are about to create are planned with those that are there.
+    pub fn plans_coming_pods(&self) -> bool {
+        self.follows_plans() && self.plan_coming_pods
+    }
+
+    /// Whether nodes stay closed for a moment where that lets their plan come true.
+    pub fn holds_nodes_closed(&self) -> bool {
+        self.follows_plans()
+    }
+
+    /// Whether consolidation puts moves off that save little of the bill.
+    pub fn waits_for_small_gains(&self) -> bool {
+        self.follows_plans()
     }
 
     /// A pending pod's nomination holds its node for this long.
     pub fn nomination_window(&self) -> Duration {
-        (self.batch_max * 2).max(Duration::from_secs(10))
+        (self.batch_max_duration * 2).max(Duration::from_secs(10))
     }
+}
+
+fn parse_duration(text: &str) -> Result<Duration, String> {
+    text.parse::<GoDuration>()
+        .map(GoDuration::to_std)
+        .map_err(|_| format!("`{text}` is not a duration such as `500ms`, `10s` or `1m30s`"))
+}
+
+/// Less than nothing counts as nothing said.
+fn parse_millicores(text: &str) -> Result<u32, String> {
+    let millis = text.parse::<i64>().map_err(|error| error.to_string())?;
+    Ok(u32::try_from(millis).unwrap_or(0))
+}
+
+/// What of a scheduler's configuration matters here: spread constraints of pods that declare none.
+pub fn parse_scheduler_config(text: &str) -> Result<Arc<[TopologySpread]>, String> {
+    if text.trim().is_empty() {
+        return Ok(Arc::default());
+    }
+    let config = serde_saphyr::from_str(text).map_err(|error| error.to_string())?;
+    let spread = state::default_spread::parse(config).map_err(|error| error.to_string())?;
+    Ok(spread.into())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_nobody_sets_is_as_karpenter_has_it() {
+        let settings = Settings::default();
+        assert_eq!(settings.batch_max_duration, Duration::from_secs(10));
+        assert_eq!(settings.batch_idle_duration, Duration::from_secs(1));
+        assert_eq!(settings.cpu_requests, 1000);
+        assert!(settings.ignore_dra_requests && !settings.legacy_node_repair);
+        assert!(!settings.plan_coming_pods && settings.default_spread.is_empty());
+        assert_eq!(settings.feature_gates, FeatureGates::default());
+    }
+
+    #[test]
+    fn packing_as_karpenter_does_turns_off_what_follows_plans() {
+        for (packing, expected) in [(Packing::Cost, true), (Packing::Karpenter, false)] {
+            let settings = Settings {
+                packing,
+                plan_coming_pods: true,
+                ..Settings::default()
+            };
+            let follows = [
+                settings.nominates_planned_pods(),
+                settings.plans_coming_pods(),
+                settings.holds_nodes_closed(),
+                settings.waits_for_small_gains(),
+            ];
+            assert_eq!(follows, [expected; 4], "{packing:?}");
+        }
+    }
+
+    #[test]
+    fn nominations_are_written_where_the_scheduler_minds_them() {
+        use NominatePlannedPods::{Auto, Off, On};
+        let cases = [
+            (Auto, 23, false),
+            (Auto, 24, true),
+            (On, 20, true),
+            (Off, 36, false),
+        ];
+        for (nominate_planned_pods, kubernetes_minor, expected) in cases {
+            let settings = Settings {
+                nominate_planned_pods,
+                kubernetes_minor,
+                ..Settings::default()
+            };
+            let is_on = settings.nominates_planned_pods();
+            assert_eq!(
+                is_on, expected,
+                "{nominate_planned_pods:?} 1.{kubernetes_minor}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_scheduler_configuration_is_yaml_or_json_and_strict() {
+        let yaml = "podTopologySpread:\n  defaultConstraints:\n  - {maxSkew: 1, topologyKey: zone, whenUnsatisfiable: ScheduleAnyway}";
+        assert_eq!(parse_scheduler_config(yaml).unwrap().len(), 1);
+        let json = r#"{"podTopologySpread": {"defaultConstraints": []}}"#;
+        assert!(parse_scheduler_config(json).unwrap().is_empty());
+        let error = parse_scheduler_config("profiles: []").unwrap_err();
+        assert!(error.contains("profiles"), "{error}");
+    }
 
     #[test]
     fn concurrency_is_linear_between_one_and_sixty_cores() {
@@ -226,16 +343,12 @@ mod tests {
             (60_000, 5000),
             (90_000, 5000),
         ];
-        for (cpu_requests_millis, expected) in cases {
+        for (cpu_requests, expected) in cases {
             let settings = Settings {
-                cpu_requests_millis,
+                cpu_requests,
                 ..Settings::default()
             };
-            assert_eq!(
-                settings.concurrency(100, 5000),
-                expected,
-                "{cpu_requests_millis}m"
-            );
+            assert_eq!(settings.concurrency(100, 5000), expected, "{cpu_requests}m");
         }
     }
 }

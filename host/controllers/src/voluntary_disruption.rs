@@ -294,7 +294,7 @@ impl VoluntaryDisruption {
     async fn observe(&self) -> Observed {
         let number = self.scans.fetch_add(1, Ordering::Relaxed) + 1;
         let (settings, now) = (&self.shell.settings, self.shell.now());
-        if settings.plans_coming_pods {
+        if settings.plans_coming_pods() {
             for node in awaiting_nodes(&self.shell.model.snapshot(), now) {
                 self.shell.model.nominate(&node);
             }
@@ -335,7 +335,7 @@ impl VoluntaryDisruption {
                 spot_to_spot: settings.feature_gates.spot_to_spot_consolidation,
                 terminate_first_drift: settings.feature_gates.terminate_first_drift,
                 terminate_first_repair: settings.feature_gates.terminate_first_repair,
-                waits_for_small_gains: settings.waits_for_small_gains,
+                waits_for_small_gains: settings.waits_for_small_gains(),
             },
             repair: self.repair.clone(),
             tables: Arc::clone(&self.tables),
@@ -364,7 +364,7 @@ impl VoluntaryDisruption {
     /// What nodes cost is summed up when somebody asks; what cannot be is counted now.
     fn show_costs(&self, snapshot: &Snapshot, types: &TypesByPool) {
         let shell = &self.shell;
-        if !shell.settings.observes_cluster_state {
+        if shell.settings.disable_cluster_state_observability {
             return;
         }
         shell.sold_types.set(types.clone());

@@ -148,7 +148,7 @@ fn watch_workloads(client: &Client, settings: &Settings) -> Vec<KindWatch> {
         !settings.default_spread.is_empty(),
         settings.feature_gates.capacity_buffer,
     );
-    if has_spread || has_buffers || settings.plans_coming_pods {
+    if has_spread || has_buffers || settings.plans_coming_pods() {
         watches.push(watch_workload::<ReplicaSet>(
             client,
             WorkloadKind::ReplicaSet,
@@ -158,7 +158,7 @@ fn watch_workloads(client: &Client, settings: &Settings) -> Vec<KindWatch> {
             WorkloadKind::StatefulSet,
         ));
     }
-    if settings.plans_coming_pods {
+    if settings.plans_coming_pods() {
         // Those with a success are past their beginning, and thousands of them may be kept.
         let young = watcher::Config::default().fields("status.successful=0");
         let (kind, telling) = (

@@ -1,19 +1,21 @@
 //! The command line: subcommands and their arguments. What they do is in the file named after each.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use apis::duration::GoDuration;
 pub(crate) use authoring::Output;
 use authoring::{ControllerAddress, PolicyArguments};
 use clap::{Args, Parser, ValueEnum};
-use controllers::{FeatureGates, MinValuesPolicy, Packing, PreferencePolicy};
+use controllers::{
+    FeatureGates, MinValuesPolicy, NominatePlannedPods, Packing, PreferencePolicy,
+    parse_scheduler_config,
+};
+use scheduling::pod::TopologySpread;
 use scheduling::ranking::PremiumMax;
 
-use crate::options::{
-    ControllerOptions, NominatePlannedPods, SchedulerDefaults, parse_gates, parse_scheduler_config,
-    parse_span,
-};
+use crate::options::{ControllerOptions, parse_span};
 use crate::shadow::arguments::ShadowArguments;
 
 /// A node autoscaler for Kubernetes on EC2: a drop-in replacement for Karpenter whose ranking,
@@ -363,7 +365,12 @@ pub(crate) struct SimulateArguments {
 
     /// Comma list of Name=bool; of Karpenter's gates, SpotToSpotConsolidation, NodeOverlay and
     /// CapacityBuffer matter here
-    #[arg(long, env = "FEATURE_GATES", default_value = "", hide_default_value = true, value_parser = parse_gates)]
+    #[arg(
+        long,
+        env = "FEATURE_GATES",
+        default_value = "",
+        hide_default_value = true
+    )]
     pub(crate) feature_gates: FeatureGates,
 
     /// Whether pods that claim devices are left out
@@ -371,8 +378,8 @@ pub(crate) struct SimulateArguments {
     pub(crate) ignore_dra_requests: bool,
 
     /// Configuration of the cluster's scheduler, in YAML or JSON: podTopologySpread.defaultConstraints
-    #[arg(long, env = "SCHEDULER_CONFIG", default_value = "", hide_default_value = true, value_parser = parse_scheduler_config)]
-    pub(crate) scheduler_config: SchedulerDefaults,
+    #[arg(long = "scheduler-config", env = "SCHEDULER_CONFIG", default_value = "", hide_default_value = true, value_parser = parse_scheduler_config)]
+    pub(crate) default_spread: Arc<[TopologySpread]>,
 
     /// Say for each pod without a place and each pool what excluded what, and the nearest miss
     #[arg(long)]

@@ -10,7 +10,7 @@ use anyhow::{Context as _, bail};
 use aws::sdk::SdkClients;
 use aws::{AwsOptions, AwsProvider, MissingPermission, SqsInterruptionQueue};
 use cloudprovider::{Clock, InterruptionQueue};
-use controllers::{MinValuesPolicy, Packing, Settings};
+use controllers::{MinValuesPolicy, Settings, SolvePlacement};
 use k8s_openapi::apimachinery::pkg::version::Info;
 use kube::api::Api;
 use kube::config::{KubeConfigOptions, Kubeconfig};
@@ -26,9 +26,7 @@ use crate::fence::Fence;
 use crate::http::{self, Probes};
 use crate::leader_election::{Election, LeaderElector};
 use crate::logging::LogLevel;
-use crate::options::{
-    CloudOptions, ControllerOptions, DecisionOptions, PolicyOptions, ProcessOptions,
-};
+use crate::options::{CloudOptions, ControllerOptions, PolicyOptions, ProcessOptions};
 use crate::policy_recorder::FileRecorder;
 use crate::process_metrics::ProcessMetrics;
 use crate::simulated_nodes::{Practice, SimulatedNodes};
@@ -61,7 +59,8 @@ async fn control(arguments: &ControllerArguments, log_level: LogLevel) -> anyhow
     let ControllerOptions {
         // Taken apart where the cloud is known.
         cloud: _,
-        decisions,
+        // Taken over once the cluster is known.
+        settings: _,
         process,
         policies,
         accepted: _,
@@ -87,10 +86,10 @@ async fn control(arguments: &ControllerArguments, log_level: LogLevel) -> anyhow
     };
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let cluster_name = cluster_name(arguments, is_simulated)?;
-    let policy_namespace = process.policy_namespace();
     let settings = Settings {
-        observes_cluster_state: !process.disable_cluster_state_observability,
-        ..settings(decisions, &cluster_name, policy_namespace, minor(&version))
+        policy_namespace: process.policy_namespace().to_owned(),
+        cluster_name: cluster_name.clone(),
+        ..settings(&arguments.options.settings, minor(&version))
     };
     log_configuration(arguments, &settings);
     let cloud = if is_simulated {
@@ -178,7 +177,8 @@ fn guard(options: &ProcessOptions, fence: &Fence) -> Guard {
 fn log_configuration(arguments: &ControllerArguments, settings: &Settings) {
     let ControllerOptions {
         cloud,
-        decisions,
+        // Logged as they are obeyed.
+        settings: _,
         process,
         policies,
         accepted: _,
@@ -188,7 +188,7 @@ fn log_configuration(arguments: &ControllerArguments, settings: &Settings) {
         seed = arguments.seed,
         boot = ?arguments.boot,
         termination = ?arguments.termination,
-        aws = ?aws_options(cloud, decisions, String::new()),
+        aws = ?aws_options(&arguments.options, String::new()),
         interruption_queue = cloud.interruption_queue,
         decisions = ?settings,
         process = ?process,
@@ -199,7 +199,7 @@ fn log_configuration(arguments: &ControllerArguments, settings: &Settings) {
 
 /// The cluster's name, which a simulated account has of itself.
 fn cluster_name(arguments: &ControllerArguments, is_simulated: bool) -> anyhow::Result<String> {
-    let given = &arguments.options.cloud.cluster_name;
+    let given = &arguments.options.cloud.aws.cluster_name;
     match (given.is_empty(), is_simulated) {
         (false, _) => Ok(given.clone()),
         (true, true) => Ok("mortise-demo".to_owned()),
@@ -311,11 +311,6 @@ async fn aws_cloud(
     clock: &Arc<dyn Clock>,
     fence: &Fence,
 ) -> anyhow::Result<CloudParts> {
-    let ControllerOptions {
-        cloud: options,
-        decisions,
-        ..
-    } = &arguments.options;
     let fence = fence.clone();
     let clients = SdkClients::connect()
         .await
@@ -323,8 +318,8 @@ async fn aws_cloud(
     let Some(region) = clients.region().map(str::to_owned) else {
         bail!("no AWS region was found; set AWS_REGION");
     };
-    check_permissions(&clients, options.disable_dry_run).await?;
-    let mut aws_options = aws_options(options, decisions, region);
+    let mut aws_options = aws_options(&arguments.options, region);
+    check_permissions(&clients, aws_options.disable_dry_run).await?;
     aws_options.kubernetes_version = cluster::minor_precise(version);
     if aws_options.cluster_ca_bundle.is_none() {
         aws_options.cluster_ca_bundle = cluster::ca_bundle(arguments.kubeconfig.as_deref());
@@ -339,7 +334,7 @@ async fn aws_cloud(
             "nodes cannot join without the endpoint of the API server: set --cluster-endpoint (or CLUSTER_ENDPOINT); {failure}"
         );
     }
-    let queue_name = &options.interruption_queue;
+    let queue_name = &arguments.options.cloud.interruption_queue;
     let interruptions = (!queue_name.is_empty()).then(|| {
         let queue = SqsInterruptionQueue::new(sqs, queue_name, Arc::clone(&provider));
         Arc::new(queue) as Arc<dyn InterruptionQueue>
@@ -375,35 +370,16 @@ async fn check_permissions(clients: &SdkClients, is_trusted: bool) -> anyhow::Re
 }
 
 /// What the flags say of AWS; the cluster itself knows the rest.
-fn aws_options(options: &CloudOptions, decisions: &DecisionOptions, region: String) -> AwsOptions {
+fn aws_options(options: &Options, region: String) -> AwsOptions {
     let CloudOptions {
-        cluster_name,
-        cluster_endpoint,
-        cluster_ca_bundle,
-        isolated_vpc,
-        vm_memory_overhead_percent,
-        reserved_enis,
+        aws,
         // Where notices come from is no matter of launches.
         interruption_queue: _,
-        ami_refresh_interval,
-        subnet_refresh_interval,
-        eks_control_plane,
-        disable_dry_run,
-    } = options;
+    } = &options.cloud;
     AwsOptions {
-        cluster_endpoint: cluster_endpoint.clone(),
-        cluster_ca_bundle: Some(cluster_ca_bundle.clone()).filter(|bundle| !bundle.is_empty()),
-        discovers_endpoint: cluster_endpoint.is_empty(),
-        eks_control_plane: *eks_control_plane,
-        disable_dry_run: *disable_dry_run,
-        isolated_vpc: *isolated_vpc,
-        vm_memory_overhead_percent: *vm_memory_overhead_percent,
-        reserved_enis: *reserved_enis,
-        ami_refresh_interval: *ami_refresh_interval,
-        subnet_refresh_interval: *subnet_refresh_interval,
-        reserved_capacity: decisions.feature_gates.reserved_capacity,
-        min_values_best_effort: decisions.min_values_policy == MinValuesPolicy::BestEffort,
-        ..AwsOptions::new(cluster_name, region)
+        reserved_capacity: options.settings.feature_gates.reserved_capacity,
+        min_values_best_effort: options.settings.min_values_policy == MinValuesPolicy::BestEffort,
+        ..aws.clone().given(region)
     }
 }
 
@@ -432,62 +408,12 @@ pub(crate) fn minor(version: &Info) -> u32 {
     digits.parse().unwrap_or(0)
 }
 
-pub(crate) fn settings(
-    options: &DecisionOptions,
-    cluster_name: &str,
-    policy_namespace: &str,
-    kubernetes_minor: u32,
-) -> Settings {
-    let DecisionOptions {
-        batch_max_duration,
-        batch_idle_duration,
-        preference_policy,
-        min_values_policy,
-        ignore_dra_requests,
-        scheduler_config,
-        feature_gates,
-        legacy_node_repair,
-        cpu_requests,
-        packing,
-        nominate_planned_pods,
-        plan_coming_pods,
-        policy_max_premium,
-    } = options;
-    let follows_plans = *packing == Packing::Cost;
-    // What has no flag.
-    let Settings {
-        disruption_poll,
-        consolidation_validation,
-        solve_timeout,
-        seed,
-        observes_cluster_state,
-        ..
-    } = Settings::default();
+/// What the flags say of the controllers, at an API server of this minor version.
+pub(crate) fn settings(flags: &Settings, kubernetes_minor: u32) -> Settings {
     Settings {
-        batch_idle: *batch_idle_duration,
-        batch_max: *batch_max_duration,
-        cpu_requests_millis: u32::try_from(*cpu_requests).unwrap_or(0),
-        preference_policy: *preference_policy,
-        min_values_policy: *min_values_policy,
-        ignore_dra_requests: *ignore_dra_requests,
-        packing: *packing,
-        policy_premium_max: *policy_max_premium,
-        nominates_planned_pods: follows_plans && nominate_planned_pods.is_on(kubernetes_minor),
-        holds_nodes_closed: follows_plans,
-        waits_for_small_gains: follows_plans,
-        plans_coming_pods: follows_plans && *plan_coming_pods,
-        default_spread: Arc::clone(&scheduler_config.default_spread),
-        feature_gates: *feature_gates,
-        legacy_node_repair: *legacy_node_repair,
-        policy_namespace: policy_namespace.to_owned(),
-        cluster_name: cluster_name.to_owned(),
-        solve_placement: controllers::SolvePlacement::Blocking,
-        disruption_poll,
-        consolidation_validation,
-        solve_timeout,
-        seed,
-        // The process says so.
-        observes_cluster_state,
+        kubernetes_minor,
+        solve_placement: SolvePlacement::Blocking,
+        ..flags.clone()
     }
 }
 
@@ -532,7 +458,6 @@ async fn election(
         log_level: _,
         log_output_paths: _,
         policy_namespace: _,
-        disable_cluster_state_observability: _,
         disable_leader_election,
         leader_election_name,
         leader_election_namespace,
@@ -583,41 +508,7 @@ pub(crate) async fn stop_signal() -> anyhow::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use clap::Parser;
-
     use super::*;
-
-    #[derive(Parser)]
-    struct Flags {
-        #[command(flatten)]
-        options: ControllerOptions,
-    }
-
-    #[test]
-    fn packing_as_karpenter_does_turns_off_what_follows_plans() {
-        let flags = |packing: &str| {
-            let flags = ["mortise".to_owned(), format!("--packing={packing}")];
-            let decisions = Flags::try_parse_from(flags).unwrap().options.decisions;
-            settings(&decisions, "", "", 36)
-        };
-        for (packing, expected) in [("cost", Packing::Cost), ("karpenter", Packing::Karpenter)] {
-            let settings = flags(packing);
-            assert_eq!(settings.packing, expected);
-            let follows = [
-                settings.nominates_planned_pods,
-                settings.holds_nodes_closed,
-                settings.waits_for_small_gains,
-            ];
-            assert_eq!(follows, [expected == Packing::Cost; 3]);
-        }
-    }
-
-    #[test]
-    fn what_is_looked_up_is_believed_for_a_minute_at_least() {
-        let parsed = Flags::try_parse_from(["mortise", "--ami-refresh-interval=30s"]);
-        let error = parsed.err().unwrap().to_string();
-        assert!(error.contains("`30s` is less than a minute"), "{error}");
-    }
 
     #[test]
     fn who_waits_for_the_lease_is_ready_and_who_leads_once_everything_was_listed() {

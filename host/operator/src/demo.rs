@@ -284,13 +284,13 @@ fn start_controller(
 
 /// The controller's own defaults, but for what the demo has a flag for.
 fn settings(arguments: &DemoArguments) -> Settings {
-    let nominations = arguments.nominate_planned_pods;
     Settings {
         policy_namespace: SYSTEM_NAMESPACE.to_owned(),
         cluster_name: CLUSTER_NAME.to_owned(),
         seed: arguments.seed,
-        nominates_planned_pods: nominations.is_on(arguments.kubernetes_version),
-        plans_coming_pods: arguments.plan_coming_pods,
+        kubernetes_minor: arguments.kubernetes_version,
+        nominate_planned_pods: arguments.nominate_planned_pods,
+        plan_coming_pods: arguments.plan_coming_pods,
         ..Settings::default()
     }
 }

@@ -27,6 +27,8 @@ mod process_metrics;
 #[cfg(test)]
 mod rbac;
 mod running_controller;
+#[cfg(test)]
+mod settings_tables;
 mod shadow;
 mod simulate;
 mod simulated_nodes;

@@ -322,7 +322,7 @@ fn options(arguments: &SimulateArguments, now: Timestamp) -> Options {
         cluster: CLUSTER_NAME.to_owned(),
         decision_id: "simulate".to_owned(),
         ignores_devices: arguments.ignore_dra_requests,
-        default_spread: Arc::clone(&arguments.scheduler_config.default_spread),
+        default_spread: Arc::clone(&arguments.default_spread),
         premium_max: arguments.policy_max_premium,
         threads: std::thread::available_parallelism().map_or(1, Into::into),
         ..Options::default()

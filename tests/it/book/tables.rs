@@ -93,7 +93,7 @@ fn settings_are_those_of_the_controller() {
 
 /// Variables of the container, each with the line of the chart that sets it.
 fn chart_lines() -> BTreeMap<String, String> {
-    let helpers = source("charts/mortise/templates/_helpers.tpl");
+    let helpers = source("charts/mortise/templates/_settings.tpl");
     let lines = helpers.lines().map(str::trim).filter_map(|line| {
         let name = line.strip_prefix('"')?.split('"').next()?;
         let is_variable = name.chars().all(|it| it.is_ascii_uppercase() || it == '_');

@@ -83,7 +83,10 @@ impl Wiring {
         let shell = Arc::new(Shell::new(client, clock, settings, hooks.rank, journal));
         let (settings, bare_provider) = (&shell.settings, Arc::clone(&provider));
         let provider = overlaid(provider, settings, &shell.overlays);
-        let batcher = Arc::new(Batcher::new(settings.batch_idle, settings.batch_max));
+        let batcher = Arc::new(Batcher::new(
+            settings.batch_idle_duration,
+            settings.batch_max_duration,
+        ));
         let measured = |controller| measured(&provider, &metrics, controller);
         let provisioner = Provisioner::new(
             Arc::clone(&shell),

@@ -4,6 +4,8 @@
 //! `pkg/controllers/node/termination/controller.go`.
 
 mod decision;
+#[cfg(test)]
+mod tests;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

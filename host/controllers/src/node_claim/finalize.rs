@@ -159,28 +159,10 @@ fn decide(claim: &NodeClaim, nodes: Vec<Arc<Node>>) -> Step {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::{Value, json};
+    use serde_json::json;
 
     use super::*;
-
-    fn claim(extra: &Value) -> NodeClaim {
-        let mut object = json!({
-            "apiVersion": "karpenter.sh/v1", "kind": "NodeClaim",
-            "metadata": {"name": "c", "deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": ["karpenter.sh/termination"]},
-            "spec": {"requirements": [], "nodeClassRef": {"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": "default"}},
-            "status": {"providerID": "aws:///a/i-1"},
-        });
-        for (path, value) in extra.as_object().unwrap() {
-            *object
-                .pointer_mut(path.rsplit_once('/').unwrap().0)
-                .unwrap()
-                .as_object_mut()
-                .unwrap()
-                .entry(path.rsplit_once('/').unwrap().1)
-                .or_insert(Value::Null) = value.clone();
-        }
-        serde_json::from_value(object).unwrap()
-    }
+    use crate::node_claim::tests::claim_with;
 
     #[test]
     fn deadline_then_nodes_then_instance_then_finalizer() {
@@ -214,7 +196,7 @@ mod tests {
             (json!({"/status/providerID": ""}), vec![], Step::Release),
         ];
         for (extra, nodes, expected) in cases {
-            assert_eq!(decide(&claim(&extra), nodes), expected, "{extra}");
+            assert_eq!(decide(&claim_with(&extra), nodes), expected, "{extra}");
         }
     }
 }

@@ -3,6 +3,9 @@
 //! One step a reconcile; each is decided from the objects alone, so a restart in the middle changes nothing.
 //! Answers to `pkg/controllers/nodeclaim/lifecycle/controller.go` and `liveness.go`.
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;

@@ -52,7 +52,7 @@ impl Router {
     /// leads has told.
     fn tell(&self, change: &Change) {
         let (shell, now) = (&self.shell, self.shell.now());
-        if !shell.settings.observes_cluster_state {
+        if shell.settings.disable_cluster_state_observability {
             return;
         }
         let leads = shell.turn.stage() >= TurnStage::Leads;

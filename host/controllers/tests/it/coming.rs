@@ -11,7 +11,7 @@ const REPLICAS: usize = 4;
 
 /// A world with a ReplicaSet that has its first pod.
 async fn with(plans_coming_pods: bool) -> (World, Value) {
-    let world = World::with_settings(|it| it.plans_coming_pods = plans_coming_pods);
+    let world = World::with_settings(|it| it.plan_coming_pods = plans_coming_pods);
     world.pass(5).await;
     let container = json!({"name": "c", "image": "x", "resources": {"requests": {"cpu": CPU}}});
     let labels = json!({"app": "web"});

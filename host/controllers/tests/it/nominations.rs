@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use controllers::NominatePlannedPods;
 use serde_json::{Value, json};
 use sim::api_server::Resource;
 
@@ -16,7 +17,13 @@ const MIXED: [(&str, &str); 4] = [
 ];
 
 async fn with(pods: &[(&str, &str)], settings: bool) -> World {
-    let world = World::with_settings(|it| it.nominates_planned_pods = settings);
+    let world = World::with_settings(|it| {
+        it.nominate_planned_pods = if settings {
+            NominatePlannedPods::On
+        } else {
+            NominatePlannedPods::Off
+        };
+    });
     world.pass(5).await;
     create(&world, pods);
     world

@@ -72,6 +72,7 @@ fn world_with_everything() -> World {
         preference_policy: PreferencePolicy::Ignore,
         ignore_dra_requests: false,
         default_spread: Arc::new([spread]),
+        plan_coming_pods: true,
         ..Settings::default()
     };
     settings.feature_gates.node_overlay = true;

@@ -365,7 +365,7 @@ async fn a_pool_that_nothing_suits_is_told_so() {
 
 #[tokio::test(start_paused = true)]
 async fn whoever_asks_for_no_observability_gets_none_of_single_objects() {
-    let mut world = World::with_settings(|it| it.observes_cluster_state = false);
+    let mut world = World::with_settings(|it| it.disable_cluster_state_observability = true);
     world.create_pod("a", "900m", &json!({}));
     world.settle(60).await;
     assert_eq!(world.bound_pods(), 1);

@@ -433,6 +433,7 @@ impl Drop for World {
 fn settings() -> Settings {
     Settings {
         policy_namespace: "kube-system".to_owned(),
+        plan_coming_pods: true,
         ..Settings::default()
     }
 }

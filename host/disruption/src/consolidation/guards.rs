@@ -28,12 +28,33 @@ pub(crate) fn passed<'s>(
     kept
 }
 
+/// What stands in a move's way.
+type Guard = fn(&mut Scan<'_, '_>, &Proposal<'_>) -> Result<(), Obstacle>;
+
+/// Every rule that a move has to pass, whatever method found it, in the order in which they are asked.
+const GUARDS: [Guard; 5] = [
+    rested,
+    pays_for_moving_itself,
+    leaves_what_came,
+    within_premium,
+    worth_the_preference,
+];
+
 fn pass(scan: &mut Scan<'_, '_>, proposal: &Proposal<'_>) -> Result<(), Obstacle> {
-    let scene = scan.scene;
-    let (history, now) = (scene.input.history, scene.input.options.now);
-    if let Some(rest) = resting_for(scene, proposal) {
-        return Err(rest);
-    }
+    GUARDS.iter().try_for_each(|guard| guard(scan, proposal))
+}
+
+/// A claim whose last replacement did not come waits with moves that need another one.
+fn rested(scan: &mut Scan<'_, '_>, proposal: &Proposal<'_>) -> Result<(), Obstacle> {
+    resting_for(scan.scene, proposal).map_or(Ok(()), Err)
+}
+
+/// What came by a move itself moves on for a larger share alone, where several nodes come of it.
+fn pays_for_moving_itself(
+    scan: &mut Scan<'_, '_>,
+    proposal: &Proposal<'_>,
+) -> Result<(), Obstacle> {
+    let (history, now) = (scan.scene.input.history, scan.scene.input.options.now);
     let share = history.share_to_save(&proposal.claims(), now);
     let least = proposal.before.effective_per_hour * share;
     if proposal.replacements.len() > 1 && proposal.savings_per_hour() < least {
@@ -41,18 +62,29 @@ fn pass(scan: &mut Scan<'_, '_>, proposal: &Proposal<'_>) -> Result<(), Obstacle
         let reason = format!("it must save {percent:.0} % as it came by a move itself");
         return Err(Obstacle::new(OutcomeId::NodeLoopGuard, reason));
     }
-    if let Some(back) = history.brought_back(proposal, now) {
-        let reason = format!("{back} was replaced here within the last hour");
-        return Err(Obstacle::new(OutcomeId::NodeLoopGuard, reason));
-    }
-    within_premium(scene, proposal)?;
+    Ok(())
+}
+
+/// What was taken away within the hour does not come back.
+fn leaves_what_came(scan: &mut Scan<'_, '_>, proposal: &Proposal<'_>) -> Result<(), Obstacle> {
+    let (history, now) = (scan.scene.input.history, scan.scene.input.options.now);
+    let Some(back) = history.brought_back(proposal, now) else {
+        return Ok(());
+    };
+    let reason = format!("{back} was replaced here within the last hour");
+    Err(Obstacle::new(OutcomeId::NodeLoopGuard, reason))
+}
+
+/// What only a ranking policy wants waits until that has paid for the pods it disturbs.
+fn worth_the_preference(scan: &mut Scan<'_, '_>, proposal: &Proposal<'_>) -> Result<(), Obstacle> {
+    let now = scan.scene.input.options.now;
     let preferred = &scan.memory.preferred;
     preferred.judge(proposal, now, &mut scan.deferred)
 }
 
 /// A preference may not make what comes dearer than the bound above what goes.
-fn within_premium(scene: &Scene<'_>, proposal: &Proposal<'_>) -> Result<(), Obstacle> {
-    let prepared = scene.simulator().prepared();
+fn within_premium(scan: &mut Scan<'_, '_>, proposal: &Proposal<'_>) -> Result<(), Obstacle> {
+    let prepared = scan.scene.simulator().prepared();
     let pools = proposal.replacements.iter().map(|it| it.pool.as_str());
     let bounds = pools.map(|pool| prepared.premium_max(pool));
     let bound = bounds.fold(PremiumMax::OFF, PremiumMax::tighter);

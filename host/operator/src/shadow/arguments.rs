@@ -4,8 +4,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
+use controllers::Settings;
 
-use crate::options::{DecisionOptions, parse_span};
+use crate::options::parse_span;
 
 /// Name of the cluster in the simulated account.
 pub(super) const CLUSTER_NAME: &str = "mortise-shadow";
@@ -49,7 +50,7 @@ pub(crate) struct ShadowArguments {
     pub(crate) rbac: bool,
 
     #[command(flatten)]
-    pub(crate) decisions: DecisionOptions,
+    pub(crate) settings: Settings,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use aws::SqsInterruptionQueue;
+use controllers::Settings;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use shadow::{
@@ -391,12 +392,15 @@ fn stack(
     let provider = simulated_provider(ec2, CLUSTER_NAME, Arc::new(clock));
     let queue = SimulatedQueue::new(CLUSTER_NAME, ec2, clock);
     let notices = SqsInterruptionQueue::new(Arc::new(queue), CLUSTER_NAME, Arc::clone(&provider));
-    let names = (CLUSTER_NAME.to_owned(), SYSTEM_NAMESPACE.to_owned());
     Stack::new(StackConfig {
         client,
         provider,
         clock: Arc::new(clock),
-        settings: controller::settings(&arguments.decisions, names, kubernetes_minor),
+        settings: Settings {
+            policy_namespace: SYSTEM_NAMESPACE.to_owned(),
+            cluster_name: CLUSTER_NAME.to_owned(),
+            ..controller::settings(&arguments.settings, kubernetes_minor)
+        },
         interruptions: Some(Arc::new(notices)),
         // Nothing that a policy could disrupt here is anybody's.
         policy_limits: policy::Limits {

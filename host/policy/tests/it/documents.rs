@@ -59,7 +59,7 @@ fn the_api_server_lets_in_what_the_controller_reads() {
 #[test]
 fn the_chart_sets_what_the_controller_reads_and_mounts_what_it_writes() {
     let chart = "../../charts/mortise/templates";
-    let helpers = fs::read_to_string(format!("{chart}/_helpers.tpl")).unwrap();
+    let helpers = fs::read_to_string(format!("{chart}/_settings.tpl")).unwrap();
     let settings = helpers.split("$env := dict").nth(1).unwrap();
     let settings = settings.split("}}").next().unwrap();
     let names = settings.lines().filter_map(|line| {
@@ -67,7 +67,12 @@ fn the_chart_sets_what_the_controller_reads_and_mounts_what_it_writes() {
         name.split_once('"').map(|(name, _)| name.to_owned())
     });
     let names: BTreeSet<String> = names.collect();
-    let options = fs::read_to_string("../operator/src/options.rs").unwrap();
+    let flags = [
+        "../operator/src/options.rs",
+        "../controllers/src/settings.rs",
+        "../aws/src/options.rs",
+    ];
+    let options = flags.map(|file| fs::read_to_string(file).unwrap()).concat();
     let parts = options.split("env = \"").skip(1);
     let known = set(parts.map(|it| it.split('"').next().unwrap()));
     let unknown: Vec<&String> = names.difference(&known).collect();

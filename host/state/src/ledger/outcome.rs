@@ -2,10 +2,10 @@
 //!
 //! Numbers and names are never reused and never change their meaning; new ones are appended to their
 //! block. 1xxx pods, 2xxx pools, 3xxx claims, 4xxx nodes of a disruption scan, 5xxx commands,
-//! 6xxx terminations.
+//! 6xxx terminations. A row is the number, the name, what it means, and what people can do about it.
 
 macro_rules! outcomes {
-    ($($variant:ident = $code:literal, $name:literal, $meaning:literal;)*) => {
+    ($($variant:ident = $code:literal, $name:literal, $meaning:literal, $advice:literal;)*) => {
         /// What came of one decision about one object.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
         #[repr(u16)]
@@ -32,6 +32,11 @@ macro_rules! outcomes {
                 match self { $(Self::$variant => $meaning,)* }
             }
 
+            /// What people can do about it, as docs/troubleshooting.md has it.
+            pub fn advice(self) -> &'static str {
+                match self { $(Self::$variant => $advice,)* }
+            }
+
             /// The id of a name.
             pub fn from_name(name: &str) -> Option<Self> {
                 match name { $($name => Some(Self::$variant),)* _ => None }
@@ -41,109 +46,212 @@ macro_rules! outcomes {
 }
 
 outcomes! {
-    PodOnExistingNode = 1001, "pod-on-existing-node", "The pod fits a node that exists or is on its way.";
-    PodOnNewClaim = 1002, "pod-on-new-claim", "The pod is placed on a NodeClaim opened in this round.";
-    PodUnschedulable = 1003, "pod-unschedulable", "No existing node and no NodePool can take the pod.";
-    PodIgnored = 1004, "pod-ignored", "The pod fails validation and is left alone.";
-    PodDeferred = 1005, "pod-deferred", "The pod waits for reserved capacity.";
-    PodNoNodePools = 1006, "pod-no-node-pools", "There is no NodePool that is ready.";
-    PodNotReached = 1007, "pod-not-reached", "The round was cut off before the pod was tried.";
-    PodOffPlan = 1008, "pod-off-plan", "The scheduler bound the pod to another node than the one planned for it.";
-    PoolUsed = 2001, "pool-used", "The NodePool took part in the round.";
-    PoolNotReady = 2002, "pool-not-ready", "The NodePool is not ready.";
-    PoolNoInstanceTypes = 2003, "pool-no-instance-types", "No instance type is known for the NodePool or allowed by it.";
-    PoolLimitReached = 2004, "pool-limit-reached", "The NodePool's limits leave no room.";
-    PoolStatic = 2005, "pool-static", "The NodePool keeps a fixed number of nodes.";
-    PoolPremiumExceeded = 2006, "pool-premium-exceeded", "The ranking policy's plan cost more than the bound on its premium, so list prices decided.";
-    ClaimCreated = 3001, "claim-created", "The NodeClaim was created.";
-    ClaimCreateFailed = 3002, "claim-create-failed", "The NodeClaim could not be created.";
-    ClaimLimitExceeded = 3003, "claim-limit-exceeded", "The NodePool's usage exceeds its limits, so no claim was created.";
-    ClaimLaunched = 3010, "claim-launched", "An instance was launched.";
-    ClaimInsufficientCapacity = 3011, "claim-insufficient-capacity", "No offering of the claim has capacity; the claim was deleted.";
-    ClaimNodeClassNotReady = 3012, "claim-node-class-not-ready", "The NodeClass is not ready; the claim was deleted.";
-    ClaimLaunchFailed = 3013, "claim-launch-failed", "The launch failed and is retried.";
-    ClaimRegistered = 3020, "claim-registered", "The node registered.";
-    ClaimInitialized = 3021, "claim-initialized", "The node is initialized.";
-    ClaimLaunchTimeout = 3030, "claim-launch-timeout", "The claim did not launch in time and was deleted.";
-    ClaimRegistrationTimeout = 3031, "claim-registration-timeout", "The node did not register in time; the claim was deleted.";
-    ClaimGarbageCollected = 3032, "claim-garbage-collected", "The instance of the claim is gone; the claim was deleted.";
-    ClaimExpired = 3033, "claim-expired", "The claim reached its expiry and was deleted.";
-    InstanceGarbageCollected = 3034, "instance-garbage-collected", "The instance belongs to no claim and was terminated.";
-    ClaimSurplus = 3035, "claim-surplus", "The NodePool has more nodes than replicas; the claim was deleted.";
-    ClaimInterrupted = 3036, "claim-interrupted", "The cloud is about to take the instance away, or has; the claim was deleted.";
-    ClaimRepaired = 3037, "claim-repaired", "The node was sick for too long; the claim was deleted at once.";
-    ClaimRebooted = 3038, "claim-rebooted", "The node was sick, rebooted, and is back.";
-    ClaimRebootFailed = 3039, "claim-reboot-failed", "The node was to reboot and did not come back.";
-    NodeNotManaged = 4001, "node-not-managed", "The node has no NodeClaim.";
-    NodeMissing = 4002, "node-missing", "The NodeClaim has no Node yet.";
-    NodeNotInitialized = 4003, "node-not-initialized", "The node is not initialized.";
-    NodeMarkedForDeletion = 4004, "node-marked-for-deletion", "The node is already going.";
-    NodeNominated = 4005, "node-nominated", "The node is nominated for a pending pod.";
-    NodeDoNotDisrupt = 4006, "node-do-not-disrupt", "The node carries do-not-disrupt.";
-    NodeWithoutNodePool = 4007, "node-without-node-pool", "The node has no NodePool label.";
-    NodePoolNotFound = 4008, "node-pool-not-found", "The node's NodePool does not exist or is being deleted.";
-    NodePoolWithoutTypes = 4009, "node-pool-without-types", "The instance types of the node's NodePool are unknown.";
-    NodePodDoNotDisrupt = 4010, "node-pod-do-not-disrupt", "A pod on the node carries do-not-disrupt.";
-    NodePodManyPdbs = 4011, "node-pod-many-pdbs", "A pod on the node is matched by several PodDisruptionBudgets.";
-    NodePodPdbBlocked = 4012, "node-pod-pdb-blocked", "A PodDisruptionBudget allows no eviction of a pod on the node.";
-    NodeInQueue = 4013, "node-in-queue", "A command about the node is already under way.";
-    NodeRebooting = 4014, "node-rebooting", "The node reboots in place.";
-    NodeDoNotRepair = 4015, "node-do-not-repair", "The node is sick and carries do-not-repair.";
-    NodeRepairUnbounded = 4016, "node-repair-unbounded", "The node is sick, a pod blocks its drain, and nothing bounds the drain.";
-    NodeStaticPool = 4020, "node-static-pool", "The node's NodePool keeps a fixed number of nodes.";
-    NodeConsolidationNever = 4021, "node-consolidation-never", "consolidateAfter is Never.";
-    NodeNotConsolidatable = 4022, "node-not-consolidatable", "consolidateAfter has not passed since the last pod event.";
-    NodePolicyWhenEmpty = 4023, "node-policy-when-empty", "The NodePool consolidates only empty nodes.";
-    NodeTypeUnknown = 4024, "node-type-unknown", "The node's instance type is not among those of its NodePool.";
-    NodeWithoutCapacityType = 4025, "node-without-capacity-type", "The node has no capacity type label.";
-    NodeWithoutZone = 4026, "node-without-zone", "The node has no zone label.";
-    NodeHoldsBuffer = 4027, "node-holds-buffer", "The node keeps room for a capacity buffer.";
-    NodeGainTooSmall = 4028, "node-gain-too-small", "The move saves little of the bill, and not for long enough to pay for it.";
-    NodeBudgetExhausted = 4030, "node-budget-exhausted", "The disruption budgets of the NodePool leave no room.";
-    NodePolicySkipped = 4031, "node-policy-skipped", "The consolidation policy told to skip the node.";
-    NodePolicyRejected = 4032, "node-policy-rejected", "The consolidation policy rejected the move.";
-    NodePolicyHeld = 4033, "node-policy-held", "The consolidation policy put the move off.";
-    NodeRepairBreaker = 4034, "node-repair-breaker", "Too many nodes of the NodePool are sick at once, so none is repaired.";
-    NodeStaticAtLimit = 4035, "node-static-at-limit", "The NodePool keeps replicas and is at its limit of nodes, so no replacement can come first.";
-    NodeReservationsFull = 4036, "node-reservations-full", "The capacity reservations the node could move to are full.";
-    NodeStaticSurplus = 4037, "node-static-surplus", "The NodePool has more nodes than replicas, which is settled first.";
-    NodePreferenceTooYoung = 4038, "node-preference-too-young", "Only the ranking policy wants the move, and not for long enough to pay for it.";
-    NodePremiumExceeded = 4039, "node-premium-exceeded", "What the ranking policy prefers would cost more than the bound on its premium.";
-    NodePodsDoNotFit = 4040, "node-pods-do-not-fit", "Not every pod of the node would find a place.";
-    NodeNeedsManyNodes = 4041, "node-needs-many-nodes", "The pods would need several new nodes, and those would not cost less.";
-    NodeNoCheaperReplacement = 4042, "node-no-cheaper-replacement", "No replacement is cheaper.";
-    NodeSpotToSpotDisabled = 4043, "node-spot-to-spot-disabled", "Replacing spot by spot is switched off.";
-    NodeSpotToSpotFewTypes = 4044, "node-spot-to-spot-few-types", "Replacing spot by spot needs more cheaper instance types.";
-    NodeMinValues = 4045, "node-min-values", "The cheaper instance types do not satisfy minValues.";
-    NodeUninitializedDestination = 4046, "node-uninitialized-destination", "The pods would go to a node that is not initialized.";
-    NodeLoopGuard = 4047, "node-loop-guard", "The replacement would bring back what an earlier move took away.";
-    NodeNotReached = 4048, "node-not-reached", "The scan was cut off before the node was tried.";
-    NodeReplacementFailed = 4049, "node-replacement-failed", "The last replacement did not come, so the node rests.";
-    NodeChosenEmpty = 4050, "node-chosen-empty", "The node is empty and goes.";
-    NodeChosenDrifted = 4051, "node-chosen-drifted", "The node is drifted and is replaced.";
-    NodeChosenMulti = 4052, "node-chosen-multi", "The node goes together with others.";
-    NodeChosenSingle = 4053, "node-chosen-single", "The node goes.";
-    NodeOutranked = 4054, "node-outranked", "The node could go, but another command goes first.";
-    NodeInvalidatedChurn = 4055, "node-invalidated-churn", "The node stopped being a candidate during validation.";
-    NodeInvalidatedBudget = 4056, "node-invalidated-budget", "The budget closed during validation.";
-    NodeInvalidatedScheduling = 4057, "node-invalidated-scheduling", "The pods no longer fit when the move was validated.";
-    NodeWithoutReason = 4058, "node-without-reason", "The node is neither empty, nor drifted, nor worth consolidating.";
-    NodeChosenUnhealthy = 4059, "node-chosen-unhealthy", "The node is sick and is replaced.";
-    NodeChosenReboot = 4060, "node-chosen-reboot", "The node is sick and reboots.";
-    NodeChosenExpiring = 4061, "node-chosen-expiring", "The node is replaced some time before it expires.";
-    CommandStarted = 5001, "command-started", "Candidates are tainted and replacements created.";
-    CommandWaiting = 5002, "command-waiting", "Replacements are not initialized yet.";
-    CommandSucceeded = 5003, "command-succeeded", "Replacements are ready and the candidates were deleted.";
-    CommandFailed = 5004, "command-failed", "The command was given up and rolled back.";
-    CommandRejected = 5005, "command-rejected", "The command did not survive validation.";
-    TerminationStarted = 6001, "termination-started", "The node is tainted and drains.";
-    TerminationDrained = 6002, "termination-drained", "No pod is left to wait for.";
-    TerminationVolumesDetached = 6003, "termination-volumes-detached", "No volume is attached any more.";
-    TerminationGracePeriodElapsed = 6004, "termination-grace-period-elapsed", "The deadline passed with work left.";
-    TerminationFinished = 6005, "termination-finished", "The instance is gone.";
-    PodEvicted = 6010, "pod-evicted", "The pod was evicted.";
-    PodEvictionBlocked = 6011, "pod-eviction-blocked", "A PodDisruptionBudget refused the eviction.";
-    PodForceDeleted = 6012, "pod-force-deleted", "The pod was deleted to meet the deadline.";
+    PodOnExistingNode = 1001, "pod-on-existing-node", "The pod fits a node that exists or is on its way.",
+        "Nothing: its node is there or on its way. Where it waits long, ask `why claim` of the NodeClaim.";
+    PodOnNewClaim = 1002, "pod-on-new-claim", "The pod is placed on a NodeClaim opened in this round.",
+        "Nothing: a NodeClaim was opened for it.";
+    PodUnschedulable = 1003, "pod-unschedulable", "No existing node and no NodePool can take the pod.",
+        "Read what each NodePool says, and the nearest miss: often a label that no pool allows, a taint that the pod does not tolerate, a zone that its volume is bound to, or a request that exceeds every type. `mortise simulate --explain` with the pod and your pools tries a mend.";
+    PodIgnored = 1004, "pod-ignored", "The pod fails validation and is left alone.",
+        "The pod asks for what cannot be: an unknown operator, a claim of a volume that does not exist, a class of storage without a provisioner. The text names it.";
+    PodDeferred = 1005, "pod-deferred", "The pod waits for reserved capacity.",
+        "It waits for a capacity reservation that is about to have room. Where that takes too long, allow `on-demand` in the pool.";
+    PodNoNodePools = 1006, "pod-no-node-pools", "There is no NodePool that is ready.",
+        "`kubectl get nodepools`: none is `Ready`. See 2002.";
+    PodNotReached = 1007, "pod-not-reached", "The round was cut off before the pod was tried.",
+        "The next round takes it up. Where that is seldom so, look at how long rounds take: `karpenter_scheduler_scheduling_duration_seconds`.";
+    PodOffPlan = 1008, "pod-off-plan", "The scheduler bound the pod to another node than the one planned for it.",
+        "The scheduler put it elsewhere. Harmless alone; where it happens often, see that the API server lets the controller patch `pods/status`, and that pods have the default scheduler.";
+    PoolUsed = 2001, "pool-used", "The NodePool took part in the round.",
+        "Nothing.";
+    PoolNotReady = 2002, "pool-not-ready", "The NodePool is not ready.",
+        "`kubectl describe nodepool`: the condition that is not `True` has the reason; most often its EC2NodeClass is not ready, or there is none of that name.";
+    PoolNoInstanceTypes = 2003, "pool-no-instance-types", "No instance type is known for the NodePool or allowed by it.",
+        "The requirements exclude each other or all that the region sells. Take them away one by one with `mortise simulate --explain`.";
+    PoolLimitReached = 2004, "pool-limit-reached", "The NodePool's limits leave no room.",
+        "Raise `spec.limits`, or free something: `karpenter_nodepools_usage` beside `karpenter_nodepools_limit`.";
+    PoolStatic = 2005, "pool-static", "The NodePool keeps a fixed number of nodes.",
+        "Pods bring no nodes to a pool with `replicas`; `kubectl scale nodepool` does.";
+    PoolPremiumExceeded = 2006, "pool-premium-exceeded", "The ranking policy's plan cost more than the bound on its premium, so list prices decided.",
+        "Your ranking policy would have cost more than its bound. Raise `mortise.dev/max-premium` of the pool where that is meant, or mend the policy: `mortise policy run` shows its scores beside list prices.";
+    ClaimCreated = 3001, "claim-created", "The NodeClaim was created.",
+        "Nothing.";
+    ClaimCreateFailed = 3002, "claim-create-failed", "The NodeClaim could not be created.",
+        "The API server refused it: quota of objects, an admission webhook, missing rights. The text has its answer.";
+    ClaimLimitExceeded = 3003, "claim-limit-exceeded", "The NodePool's usage exceeds its limits, so no claim was created.",
+        "As 2004: the pool grew past its limits between plan and launch.";
+    ClaimLaunched = 3010, "claim-launched", "An instance was launched.",
+        "Nothing: an instance is starting.";
+    ClaimInsufficientCapacity = 3011, "claim-insufficient-capacity", "No offering of the claim has capacity; the claim was deleted.",
+        "EC2 has none of the offerings. Allow more types, families and zones; for spot at least 15 types. What failed is not asked again for three minutes.";
+    ClaimNodeClassNotReady = 3012, "claim-node-class-not-ready", "The NodeClass is not ready; the claim was deleted.",
+        "`kubectl describe ec2nodeclass`: subnets, security groups, images or the role were not found.";
+    ClaimLaunchFailed = 3013, "claim-launch-failed", "The launch failed and is retried.",
+        "The text has EC2's error: rights that are missing, a quota of vCPUs, a user data that is too large. It is tried again.";
+    ClaimRegistered = 3020, "claim-registered", "The node registered.",
+        "Nothing.";
+    ClaimInitialized = 3021, "claim-initialized", "The node is initialized.",
+        "Nothing: the node is open.";
+    ClaimLaunchTimeout = 3030, "claim-launch-timeout", "The claim did not launch in time and was deleted.",
+        "Five minutes without an instance: as 3011 and 3013.";
+    ClaimRegistrationTimeout = 3031, "claim-registration-timeout", "The node did not register in time; the claim was deleted.",
+        "The instance ran for fifteen minutes and no node came: see [a node that does not join](#a-node-that-does-not-join).";
+    ClaimGarbageCollected = 3032, "claim-garbage-collected", "The instance of the claim is gone; the claim was deleted.",
+        "Somebody or something ended the instance behind the back of the cluster: CloudTrail knows who.";
+    ClaimExpired = 3033, "claim-expired", "The claim reached its expiry and was deleted.",
+        "`expireAfter` of the pool. To renew nodes at hours of your choice, see the policy `soft-expiry`.";
+    InstanceGarbageCollected = 3034, "instance-garbage-collected", "The instance belongs to no claim and was terminated.",
+        "An instance with our tags and without a NodeClaim was ended: a NodeClaim whose finalizer was taken off by hand leaves such.";
+    ClaimSurplus = 3035, "claim-surplus", "The NodePool has more nodes than replicas; the claim was deleted.",
+        "Nothing: `replicas` was lowered.";
+    ClaimInterrupted = 3036, "claim-interrupted", "The cloud is about to take the instance away, or has; the claim was deleted.",
+        "Spot was taken back, or the instance was stopped or ended. Where it is always the same type, see the policy `spot-risk`.";
+    ClaimRepaired = 3037, "claim-repaired", "The node was sick for too long; the claim was deleted at once.",
+        "The node was sick for too long and went at once.";
+    ClaimRebooted = 3038, "claim-rebooted", "The node was sick, rebooted, and is back.",
+        "Nothing: it is back.";
+    ClaimRebootFailed = 3039, "claim-reboot-failed", "The node was to reboot and did not come back.",
+        "It is replaced.";
+    NodeNotManaged = 4001, "node-not-managed", "The node has no NodeClaim.",
+        "Nothing: it is another's node.";
+    NodeMissing = 4002, "node-missing", "The NodeClaim has no Node yet.",
+        "The NodeClaim has no node yet; ask `why claim`.";
+    NodeNotInitialized = 4003, "node-not-initialized", "The node is not initialized.",
+        "Wait; where it lasts, a startup taint stays or an extended resource does not appear: `kubectl describe nodeclaim`.";
+    NodeMarkedForDeletion = 4004, "node-marked-for-deletion", "The node is already going.",
+        "Nothing: it is going; see [nodes that go](#nodes-that-go).";
+    NodeNominated = 4005, "node-nominated", "The node is nominated for a pending pod.",
+        "A pod is on its way to it.";
+    NodeDoNotDisrupt = 4006, "node-do-not-disrupt", "The node carries do-not-disrupt.",
+        "Take `karpenter.sh/do-not-disrupt` off the node, if it is not meant.";
+    NodeWithoutNodePool = 4007, "node-without-node-pool", "The node has no NodePool label.",
+        "Somebody took the label `karpenter.sh/nodepool` off the node.";
+    NodePoolNotFound = 4008, "node-pool-not-found", "The node's NodePool does not exist or is being deleted.",
+        "Its NodePool was deleted; its nodes go with it.";
+    NodePoolWithoutTypes = 4009, "node-pool-without-types", "The instance types of the node's NodePool are unknown.",
+        "As 2003, for the pool of the node.";
+    NodePodDoNotDisrupt = 4010, "node-pod-do-not-disrupt", "A pod on the node carries do-not-disrupt.",
+        "The pod is named. Where it is a job, let it end; give the annotation a duration (`\"4h\"`) instead of `\"true\"`.";
+    NodePodManyPdbs = 4011, "node-pod-many-pdbs", "A pod on the node is matched by several PodDisruptionBudgets.",
+        "Two budgets match one pod, and the Eviction API refuses such. Make their selectors disjoint.";
+    NodePodPdbBlocked = 4012, "node-pod-pdb-blocked", "A PodDisruptionBudget allows no eviction of a pod on the node.",
+        "The budget allows none at present: too few replicas are ready, or `maxUnavailable: 0`.";
+    NodeInQueue = 4013, "node-in-queue", "A command about the node is already under way.",
+        "A command is under way; ask again.";
+    NodeRebooting = 4014, "node-rebooting", "The node reboots in place.",
+        "Wait.";
+    NodeDoNotRepair = 4015, "node-do-not-repair", "The node is sick and carries do-not-repair.",
+        "Take `karpenter.sh/do-not-repair` off the node, or mend the node yourself.";
+    NodeRepairUnbounded = 4016, "node-repair-unbounded", "The node is sick, a pod blocks its drain, and nothing bounds the drain.",
+        "Set `terminationGracePeriod` on the pool, so that the drain has an end.";
+    NodeStaticPool = 4020, "node-static-pool", "The node's NodePool keeps a fixed number of nodes.",
+        "Pools with `replicas` are not consolidated.";
+    NodeConsolidationNever = 4021, "node-consolidation-never", "consolidateAfter is Never.",
+        "`consolidateAfter: Never` of the pool.";
+    NodeNotConsolidatable = 4022, "node-not-consolidatable", "consolidateAfter has not passed since the last pod event.",
+        "Pods came or went lately; shorten `consolidateAfter`, or wait.";
+    NodePolicyWhenEmpty = 4023, "node-policy-when-empty", "The NodePool consolidates only empty nodes.",
+        "`consolidationPolicy: WhenEmpty` of the pool.";
+    NodeTypeUnknown = 4024, "node-type-unknown", "The node's instance type is not among those of its NodePool.",
+        "The pool does not allow the node's type any more; drift takes care of it.";
+    NodeWithoutCapacityType = 4025, "node-without-capacity-type", "The node has no capacity type label.",
+        "The label was taken off the node.";
+    NodeWithoutZone = 4026, "node-without-zone", "The node has no zone label.",
+        "The label was taken off the node.";
+    NodeHoldsBuffer = 4027, "node-holds-buffer", "The node keeps room for a capacity buffer.",
+        "It keeps room for a CapacityBuffer.";
+    NodeGainTooSmall = 4028, "node-gain-too-small", "The move saves little of the bill, and not for long enough to pay for it.",
+        "It saves less than 3 % of the bill, and waits until that has paid for the move.";
+    NodeBudgetExhausted = 4030, "node-budget-exhausted", "The disruption budgets of the NodePool leave no room.",
+        "`spec.disruption.budgets` of the pool: how many, when, and for which reason.";
+    NodePolicySkipped = 4031, "node-policy-skipped", "The consolidation policy told to skip the node.",
+        "Your consolidation policy said so; its reason is in the text.";
+    NodePolicyRejected = 4032, "node-policy-rejected", "The consolidation policy rejected the move.",
+        "As above.";
+    NodePolicyHeld = 4033, "node-policy-held", "The consolidation policy put the move off.",
+        "As above; a hold ends after an hour at most.";
+    NodeRepairBreaker = 4034, "node-repair-breaker", "Too many nodes of the NodePool are sick at once, so none is repaired.",
+        "More than a fifth of the pool is sick: that is seldom the nodes. Look for what they share: an image, a DaemonSet, a zone.";
+    NodeStaticAtLimit = 4035, "node-static-at-limit", "The NodePool keeps replicas and is at its limit of nodes, so no replacement can come first.",
+        "Raise `limits.nodes` above `replicas`, so that a replacement can come first.";
+    NodeReservationsFull = 4036, "node-reservations-full", "The capacity reservations the node could move to are full.",
+        "Another instance of the reservation must go first.";
+    NodeStaticSurplus = 4037, "node-static-surplus", "The NodePool has more nodes than replicas, which is settled first.",
+        "Wait: there are more nodes than `replicas`.";
+    NodePreferenceTooYoung = 4038, "node-preference-too-young", "Only the ranking policy wants the move, and not for long enough to pay for it.",
+        "Only your ranking policy wants it; it waits until that has paid for the pods it disturbs.";
+    NodePremiumExceeded = 4039, "node-premium-exceeded", "What the ranking policy prefers would cost more than the bound on its premium.",
+        "As 2006.";
+    NodePodsDoNotFit = 4040, "node-pods-do-not-fit", "Not every pod of the node would find a place.",
+        "Not even with a new node: a pod has no place that the pools allow. Ask `why pod` of the one that is named.";
+    NodeNeedsManyNodes = 4041, "node-needs-many-nodes", "The pods would need several new nodes, and those would not cost less.",
+        "Its pods would need several nodes that cost no less.";
+    NodeNoCheaperReplacement = 4042, "node-no-cheaper-replacement", "No replacement is cheaper.",
+        "Nothing: it is the cheapest that does.";
+    NodeSpotToSpotDisabled = 4043, "node-spot-to-spot-disabled", "Replacing spot by spot is switched off.",
+        "Open the gate `SpotToSpotConsolidation`.";
+    NodeSpotToSpotFewTypes = 4044, "node-spot-to-spot-few-types", "Replacing spot by spot needs more cheaper instance types.",
+        "Allow more types: 15 cheaper ones are wanted, so that spot is not traded for the next interruption.";
+    NodeMinValues = 4045, "node-min-values", "The cheaper instance types do not satisfy minValues.",
+        "`minValues` of the pool leaves no cheaper set of types.";
+    NodeUninitializedDestination = 4046, "node-uninitialized-destination", "The pods would go to a node that is not initialized.",
+        "Wait until the other node is open.";
+    NodeLoopGuard = 4047, "node-loop-guard", "The replacement would bring back what an earlier move took away.",
+        "It would bring back what was taken away within the hour.";
+    NodeNotReached = 4048, "node-not-reached", "The scan was cut off before the node was tried.",
+        "The next scan begins with it.";
+    NodeReplacementFailed = 4049, "node-replacement-failed", "The last replacement did not come, so the node rests.",
+        "The last replacement did not come; see why in its NodeClaim. The node rests for a while.";
+    NodeChosenEmpty = 4050, "node-chosen-empty", "The node is empty and goes.",
+        "Nothing.";
+    NodeChosenDrifted = 4051, "node-chosen-drifted", "The node is drifted and is replaced.",
+        "Nothing; where it is always so, see [rotation](handbook.md#rotation).";
+    NodeChosenMulti = 4052, "node-chosen-multi", "The node goes together with others.",
+        "Nothing.";
+    NodeChosenSingle = 4053, "node-chosen-single", "The node goes.",
+        "Nothing.";
+    NodeOutranked = 4054, "node-outranked", "The node could go, but another command goes first.",
+        "Another command goes first.";
+    NodeInvalidatedChurn = 4055, "node-invalidated-churn", "The node stopped being a candidate during validation.",
+        "Something changed while it was looked at a second time.";
+    NodeInvalidatedBudget = 4056, "node-invalidated-budget", "The budget closed during validation.",
+        "As above: the budget closed.";
+    NodeInvalidatedScheduling = 4057, "node-invalidated-scheduling", "The pods no longer fit when the move was validated.",
+        "As above: its pods do not fit any more.";
+    NodeWithoutReason = 4058, "node-without-reason", "The node is neither empty, nor drifted, nor worth consolidating.",
+        "Nothing: there is nothing to be had.";
+    NodeChosenUnhealthy = 4059, "node-chosen-unhealthy", "The node is sick and is replaced.",
+        "Nothing; the condition is in the text.";
+    NodeChosenReboot = 4060, "node-chosen-reboot", "The node is sick and reboots.",
+        "Nothing.";
+    NodeChosenExpiring = 4061, "node-chosen-expiring", "The node is replaced some time before it expires.",
+        "Nothing: the policy that asks for it renews it in good time.";
+    CommandStarted = 5001, "command-started", "Candidates are tainted and replacements created.",
+        "Nothing.";
+    CommandWaiting = 5002, "command-waiting", "Replacements are not initialized yet.",
+        "Its replacements are on their way; where they do not come, ask `why claim` of them.";
+    CommandSucceeded = 5003, "command-succeeded", "Replacements are ready and the candidates were deleted.",
+        "Nothing.";
+    CommandFailed = 5004, "command-failed", "The command was given up and rolled back.",
+        "A replacement did not come in time, or was not to be had. The nodes are open again.";
+    CommandRejected = 5005, "command-rejected", "The command did not survive validation.",
+        "As 4055 to 4057.";
+    TerminationStarted = 6001, "termination-started", "The node is tainted and drains.",
+        "Nothing: it drains.";
+    TerminationDrained = 6002, "termination-drained", "No pod is left to wait for.",
+        "Nothing.";
+    TerminationVolumesDetached = 6003, "termination-volumes-detached", "No volume is attached any more.",
+        "Nothing.";
+    TerminationGracePeriodElapsed = 6004, "termination-grace-period-elapsed", "The deadline passed with work left.",
+        "Pods were still there when `terminationGracePeriod` ended: give it more time, or them less to do.";
+    TerminationFinished = 6005, "termination-finished", "The instance is gone.",
+        "Nothing.";
+    PodEvicted = 6010, "pod-evicted", "The pod was evicted.",
+        "Nothing.";
+    PodEvictionBlocked = 6011, "pod-eviction-blocked", "A PodDisruptionBudget refused the eviction.",
+        "Its budget refuses: add a replica, or loosen `minAvailable`. Without `terminationGracePeriod` the node waits for ever.";
+    PodForceDeleted = 6012, "pod-force-deleted", "The pod was deleted to meet the deadline.",
+        "Its node had to go; as 6004.";
 }
 
 impl OutcomeId {
@@ -194,6 +302,42 @@ impl OutcomeId {
         }
         text
     }
+
+    /// A page with its rows of what to do made anew. A row that is missing goes behind that of the number before it.
+    pub fn advise(page: &str) -> String {
+        let lines = page.lines().filter_map(|line| match row_code(line) {
+            None => Some(line.to_owned()),
+            Some(code) => {
+                let known = Self::TABLE.iter().find(|it| it.code() == code);
+                known.map(|it| it.advice_row())
+            }
+        });
+        let mut lines: Vec<String> = lines.collect();
+        for (before, id) in Self::TABLE.iter().zip(&Self::TABLE[1..]) {
+            let row = id.advice_row();
+            if !lines.contains(&row) {
+                let before = before.advice_row();
+                let at = lines.iter().position(|line| *line == before);
+                lines.insert(at.map_or(lines.len(), |at| at + 1), row);
+            }
+        }
+        lines.join("\n") + "\n"
+    }
+
+    fn advice_row(self) -> String {
+        format!(
+            "| {} | `{}` | {} |",
+            self.code(),
+            self.name(),
+            self.advice()
+        )
+    }
+}
+
+/// The number that a row of a table is about.
+fn row_code(line: &str) -> Option<u16> {
+    let first = line.strip_prefix("| ")?.split(' ').next()?;
+    (first.len() == 4).then(|| first.parse().ok())?
 }
 
 const HEAD: &str = "# Outcome ids

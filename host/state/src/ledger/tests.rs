@@ -109,6 +109,29 @@ fn the_documented_table_is_the_one_in_force() {
 }
 
 #[test]
+fn the_advice_of_the_book_is_the_one_in_force() {
+    let page = std::fs::read_to_string("../../docs/troubleshooting.md").unwrap();
+    assert!(page == OutcomeId::advise(&page), "run: just tables");
+}
+
+#[test]
+fn advice_goes_where_its_number_belongs() {
+    let [first, second] = [OutcomeId::NodeNotManaged, OutcomeId::NodeMissing];
+    let row = |id: OutcomeId| format!("| {} | `{}` | {} |", id.code(), id.name(), id.advice());
+    let page = format!(
+        "| {} | `old` | old |\n\ntext\n| 9999 | `gone` | x |",
+        first.code()
+    );
+    let made = OutcomeId::advise(&page);
+    let told = format!("{}\n{}\n", row(first), row(second));
+    assert!(made.contains(&told), "{made}");
+    assert!(
+        made.contains("\ntext\n") && !made.contains("9999"),
+        "{made}"
+    );
+}
+
+#[test]
 fn why_tells_how_far_a_node_came_and_what_stopped_it() {
     let mut ledger = Ledger::default();
     ledger.push(scan(10, &[("a", OutcomeId::NodeNominated)]));

@@ -1,0 +1,86 @@
+//! Features that can be switched, with the names and defaults of the reference. Answers to the `FeatureGates` of
+//! `pkg/operator/options/options.go`.
+
+use std::collections::BTreeMap;
+use std::str::FromStr;
+
+/// A row for each gate: its field, its name, and whether it is open where nobody says anything.
+macro_rules! gates {
+    ($($(#[$doc:meta])* $field:ident: $name:literal = $default:literal,)*) => {
+        /// Features that can be switched.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub struct FeatureGates {
+            $($(#[$doc])* pub $field: bool,)*
+        }
+
+        impl Default for FeatureGates {
+            fn default() -> Self {
+                Self { $($field: $default,)* }
+            }
+        }
+
+        impl FeatureGates {
+            /// Those that are named; names that nobody knows are ignored, as the reference does.
+            fn of(given: &BTreeMap<&str, bool>) -> Self {
+                Self { $($field: given.get($name).copied().unwrap_or($default),)* }
+            }
+        }
+    };
+}
+
+gates! {
+    /// Replace unhealthy nodes.
+    node_repair: "NodeRepair" = false,
+    /// Use capacity reservations.
+    reserved_capacity: "ReservedCapacity" = true,
+    /// Replace spot nodes by cheaper spot nodes.
+    spot_to_spot_consolidation: "SpotToSpotConsolidation" = false,
+    /// Apply NodeOverlays.
+    node_overlay: "NodeOverlay" = false,
+    /// Keep NodePools with replicas at their count.
+    static_capacity: "StaticCapacity" = false,
+    /// Keep room for CapacityBuffers.
+    capacity_buffer: "CapacityBuffer" = false,
+    /// Drifted nodes may go before their replacement comes where it could not come before.
+    terminate_first_drift: "TerminateFirstDrift" = false,
+    /// Sick nodes may.
+    terminate_first_repair: "TerminateFirstRepair" = false,
+    /// Write which pods are to go first onto the pods.
+    pod_deletion_cost_management: "PodDeletionCostManagement" = false,
+}
+
+impl FromStr for FeatureGates {
+    type Err = String;
+
+    /// A comma list of `Name=bool`.
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let mut given = BTreeMap::new();
+        let entries = text.split(',').map(str::trim);
+        for entry in entries.filter(|entry| !entry.is_empty()) {
+            let parsed = entry
+                .split_once('=')
+                .and_then(|(name, value)| Some((name.trim(), value.trim().parse::<bool>().ok()?)));
+            let (name, value) = parsed
+                .ok_or_else(|| format!("`{entry}` is not of the form Name=true or Name=false"))?;
+            given.insert(name, value);
+        }
+        Ok(Self::of(&given))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn unknown_gates_are_ignored_and_unset_gates_keep_their_default() {
+        let gates: FeatureGates = "NodeRepair=true, Whatever=false".parse().unwrap();
+        assert!(gates.node_repair && gates.reserved_capacity && !gates.node_overlay);
+    }
+
+    #[test]
+    fn a_gate_without_a_value_is_an_error_that_names_it() {
+        let error = "NodeRepair".parse::<FeatureGates>().unwrap_err();
+        assert!(error.contains("`NodeRepair`"), "{error}");
+    }
+}
