@@ -19,6 +19,7 @@ mod empty_root;
 mod first_policy;
 mod flags;
 mod kubectl;
+mod names;
 mod policy;
 mod practice;
 mod replicas;

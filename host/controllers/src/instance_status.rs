@@ -108,7 +108,7 @@ impl InstanceStatusController {
         if claim.metadata.deletion_timestamp.is_some() {
             return Ok(());
         }
-        withdrawal.tell(&claim, it.kind);
+        withdrawal.notify(&claim, it.kind);
         withdrawal.delete(&claim, it.kind).await
     }
 }

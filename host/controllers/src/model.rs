@@ -20,7 +20,7 @@ use tracing::warn;
 use crate::error::ReconcileError;
 use crate::managed::Managed as _;
 use crate::paging::for_each_listed;
-use crate::watches::progress::Progress;
+use crate::watches::progress::FirstLists;
 
 /// Shared by all that read, by the watches and by the writer.
 pub(crate) struct Model {
@@ -29,7 +29,7 @@ pub(crate) struct Model {
     /// For how long a node is not taken for empty while pods are on their way to it.
     nomination_window: Duration,
     cluster: RwLock<Cluster>,
-    progress: watch::Sender<Progress>,
+    progress: watch::Sender<FirstLists>,
     /// Since when the model cannot be relied on, as far as somebody asked.
     unsynced_since: Mutex<Option<Timestamp>>,
 }
@@ -41,7 +41,7 @@ impl Model {
             clock,
             nomination_window,
             cluster: RwLock::new(Cluster::new()),
-            progress: watch::Sender::new(Progress::default()),
+            progress: watch::Sender::new(FirstLists::default()),
             unsynced_since: Mutex::default(),
         }
     }
@@ -75,16 +75,16 @@ impl Model {
     }
 
     /// Which kinds were listed once.
-    pub(crate) fn progress(&self) -> watch::Ref<'_, Progress> {
+    pub(crate) fn progress(&self) -> watch::Ref<'_, FirstLists> {
         self.progress.borrow()
     }
 
     /// The same, as it goes on.
-    pub(crate) fn watch_progress(&self) -> watch::Receiver<Progress> {
+    pub(crate) fn watch_progress(&self) -> watch::Receiver<FirstLists> {
         self.progress.subscribe()
     }
 
-    pub(crate) fn note_progress(&self, note: impl FnOnce(&mut Progress)) {
+    pub(crate) fn note_progress(&self, note: impl FnOnce(&mut FirstLists)) {
         self.progress.send_modify(note);
     }
 

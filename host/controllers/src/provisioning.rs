@@ -38,7 +38,7 @@ use crate::provisioning::batcher::{Batch, Batcher};
 use crate::provisioning::early::full_claims;
 use crate::settings::{Settings, SolverRun};
 use crate::shell::Shell;
-use crate::turn::Stage;
+use crate::turn::TurnStage;
 
 /// As metrics call it.
 const NAME: &str = "provisioner";
@@ -104,14 +104,14 @@ impl Provisioner {
         let turn = &self.shell.turn;
         loop {
             let batch = tokio::select! { biased;
-                () = turn.reached(Stage::Stops) => return,
+                () = turn.reached(TurnStage::Stops) => return,
                 batch = self.batcher.wait() => batch,
             };
             self.is_busy.store(true, Ordering::Relaxed);
             match batch {
                 Batch::Complete(_) => {
                     tokio::select! { biased;
-                        () = turn.reached(Stage::Stops) => return,
+                        () = turn.reached(TurnStage::Stops) => return,
                         () = self.wait_for_sync() => {}
                     }
                     self.pass(batch).await;
@@ -241,7 +241,7 @@ impl Provisioner {
         let tables = Arc::clone(&self.tables);
         let work = self
             .shell
-            .compute(move || decide(&input, options, (rank.as_ref(), &tables), &stop));
+            .compute(move || decide(&input, options, rank.as_ref(), &tables, &stop));
         tokio::pin!(work);
         tokio::select! { biased;
             decided = &mut work => decided,
@@ -257,7 +257,8 @@ impl Provisioner {
 fn decide(
     observed: &Observed,
     options: Options,
-    (rank, tables): (&dyn RankHook, &TableCache),
+    rank: &dyn RankHook,
+    tables: &TableCache,
     interrupt: &Interrupt,
 ) -> Decided {
     let mut input =

@@ -18,7 +18,7 @@ use tracing::{Instrument as _, debug, error, info_span};
 
 use crate::error::{ErrorClass, ReconcileError};
 use crate::metrics::Metrics;
-use crate::turn::{Stage, Turn};
+use crate::turn::{Turn, TurnStage};
 use crate::work_queue::WorkQueue;
 
 pub(crate) use action::Action;
@@ -54,7 +54,7 @@ pub(crate) async fn run<R: Reconciler>(
     let active = metrics.active_workers(profile.name);
     queue.measure(metrics.queue_meter(profile.name));
     let mut running = FuturesUnordered::new();
-    let mut stops = pin!(turn.reached(Stage::Stops));
+    let mut stops = pin!(turn.reached(TurnStage::Stops));
     let mut begins = true;
     let mut reconciles: u64 = 0;
     while begins || !running.is_empty() {

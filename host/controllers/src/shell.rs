@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use apis::fnv::{OFFSET_BASIS, fnv_1a};
 use cloudprovider::Clock;
 use jiff::Timestamp;
 use kube::Client;
@@ -14,7 +15,6 @@ use tokio::sync::Notify;
 use crate::capacity_buffer::buffer_nodes::BufferNodes;
 use crate::deletion_costs::DeletionCosts;
 use crate::error::ReconcileError;
-use crate::fnv::{OFFSET_BASIS, fnv_1a};
 use crate::journal::Journal;
 use crate::launching::Launching;
 use crate::metrics::Metrics;

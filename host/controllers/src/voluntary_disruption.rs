@@ -15,13 +15,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use apis::duration::GoDuration;
+use apis::RepairPolicy;
 use cloudprovider::CloudProvider;
 use disruption::candidate::TypesByPool;
 use disruption::consolidation::Gates;
 use disruption::history::History;
 use disruption::hooks::{BudgetsHook, ConsolidationHook};
-use disruption::repair::{RepairAction, RepairPolicies, RepairPolicy};
+use disruption::repair::RepairPolicies;
 use disruption::validation::{
     Checked, WAITING_MAX, may_be_supposed_begun, supposing_begun, validate,
 };
@@ -69,12 +69,12 @@ pub(crate) struct VoluntaryDisruption {
     repair: Option<Arc<RepairPolicies>>,
     tables: Arc<TableCache>,
     scans: AtomicU64,
-    waiting: Mutex<VecDeque<Waiting>>,
+    waiting: Mutex<VecDeque<WaitingCommand>>,
 }
 
 /// A command that is looked at a second time before it begins.
 #[derive(Clone)]
-struct Waiting {
+struct WaitingCommand {
     command: Command,
     due: Instant,
 }
@@ -209,7 +209,7 @@ impl VoluntaryDisruption {
         for command in commands {
             acted |= if command.method.needs_validation() {
                 let due = Instant::now() + self.shell.settings.consolidation_validation;
-                self.waiting().push_back(Waiting { command, due });
+                self.waiting().push_back(WaitingCommand { command, due });
                 true
             } else {
                 self.orchestration.start(command).await
@@ -234,7 +234,7 @@ impl VoluntaryDisruption {
     /// left: it must still agree, or the command is dropped.
     async fn begin_what_still_holds(&self) {
         while self.shell.model.is_synced() && self.until_due().is_some_and(|it| it.is_zero()) {
-            let Some(Waiting { command, .. }) = self.waiting().front().cloned() else {
+            let Some(WaitingCommand { command, .. }) = self.waiting().front().cloned() else {
                 return;
             };
             if let Some(survivor) = self.still_holds(command).await {
@@ -403,7 +403,7 @@ impl VoluntaryDisruption {
         }
     }
 
-    fn waiting(&self) -> MutexGuard<'_, VecDeque<Waiting>> {
+    fn waiting(&self) -> MutexGuard<'_, VecDeque<WaitingCommand>> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -432,21 +432,8 @@ pub(crate) fn repair_policies(
 }
 
 /// A provider's repair policies, ready to be asked; otherwise all that is wrong with them.
-pub fn compiled(policies: Vec<cloudprovider::RepairPolicy>) -> Result<RepairPolicies, String> {
-    let seconds = |it: u64| GoDuration::from_seconds(i64::try_from(it).unwrap_or(i64::MAX));
-    let policies = policies.into_iter().map(|it| RepairPolicy {
-        condition_type: it.condition_type,
-        condition_status: it.condition_status,
-        reason_regex: it.reason_regex,
-        toleration: seconds(it.toleration_seconds),
-        termination_grace_period: it.termination_grace_period_seconds.map(seconds),
-        priority: it.priority,
-        action: match it.action {
-            cloudprovider::RepairAction::Replace => RepairAction::Replace,
-            cloudprovider::RepairAction::Reboot => RepairAction::Reboot,
-        },
-    });
-    RepairPolicies::new(policies.collect()).map_err(|faults| {
+pub fn compiled(policies: Vec<RepairPolicy>) -> Result<RepairPolicies, String> {
+    RepairPolicies::new(policies).map_err(|faults| {
         let faults: Vec<String> = faults.iter().map(ToString::to_string).collect();
         format!("RepairPolicies: {}", faults.join("; "))
     })

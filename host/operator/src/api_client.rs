@@ -23,7 +23,7 @@ use tower::buffer::BufferLayer;
 use tower::{BoxError, ServiceBuilder};
 
 pub(crate) use guarded::Guard;
-pub(crate) use rate::Rate;
+pub(crate) use rate::RateLimiter;
 pub(crate) use reads_only::ReadsOnly;
 pub(crate) use requests::ClientMetrics;
 

@@ -11,7 +11,7 @@ use controllers::{FeatureGates, MinValuesPolicy, Packing, PreferencePolicy};
 use scheduling::ranking::PremiumMax;
 
 use crate::options::{
-    NominatePlannedPods, Options, SchedulerConfig, parse_gates, parse_scheduler_config,
+    ControllerOptions, NominatePlannedPods, SchedulerDefaults, parse_gates, parse_scheduler_config,
 };
 use crate::shadow::arguments::ShadowArguments;
 
@@ -22,7 +22,7 @@ use crate::shadow::arguments::ShadowArguments;
 #[command(
     after_help = "Start with `mortise demo`: it needs no cluster, no cloud and no configuration."
 )]
-pub(crate) struct Cli {
+pub(crate) struct MortiseCli {
     #[command(subcommand)]
     pub(crate) subcommand: Subcommand,
 }
@@ -203,7 +203,7 @@ pub(crate) struct ControllerArguments {
     pub(crate) termination: Option<Duration>,
 
     #[command(flatten)]
-    pub(crate) options: Options,
+    pub(crate) options: ControllerOptions,
 }
 
 #[derive(Debug, Args)]
@@ -371,7 +371,7 @@ pub(crate) struct SimulateArguments {
 
     /// Configuration of the cluster's scheduler, in YAML or JSON: podTopologySpread.defaultConstraints
     #[arg(long, env = "SCHEDULER_CONFIG", default_value = "", hide_default_value = true, value_parser = parse_scheduler_config)]
-    pub(crate) scheduler_config: SchedulerConfig,
+    pub(crate) scheduler_config: SchedulerDefaults,
 
     /// Say for each pod without a place and each pool what excluded what, and the nearest miss
     #[arg(long)]

@@ -4,12 +4,17 @@ use std::process::ExitCode;
 
 use clap::CommandFactory as _;
 
-use crate::cli::{Cli, CompletionsArguments};
+use crate::cli::{CompletionsArguments, MortiseCli};
 use crate::output::print_text;
 
 pub(crate) fn run(arguments: &CompletionsArguments) -> anyhow::Result<ExitCode> {
     let mut script = Vec::new();
-    clap_complete::generate(arguments.shell, &mut Cli::command(), "mortise", &mut script);
+    clap_complete::generate(
+        arguments.shell,
+        &mut MortiseCli::command(),
+        "mortise",
+        &mut script,
+    );
     print_text(&String::from_utf8_lossy(&script))?;
     Ok(ExitCode::SUCCESS)
 }

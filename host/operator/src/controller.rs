@@ -17,16 +17,18 @@ use kube::config::{KubeConfigOptions, Kubeconfig};
 
 use prometheus_client::registry::Registry;
 
-use crate::api_client::{ClientMetrics, Guard, Rate};
+use crate::api_client::{ClientMetrics, Guard, RateLimiter};
 use crate::cli::{Cloud, ControllerArguments};
 use crate::clock::SystemClock;
 use crate::cluster::{self, ClusterWatch};
 use crate::exposition;
 use crate::fence::Fence;
 use crate::http::{self, Probes};
-use crate::leader_election::{Candidate, Election};
+use crate::leader_election::{Election, LeaderElector};
 use crate::logging::LogLevel;
-use crate::options::{CloudOptions, DecisionOptions, Options, PolicyOptions, ProcessOptions};
+use crate::options::{
+    CloudOptions, ControllerOptions, DecisionOptions, PolicyOptions, ProcessOptions,
+};
 use crate::policy_recorder::FileRecorder;
 use crate::process_metrics::ProcessMetrics;
 use crate::simulated_nodes::{Practice, SimulatedNodes};
@@ -56,7 +58,7 @@ pub(crate) fn run(arguments: &ControllerArguments) -> anyhow::Result<ExitCode> {
 }
 
 async fn control(arguments: &ControllerArguments, log_level: LogLevel) -> anyhow::Result<()> {
-    let Options {
+    let ControllerOptions {
         // Taken apart where the cloud is known.
         cloud: _,
         decisions,
@@ -85,16 +87,16 @@ async fn control(arguments: &ControllerArguments, log_level: LogLevel) -> anyhow
     };
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let cluster_name = cluster_name(arguments, is_simulated)?;
-    let names = (cluster_name.clone(), process.policy_namespace().to_owned());
+    let policy_namespace = process.policy_namespace();
     let settings = Settings {
         observes_cluster_state: !process.disable_cluster_state_observability,
-        ..settings(decisions, names, minor(&version))
+        ..settings(decisions, &cluster_name, policy_namespace, minor(&version))
     };
     log_configuration(arguments, &settings);
     let cloud = if is_simulated {
         simulated_cloud(&cluster_name, arguments, &client, &clock)
     } else {
-        aws_cloud(arguments, (&client, &version), &clock, &fence).await?
+        aws_cloud(arguments, &client, &version, &clock, &fence).await?
     };
     let stack = Stack::new(StackConfig {
         client: client.clone(),
@@ -138,7 +140,7 @@ async fn control(arguments: &ControllerArguments, log_level: LogLevel) -> anyhow
 }
 
 /// Leads when it is its turn, until it is asked to stop: then what was begun is done and told, and the lease given back.
-async fn live(election: Option<&Election>, stack: &Stack, beside: &Beside) -> anyhow::Result<()> {
+async fn live(election: Option<&Election>, stack: &Stack, beside: &SideTask) -> anyhow::Result<()> {
     if election.is_some() {
         stack.controllers.stand_by();
     }
@@ -166,7 +168,7 @@ async fn live(election: Option<&Election>, stack: &Stack, beside: &Beside) -> an
 fn guard(options: &ProcessOptions, fence: &Fence) -> Guard {
     Guard {
         fence: fence.clone(),
-        rate: Rate::new(options.kube_client_qps, options.kube_client_burst).map(Arc::new),
+        rate: RateLimiter::new(options.kube_client_qps, options.kube_client_burst).map(Arc::new),
         metrics: ClientMetrics::default(),
         reads_only: None,
     }
@@ -174,7 +176,7 @@ fn guard(options: &ProcessOptions, fence: &Fence) -> Guard {
 
 /// One line with all that the process is told to go by. None of it is secret.
 fn log_configuration(arguments: &ControllerArguments, settings: &Settings) {
-    let Options {
+    let ControllerOptions {
         cloud,
         decisions,
         process,
@@ -208,7 +210,7 @@ fn cluster_name(arguments: &ControllerArguments, is_simulated: bool) -> anyhow::
 }
 
 /// Fills the model, waits for the lease, and leads for as long as it holds. Ends well once all is done after a stop.
-async fn lead(election: Option<&Election>, stack: &Stack, beside: &Beside) -> anyhow::Result<()> {
+async fn lead(election: Option<&Election>, stack: &Stack, beside: &SideTask) -> anyhow::Result<()> {
     if election.is_none() {
         beside.resume().await?;
     }
@@ -225,11 +227,11 @@ async fn lead(election: Option<&Election>, stack: &Stack, beside: &Beside) -> an
     };
     let beside = async {
         match beside {
-            Beside::Nodes(nodes) => {
+            SideTask::Nodes(nodes) => {
                 stack.controllers.until_leading().await;
                 nodes.run().await
             }
-            Beside::Cluster(watch) => {
+            SideTask::Cluster(watch) => {
                 watch.run().await;
                 Ok(())
             }
@@ -249,14 +251,14 @@ async fn lead(election: Option<&Election>, stack: &Stack, beside: &Beside) -> an
 }
 
 /// What runs beside the controllers.
-enum Beside {
+enum SideTask {
     /// Makes nodes of instances where no kubelet will.
     Nodes(Box<SimulatedNodes>),
     /// Tells the provider what becomes of its cluster.
     Cluster(ClusterWatch),
 }
 
-impl Beside {
+impl SideTask {
     /// Takes over from who led before, ahead of all decisions.
     async fn resume(&self) -> anyhow::Result<()> {
         match self {
@@ -271,7 +273,7 @@ impl Beside {
 /// A provider, and what belongs to it.
 struct CloudParts {
     provider: Arc<AwsProvider>,
-    beside: Beside,
+    beside: SideTask,
     interruptions: Option<Arc<dyn InterruptionQueue>>,
     /// What talks to AWS, where something does.
     clients: Option<SdkClients>,
@@ -296,7 +298,7 @@ fn simulated_cloud(
     let provider = stack::simulated_provider(nodes.ec2(), cluster_name, Arc::clone(clock));
     CloudParts {
         provider,
-        beside: Beside::Nodes(Box::new(nodes)),
+        beside: SideTask::Nodes(Box::new(nodes)),
         interruptions: None,
         clients: None,
     }
@@ -304,11 +306,12 @@ fn simulated_cloud(
 
 async fn aws_cloud(
     arguments: &ControllerArguments,
-    (client, version): (&kube::Client, &Info),
+    client: &kube::Client,
+    version: &Info,
     clock: &Arc<dyn Clock>,
     fence: &Fence,
 ) -> anyhow::Result<CloudParts> {
-    let Options {
+    let ControllerOptions {
         cloud: options,
         decisions,
         ..
@@ -343,7 +346,7 @@ async fn aws_cloud(
     });
     Ok(CloudParts {
         provider,
-        beside: Beside::Cluster(watch),
+        beside: SideTask::Cluster(watch),
         interruptions,
         clients: Some(clients),
     })
@@ -431,7 +434,8 @@ pub(crate) fn minor(version: &Info) -> u32 {
 
 pub(crate) fn settings(
     options: &DecisionOptions,
-    (cluster_name, policy_namespace): (String, String),
+    cluster_name: &str,
+    policy_namespace: &str,
     kubernetes_minor: u32,
 ) -> Settings {
     let DecisionOptions {
@@ -475,8 +479,8 @@ pub(crate) fn settings(
         default_spread: Arc::clone(&scheduler_config.default_spread),
         feature_gates: *feature_gates,
         legacy_node_repair: *legacy_node_repair,
-        policy_namespace,
-        cluster_name,
+        policy_namespace: policy_namespace.to_owned(),
+        cluster_name: cluster_name.to_owned(),
         solve_placement: controllers::SolvePlacement::Blocking,
         disruption_poll,
         consolidation_validation,
@@ -545,7 +549,7 @@ async fn election(
         leader_election_namespace
     };
     let client = client(arguments.kubeconfig.as_deref(), &Guard::none()).await?;
-    Ok(Some(Election::new(Candidate {
+    Ok(Some(Election::new(LeaderElector {
         leases: Api::namespaced(client, namespace),
         lease_name: leader_election_name.clone(),
         identity: identity(),
@@ -586,7 +590,7 @@ mod tests {
     #[derive(Parser)]
     struct Flags {
         #[command(flatten)]
-        options: Options,
+        options: ControllerOptions,
     }
 
     #[test]
@@ -594,7 +598,7 @@ mod tests {
         let flags = |packing: &str| {
             let flags = ["mortise".to_owned(), format!("--packing={packing}")];
             let decisions = Flags::try_parse_from(flags).unwrap().options.decisions;
-            settings(&decisions, (String::new(), String::new()), 36)
+            settings(&decisions, "", "", 36)
         };
         for (packing, expected) in [("cost", Packing::Cost), ("karpenter", Packing::Karpenter)] {
             let settings = flags(packing);

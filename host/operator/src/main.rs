@@ -38,7 +38,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-use crate::cli::{Cli, Subcommand};
+use crate::cli::{MortiseCli, Subcommand};
 
 /// Decisions and JSON make and drop many small values; the system allocator spends a third of a run on that, and keeps
 /// half as much again of what was dropped.
@@ -52,7 +52,7 @@ const CLUSTER: authoring::Cluster = authoring::Cluster {
 };
 
 fn main() -> ExitCode {
-    let outcome = match Cli::parse().subcommand {
+    let outcome = match MortiseCli::parse().subcommand {
         Subcommand::Demo(arguments) => demo::run(&arguments),
         Subcommand::Controller(arguments) => controller::run(&arguments),
         Subcommand::Why(arguments) => why::run(&arguments),

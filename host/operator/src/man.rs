@@ -7,11 +7,11 @@ use anyhow::Context as _;
 use clap::CommandFactory as _;
 use clap_mangen::Man;
 
-use crate::cli::{Cli, ManArguments};
+use crate::cli::{ManArguments, MortiseCli};
 use crate::output::print_text;
 
 pub(crate) fn run(arguments: &ManArguments) -> anyhow::Result<ExitCode> {
-    let command = Cli::command();
+    let command = MortiseCli::command();
     if let Some(folder) = &arguments.folder {
         let written = || format!("{}: the pages cannot be written", folder.display());
         fs::create_dir_all(folder).with_context(written)?;

@@ -20,7 +20,7 @@ use crate::controller;
 use crate::output::print_text;
 use arguments::{ReportOutput, ShadowArguments};
 use beside::Beside;
-use reading::{News, Readings};
+use reading::{ReadNews, Readings};
 
 /// How often pods of the shadow are looked at that are to end, and its own events are counted.
 const TICK: Duration = Duration::from_secs(1);
@@ -93,9 +93,9 @@ async fn observe(arguments: &ShadowArguments) -> anyhow::Result<Report> {
             _ = ticks.tick() => view.mortise(&beside.tick()),
             _ = lines.tick() => view.line(&beside.report(&readings, &reads_only)),
             news = readings.next() => match news {
-                News::Changed(change) => view.karpenter(beside.change(change)),
-                News::Said(sentence) => eprintln!("{sentence}"),
-                News::Nothing => {}
+                ReadNews::Changed(change) => view.karpenter(beside.change(change)),
+                ReadNews::Said(sentence) => eprintln!("{sentence}"),
+                ReadNews::Nothing => {}
             },
         }
     }

@@ -25,7 +25,6 @@ use policy::{Kind, PolicyHost};
 use problem_file::{Explanation, InstanceTypes, PoolCatalogue, Report, Timing, World, explain};
 use scheduling::pod::PodKey;
 use scheduling::problem::Options;
-use scheduling::ranking::RankHook;
 use scheduling::{
     Interrupt, Prepared, Solution, TableCache, lower_bound_per_hour, solve_within_premium,
 };
@@ -61,7 +60,7 @@ pub(crate) fn run(arguments: &SimulateArguments) -> ExitCode {
 }
 
 /// A cluster with its pools and what they may buy: what every kind of simulation starts from.
-pub(crate) struct Input {
+pub(crate) struct SimulationStart {
     pub(crate) world: World,
     pub(crate) pools: Pools,
     pub(crate) now: Timestamp,
@@ -84,7 +83,7 @@ pub(crate) struct Pools {
 /// What is printed.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Answer<'a> {
+struct SimulationAnswer<'a> {
     #[serde(flatten)]
     report: &'a Report,
     /// What no plan for these pods undercuts; where nodes exist nobody can say.
@@ -154,7 +153,7 @@ fn simulate(arguments: &SimulateArguments) -> anyhow::Result<bool> {
 /// One provisioning pass.
 fn provision(
     arguments: &SimulateArguments,
-    input: &Input,
+    input: &SimulationStart,
     policies: &TimedPolicies<'_>,
 ) -> anyhow::Result<bool> {
     let started = Instant::now();
@@ -179,13 +178,19 @@ fn provision(
         peak_rss_bytes: peak_rss_bytes(),
         ..Timing::default()
     });
-    let ranking: (&dyn RankHook, &TableCache) = (policies, &tables);
-    let answer = Answer {
+    let (is_explained, snapshot) = (arguments.explain, input.world.snapshot());
+    let answer = SimulationAnswer {
         report: &report,
         lower_bound_per_hour: lower_bound_per_hour(&question.problem, &prepared),
-        scaled_to_zero: scaled_to_zero::try_each(&question, probes, ranking, arguments.explain),
-        buffers: buffers(&input.world.snapshot(), &solution),
-        explanations: arguments.explain.then(|| explain(&question, &solution)),
+        scaled_to_zero: scaled_to_zero::try_each(
+            &question,
+            probes,
+            policies,
+            &tables,
+            is_explained,
+        ),
+        buffers: buffers(&snapshot, &solution),
+        explanations: is_explained.then(|| explain(&question, &solution)),
     };
     print(arguments.output, &answer, || {
         text::Text::new(&question.problem, arguments.timing).of(&answer)
@@ -194,7 +199,7 @@ fn provision(
 }
 
 /// The input of either form, with the types of the file or of the built-in catalogue.
-pub(crate) fn read(arguments: &SimulateArguments) -> anyhow::Result<Input> {
+pub(crate) fn read(arguments: &SimulateArguments) -> anyhow::Result<SimulationStart> {
     let types = match &arguments.instance_types {
         Some(path) => Some(
             InstanceTypes::read(&read_text(path)?)
@@ -227,7 +232,7 @@ pub(crate) fn read(arguments: &SimulateArguments) -> anyhow::Result<Input> {
         None => runtime.block_on(Box::pin(catalogue::pools(&mut world, arguments.seed)))?,
     };
     obey_gates(arguments, &mut world, &mut pools);
-    Ok(Input {
+    Ok(SimulationStart {
         now: world.now.or(now).unwrap_or_else(wall_now),
         world,
         pools,

@@ -17,7 +17,7 @@ const REGION: &str = "us-east-1";
 const LETTERS: [&str; 5] = ["a", "b", "c", "d", "f"];
 
 /// What the simulated EC2 says of zones.
-pub struct Market<'a> {
+pub struct ZoneMarket<'a> {
     /// Whether anything is sold in a zone.
     pub is_sold_in: &'a dyn Fn(&str) -> bool,
     /// The id of a zone, by region and zone.
@@ -36,7 +36,7 @@ pub struct Account {
 
 impl Account {
     /// The account for a cluster.
-    pub fn of(gathered: &Gathered, market: &Market<'_>) -> Self {
+    pub fn of(gathered: &Gathered, market: &ZoneMarket<'_>) -> Self {
         let zones = zones(gathered);
         let names: Vec<&String> = zones.keys().collect();
         let is_known = !zones.is_empty() && names.iter().all(|zone| (market.is_sold_in)(zone));
@@ -70,7 +70,7 @@ impl Account {
         region: String,
         own: Vec<String>,
         zones: &BTreeMap<String, Option<String>>,
-        market: &Market<'_>,
+        market: &ZoneMarket<'_>,
     ) -> Self {
         let mut names = BTreeMap::new();
         for (index, (zone, id)) in zones.iter().enumerate() {
@@ -151,7 +151,7 @@ fn region_of(zone: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::gathered::Change;
+    use crate::gathered::ObjectChange;
     use serde_json::json;
 
     fn cluster(zones: &[(&str, &str)]) -> Gathered {
@@ -160,7 +160,7 @@ mod tests {
             let object = json!({"metadata": {"name": zone, "labels": {
                 "topology.kubernetes.io/zone": zone, "topology.k8s.aws/zone-id": id,
             }}});
-            gathered.apply(Change {
+            gathered.apply(ObjectChange {
                 kind: ReadKind::Nodes,
                 object,
                 is_gone: false,
@@ -170,7 +170,7 @@ mod tests {
     }
 
     fn account(zones: &[(&str, &str)]) -> Account {
-        let market = Market {
+        let market = ZoneMarket {
             is_sold_in: &|zone| zone.starts_with("us-east-1"),
             zone_id: &|_, zone| format!("id-{zone}"),
         };

@@ -10,7 +10,7 @@ use crate::kinds::ReadKind;
 
 /// What happened to an object of the cluster.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Change {
+pub struct ObjectChange {
     pub kind: ReadKind,
     /// As it is, or was last.
     pub object: Value,
@@ -19,16 +19,16 @@ pub struct Change {
 
 /// The same of an object that somebody else holds.
 #[derive(Debug, Clone, Copy)]
-pub struct Told<'a> {
+pub struct ToldObject<'a> {
     pub kind: ReadKind,
     pub object: &'a Value,
     pub is_gone: bool,
 }
 
-impl Change {
+impl ObjectChange {
     /// As it is told.
-    pub fn told(&self) -> Told<'_> {
-        Told {
+    pub fn told(&self) -> ToldObject<'_> {
+        ToldObject {
             kind: self.kind,
             object: &self.object,
             is_gone: self.is_gone,
@@ -44,7 +44,7 @@ pub struct Gathered {
 
 impl Gathered {
     /// Takes in a change.
-    pub fn apply(&mut self, change: Change) {
+    pub fn apply(&mut self, change: ObjectChange) {
         let table = self.objects.entry(change.kind).or_default();
         let key = key_of(&change.object);
         if change.is_gone {
@@ -70,9 +70,9 @@ impl Gathered {
     }
 
     /// All changes that led here, owners first.
-    pub fn into_changes(self) -> impl Iterator<Item = Change> {
+    pub fn into_changes(self) -> impl Iterator<Item = ObjectChange> {
         self.objects.into_iter().flat_map(|(kind, table)| {
-            table.into_values().map(move |object| Change {
+            table.into_values().map(move |object| ObjectChange {
                 kind,
                 object,
                 is_gone: false,

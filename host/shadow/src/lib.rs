@@ -18,16 +18,16 @@ mod runs;
 mod slim;
 mod tally;
 
-pub use account::{Account, Market};
-pub use gathered::{Change, Gathered, Told};
+pub use account::{Account, ZoneMarket};
+pub use gathered::{Gathered, ObjectChange, ToldObject};
 pub use kinds::{ReadKind, ReadRow, TABLE};
-pub use mirror::{Mirror, Write, update};
+pub use mirror::{Mirror, MirrorWrite, update};
 pub use node_claim::claims_at_start;
 pub use node_class::{STAND_IN, StandIn};
 pub use rbac::cluster_role;
 pub use report::{Figures, Observed, Report, Requests};
 pub use slim::slim;
-pub use tally::{Bought, Happening, Tally};
+pub use tally::{BoughtOffering, FleetTally, Happening};
 
 use apis::ObjectKey;
 use serde_json::Value;

@@ -17,21 +17,21 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::account::Account;
-use crate::gathered::{Change, Gathered};
+use crate::gathered::{Gathered, ObjectChange};
 use crate::kinds::ReadKind;
 use crate::node_class::StandIn;
 use crate::pods::{self, is_finished, owner_kind, owner_uid};
 use crate::runs::{Run, Runs};
 use crate::{key_of, label, uid};
-use known::{Known, News};
+use known::{Known, Novelty};
 use loners::Loners;
-use workloads::Workloads;
+use workloads::MirroredWorkloads;
 
 pub use updates::update;
 
 /// One write to the shadow's API server.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Write {
+pub enum MirrorWrite {
     /// The object as it is, status and UID included; one that is there is replaced.
     Restore {
         kind: ReadKind,
@@ -61,7 +61,7 @@ pub struct Mirror {
     known: Known,
     /// Nodes of the cluster that the shadow has.
     nodes: BTreeSet<String>,
-    workloads: Workloads,
+    workloads: MirroredWorkloads,
     loners: Loners,
     runs: Runs,
     /// Pods whose run was noted.
@@ -76,7 +76,7 @@ impl Mirror {
             stand_in,
             known: Known::default(),
             nodes: BTreeSet::new(),
-            workloads: Workloads::default(),
+            workloads: MirroredWorkloads::default(),
             loners: Loners::default(),
             runs: Runs::default(),
             ended: BTreeSet::new(),
@@ -99,11 +99,11 @@ impl Mirror {
 
     /// What must be there before anything can be bought: namespaces, and the classes as the account has them.
     /// `given` stands in for classes that mean nothing to EC2.
-    pub fn classes(&mut self, gathered: &Gathered, given: Value) -> Vec<Write> {
+    pub fn classes(&mut self, gathered: &Gathered, given: Value) -> Vec<MirrorWrite> {
         let mut writes = Vec::new();
         for kind in [ReadKind::Namespaces, ReadKind::Ec2NodeClasses] {
             for object in gathered.of(kind) {
-                let change = Change {
+                let change = ObjectChange {
                     kind,
                     object: object.clone(),
                     is_gone: false,
@@ -113,12 +113,12 @@ impl Mirror {
         }
         let object = self.stand_in.given(given, &self.account);
         let kind = ReadKind::Ec2NodeClasses;
-        writes.push(Write::Restore { kind, object });
+        writes.push(MirrorWrite::Restore { kind, object });
         writes
     }
 
     /// Everything else that there is. `claims` are those of the launched claims whose instances the account has.
-    pub fn start(&mut self, gathered: Gathered, claims: Vec<Value>) -> Vec<Write> {
+    pub fn start(&mut self, gathered: Gathered, claims: Vec<Value>) -> Vec<MirrorWrite> {
         let ids = |claims: &[Value]| -> BTreeSet<String> {
             let ids = claims
                 .iter()
@@ -132,10 +132,10 @@ impl Mirror {
         let mut writes = Vec::new();
         for object in claims {
             let kind = ReadKind::NodeClaims;
-            writes.push(Write::Restore { kind, object });
+            writes.push(MirrorWrite::Restore { kind, object });
         }
         for change in gathered.into_changes() {
-            let Change { kind, object, .. } = change;
+            let ObjectChange { kind, object, .. } = change;
             let is_there = match kind {
                 ReadKind::Namespaces | ReadKind::Ec2NodeClasses | ReadKind::NodeClaims => false,
                 ReadKind::Nodes => {
@@ -152,12 +152,12 @@ impl Mirror {
         writes
     }
 
-    fn begun(&mut self, kind: ReadKind, object: Value) -> Option<Write> {
+    fn begun(&mut self, kind: ReadKind, object: Value) -> Option<MirrorWrite> {
         if kind == ReadKind::Nodes {
             self.nodes.insert(key_of(&object).name);
             if !is_bare(&object) {
                 let object = started(object);
-                return Some(Write::Restore { kind, object });
+                return Some(MirrorWrite::Restore { kind, object });
             }
         }
         if kind == ReadKind::Pods {
@@ -170,12 +170,12 @@ impl Mirror {
             if !is_owned {
                 self.loners.add(key);
             }
-            return Some(Write::Restore { kind, object });
+            return Some(MirrorWrite::Restore { kind, object });
         }
         if kind.is_workload() {
             return self.workloads.begun(kind, object);
         }
-        let change = Change {
+        let change = ObjectChange {
             kind,
             object,
             is_gone: false,
@@ -184,7 +184,7 @@ impl Mirror {
     }
 
     /// What follows from a change after the start.
-    pub fn change(&mut self, change: Change, now: Timestamp) -> Vec<Write> {
+    pub fn change(&mut self, change: ObjectChange, now: Timestamp) -> Vec<MirrorWrite> {
         match change.kind {
             // The shadow has its own, and what was there at the start is the shadow's since.
             ReadKind::NodeClaims | ReadKind::CsiNodes => Vec::new(),
@@ -203,8 +203,8 @@ impl Mirror {
     }
 
     /// A kind that is mirrored object by object.
-    fn mirrored(&mut self, change: Change) -> Option<Write> {
-        let Change {
+    fn mirrored(&mut self, change: ObjectChange) -> Option<MirrorWrite> {
+        let ObjectChange {
             kind,
             object,
             is_gone,
@@ -215,35 +215,35 @@ impl Mirror {
                 self.nodes.remove(&key.name);
             }
             let is_known = self.known.forget(kind, &key);
-            return is_known.then_some(Write::Delete { kind, key });
+            return is_known.then_some(MirrorWrite::Delete { kind, key });
         }
         let news = self.known.note(kind, &object);
-        if kind == ReadKind::Nodes && news != News::Same {
+        if kind == ReadKind::Nodes && news != Novelty::Same {
             self.nodes.insert(key.name);
             // Its status is the cluster's, too.
-            return Some(Write::Restore { kind, object });
+            return Some(MirrorWrite::Restore { kind, object });
         }
         let object = match (kind, news) {
-            (_, News::Same)
+            (_, Novelty::Same)
             // Volumes of the shadow's own pods are the shadow's; claims do not change in what counts.
-            | (ReadKind::PersistentVolumes | ReadKind::PersistentVolumeClaims, News::Changed) => return None,
+            | (ReadKind::PersistentVolumes | ReadKind::PersistentVolumeClaims, Novelty::Changed) => return None,
             (ReadKind::Ec2NodeClasses, _) => self.stand_in.class(object, &self.account),
             (ReadKind::NodePools, _) => self.stand_in.pool(object),
             _ => object,
         };
         Some(match news {
-            News::Changed => Write::Update { kind, object },
-            News::New | News::Same => Write::Restore { kind, object },
+            Novelty::Changed => MirrorWrite::Update { kind, object },
+            Novelty::New | Novelty::Same => MirrorWrite::Restore { kind, object },
         })
     }
 
-    fn pod(&mut self, change: Change, now: Timestamp) -> Vec<Write> {
-        let Change {
+    fn pod(&mut self, change: ObjectChange, now: Timestamp) -> Vec<MirrorWrite> {
+        let ObjectChange {
             object, is_gone, ..
         } = change;
         let key = key_of(&object);
         let is_owned = self.workloads.has(owner_uid(&object));
-        let mut writes: Vec<Write> = Vec::new();
+        let mut writes: Vec<MirrorWrite> = Vec::new();
         if is_owned && !is_gone {
             writes.extend(self.workloads.pod(&object));
         }
@@ -272,7 +272,7 @@ impl Mirror {
     }
 
     /// What time brings: pods end, and what only waited for that goes. `pods` are those of the shadow.
-    pub fn tick(&mut self, pods: &[Value], now: Timestamp) -> Vec<Write> {
+    pub fn tick(&mut self, pods: &[Value], now: Timestamp) -> Vec<MirrorWrite> {
         let mut running: BTreeMap<ObjectKey, Vec<crate::runs::Running>> = BTreeMap::new();
         for pod in pods
             .iter()
@@ -298,7 +298,7 @@ impl Mirror {
             let due = self.runs.due(&group, running, now);
             writes.extend(
                 due.into_iter()
-                    .map(|(pod, phase)| Write::Finish { pod, phase }),
+                    .map(|(pod, phase)| MirrorWrite::Finish { pod, phase }),
             );
         }
         let runs = &self.runs;

@@ -128,13 +128,13 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::gathered::Change;
+    use crate::gathered::ObjectChange;
 
     fn cluster(image: &str, hash: &str) -> Gathered {
         let annotations = |hash: &str| json!({EC2_NODE_CLASS_HASH_ANNOTATION: hash, EC2_NODE_CLASS_HASH_VERSION_ANNOTATION: "v4"});
         let mut gathered = Gathered::default();
         let mut add = |kind, object| {
-            gathered.apply(Change {
+            gathered.apply(ObjectChange {
                 kind,
                 object,
                 is_gone: false,

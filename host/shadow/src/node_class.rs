@@ -177,11 +177,11 @@ fn remove(object: &mut Value, fields: &[&str]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::account::Market;
+    use crate::account::ZoneMarket;
     use crate::gathered::Gathered;
 
     fn account() -> Account {
-        let market = Market {
+        let market = ZoneMarket {
             is_sold_in: &|_| true,
             zone_id: &|_, _| String::new(),
         };

@@ -7,17 +7,17 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::Timestamp;
 use serde::Serialize;
 
-use crate::tally::{Bought, Tally};
+use crate::tally::{BoughtOffering, FleetTally};
 
 /// As AWS reckons a month.
 const HOURS_A_MONTH: f64 = 730.0;
 
 /// What the report is made of.
 pub struct Observed<'a> {
-    pub karpenter: &'a Tally,
-    pub mortise: &'a Tally,
+    pub karpenter: &'a FleetTally,
+    pub mortise: &'a FleetTally,
     /// What an instance costs an hour; nothing where nobody knows.
-    pub price: &'a dyn Fn(&Bought) -> Option<f64>,
+    pub price: &'a dyn Fn(&BoughtOffering) -> Option<f64>,
     pub requests: Requests,
     /// What is other in the shadow than in the cluster.
     pub notes: Vec<String>,
@@ -157,10 +157,10 @@ impl Report {
 }
 
 impl Side {
-    fn of(tally: &Tally, price: &dyn Fn(&Bought) -> Option<f64>) -> Self {
+    fn of(tally: &FleetTally, price: &dyn Fn(&BoughtOffering) -> Option<f64>) -> Self {
         let mut pools: BTreeMap<String, Figures> = BTreeMap::new();
         let mut without_price = BTreeSet::new();
-        let mut cost = |bought: &Bought| {
+        let mut cost = |bought: &BoughtOffering| {
             let known = price(bought);
             if known.is_none() {
                 without_price.insert(bought.instance_type.clone());

@@ -9,7 +9,7 @@ use apis::{ObjectKey, labels, quantity};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
-use crate::gathered::Told;
+use crate::gathered::ToldObject;
 use crate::kinds::ReadKind;
 use crate::{controller_of, is_deleting, key_of, label};
 
@@ -19,13 +19,13 @@ const OUT_OF_ORDER: SignedDuration = SignedDuration::from_secs(10);
 
 /// What was bought.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default)]
-pub struct Bought {
+pub struct BoughtOffering {
     pub instance_type: String,
     pub zone: String,
     pub capacity_type: String,
 }
 
-impl fmt::Display for Bought {
+impl fmt::Display for BoughtOffering {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self {
             instance_type,
@@ -39,28 +39,34 @@ impl fmt::Display for Bought {
 /// What there is news of.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Happening {
-    Launched { node_pool: String, bought: Bought },
-    Ended { node_pool: String, bought: Bought },
+    Launched {
+        node_pool: String,
+        bought: BoughtOffering,
+    },
+    Ended {
+        node_pool: String,
+        bought: BoughtOffering,
+    },
 }
 
 /// Whose nodes, and which.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Stock {
+pub(crate) struct PoolStock {
     pub(crate) node_pool: String,
-    pub(crate) bought: Bought,
+    pub(crate) bought: BoughtOffering,
 }
 
 /// What was counted of a NodePool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Counts {
+pub(crate) struct PoolHappenings {
     pub(crate) launches: u64,
     pub(crate) terminations: u64,
     pub(crate) evictions: u64,
 }
 
 #[derive(Debug, Clone)]
-struct Claim {
-    stock: Stock,
+struct CountedClaim {
+    stock: PoolStock,
     cpu_millis: i64,
     is_launched: bool,
     is_deleting: bool,
@@ -68,7 +74,7 @@ struct Claim {
 }
 
 #[derive(Debug)]
-struct NodeFacts {
+struct CountedNode {
     node_pool: Option<String>,
     is_disrupted: bool,
 }
@@ -92,21 +98,21 @@ struct Undecided {
 
 /// The count.
 #[derive(Debug)]
-pub struct Tally {
+pub struct FleetTally {
     since: Timestamp,
     at: Timestamp,
     has_begun: bool,
-    claims: BTreeMap<String, Claim>,
-    nodes: BTreeMap<String, NodeFacts>,
+    claims: BTreeMap<String, CountedClaim>,
+    nodes: BTreeMap<String, CountedNode>,
     pods: BTreeMap<ObjectKey, PodFacts>,
     waiting: usize,
     undecided: Vec<Undecided>,
-    pub(crate) pools: BTreeMap<String, Counts>,
-    pub(crate) node_seconds: BTreeMap<Stock, f64>,
+    pub(crate) pools: BTreeMap<String, PoolHappenings>,
+    pub(crate) node_seconds: BTreeMap<PoolStock, f64>,
     pub(crate) pending_pod_seconds: f64,
 }
 
-impl Tally {
+impl FleetTally {
     /// Nothing yet; what is told before `begin` is what there was at the start.
     pub fn new(now: Timestamp) -> Self {
         Self {
@@ -145,9 +151,9 @@ impl Tally {
     }
 
     /// Takes in what was told, and answers what is news.
-    pub fn apply(&mut self, told: Told<'_>, now: Timestamp) -> Option<Happening> {
+    pub fn apply(&mut self, told: ToldObject<'_>, now: Timestamp) -> Option<Happening> {
         self.advance(now);
-        let Told {
+        let ToldObject {
             kind,
             object,
             is_gone,
@@ -192,12 +198,12 @@ impl Tally {
     }
 
     /// What there is now: each launched node with its virtual CPUs.
-    pub(crate) fn stock(&self) -> impl Iterator<Item = (&Stock, f64)> {
+    pub(crate) fn stock(&self) -> impl Iterator<Item = (&PoolStock, f64)> {
         let launched = self.claims.values().filter(|it| it.is_launched);
         launched.map(|it| (&it.stock, it.cpu_millis as f64 / 1_000.0))
     }
 
-    fn counts(&mut self, node_pool: &str) -> &mut Counts {
+    fn counts(&mut self, node_pool: &str) -> &mut PoolHappenings {
         self.pools.entry(node_pool.to_owned()).or_default()
     }
 
@@ -206,7 +212,7 @@ impl Tally {
         let old = self.claims.remove(&name);
         let was_launched = old.as_ref().is_some_and(|it| it.is_launched);
         if is_gone {
-            let Stock { node_pool, bought } = old.filter(|it| it.is_launched)?.stock;
+            let PoolStock { node_pool, bought } = old.filter(|it| it.is_launched)?.stock;
             if self.has_begun {
                 self.counts(&node_pool).terminations += 1;
             }
@@ -214,7 +220,7 @@ impl Tally {
         }
         let claim = claim(object);
         let is_news = claim.is_launched && !was_launched;
-        let Stock { node_pool, bought } = claim.stock.clone();
+        let PoolStock { node_pool, bought } = claim.stock.clone();
         if claim.is_deleting && !claim.node.is_empty() {
             self.decide(&claim.node.clone(), Some(&node_pool));
         }
@@ -236,7 +242,7 @@ impl Tally {
         }
         let taints = object["spec"]["taints"].as_array().into_iter().flatten();
         let mut keys = taints.map(|taint| &taint["key"]);
-        let node = NodeFacts {
+        let node = CountedNode {
             node_pool: label(object, labels::NODEPOOL).map(str::to_owned),
             is_disrupted: is_deleting(object)
                 || keys.any(|key| *key == *labels::DISRUPTED_TAINT_KEY),
@@ -294,15 +300,15 @@ impl Tally {
     }
 }
 
-fn claim(object: &Value) -> Claim {
+fn claim(object: &Value) -> CountedClaim {
     let told = |key: &str| label(object, key).unwrap_or_default().to_owned();
     let status = &object["status"];
     let text = |field: &str| status[field].as_str().unwrap_or_default().to_owned();
     let cpu = status["capacity"]["cpu"].as_str().unwrap_or_default();
-    Claim {
-        stock: Stock {
+    CountedClaim {
+        stock: PoolStock {
             node_pool: told(labels::NODEPOOL),
-            bought: Bought {
+            bought: BoughtOffering {
                 instance_type: told(labels::INSTANCE_TYPE),
                 zone: told(labels::TOPOLOGY_ZONE),
                 capacity_type: told(labels::CAPACITY_TYPE),

@@ -2,7 +2,7 @@
 
 use crate::resource::Resource;
 use crate::selectors::Selection;
-use crate::status::Status;
+use crate::status::StatusError;
 use crate::store::Store;
 use crate::watch::{Watch, WatchEvent};
 
@@ -32,10 +32,10 @@ impl Store {
         &self,
         resource: &Resource,
         revision: u64,
-    ) -> Result<(), Status> {
+    ) -> Result<(), StatusError> {
         let forgotten = self.tables.get(resource).map_or(0, |table| table.forgotten);
         if revision < forgotten {
-            return Err(Status::expired(revision, forgotten));
+            return Err(StatusError::expired(revision, forgotten));
         }
         Ok(())
     }
@@ -58,7 +58,7 @@ impl Store {
         resources: &[Resource],
         selection: Selection,
         since: u64,
-    ) -> Result<Watch, Status> {
+    ) -> Result<Watch, StatusError> {
         let mut past = Vec::new();
         for resource in resources {
             self.check_remembered(resource, since)?;

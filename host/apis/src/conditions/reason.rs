@@ -71,6 +71,8 @@ pub const TAG_VALIDATION_FAILED: &str = "TagValidationFailed";
 pub const INVALID_KUBELET_CONFIGURATION: &str = "InvalidKubeletConfiguration";
 /// EC2NodeClass: the family cannot apply the kubelet configuration.
 pub const UNSUPPORTED_KUBELET_CONFIGURATION: &str = "UnsupportedKubeletConfiguration";
+/// EC2NodeClass: the instance profile does not exist.
+pub const INSTANCE_PROFILE_NOT_FOUND: &str = "InstanceProfileNotFound";
 /// EC2NodeClass: no placement group matched.
 pub const PLACEMENT_GROUP_NOT_FOUND: &str = "PlacementGroupNotFound";
 /// CapacityBuffer: the pod template is known.

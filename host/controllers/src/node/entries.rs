@@ -13,7 +13,7 @@ use scheduling::pod::Pod;
 use state::ledger::{OutcomeId, Record, TerminationRecord};
 use tracing::{debug, info};
 
-use crate::journal::Entry;
+use crate::journal::JournalEntry;
 use crate::metrics::Metrics;
 use crate::node_claim::{NodeClaimExt, drain_reason};
 use crate::recorder::{EventType, Notice};
@@ -50,7 +50,7 @@ pub(crate) enum NodeEntry<'a> {
     Gone { now: Timestamp },
 }
 
-impl<'a> Entry for NodeEntry<'a> {
+impl<'a> JournalEntry for NodeEntry<'a> {
     type Subject = LeavingNode<'a>;
 
     fn log(&self, LeavingNode { node, .. }: &LeavingNode<'a>) {
@@ -185,7 +185,7 @@ pub(crate) enum PodEntry<'a> {
     ForceDeleted { grace_seconds: u32 },
 }
 
-impl<'a> Entry for PodEntry<'a> {
+impl<'a> JournalEntry for PodEntry<'a> {
     type Subject = LeavingPod<'a>;
 
     fn log(&self, LeavingPod { pod, node, .. }: &LeavingPod<'a>) {

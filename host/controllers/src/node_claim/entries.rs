@@ -3,6 +3,8 @@
 //! Events answer to `pkg/controllers/nodeclaim/lifecycle/events.go` and its neighbours, log lines and metrics to the
 //! controllers of `pkg/controllers/nodeclaim`. Reboots have their own, `reboot/entries.rs`.
 
+mod causes;
+
 use apis::{GoDuration, NodeClaim, labels};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::ObjectReference;
@@ -11,11 +13,13 @@ use scheduling::ranking::RankedLaunch;
 use state::ledger::{OutcomeId, Record};
 use tracing::{error, info};
 
-use crate::journal::Entry;
+use crate::journal::JournalEntry;
 use crate::metrics::Metrics;
 use crate::node_claim::launch_record::{launch_record, with_policy};
 use crate::node_claim::{NodeClaimExt, disrupted, unhealthy_disrupted};
 use crate::recorder::{EventType, Notice, RateClass, shorten};
+
+pub(crate) use self::causes::{LaunchFailure, TimeLimit};
 
 const ERROR_BYTES_MAX: usize = 1024;
 
@@ -79,64 +83,7 @@ pub(crate) enum ClaimEntry<'a> {
     Released { took: Option<SignedDuration> },
 }
 
-/// Why a claim can never be launched.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum LaunchFailure {
-    /// Nothing it may be is to be had.
-    InsufficientCapacity,
-    /// Its NodeClass is not there or not ready.
-    NodeClassNotReady,
-}
-
-/// What took too long.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum TimeLimit {
-    /// To launch the instance.
-    Launch,
-    /// To join the cluster.
-    Registration,
-}
-
-impl LaunchFailure {
-    fn metric_reason(self) -> &'static str {
-        match self {
-            Self::InsufficientCapacity => "insufficient_capacity",
-            Self::NodeClassNotReady => "nodeclass_not_ready",
-        }
-    }
-
-    fn outcome(self) -> OutcomeId {
-        match self {
-            Self::InsufficientCapacity => OutcomeId::ClaimInsufficientCapacity,
-            Self::NodeClassNotReady => OutcomeId::ClaimNodeClassNotReady,
-        }
-    }
-}
-
-impl TimeLimit {
-    fn metric_reason(self) -> &'static str {
-        match self {
-            Self::Launch => "launch_timeout",
-            Self::Registration => "registration_timeout",
-        }
-    }
-
-    fn outcome(self) -> OutcomeId {
-        match self {
-            Self::Launch => OutcomeId::ClaimLaunchTimeout,
-            Self::Registration => OutcomeId::ClaimRegistrationTimeout,
-        }
-    }
-
-    fn verb(self) -> &'static str {
-        match self {
-            Self::Launch => "launch",
-            Self::Registration => "register",
-        }
-    }
-}
-
-impl Entry for ClaimEntry<'_> {
+impl JournalEntry for ClaimEntry<'_> {
     type Subject = NodeClaim;
 
     fn log(&self, claim: &NodeClaim) {
@@ -265,7 +212,7 @@ impl Entry for ClaimEntry<'_> {
                 condition, bound, ..
             } => {
                 disrupted(metrics, claim, "unhealthy");
-                unhealthy_disrupted(metrics, claim, (condition, *bound));
+                unhealthy_disrupted(metrics, claim, condition, *bound);
             }
             Self::InstanceTerminated { took } => {
                 let seconds = &metrics.instance_termination_seconds;

@@ -108,20 +108,21 @@ impl Lifecycle {
                 reason,
                 message,
             } => {
-                self.await_registration(&claim, (status, reason, &message))
+                self.await_registration(&claim, status, reason, &message)
                     .await
             }
             Step::Register(node) => self.register(&claim, &node).await,
             Step::AwaitInitialization(Lack { reason, message }) => {
-                let told = (Status::Unknown, reason, message.as_str());
-                let now = self.shell.now();
-                let after = claim.with_condition(conditions::INITIALIZED, told, now);
+                let (kind, now) = (conditions::INITIALIZED, self.shell.now());
+                let after = claim.with_condition(kind, Status::Unknown, reason, &message, now);
                 self.shell.writer.write_claim_status(&claim, &after).await?;
                 Ok(Action::Await)
             }
             Step::Initialize(node) => self.initialize(&claim, &node).await,
             Step::GiveUp(what) => self.give_up(&claim, what).await,
-            Step::Rest(Some(node)) if self.shell.nominations.tells_again(&claim, &node).await => {
+            Step::Rest(Some(node))
+                if self.shell.nominations.nominates_again(&claim, &node).await =>
+            {
                 Ok(Action::RequeueAfter(self.next_poll()))
             }
             Step::Rest(_) => Ok(Action::Await),
@@ -140,10 +141,12 @@ impl Lifecycle {
     async fn await_registration(
         &self,
         claim: &NodeClaim,
-        told: (Status, &str, &str),
+        status: Status,
+        reason: &str,
+        message: &str,
     ) -> Result<Action, ReconcileError> {
         let now = self.shell.now();
-        let after = claim.with_condition(conditions::REGISTERED, told, now);
+        let after = claim.with_condition(conditions::REGISTERED, status, reason, message, now);
         self.shell.writer.write_claim_status(claim, &after).await?;
         let since = claim.condition_since(conditions::REGISTERED);
         Ok(Action::RequeueAfter(remaining(
@@ -209,12 +212,11 @@ impl Lifecycle {
     ) -> Result<Action, ReconcileError> {
         let synced = registration::synced_node(claim, node);
         self.shell.writer.write_node(node, &synced).await?;
-        let told = (
+        let (status, reason) = (
             Status::Unknown,
             conditions::reason::REGISTRATION_HOOK_PENDING,
-            hook,
         );
-        match self.await_registration(claim, told).await? {
+        match self.await_registration(claim, status, reason, hook).await? {
             Action::RequeueAfter(left) if left.is_zero() => {
                 self.give_up(claim, TimeLimit::Registration).await
             }

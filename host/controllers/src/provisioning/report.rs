@@ -19,7 +19,7 @@ use state::provisioning::IgnoredReason;
 
 use super::creation::Creation;
 use super::{Decided, Observed};
-use crate::journal::Entry;
+use crate::journal::JournalEntry;
 use crate::metrics::{Metrics, replace};
 use crate::pod_ledger::PodLedger;
 use crate::pod_starts::PodStarts;
@@ -49,11 +49,11 @@ struct PodsOutcome<'a> {
     target: String,
     reason: String,
     pods: Vec<&'a PodKey>,
-    told: Told<'a>,
+    told: PodNotice<'a>,
 }
 
 /// What the pods' Events say.
-enum Told<'a> {
+enum PodNotice<'a> {
     /// Where they should go.
     Nominated {
         claim: Option<String>,
@@ -96,9 +96,9 @@ impl<'a> Pass<'a> {
         for it in &self.outcomes {
             for pod in &it.pods {
                 match it.told {
-                    Told::Nominated { .. } => starts.placed(pod, self.observed.now),
-                    Told::Failed => starts.displaced(pod),
-                    Told::Nothing => {}
+                    PodNotice::Nominated { .. } => starts.placed(pod, self.observed.now),
+                    PodNotice::Failed => starts.displaced(pod),
+                    PodNotice::Nothing => {}
                 }
             }
         }
@@ -229,7 +229,7 @@ impl<'a> Pass<'a> {
     }
 }
 
-impl Entry for Pass<'_> {
+impl JournalEntry for Pass<'_> {
     type Subject = ();
 
     fn events(&self, (): &()) -> Vec<Notice> {
@@ -239,13 +239,13 @@ impl Entry for Pass<'_> {
             let pods = it.pods.iter();
             let pods = pods.filter_map(|key| self.observed.snapshot.pod(key));
             match &it.told {
-                Told::Nominated { claim, node } => {
+                PodNotice::Nominated { claim, node } => {
                     notices.extend(pods.map(|pod| nominated(pod, claim.as_deref(), *node)));
                 }
-                Told::Failed => {
+                PodNotice::Failed => {
                     notices.extend(pods.map(|pod| failed_scheduling(pod, &it.reason)));
                 }
-                Told::Nothing => {}
+                PodNotice::Nothing => {}
             }
         }
         notices
@@ -321,7 +321,7 @@ fn placed<'a>(
             target: node.clone(),
             reason: String::new(),
             pods: present(pods),
-            told: Told::Nominated {
+            told: PodNotice::Nominated {
                 claim: claim.map(str::to_owned),
                 node: Some(node),
             },
@@ -338,7 +338,7 @@ fn opened<'a>(Creation { new, result }: &'a Creation<'_>) -> PodsOutcome<'a> {
             target: claim.name_any(),
             reason: String::new(),
             pods,
-            told: Told::Nominated {
+            told: PodNotice::Nominated {
                 claim: Some(claim.name_any()),
                 node: None,
             },
@@ -348,7 +348,7 @@ fn opened<'a>(Creation { new, result }: &'a Creation<'_>) -> PodsOutcome<'a> {
             target: String::new(),
             reason: refusal.to_string(),
             pods,
-            told: Told::Failed,
+            told: PodNotice::Failed,
         },
     }
 }
@@ -370,9 +370,9 @@ fn failed(decided: &Decided) -> impl Iterator<Item = PodsOutcome<'_>> {
         reason: error.to_string(),
         pods: present(std::slice::from_ref(key)),
         told: if is_deferral(error) {
-            Told::Nothing
+            PodNotice::Nothing
         } else {
-            Told::Failed
+            PodNotice::Failed
         },
     })
 }
@@ -385,9 +385,9 @@ fn ignored(decided: &Decided) -> impl Iterator<Item = PodsOutcome<'_>> {
         reason: reason.to_string(),
         pods: present(std::slice::from_ref(key)),
         told: if *reason == IgnoredReason::OptsOut {
-            Told::Nothing
+            PodNotice::Nothing
         } else {
-            Told::Failed
+            PodNotice::Failed
         },
     })
 }

@@ -239,10 +239,10 @@ impl Orchestration {
         };
         let claim = self.shell.writer.write_claim(&claim, &after).await?;
         let (reason, now) = (command.reason().to_string(), self.shell.now());
-        let sick = (Status::True, reason.as_str(), reason.as_str());
-        let after = claim.with_condition(conditions::DISRUPTION_REASON, sick, now);
-        let told = (Status::True, reboot::draining::REQUESTED, "");
-        let after = after.with_condition(conditions::REBOOTING, told, now);
+        let kind = conditions::DISRUPTION_REASON;
+        let after = claim.with_condition(kind, Status::True, &reason, &reason, now);
+        let (kind, requested) = (conditions::REBOOTING, reboot::draining::REQUESTED);
+        let after = after.with_condition(kind, Status::True, requested, "", now);
         self.shell.writer.write_claim_status(&claim, &after).await?;
         Ok(claim.uid())
     }
@@ -288,9 +288,8 @@ impl Orchestration {
             info!(Node = %candidate.node, taint = labels::DISRUPTED_TAINT_KEY, "tainted node");
         }
         if let Some(claim) = self.shell.model.node_claim(&candidate.claim).await? {
-            let told = (Status::True, reason, reason);
-            let now = self.shell.now();
-            let after = claim.with_condition(conditions::DISRUPTION_REASON, told, now);
+            let (kind, now) = (conditions::DISRUPTION_REASON, self.shell.now());
+            let after = claim.with_condition(kind, Status::True, reason, reason, now);
             self.shell.writer.write_claim_status(&claim, &after).await?;
         }
         Ok(())
@@ -303,8 +302,8 @@ impl Orchestration {
     ) -> Result<Vec<NodeClaim>, ReconcileError> {
         let mut pending = self.shell.static_pending.lock().await;
         for replacement in &command.replacements {
-            let standing = static_capacity::count(&self.shell, &replacement.pool, &pending).await?;
-            if standing.room() == 0 {
+            let count = static_capacity::count(&self.shell, &replacement.pool, &pending).await?;
+            if count.headroom() == 0 {
                 let reason = format!("nodepool \"{}\" is at its limit of nodes", replacement.pool);
                 return Err(ReconcileError::Terminal(reason));
             }

@@ -11,14 +11,14 @@ use std::time::Duration;
 use aws::seam::Ec2Api as _;
 use aws::{AwsApis, AwsOptions, AwsProvider};
 use aws_sdk_ec2::operation::describe_launch_templates::DescribeLaunchTemplatesInput;
-use controllers::{Controllers, ControllersConfig, Hooks, Metrics, Settings, SharedLedger};
+use controllers::{Controllers, ControllersConfig, Metrics, PolicyHooks, Settings, SharedLedger};
 use disruption::hooks::{DeclaredBudgets, DefaultConsolidation};
 use scheduling::ranking::PriceRank;
 use serde_json::{Value, json};
 use sim::api_server::{Resource, Selection};
 use sim::ec2::{Ec2Config, Ec2Faults, InstanceState};
-use sim::random::Random;
-use sim::{World, WorldConfig};
+use sim::random::SplitMix64;
+use sim::{SimulatedWorld, WorldConfig};
 use tokio::task::JoinHandle;
 
 use crate::process::{Death, Door, Judged, Process};
@@ -26,7 +26,7 @@ use crate::process::{Death, Door, Judged, Process};
 /// Worlds that differ; each is left by many deaths.
 const WORLDS: u64 = 25;
 /// Deaths in all, where nobody asks for another number.
-const DEATHS: usize = 250;
+const DEATHS: u64 = 250;
 /// Processes of one world that may die, one after another.
 const DEATHS_PER_WORLD_MAX: usize = 4;
 /// Calls of a process that starts in the middle until it has found its way.
@@ -49,19 +49,19 @@ struct Case {
 
 impl Case {
     fn of(seed: u64) -> Self {
-        let mut chance = Random::new(seed, "crash-points");
+        let mut chance = SplitMix64::new(seed, "crash-points");
         let sizes = ["1Gi", "5Gi", "9Gi"];
-        let deployments = sizes[..chance.between(1, 3) as usize].iter();
+        let deployments = sizes[..size(chance.between(1, 3))].iter();
         let deployments = deployments.map(|memory| (chance.between(1, 4), *memory));
         let deployments = deployments.collect();
-        let pick = |number: u64, of: &[f64]| of[number as usize % of.len()];
+        let pick = |number: u64, of: &[f64]| of[size(number % of.len() as u64)];
         Self {
             deployments,
-            capacity_type: ["on-demand", "spot"][chance.between(0, 1) as usize],
+            capacity_type: ["on-demand", "spot"][size(chance.between(0, 1))],
             faults: Ec2Faults {
                 on_demand_pools_dry: 0.0,
                 spot_pools_dry: 0.0,
-                visibility_delay_seconds_max: [0, 2, 15, 60][chance.between(0, 3) as usize],
+                visibility_delay_seconds_max: [0, 2, 15, 60][size(chance.between(0, 3))],
                 throttling: chance.between(0, 3) == 0,
                 internal_error_chance: pick(chance.next_u64(), &[0.0, 0.0, 0.03]),
                 lost_answer_chance: pick(chance.next_u64(), &[0.0, 0.3]),
@@ -74,7 +74,7 @@ impl Case {
 
 /// A world with the process that runs in it now.
 struct Region {
-    world: Arc<World>,
+    world: Arc<SimulatedWorld>,
     ledger: SharedLedger,
     judged: Judged,
     process: Process,
@@ -86,7 +86,7 @@ struct Region {
 
 impl Region {
     fn new(case: &Case, death: Option<Death>) -> Self {
-        let world = World::new(WorldConfig {
+        let world = SimulatedWorld::new(WorldConfig {
             seed: case.seed,
             ec2: Ec2Config {
                 families: ["m5", "c5", "r5"].map(str::to_owned).to_vec(),
@@ -189,13 +189,13 @@ impl Region {
                 owned.iter().filter(|it| living.contains(**it)).count(),
             ),
             ("instances that live", living.len()),
-            ("instances ever launched", ec2.launches() as usize),
+            ("instances ever launched", size(ec2.launches())),
         ]);
         if counts.values().collect::<BTreeSet<_>>().len() != 1 {
             faults.push(format!("not equal: {counts:?}"));
         }
         for (what, count) in [
-            ("terminations", ec2.terminations() as usize),
+            ("terminations", size(ec2.terminations())),
             ("launch templates", templates),
         ] {
             if count != 0 {
@@ -214,7 +214,7 @@ fn is_true(object: &Value, kind: &str) -> bool {
 
 /// A process: the provider and the controllers, as the program puts them together.
 fn start(
-    world: &Arc<World>,
+    world: &Arc<SimulatedWorld>,
     process: &Process,
     ledger: &SharedLedger,
     judged: &Judged,
@@ -239,7 +239,7 @@ fn start(
     let controllers = Controllers::new(ControllersConfig {
         client: kube::Client::new(door, "default"),
         provider: Arc::clone(&provider) as _,
-        hooks: Hooks {
+        hooks: PolicyHooks {
             rank: Arc::new(PriceRank),
             consolidation: Arc::new(DefaultConsolidation),
             budgets: Arc::new(DeclaredBudgets),
@@ -373,7 +373,7 @@ fn play(case: &Case, deaths: &[Death]) -> Played {
 
 /// Draws deaths of the processes of a world: the first between the first claim and the last node, the others from the
 /// start of their process on.
-fn draw(chance: &mut Random, calls: &[String]) -> Vec<Death> {
+fn draw(chance: &mut SplitMix64, calls: &[String]) -> Vec<Death> {
     let is_claim = |call: &&String| call.starts_with("POST") && call.ends_with("/nodeclaims");
     let first = calls.iter().position(|it| is_claim(&it)).unwrap() as u64 + 1;
     let last = calls.len() as u64;
@@ -385,7 +385,7 @@ fn draw(chance: &mut Random, calls: &[String]) -> Vec<Death> {
             chance.between(1, last - first + CALLS_OF_A_START)
         };
         deaths.push(Death {
-            call: call as usize,
+            call: size(call),
             is_sent: chance.between(0, 1) == 1,
         });
     }
@@ -400,7 +400,7 @@ fn kill(seed: u64, deaths_wanted: usize) -> (usize, Vec<String>) {
     if !reference.faults.is_empty() {
         wrong.push(format!("{case:?} without a death: {:?}", reference.faults));
     }
-    let mut chance = Random::new(seed, "deaths");
+    let mut chance = SplitMix64::new(seed, "deaths");
     let mut deaths = 0;
     while deaths < deaths_wanted && wrong.len() < 3 {
         let played = play(&case, &draw(&mut chance, &reference.calls));
@@ -415,6 +415,10 @@ fn kill(seed: u64, deaths_wanted: usize) -> (usize, Vec<String>) {
     (deaths, wrong)
 }
 
+fn size(number: u64) -> usize {
+    usize::try_from(number).unwrap()
+}
+
 fn number(variable: &str, default: u64) -> u64 {
     let told = std::env::var(variable).ok();
     told.map_or(default, |it| it.parse().unwrap())
@@ -423,7 +427,7 @@ fn number(variable: &str, default: u64) -> u64 {
 /// `MORTISE_CRASH_POINTS` sets how many deaths there are, `MORTISE_CRASH_SEED` which worlds.
 #[test]
 fn wherever_the_controller_dies_as_many_instances_are_launched_as_there_are_claims() {
-    let wanted = number("MORTISE_CRASH_POINTS", DEATHS as u64) as usize;
+    let wanted = size(number("MORTISE_CRASH_POINTS", DEATHS));
     let first = number("MORTISE_CRASH_SEED", 0);
     let seeds = Mutex::new(first..first + WORLDS);
     let found = Mutex::new((0, Vec::new()));
@@ -435,7 +439,7 @@ fn wherever_the_controller_dies_as_many_instances_are_launched_as_there_are_clai
                     let Some(seed) = seeds.lock().unwrap().next() else {
                         return;
                     };
-                    let (deaths, wrong) = kill(seed, wanted.div_ceil(WORLDS as usize));
+                    let (deaths, wrong) = kill(seed, wanted.div_ceil(size(WORLDS)));
                     let mut found = found.lock().unwrap();
                     found.0 += deaths;
                     found.1.extend(wrong);

@@ -1,7 +1,7 @@
 //! How nodes end: expiry, drains, finalizers, and nodes that never were of use.
 
 use serde_json::{Value, json};
-use sim::api_server::{DeleteOptions, ObjectKey, Part, Resource};
+use sim::api_server::{DeleteOptions, NamespacedName, ObjectPart, Resource};
 
 use crate::world::{World, node_pool};
 
@@ -20,7 +20,7 @@ fn health(world: &World) -> Option<String> {
 }
 
 fn modify(world: &World, resource: &Resource, name: &str, change: impl FnMut(&mut Value)) {
-    let key = ObjectKey::new("", name);
+    let key = NamespacedName::new("", name);
     world.api.modify(resource, &key, change).unwrap();
 }
 
@@ -286,10 +286,10 @@ async fn a_node_much_smaller_than_it_was_sold_as_is_noted() {
     let mut world = with_pods(1, "900m").await;
     let claim = world.names(&Resource::NODE_CLAIMS)[0].clone();
     let node = world.names(&Resource::NODES)[0].clone();
-    let key = ObjectKey::new("", node.as_str());
+    let key = NamespacedName::new("", node.as_str());
     world
         .api
-        .modify_part(&Resource::NODES, &key, Part::Status, |node| {
+        .modify_part(&Resource::NODES, &key, ObjectPart::Status, |node| {
             node["status"]["capacity"]["cpu"] = json!("1");
         })
         .unwrap();

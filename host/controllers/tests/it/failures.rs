@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use scheduling::ranking::{PriceRank, RankAnswer, RankHook, RankRound, Stage};
 use serde_json::json;
-use sim::api_server::{Part, Resource};
+use sim::api_server::{ObjectPart, Resource};
 
 use crate::world::World;
 
@@ -177,10 +177,10 @@ async fn an_instance_that_vanishes_takes_its_claim_with_it() {
         world.names(&Resource::NODES),
     );
     world.cloud.with(|state| state.instances.clear());
-    let key = sim::api_server::ObjectKey::new("", nodes[0].as_str());
+    let key = sim::api_server::NamespacedName::new("", nodes[0].as_str());
     world
         .api
-        .modify_part(&Resource::NODES, &key, Part::Status, |node| {
+        .modify_part(&Resource::NODES, &key, ObjectPart::Status, |node| {
             node["status"]["conditions"][0]["status"] = json!("Unknown");
         })
         .unwrap();

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use cloudprovider::Clock;
 use controllers::{
-    Controllers, ControllersConfig, Hooks, Metrics, Settings, SharedLedger, SolvePlacement,
+    Controllers, ControllersConfig, ControllersHooks, Metrics, Settings, SharedLedger,
+    SolvePlacement,
 };
 use disruption::hooks::{DeclaredBudgets, DefaultConsolidation};
 use hooks::binding::PolicyRegistry;
@@ -14,7 +15,7 @@ use prometheus_client::registry::Registry;
 use scheduling::ranking::{PriceRank, RankHook};
 use serde_json::{Value, json};
 use sim::SimulatedClock;
-use sim::api_server::{ApiServer, DeleteOptions, ObjectKey, Part, Resource, Selection};
+use sim::api_server::{ApiServer, DeleteOptions, NamespacedName, ObjectPart, Resource, Selection};
 use state::ledger::{Ledger, Subject, Why};
 use tokio::task::JoinHandle;
 
@@ -216,9 +217,9 @@ impl World {
     /// Gives a node a condition that began so long ago.
     pub(crate) fn be_sick(&self, node: &str, kind: &str, status: &str) {
         let since = self.clock.now().to_string();
-        let key = ObjectKey::new("", node);
+        let key = NamespacedName::new("", node);
         self.api
-            .modify_part(&Resource::NODES, &key, Part::Status, |node| {
+            .modify_part(&Resource::NODES, &key, ObjectPart::Status, |node| {
                 let conditions = node["status"]["conditions"].as_array_mut().unwrap();
                 conditions.retain(|it| it["type"] != kind);
                 conditions.push(json!({"type": kind, "status": status, "reason": "Test", "lastTransitionTime": since}));
@@ -446,7 +447,7 @@ fn start(
     let controllers = Controllers::new(ControllersConfig {
         client: kube::Client::new(door.clone(), "default"),
         provider: Arc::new(cloud.clone()),
-        hooks: Hooks {
+        hooks: ControllersHooks {
             rank: Arc::clone(rank),
             consolidation: Arc::new(DefaultConsolidation),
             budgets: Arc::new(DeclaredBudgets),
@@ -592,7 +593,7 @@ fn boot(api: &ApiServer, cloud: &Cloud, clock: SimulatedClock) {
             .now()
             .duration_since(instance.launched_at.unwrap())
             .as_secs();
-        let key = ObjectKey::new("", name);
+        let key = NamespacedName::new("", name);
         if age == BOOT_SECONDS && api.get(&Resource::NODES, "", name).is_err() {
             let resources = json!(instance.allocatable.to_list());
             let mut labels = json!(instance.labels);
@@ -638,8 +639,8 @@ fn boot_anew(api: &ApiServer, cloud: &Cloud, clock: SimulatedClock) {
         if !is_back && !is_down {
             continue;
         }
-        let key = ObjectKey::new("", name);
-        api.modify_part(&Resource::NODES, &key, Part::Status, |node| {
+        let key = NamespacedName::new("", name);
+        api.modify_part(&Resource::NODES, &key, ObjectPart::Status, |node| {
             let ready = if is_back { "True" } else { "False" };
             // What was wrong with it is mended.
             node["status"]["conditions"] = json!([{"type": "Ready", "status": ready}]);
@@ -696,8 +697,8 @@ fn schedule(api: &ApiServer, clock: SimulatedClock, pod: &Value, name: &str) {
         .as_array()
         .is_none_or(Vec::is_empty)
     {
-        let key = ObjectKey::new("default", name);
-        api.modify_part(&Resource::PODS, &key, Part::Status, |pod| {
+        let key = NamespacedName::new("default", name);
+        api.modify_part(&Resource::PODS, &key, ObjectPart::Status, |pod| {
             pod["status"]["phase"] = json!("Pending");
             pod["status"]["conditions"] = json!([
                 {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "no nodes"}

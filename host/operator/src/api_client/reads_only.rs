@@ -20,7 +20,7 @@ impl fmt::Display for NotRead {
 impl Error for NotRead {}
 
 #[derive(Debug, Default)]
-struct Counts {
+struct ReadCounts {
     reads: AtomicU64,
     refused: AtomicU64,
 }
@@ -28,7 +28,7 @@ struct Counts {
 /// The rule, and how often it held; clones count together.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ReadsOnly {
-    counts: Arc<Counts>,
+    counts: Arc<ReadCounts>,
 }
 
 impl ReadsOnly {

@@ -12,7 +12,7 @@ use super::frame::{Frame, NodeLine};
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Summary {
-    pub(crate) pods: PodCounts,
+    pub(crate) pods: PodTotals,
     /// What the first round of provisioning that opened any claims wanted of them.
     pub(crate) first_plan: Option<PlanLine>,
     /// Of the first stage.
@@ -48,7 +48,7 @@ pub(crate) struct Summary {
 
 /// Pods by what became of them.
 #[derive(Debug, Clone, Copy, Serialize)]
-pub(crate) struct PodCounts {
+pub(crate) struct PodTotals {
     pub(crate) running: usize,
     pub(crate) pending: usize,
 }
@@ -95,7 +95,7 @@ pub(crate) struct StageLine {
     pub(crate) begun_by: String,
     /// From then on to the last change, in simulated time.
     pub(crate) settled_seconds: f64,
-    pub(crate) pods: PodCounts,
+    pub(crate) pods: PodTotals,
     pub(crate) nodes: usize,
     pub(crate) price_per_hour: f64,
 }
@@ -195,9 +195,9 @@ impl Summary {
     }
 }
 
-type Group<'a> = ((&'a str, &'a str), Vec<&'a NodeLine>);
+type NodesAlike<'a> = ((&'a str, &'a str), Vec<&'a NodeLine>);
 
-fn groups(nodes: &[NodeLine]) -> Vec<Group<'_>> {
+fn groups(nodes: &[NodeLine]) -> Vec<NodesAlike<'_>> {
     let mut groups = std::collections::BTreeMap::<(&str, &str), Vec<&NodeLine>>::new();
     for node in nodes {
         groups
@@ -208,7 +208,7 @@ fn groups(nodes: &[NodeLine]) -> Vec<Group<'_>> {
     groups.into_iter().collect()
 }
 
-impl PodCounts {
+impl PodTotals {
     pub(crate) fn of(frame: &Frame) -> Self {
         Self {
             running: frame.pods_running,

@@ -8,13 +8,13 @@ use aws::SqsInterruptionQueue;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use shadow::{
-    Account, Bought, Change, Gathered, Happening, Market, Mirror, Observed, ReadKind, Report,
-    StandIn, Tally, Told, Write, claims_at_start, update,
+    Account, BoughtOffering, FleetTally, Gathered, Happening, Mirror, MirrorWrite, ObjectChange,
+    Observed, ReadKind, Report, StandIn, ToldObject, ZoneMarket, claims_at_start, update,
 };
-use sim::api_server::{self, DeleteOptions, ObjectKey, Resource, Selection, Watch};
+use sim::api_server::{self, DeleteOptions, NamespacedName, Resource, Selection, Watch};
 use sim::catalogue::Catalogue;
-use sim::ec2::{CapacityType, Ec2Config, Ec2Faults, SimulatedQueue, zone_id};
-use sim::{Time, World, WorldConfig};
+use sim::ec2::{Ec2Config, Ec2Faults, PurchaseOption, SimulatedQueue, zone_id};
+use sim::{SimulatedWorld, Time, WorldConfig};
 
 use super::arguments::ShadowArguments;
 use super::classes;
@@ -23,7 +23,7 @@ use crate::api_client::ReadsOnly;
 use crate::clock::wall_now;
 use crate::controller;
 use crate::demo::{CAPACITY, SYSTEM_NAMESPACE, apply};
-use crate::simulated_nodes::known::Remembered;
+use crate::simulated_nodes::known::KnownObjects;
 use crate::stack::{Stack, StackConfig, simulated_provider};
 use authoring::manifests::{Manifests, variables};
 
@@ -38,10 +38,10 @@ const COUNTED: [(&Resource, ReadKind); 3] = [
 
 /// The shadow, and what is counted.
 pub(super) struct Beside {
-    world: Arc<World>,
+    world: Arc<SimulatedWorld>,
     mirror: Mirror,
-    karpenter: Tally,
-    mortise: Tally,
+    karpenter: FleetTally,
+    mortise: FleetTally,
     told: Watch,
     /// What the shadow's API server refused, by kind and reason, so that each is said once.
     refused: BTreeSet<String>,
@@ -67,8 +67,8 @@ impl Beside {
         let now = wall_now();
         let mut beside = Self {
             mirror: Mirror::new(account, StandIn::new(CLUSTER_NAME)),
-            karpenter: Tally::new(now),
-            mortise: Tally::new(now),
+            karpenter: FleetTally::new(now),
+            mortise: FleetTally::new(now),
             refused: BTreeSet::new(),
             told,
             world,
@@ -103,7 +103,7 @@ impl Beside {
             for object in gathered.of(kind) {
                 let is_gone = false;
                 self.karpenter.apply(
-                    Told {
+                    ToldObject {
                         kind,
                         object,
                         is_gone,
@@ -153,7 +153,7 @@ impl Beside {
         };
         let ids: BTreeSet<String> = claims.iter().map(id).collect();
         nodes.retain(|id, _| ids.contains(id));
-        let remembered = Remembered {
+        let remembered = KnownObjects {
             claims: claims.iter().filter_map(typed).collect(),
             nodes,
             classes: resolved.iter().filter_map(typed).collect(),
@@ -212,7 +212,7 @@ impl Beside {
     }
 
     /// Takes in what the cluster told, and answers what Karpenter did by it.
-    pub(super) fn change(&mut self, mut change: Change) -> Option<Happening> {
+    pub(super) fn change(&mut self, mut change: ObjectChange) -> Option<Happening> {
         let now = wall_now();
         self.mirror.account().relocate(&mut change.object);
         let happening = self.karpenter.apply(change.told(), now);
@@ -251,10 +251,10 @@ impl Beside {
             let Some((_, kind)) = kind else {
                 continue;
             };
-            let told = Told {
+            let told = ToldObject {
                 kind: *kind,
                 object: &event.object,
-                is_gone: event.change == api_server::Change::Deleted,
+                is_gone: event.change == api_server::WatchEventType::Deleted,
             };
             happenings.extend(self.mortise.apply(told, now));
         }
@@ -263,11 +263,11 @@ impl Beside {
 
     pub(super) fn report(&self, readings: &Readings, reads_only: &ReadsOnly) -> Report {
         let ec2 = self.world.ec2();
-        let price = |bought: &Bought| {
+        let price = |bought: &BoughtOffering| {
             let how = match bought.capacity_type.as_str() {
-                "spot" => CapacityType::Spot,
-                "reserved" => CapacityType::Reserved,
-                _ => CapacityType::OnDemand,
+                "spot" => PurchaseOption::Spot,
+                "reserved" => PurchaseOption::Reserved,
+                _ => PurchaseOption::OnDemand,
             };
             ec2.price_per_hour_of(&bought.instance_type, &bought.zone, how)
         };
@@ -281,7 +281,7 @@ impl Beside {
         })
     }
 
-    fn write(&mut self, writes: Vec<Write>) {
+    fn write(&mut self, writes: Vec<MirrorWrite>) {
         for write in writes {
             if let Err(fault) = written(&self.world, write) {
                 self.refused.insert(fault);
@@ -291,7 +291,7 @@ impl Beside {
 }
 
 /// Does one write; what is gone already is as good as deleted or ended.
-fn written(world: &World, write: Write) -> Result<(), String> {
+fn written(world: &SimulatedWorld, write: MirrorWrite) -> Result<(), String> {
     let api = world.api();
     let refused = |kind: ReadKind, why: String| {
         format!(
@@ -300,26 +300,26 @@ fn written(world: &World, write: Write) -> Result<(), String> {
         )
     };
     match write {
-        Write::Restore { kind, object } => {
+        MirrorWrite::Restore { kind, object } => {
             let restored = api.restore(&resource(kind), object);
             restored
                 .map(drop)
                 .map_err(|status| refused(kind, status.to_string()))
         }
-        Write::Update { kind, object } => {
-            let key = ObjectKey::of(&object);
+        MirrorWrite::Update { kind, object } => {
+            let key = NamespacedName::of(&object);
             let updated = api.modify(&resource(kind), &key, |there| update(there, object));
             updated
                 .map(drop)
                 .map_err(|status| refused(kind, status.to_string()))
         }
-        Write::Delete { kind, key } => {
+        MirrorWrite::Delete { kind, key } => {
             let options = DeleteOptions::default();
             drop(api.delete(&resource(kind), &key.namespace, &key.name, &options));
             Ok(())
         }
-        Write::Finish { pod, phase } => {
-            drop(world.end_pod(&ObjectKey::new(pod.namespace, pod.name), &phase));
+        MirrorWrite::Finish { pod, phase } => {
+            drop(world.end_pod(&NamespacedName::new(pod.namespace, pod.name), &phase));
             Ok(())
         }
     }
@@ -336,7 +336,7 @@ fn typed<T: DeserializeOwned>(object: &Value) -> Option<T> {
 }
 
 fn account(gathered: &Gathered) -> Account {
-    let market = Market {
+    let market = ZoneMarket {
         is_sold_in: &|zone| {
             Catalogue::embedded()
                 .iter()
@@ -347,8 +347,12 @@ fn account(gathered: &Gathered) -> Account {
     Account::of(gathered, &market)
 }
 
-fn world(arguments: &ShadowArguments, kubernetes_minor: u32, account: &Account) -> Arc<World> {
-    World::new(WorldConfig {
+fn world(
+    arguments: &ShadowArguments,
+    kubernetes_minor: u32,
+    account: &Account,
+) -> Arc<SimulatedWorld> {
+    SimulatedWorld::new(WorldConfig {
         seed: arguments.seed,
         time: Time::Real(wall_now()),
         kubernetes_minor,
@@ -371,7 +375,7 @@ fn world(arguments: &ShadowArguments, kubernetes_minor: u32, account: &Account) 
 fn stack(
     arguments: &ShadowArguments,
     kubernetes_minor: u32,
-    world: &Arc<World>,
+    world: &Arc<SimulatedWorld>,
     client: kube::Client,
 ) -> anyhow::Result<Stack> {
     let (ec2, clock) = (world.ec2(), world.clock());

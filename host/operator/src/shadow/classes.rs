@@ -7,7 +7,7 @@ use anyhow::{Context as _, bail};
 use apis::labels::EC2_NODE_CLASS_HASH_ANNOTATION;
 use authoring::manifests::{Manifests, variables};
 use serde_json::Value;
-use sim::World;
+use sim::SimulatedWorld;
 use sim::api_server::{Resource, Selection};
 use tokio::time::{Instant, sleep};
 
@@ -40,7 +40,7 @@ pub(super) fn given(file: Option<&Path>) -> anyhow::Result<Value> {
 }
 
 /// The classes with what they select, and sentences of those that select nothing.
-pub(super) async fn resolved(world: &World) -> (Vec<Value>, Vec<String>) {
+pub(super) async fn resolved(world: &SimulatedWorld) -> (Vec<Value>, Vec<String>) {
     let until = Instant::now() + PATIENCE;
     loop {
         let classes = world

@@ -11,7 +11,7 @@ use kube::api::{Api, ApiResource, DynamicObject};
 use kube::runtime::{WatchStreamExt as _, watcher};
 use kube::{Client, ResourceExt as _};
 use serde_json::{Value, json};
-use shadow::{Change, Gathered, ReadKind, ReadRow, TABLE, key_of, slim};
+use shadow::{Gathered, ObjectChange, ReadKind, ReadRow, TABLE, key_of, slim};
 use tokio::time::{Instant, timeout_at};
 
 /// Few, because each page is held as text and as values at once.
@@ -22,23 +22,23 @@ const WATCH_TIMEOUT_SECONDS: u32 = 290;
 const FIRST_LISTS: Duration = Duration::from_secs(60);
 
 /// What a watch told.
-enum Told {
-    Changed(Change),
+enum ReadMessage {
+    Changed(ObjectChange),
     Listed(ReadKind),
-    Failed(ReadKind, Failure),
+    Failed(ReadKind, ReadFailure),
 }
 
 /// Why a kind cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Failure {
+enum ReadFailure {
     NotServed,
     Denied(String),
     Unreached(String),
 }
 
 /// What there is to tell or to do.
-pub(super) enum News {
-    Changed(Change),
+pub(super) enum ReadNews {
+    Changed(ObjectChange),
     /// A sentence for people.
     Said(String),
     Nothing,
@@ -46,9 +46,9 @@ pub(super) enum News {
 
 /// All watches.
 pub(super) struct Readings {
-    told: SelectAll<BoxStream<'static, Told>>,
+    told: SelectAll<BoxStream<'static, ReadMessage>>,
     listed: BTreeSet<ReadKind>,
-    failed: BTreeMap<ReadKind, Failure>,
+    failed: BTreeMap<ReadKind, ReadFailure>,
     is_away: bool,
 }
 
@@ -72,9 +72,9 @@ impl Readings {
                 break;
             };
             match news {
-                News::Changed(change) => gathered.apply(change),
-                News::Said(sentence) => eprintln!("{sentence}"),
-                News::Nothing => {}
+                ReadNews::Changed(change) => gathered.apply(change),
+                ReadNews::Said(sentence) => eprintln!("{sentence}"),
+                ReadNews::Nothing => {}
             }
         }
         if self.listed.is_empty() {
@@ -90,32 +90,35 @@ impl Readings {
         let is_settled = |row: &ReadRow| {
             let failure = self.failed.get(&row.kind);
             self.listed.contains(&row.kind)
-                || matches!(failure, Some(Failure::NotServed | Failure::Denied(_)))
+                || matches!(
+                    failure,
+                    Some(ReadFailure::NotServed | ReadFailure::Denied(_))
+                )
         };
         TABLE.iter().all(is_settled)
     }
 
     /// What comes next.
-    pub(super) async fn next(&mut self) -> News {
+    pub(super) async fn next(&mut self) -> ReadNews {
         // A watch never ends by itself.
         let Some(told) = self.told.next().await else {
             return std::future::pending().await;
         };
         match told {
-            Told::Changed(change) => News::Changed(change),
-            Told::Listed(kind) => {
+            ReadMessage::Changed(change) => ReadNews::Changed(change),
+            ReadMessage::Listed(kind) => {
                 self.listed.insert(kind);
                 self.failed.remove(&kind);
                 self.back()
             }
-            Told::Failed(kind, failure) => {
-                let is_away = matches!(failure, Failure::Unreached(_));
+            ReadMessage::Failed(kind, failure) => {
+                let is_away = matches!(failure, ReadFailure::Unreached(_));
                 let said = match &failure {
-                    Failure::Unreached(why) if !self.is_away => News::Said(format!(
+                    ReadFailure::Unreached(why) if !self.is_away => ReadNews::Said(format!(
                         "the API server does not answer ({why}); the watch goes on when it does"
                     )),
-                    Failure::NotServed | Failure::Denied(_) | Failure::Unreached(_) => {
-                        News::Nothing
+                    ReadFailure::NotServed | ReadFailure::Denied(_) | ReadFailure::Unreached(_) => {
+                        ReadNews::Nothing
                     }
                 };
                 self.is_away |= is_away;
@@ -127,11 +130,11 @@ impl Readings {
         }
     }
 
-    fn back(&mut self) -> News {
+    fn back(&mut self) -> ReadNews {
         if std::mem::take(&mut self.is_away) {
-            News::Said("the API server answers again".to_owned())
+            ReadNews::Said("the API server answers again".to_owned())
         } else {
-            News::Nothing
+            ReadNews::Nothing
         }
     }
 
@@ -141,19 +144,19 @@ impl Readings {
             let row = kind.row();
             let (resource, without) = (row.resource(), row.without);
             match failure {
-                Failure::NotServed => None,
-                Failure::Denied(why) => Some(format!(
+                ReadFailure::NotServed => None,
+                ReadFailure::Denied(why) => Some(format!(
                     "{resource} ({why}): {without}; grant it with: {}",
                     row.grant()
                 )),
-                Failure::Unreached(why) => Some(format!("{resource} ({why}): {without}")),
+                ReadFailure::Unreached(why) => Some(format!("{resource} ({why}): {without}")),
             }
         });
         told.collect()
     }
 }
 
-fn watch(client: &Client, row: &'static ReadRow) -> BoxStream<'static, Told> {
+fn watch(client: &Client, row: &'static ReadRow) -> BoxStream<'static, ReadMessage> {
     let resource = ApiResource {
         group: row.group.to_owned(),
         version: row.version.to_owned(),
@@ -184,7 +187,7 @@ impl There {
         &mut self,
         kind: ReadKind,
         event: watcher::Result<watcher::Event<DynamicObject>>,
-    ) -> Vec<Told> {
+    ) -> Vec<ReadMessage> {
         match event {
             Ok(watcher::Event::Init) => {
                 self.listing.clear();
@@ -202,7 +205,7 @@ impl There {
                     .into_iter()
                     .filter(|(key, _)| !self.cards.contains_key(key));
                 let gone = gone.map(|(_, card)| changed(kind, card, true));
-                gone.chain([Told::Listed(kind)]).collect()
+                gone.chain([ReadMessage::Listed(kind)]).collect()
             }
             Ok(watcher::Event::Apply(object)) => {
                 let object = value(kind, object);
@@ -214,13 +217,13 @@ impl There {
                 self.cards.remove(&key_of(&object));
                 vec![changed(kind, object, true)]
             }
-            Err(error) => vec![Told::Failed(kind, failure(&error))],
+            Err(error) => vec![ReadMessage::Failed(kind, failure(&error))],
         }
     }
 }
 
-fn changed(kind: ReadKind, object: Value, is_gone: bool) -> Told {
-    Told::Changed(Change {
+fn changed(kind: ReadKind, object: Value, is_gone: bool) -> ReadMessage {
+    ReadMessage::Changed(ObjectChange {
         kind,
         object,
         is_gone,
@@ -242,7 +245,7 @@ fn card(object: &Value) -> Value {
     }})
 }
 
-fn failure(error: &watcher::Error) -> Failure {
+fn failure(error: &watcher::Error) -> ReadFailure {
     let api = match error {
         watcher::Error::InitialListFailed(kube::Error::Api(status))
         | watcher::Error::WatchStartFailed(kube::Error::Api(status))
@@ -251,11 +254,11 @@ fn failure(error: &watcher::Error) -> Failure {
         _ => None,
     };
     match api {
-        Some(status) if status.code == 404 => Failure::NotServed,
+        Some(status) if status.code == 404 => ReadFailure::NotServed,
         Some(status) if [401, 403].contains(&status.code) => {
-            Failure::Denied(status.message.clone())
+            ReadFailure::Denied(status.message.clone())
         }
-        _ => Failure::Unreached(root(error)),
+        _ => ReadFailure::Unreached(root(error)),
     }
 }
 

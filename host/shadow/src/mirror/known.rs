@@ -11,7 +11,7 @@ use crate::kinds::ReadKind;
 
 /// What a version of an object is beside the last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum News {
+pub(super) enum Novelty {
     New,
     Changed,
     Same,
@@ -24,13 +24,13 @@ pub(super) struct Known {
 }
 
 impl Known {
-    pub(super) fn note(&mut self, kind: ReadKind, object: &Value) -> News {
+    pub(super) fn note(&mut self, kind: ReadKind, object: &Value) -> Novelty {
         let table = self.digests.entry(kind).or_default();
         let now = version(kind, object);
         match table.insert(key_of(object), now) {
-            None => News::New,
-            Some(before) if before == now => News::Same,
-            Some(_) => News::Changed,
+            None => Novelty::New,
+            Some(before) if before == now => Novelty::Same,
+            Some(_) => Novelty::Changed,
         }
     }
 

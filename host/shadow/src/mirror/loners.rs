@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use apis::ObjectKey;
 use serde_json::Value;
 
-use super::Write;
+use super::MirrorWrite;
 use crate::kinds::ReadKind;
 use crate::pods::{is_finished, is_of_its_node, waiting};
 use crate::{is_deleting, key_of};
@@ -30,7 +30,7 @@ impl Loners {
         is_gone: bool,
         is_open: bool,
         nodes: &BTreeSet<String>,
-    ) -> Option<Write> {
+    ) -> Option<MirrorWrite> {
         let key = key_of(&pod);
         let kind = ReadKind::Pods;
         if is_gone || is_deleting(&pod) {
@@ -41,7 +41,7 @@ impl Loners {
                 self.leaving.insert(key);
                 return None;
             }
-            return Some(Write::Delete { kind, key });
+            return Some(MirrorWrite::Delete { kind, key });
         }
         if self.there.contains(&key) || is_finished(&pod) {
             return None;
@@ -52,15 +52,15 @@ impl Loners {
                 return None;
             }
             self.there.insert(key);
-            return Some(Write::Restore { kind, object: pod });
+            return Some(MirrorWrite::Restore { kind, object: pod });
         }
         self.there.insert(key);
         let object = waiting(pod);
-        Some(Write::Restore { kind, object })
+        Some(MirrorWrite::Restore { kind, object })
     }
 
     /// Those that have nothing left to do.
-    pub(super) fn done(&mut self, is_done: impl Fn(&ObjectKey) -> bool) -> Vec<Write> {
+    pub(super) fn done(&mut self, is_done: impl Fn(&ObjectKey) -> bool) -> Vec<MirrorWrite> {
         let done: Vec<ObjectKey> = self
             .leaving
             .iter()
@@ -70,7 +70,7 @@ impl Loners {
         let kind = ReadKind::Pods;
         let delete = |key: ObjectKey| {
             self.leaving.remove(&key);
-            Write::Delete { kind, key }
+            MirrorWrite::Delete { kind, key }
         };
         done.into_iter().map(delete).collect()
     }

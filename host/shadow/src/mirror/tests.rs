@@ -3,23 +3,23 @@
 use serde_json::json;
 
 use super::*;
-use crate::account::Market;
+use crate::account::ZoneMarket;
 use crate::slim;
 
 fn at(second: i64) -> Timestamp {
     Timestamp::from_second(second).unwrap()
 }
 
-fn told(kind: ReadKind, object: Value) -> Change {
-    Change {
+fn told(kind: ReadKind, object: Value) -> ObjectChange {
+    ObjectChange {
         kind,
         object: slim(kind, object),
         is_gone: false,
     }
 }
 
-fn gone(kind: ReadKind, object: Value) -> Change {
-    Change {
+fn gone(kind: ReadKind, object: Value) -> ObjectChange {
+    ObjectChange {
         is_gone: true,
         ..told(kind, object)
     }
@@ -47,10 +47,10 @@ fn node(name: &str, node_pool: Option<&str>) -> Value {
 }
 
 /// A mirror that has begun with these objects, and what it wrote for them.
-fn begun(changes: Vec<Change>, claims: Vec<Value>) -> (Mirror, Vec<Write>) {
+fn begun(changes: Vec<ObjectChange>, claims: Vec<Value>) -> (Mirror, Vec<MirrorWrite>) {
     let mut gathered = Gathered::default();
     changes.into_iter().for_each(|it| gathered.apply(it));
-    let market = Market {
+    let market = ZoneMarket {
         is_sold_in: &|_| true,
         zone_id: &|_, _| String::new(),
     };
@@ -60,9 +60,9 @@ fn begun(changes: Vec<Change>, claims: Vec<Value>) -> (Mirror, Vec<Write>) {
     (mirror, writes)
 }
 
-fn restored(writes: &[Write]) -> Vec<String> {
-    let name = |write: &Write| match write {
-        Write::Restore { kind, object } => Some(format!("{kind:?} {}", key_of(object).name)),
+fn restored(writes: &[MirrorWrite]) -> Vec<String> {
+    let name = |write: &MirrorWrite| match write {
+        MirrorWrite::Restore { kind, object } => Some(format!("{kind:?} {}", key_of(object).name)),
         _ => None,
     };
     writes.iter().filter_map(name).collect()
@@ -91,7 +91,7 @@ fn a_shadow_starts_with_the_nodes_that_it_can_have_and_with_all_pods() {
         "Pods p2",
     ];
     assert_eq!(restored(&writes), expected);
-    let Write::Restore { object, .. } = writes.last().unwrap() else {
+    let MirrorWrite::Restore { object, .. } = writes.last().unwrap() else {
         panic!("{writes:?}")
     };
     assert_eq!(
@@ -118,7 +118,7 @@ fn pods_that_karpenter_moves_are_no_news() {
     ];
     assert_eq!(writes.concat(), []);
     let scaled = mirror.change(told(ReadKind::ReplicaSets, set(5)), at(23));
-    let [Write::Update { object, .. }] = &scaled[..] else {
+    let [MirrorWrite::Update { object, .. }] = &scaled[..] else {
         panic!("{scaled:?}")
     };
     assert_eq!(object["spec"]["replicas"], 5);
@@ -133,8 +133,8 @@ fn templates_ask_for_what_admission_added() {
         ],
         Vec::new(),
     );
-    let containers = |write: &Write| match write {
-        Write::Restore { object, .. } => object["spec"]["template"]["spec"]["containers"]
+    let containers = |write: &MirrorWrite| match write {
+        MirrorWrite::Restore { object, .. } => object["spec"]["template"]["spec"]["containers"]
             .as_array()
             .unwrap()
             .len(),
@@ -172,13 +172,12 @@ fn a_daemon_set_rolls_when_the_clusters_does() {
         })
     };
     let (mut mirror, writes) = begun(vec![told(ReadKind::DaemonSets, daemons("1"))], Vec::new());
-    let strategy = |write: &Write| match write {
-        Write::Restore { object, .. } | Write::Update { object, .. } => {
-            object["spec"]["updateStrategy"]["type"]
-                .as_str()
-                .unwrap()
-                .to_owned()
-        }
+    let strategy = |write: &MirrorWrite| match write {
+        MirrorWrite::Restore { object, .. } | MirrorWrite::Update { object, .. } => object["spec"]
+            ["updateStrategy"]["type"]
+            .as_str()
+            .unwrap()
+            .to_owned(),
         _ => String::new(),
     };
     assert_eq!(strategy(&writes[0]), "OnDelete");
@@ -196,7 +195,7 @@ fn a_job_of_the_shadow_works_for_as_long_as_the_clusters() {
         ],
         Vec::new(),
     );
-    let Write::Restore { object, .. } = &writes[0] else {
+    let MirrorWrite::Restore { object, .. } = &writes[0] else {
         panic!("{writes:?}")
     };
     assert_eq!(
@@ -218,11 +217,11 @@ fn a_job_of_the_shadow_works_for_as_long_as_the_clusters() {
     assert_eq!(
         ends,
         [
-            Write::Finish {
+            MirrorWrite::Finish {
                 pod,
                 phase: "Succeeded".to_owned()
             },
-            Write::Delete {
+            MirrorWrite::Delete {
                 kind: ReadKind::Jobs,
                 key
             },
@@ -237,7 +236,7 @@ fn pods_without_a_controller_that_the_shadow_has_come_and_go_one_by_one() {
     let (mut mirror, _) = begun(vec![told(ReadKind::Nodes, node("bare", None))], Vec::new());
     let bare = || pod("x", "somewhere", "Workflow");
     let came = mirror.change(told(ReadKind::Pods, bare()), at(1));
-    let [Write::Restore { object, .. }] = &came[..] else {
+    let [MirrorWrite::Restore { object, .. }] = &came[..] else {
         panic!("{came:?}")
     };
     assert_eq!(object["spec"].get("nodeName"), None);
@@ -245,7 +244,7 @@ fn pods_without_a_controller_that_the_shadow_has_come_and_go_one_by_one() {
     let went = mirror.change(gone(ReadKind::Pods, bare()), at(3));
     assert_eq!(
         went,
-        [Write::Delete {
+        [MirrorWrite::Delete {
             kind: ReadKind::Pods,
             key: ObjectKey::new("a", "x")
         }]
@@ -277,7 +276,7 @@ fn bare_nodes_follow_the_cluster_and_others_do_not() {
     let went = mirror.change(gone(ReadKind::Nodes, node("bare", None)), at(4));
     assert_eq!(
         went,
-        [Write::Delete {
+        [MirrorWrite::Delete {
             kind: ReadKind::Nodes,
             key: ObjectKey::cluster("bare")
         }]
@@ -293,7 +292,7 @@ fn a_node_that_boots_is_ready_in_the_shadow_and_a_sick_one_stays_sick() {
         node["spec"]["taints"] = json!([{"key": "node.kubernetes.io/not-ready"}, {"key": "other"}]);
         let claim = json!({"metadata": {"name": "c"}, "status": {"providerID": "aws:///z/own"}});
         let (_, writes) = begun(vec![told(ReadKind::Nodes, node)], vec![claim]);
-        let Some(Write::Restore { object, .. }) = writes.last() else {
+        let Some(MirrorWrite::Restore { object, .. }) = writes.last() else {
             panic!("{writes:?}")
         };
         let taints = object["spec"]["taints"].as_array().unwrap().len();

@@ -6,11 +6,11 @@ use apis::ObjectKey;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
-use super::known::{Known, News};
-use super::{Write, identity};
+use super::known::{Known, Novelty};
+use super::{MirrorWrite, identity};
 use crate::admitted::with_admitted;
 use crate::digest::digest;
-use crate::gathered::Change;
+use crate::gathered::ObjectChange;
 use crate::kinds::ReadKind;
 use crate::pods::{is_finished, owner_uid};
 use crate::{is_deleting, key_of, uid};
@@ -30,7 +30,7 @@ struct Held {
 
 /// The workloads that are mirrored.
 #[derive(Debug, Default)]
-pub(super) struct Workloads {
+pub(super) struct MirroredWorkloads {
     known: Known,
     uids: BTreeSet<String>,
     /// A pod of each, as the cluster admitted it, by the UID of its controller.
@@ -42,7 +42,7 @@ pub(super) struct Workloads {
     leaving: BTreeSet<ObjectKey>,
 }
 
-impl Workloads {
+impl MirroredWorkloads {
     /// Whether pods of this controller are made in the shadow.
     pub(super) fn has(&self, uid: &str) -> bool {
         self.uids.contains(uid)
@@ -60,23 +60,23 @@ impl Workloads {
     }
 
     /// A workload that is there when the shadow begins.
-    pub(super) fn begun(&mut self, kind: ReadKind, object: Value) -> Option<Write> {
+    pub(super) fn begun(&mut self, kind: ReadKind, object: Value) -> Option<MirrorWrite> {
         if is_idle(kind, &object) || is_deleting(&object) {
             return None;
         }
         self.known.note(kind, &object);
         let object = self.prepared(kind, object);
-        Some(Write::Restore { kind, object })
+        Some(MirrorWrite::Restore { kind, object })
     }
 
     /// What follows from a change; `is_open`: pods of the Job have yet to end in the shadow.
     pub(super) fn change(
         &mut self,
-        change: Change,
+        change: ObjectChange,
         is_open: bool,
         now: Timestamp,
-    ) -> Option<Write> {
-        let Change {
+    ) -> Option<MirrorWrite> {
+        let ObjectChange {
             kind,
             object,
             is_gone,
@@ -94,7 +94,7 @@ impl Workloads {
                 return None;
             }
             self.uids.remove(&uid);
-            return Some(Write::Delete { kind, key });
+            return Some(MirrorWrite::Delete { kind, key });
         }
         if is_deleting(&object) {
             return None;
@@ -122,7 +122,7 @@ impl Workloads {
             );
             return None;
         }
-        if self.known.note(kind, &object) != News::Changed {
+        if self.known.note(kind, &object) != Novelty::Changed {
             return None;
         }
         let mut object = self.prepared(kind, object);
@@ -133,11 +133,11 @@ impl Workloads {
             spec.remove("template");
             spec.remove("selector");
         }
-        Some(Write::Update { kind, object })
+        Some(MirrorWrite::Update { kind, object })
     }
 
     /// A pod of one of them was told.
-    pub(super) fn pod(&mut self, pod: &Value) -> Option<Write> {
+    pub(super) fn pod(&mut self, pod: &Value) -> Option<MirrorWrite> {
         let uid = owner_uid(pod);
         let held = self.held.remove(uid)?;
         self.sample(pod);
@@ -145,7 +145,7 @@ impl Workloads {
     }
 
     /// Those that waited for a pod for long enough.
-    pub(super) fn release(&mut self, now: Timestamp) -> Vec<Write> {
+    pub(super) fn release(&mut self, now: Timestamp) -> Vec<MirrorWrite> {
         let is_due = |held: &Held| now.duration_since(held.since) >= AWAITS_POD;
         let due: Vec<String> = self
             .held
@@ -161,7 +161,7 @@ impl Workloads {
     }
 
     /// Jobs that are gone and have nothing left to do.
-    pub(super) fn done(&mut self, is_done: impl Fn(&ObjectKey) -> bool) -> Vec<Write> {
+    pub(super) fn done(&mut self, is_done: impl Fn(&ObjectKey) -> bool) -> Vec<MirrorWrite> {
         let done: Vec<ObjectKey> = self
             .leaving
             .iter()
@@ -171,7 +171,7 @@ impl Workloads {
         let kind = ReadKind::Jobs;
         let delete = |key: ObjectKey| {
             self.leaving.remove(&key);
-            Write::Delete { kind, key }
+            MirrorWrite::Delete { kind, key }
         };
         done.into_iter().map(delete).collect()
     }

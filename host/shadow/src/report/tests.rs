@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::*;
-use crate::gathered::Told;
+use crate::gathered::ToldObject;
 use crate::kinds::ReadKind;
 
 fn at(second: i64) -> Timestamp {
@@ -21,9 +21,9 @@ fn claim(name: &str, node_pool: &str, instance_type: &str) -> Value {
 }
 
 /// A count that begins with these nodes at 0 and ends an hour later; half an hour in, the last of them is gone.
-fn tally(claims: &[Value], last_goes: bool) -> Tally {
-    let mut tally = Tally::new(at(0));
-    let told = |object| Told {
+fn tally(claims: &[Value], last_goes: bool) -> FleetTally {
+    let mut tally = FleetTally::new(at(0));
+    let told = |object| ToldObject {
         kind: ReadKind::NodeClaims,
         object,
         is_gone: false,
@@ -33,7 +33,7 @@ fn tally(claims: &[Value], last_goes: bool) -> Tally {
     }
     tally.begin(at(0));
     if last_goes {
-        let gone = Told {
+        let gone = ToldObject {
             is_gone: true,
             ..told(claims.last().unwrap())
         };
@@ -43,7 +43,7 @@ fn tally(claims: &[Value], last_goes: bool) -> Tally {
     tally
 }
 
-fn price(bought: &Bought) -> Option<f64> {
+fn price(bought: &BoughtOffering) -> Option<f64> {
     match bought.instance_type.as_str() {
         "big" => Some(1.0),
         "small" => Some(0.25),
@@ -51,7 +51,7 @@ fn price(bought: &Bought) -> Option<f64> {
     }
 }
 
-fn report(karpenter: &Tally, mortise: &Tally) -> Report {
+fn report(karpenter: &FleetTally, mortise: &FleetTally) -> Report {
     Report::of(Observed {
         karpenter,
         mortise,

@@ -3,29 +3,29 @@
 use serde_json::json;
 
 use super::*;
-use crate::gathered::Change;
+use crate::gathered::ObjectChange;
 
 fn at(second: i64) -> Timestamp {
     Timestamp::from_second(second).unwrap()
 }
 
-fn change(kind: ReadKind, object: Value) -> Change {
-    Change {
+fn change(kind: ReadKind, object: Value) -> ObjectChange {
+    ObjectChange {
         kind,
         object,
         is_gone: false,
     }
 }
 
-fn gone(kind: ReadKind, object: Value) -> Change {
-    Change {
+fn gone(kind: ReadKind, object: Value) -> ObjectChange {
+    ObjectChange {
         kind,
         object,
         is_gone: true,
     }
 }
 
-fn told(tally: &mut Tally, change: Change, now: Timestamp) -> Option<Happening> {
+fn told(tally: &mut FleetTally, change: ObjectChange, now: Timestamp) -> Option<Happening> {
     tally.apply(change.told(), now)
 }
 
@@ -63,8 +63,8 @@ fn pod_object(name: &str, node: &str, owner: &str, is_deleting: bool) -> Value {
 }
 
 /// A tally of a claim with its node and a pod there.
-fn begun() -> Tally {
-    let mut tally = Tally::new(at(0));
+fn begun() -> FleetTally {
+    let mut tally = FleetTally::new(at(0));
     told(
         &mut tally,
         change(ReadKind::NodeClaims, claim_object("x", true)),
@@ -105,7 +105,7 @@ fn what_was_there_at_the_start_is_no_launch_and_costs_from_the_start() {
 #[test]
 fn a_claim_counts_from_its_launch_to_its_end() {
     let mut tally = begun();
-    let claim = |tally: &mut Tally, is_launched, second| {
+    let claim = |tally: &mut FleetTally, is_launched, second| {
         told(
             tally,
             change(ReadKind::NodeClaims, claim_object("y", is_launched)),

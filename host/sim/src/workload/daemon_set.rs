@@ -6,11 +6,11 @@ use apis::labels;
 use serde_json::{Value, json};
 
 use super::{BURST_MAX, count, template_hash};
-use crate::api_server::{ObjectKey, Resource};
-use crate::cluster::Cluster;
+use crate::api_server::{NamespacedName, Resource};
+use crate::cluster::SimulatedCluster;
 use crate::cluster::object_meta::{is_deleting, uid};
 use crate::cluster::pod::PodRecord;
-use crate::cluster::shape::{PodShape, ShapeTable};
+use crate::cluster::shape::{SchedulingShape, SchedulingShapes};
 use crate::scheduler::filter::matches_node;
 
 const REVISION: &str = "controller-revision-hash";
@@ -27,14 +27,14 @@ const TOLERATED: [(&str, &str); 7] = [
     ("node.kubernetes.io/not-ready", labels::NO_SCHEDULE),
 ];
 
-impl Cluster {
-    pub(super) fn reconcile_daemon_set(&mut self, key: &ObjectKey) {
+impl SimulatedCluster {
+    pub(super) fn reconcile_daemon_set(&mut self, key: &NamespacedName) {
         let Some(set) = self.object(&Resource::DAEMON_SETS, key).cloned() else {
             return;
         };
         let revision = template_hash(&set["spec"]["template"]);
         let template = template(&set["spec"]["template"], &revision);
-        let shape = ShapeTable::default().shape(&json!({
+        let shape = SchedulingShapes::default().shape(&json!({
             "metadata": { "namespace": key.namespace, "labels": template["metadata"]["labels"] },
             "spec": template["spec"],
         }));
@@ -66,7 +66,7 @@ impl Cluster {
     fn remove_daemons(
         &self,
         set: &Value,
-        shape: &PodShape,
+        shape: &SchedulingShape,
         by_node: &BTreeMap<String, Vec<&PodRecord>>,
         revision: &str,
     ) {
@@ -94,7 +94,13 @@ impl Cluster {
         }
     }
 
-    fn daemon_set_status(&self, key: &ObjectKey, set: &Value, shape: &PodShape, revision: &str) {
+    fn daemon_set_status(
+        &self,
+        key: &NamespacedName,
+        set: &Value,
+        shape: &SchedulingShape,
+        revision: &str,
+    ) {
         let wanted = count(self.nodes.values().filter(|node| should_run(shape, node)));
         let pods = || self.pods_of(uid(set)).filter(|pod| pod.is_live());
         let ready = count(pods().filter(|pod| pod.is_ready()));
@@ -109,7 +115,7 @@ impl Cluster {
     }
 }
 
-fn should_run(shape: &PodShape, node: &crate::cluster::node::NodeRecord) -> bool {
+fn should_run(shape: &SchedulingShape, node: &crate::cluster::node::NodeRecord) -> bool {
     matches_node(shape, node)
         && node
             .untolerated(

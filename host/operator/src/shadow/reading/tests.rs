@@ -105,13 +105,13 @@ fn what_a_new_list_no_longer_has_is_gone() {
         }
         told.extend(there.take(ReadKind::Pods, Ok(watcher::Event::InitDone)));
         let told = told.into_iter().map(|told| match told {
-            Told::Changed(it) => format!(
+            ReadMessage::Changed(it) => format!(
                 "{} {}",
                 if it.is_gone { "gone" } else { "there" },
                 key_of(&it.object).name
             ),
-            Told::Listed(_) => "listed".to_owned(),
-            Told::Failed(..) => "failed".to_owned(),
+            ReadMessage::Listed(_) => "listed".to_owned(),
+            ReadMessage::Failed(..) => "failed".to_owned(),
         });
         told.collect::<Vec<_>>()
     };
