@@ -41,7 +41,7 @@ fn a_shadow_follows_the_load_counts_both_and_writes_nothing() {
     served.eventually("the pods run", || served.running("web-") == 6);
     let start = served.items("nodeclaims").len();
     let wire = Wire::to(&served.kubeconfig(), "shadow");
-    let child = shadow(&wire, &["--for", "100s"]);
+    let child = shadow(&wire, &["--for", "75s"]);
     served.eventually("pods are watched", || {
         let asked = wire.asked();
         asked

@@ -52,6 +52,10 @@ pub(super) struct Store {
     pub(super) kinds: Kinds,
     /// What the server says that it is.
     pub(super) kubernetes_minor: u32,
+    /// Changes that each table remembers.
+    pub(super) log_length_max: usize,
+    /// Pods and events that are kept ready to read.
+    pub(super) awake_max: usize,
 }
 
 impl Store {
@@ -59,6 +63,8 @@ impl Store {
         Self {
             clock,
             kubernetes_minor: KUBERNETES_MINOR,
+            log_length_max: watches::LOG_LENGTH_MAX,
+            awake_max: rest::AWAKE_MAX,
             tables: BTreeMap::new(),
             revision: 0,
             subscribers: Vec::new(),

@@ -471,3 +471,51 @@ fn objects_that_rest_are_the_same_to_everybody() {
     assert_eq!(left.len(), 1499);
     assert_eq!(left[2..], written[3..]);
 }
+
+#[test]
+fn an_object_of_another_server_is_taken_as_it_is() {
+    let (server, _) = server();
+    must(server.install_crd(&widgets()));
+    let widgets = Resource::fixed("example.com", "widgets");
+    let theirs = json!({
+        "metadata": {"name": "a", "uid": "theirs", "resourceVersion": "900", "generation": 4,
+            "creationTimestamp": "2020-01-01T00:00:00Z"},
+        "spec": {"size": 3, "unknown": true}, "status": {"replicas": 2},
+    });
+    let restored = must(server.restore(&widgets, theirs.clone()));
+    assert_eq!(restored["metadata"]["uid"], "theirs");
+    assert_eq!(restored["metadata"]["generation"], 4);
+    assert_eq!(
+        restored["metadata"]["creationTimestamp"],
+        "2020-01-01T00:00:00Z"
+    );
+    assert_ne!(
+        restored["metadata"]["resourceVersion"], "900",
+        "revisions are this server's"
+    );
+    assert_eq!(
+        restored["spec"],
+        json!({"size": 3, "color": "red"}),
+        "pruned and defaulted as the kind is here"
+    );
+    // Another of the name replaces it, and whoever refers to it by its UID still finds it.
+    let mut later = theirs;
+    later["metadata"]["uid"] = json!("other");
+    later["spec"]["size"] = json!(5);
+    let restored = must(server.restore(&widgets, later));
+    assert_eq!(
+        (&restored["metadata"]["uid"], &restored["spec"]["size"]),
+        (&json!("theirs"), &json!(5))
+    );
+    // What is owned goes with its owner of that UID.
+    let mut owned = pod("p");
+    owned["metadata"]["ownerReferences"] =
+        json!([{"apiVersion": "example.com/v1", "kind": "Widget", "name": "a", "uid": "theirs"}]);
+    must(server.restore(&Resource::PODS, owned));
+    must(server.delete(&widgets, "", "a", &DeleteOptions::default()));
+    assert!(server.get(&Resource::PODS, "default", "p").is_err());
+    assert!(
+        server.restore(&widgets, json!({"metadata": {}})).is_err(),
+        "it has no name"
+    );
+}

@@ -12,6 +12,7 @@ use scheduling::ranking::PremiumMax;
 
 use crate::options::{
     ControllerOptions, NominatePlannedPods, SchedulerDefaults, parse_gates, parse_scheduler_config,
+    parse_span,
 };
 use crate::shadow::arguments::ShadowArguments;
 
@@ -410,15 +411,6 @@ pub(crate) enum Until {
     Settled,
     Forever,
     After(Duration),
-}
-
-pub(crate) fn parse_span(text: &str) -> Result<Duration, String> {
-    let span = text.parse::<GoDuration>().map(GoDuration::to_std);
-    match span {
-        // A rotation without a pause would leave the world no time.
-        Ok(span) if !span.is_zero() => Ok(span),
-        _ => Err(format!("`{text}` is no duration such as `10s` or `2m`")),
-    }
 }
 
 /// The oldest and the newest minor version of Kubernetes that the simulated world may be of.

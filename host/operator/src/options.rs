@@ -335,6 +335,16 @@ pub(crate) fn parse_scheduler_config(text: &str) -> Result<SchedulerDefaults, St
     })
 }
 
+/// Some time, and not none.
+pub(crate) fn parse_span(text: &str) -> Result<Duration, String> {
+    let span = text.parse::<GoDuration>().map(GoDuration::to_std);
+    match span {
+        // A rotation without a pause would leave the world no time.
+        Ok(span) if !span.is_zero() => Ok(span),
+        _ => Err(format!("`{text}` is no duration such as `10s` or `2m`")),
+    }
+}
+
 fn parse_duration(text: &str) -> Result<Duration, String> {
     text.parse::<GoDuration>()
         .map(GoDuration::to_std)

@@ -6,6 +6,7 @@
 pub(crate) mod arguments;
 mod beside;
 mod classes;
+mod prices;
 mod reading;
 
 use std::process::ExitCode;

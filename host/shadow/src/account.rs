@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::gathered::Gathered;
 use crate::kinds::ReadKind;
-use crate::label;
+use crate::object::label;
 
 /// Where a cluster goes whose zones the catalogue does not have.
 const REGION: &str = "us-east-1";

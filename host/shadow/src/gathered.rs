@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use apis::ObjectKey;
 use serde_json::Value;
 
-use crate::key_of;
 use crate::kinds::ReadKind;
+use crate::object::key_of;
 
 /// What happened to an object of the cluster.
 #[derive(Debug, Clone, PartialEq)]

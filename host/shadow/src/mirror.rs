@@ -1,14 +1,16 @@
 //! What the shadow has of the cluster: which write follows from which change.
 //!
-//! Workloads are mirrored as what they ask for, not as the pods that come of it: pods that Karpenter evicts are no news
+//! MirroredWorkloads are mirrored as what they ask for, not as the pods that come of it: pods that Karpenter evicts are no news
 //! to the shadow, whose own controllers make its pods. Nodes that claims stand for are the shadow's own from the start
 //! on; others are mirrored for as long as they are there. Pods without a controller that the shadow has are mirrored one
 //! by one. Pods that run to an end, end after as long as they do in the cluster.
 
 mod known;
 mod loners;
+mod missing;
 mod updates;
 mod workloads;
+mod write;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,38 +22,16 @@ use crate::account::Account;
 use crate::gathered::{Gathered, ObjectChange};
 use crate::kinds::ReadKind;
 use crate::node_class::StandIn;
+use crate::object::{key_of, label};
 use crate::pods::{self, is_finished, owner_kind, owner_uid};
 use crate::runs::{Run, Runs};
-use crate::{key_of, label, uid};
 use known::{Known, Novelty};
 use loners::Loners;
+use missing::{Namespaces, priority_classes};
 use workloads::MirroredWorkloads;
 
 pub use updates::update;
-
-/// One write to the shadow's API server.
-#[derive(Debug, Clone, PartialEq)]
-pub enum MirrorWrite {
-    /// The object as it is, status and UID included; one that is there is replaced.
-    Restore {
-        kind: ReadKind,
-        object: Value,
-    },
-    /// What the object says besides its status, field by field; labels and annotations are added.
-    Update {
-        kind: ReadKind,
-        object: Value,
-    },
-    Delete {
-        kind: ReadKind,
-        key: ObjectKey,
-    },
-    /// A pod's containers end.
-    Finish {
-        pod: ObjectKey,
-        phase: String,
-    },
-}
+pub use write::MirrorWrite;
 
 /// What is mirrored.
 #[derive(Debug)]
@@ -59,6 +39,7 @@ pub struct Mirror {
     account: Account,
     stand_in: StandIn,
     known: Known,
+    namespaces: Namespaces,
     /// Nodes of the cluster that the shadow has.
     nodes: BTreeSet<String>,
     workloads: MirroredWorkloads,
@@ -75,6 +56,7 @@ impl Mirror {
             account,
             stand_in,
             known: Known::default(),
+            namespaces: Namespaces::default(),
             nodes: BTreeSet::new(),
             workloads: MirroredWorkloads::default(),
             loners: Loners::default(),
@@ -114,6 +96,7 @@ impl Mirror {
         let object = self.stand_in.given(given, &self.account);
         let kind = ReadKind::Ec2NodeClasses;
         writes.push(MirrorWrite::Restore { kind, object });
+        writes.extend(priority_classes(gathered));
         writes
     }
 
@@ -146,6 +129,7 @@ impl Mirror {
                 _ => true,
             };
             if is_there {
+                writes.extend(self.namespaces.of(&object));
                 writes.extend(self.begun(kind, object));
             }
         }
@@ -185,6 +169,14 @@ impl Mirror {
 
     /// What follows from a change after the start.
     pub fn change(&mut self, change: ObjectChange, now: Timestamp) -> Vec<MirrorWrite> {
+        let is_gone = change.is_gone;
+        let missing = (!is_gone).then(|| self.namespaces.of(&change.object));
+        let writes = self.follow(change, now);
+        // A namespace that nothing follows for is as good as one that is not there.
+        missing.flatten().into_iter().chain(writes).collect()
+    }
+
+    fn follow(&mut self, change: ObjectChange, now: Timestamp) -> Vec<MirrorWrite> {
         match change.kind {
             // The shadow has its own, and what was there at the start is the shadow's since.
             ReadKind::NodeClaims | ReadKind::CsiNodes => Vec::new(),
@@ -210,6 +202,9 @@ impl Mirror {
             is_gone,
         } = change;
         let key = key_of(&object);
+        if kind == ReadKind::Namespaces {
+            self.namespaces.told(&key.name, is_gone);
+        }
         if is_gone {
             if kind == ReadKind::Nodes {
                 self.nodes.remove(&key.name);
@@ -335,7 +330,7 @@ fn is_bare(node: &Value) -> bool {
 
 /// The Job of a pod.
 fn job_of(pod: &Value) -> ObjectKey {
-    let owner = crate::controller_of(pod).map(|it| &it["name"]);
+    let owner = crate::object::controller_of(pod).map(|it| &it["name"]);
     let name = owner.and_then(Value::as_str).unwrap_or_default();
     ObjectKey::new(&key_of(pod).namespace, name)
 }
@@ -348,11 +343,6 @@ fn run(pod: &Value, now: Timestamp) -> Run {
         lasted: now.duration_since(since.unwrap_or(now)),
         phase: status["phase"].as_str().unwrap_or("Succeeded").to_owned(),
     }
-}
-
-/// Namespace and name of a workload by its UID, for messages.
-pub(crate) fn identity(object: &Value) -> (ObjectKey, String) {
-    (key_of(object), uid(object).to_owned())
 }
 
 #[cfg(test)]

@@ -9,8 +9,8 @@ use apis::labels::{EC2_NODE_CLASS_HASH_ANNOTATION, EC2_NODE_CLASS_HASH_VERSION_A
 use serde_json::Value;
 
 use crate::gathered::Gathered;
-use crate::key_of;
 use crate::kinds::ReadKind;
+use crate::object::key_of;
 
 /// What the launched claims of the cluster are in the account, whose classes `resolved` are.
 pub fn claims_at_start(gathered: &Gathered, resolved: &[Value]) -> Vec<Value> {

@@ -11,7 +11,7 @@ use apis::labels::{
 use serde_json::{Value, json};
 
 use crate::account::Account;
-use crate::key_of;
+use crate::object::key_of;
 
 /// Name of the EC2NodeClass that stands in where a NodePool has none that means anything to EC2.
 pub const STAND_IN: &str = "mortise-shadow";

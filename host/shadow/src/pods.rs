@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use crate::{controller_of, is_deleting};
+use crate::object::{controller_of, is_deleting};
 
 /// The kind of a pod's controller; empty without one.
 pub(crate) fn owner_kind(pod: &Value) -> &str {
@@ -38,10 +38,11 @@ pub(crate) fn at_start(pod: Value, nodes: &BTreeSet<String>) -> Option<Value> {
         return None;
     }
     let node = pod["spec"]["nodeName"].as_str().unwrap_or_default();
-    if nodes.contains(node) {
+    if is_finished(&pod) || nodes.contains(node) {
         return Some(pod);
     }
-    if is_finished(&pod) {
+    let nominated = pod["status"]["nominatedNodeName"].as_str();
+    if node.is_empty() && nominated.is_none_or(|it| nodes.contains(it)) {
         return Some(pod);
     }
     if is_of_its_node(&pod) {

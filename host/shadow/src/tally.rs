@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::gathered::ToldObject;
 use crate::kinds::ReadKind;
-use crate::{controller_of, is_deleting, key_of, label};
+use crate::object::{controller_of, is_deleting, key_of, label};
 
 /// Watches of several kinds are in no order among each other: the taint of a node may be told after the deletion of a
 /// pod that it announced, by as much.

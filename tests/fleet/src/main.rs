@@ -5,11 +5,7 @@
 //! stand `mortise simulate` of the same pods at the same prices, the least that any plan could cost, and the goals. GPUs are left
 //! out: their nodes are the same either way.
 
-#![expect(
-    clippy::print_stdout,
-    clippy::print_stderr,
-    reason = "printing is what this program is for"
-)]
+#![expect(clippy::print_stdout, reason = "printing is what this program is for")]
 
 mod asked;
 mod cluster;
@@ -61,5 +57,5 @@ fn run(asked: &Asked, fleet: &Fleet, way: Way) -> anyhow::Result<Row> {
         Some(kubeconfig) => cluster::live(asked, fleet, kubeconfig)?,
         None => demo::live(asked, fleet, way)?,
     };
-    Ok(Row::new(asked, (fleet, way), plan, lived))
+    Ok(Row::new(asked, fleet, way, plan, lived))
 }

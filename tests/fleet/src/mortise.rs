@@ -62,7 +62,8 @@ pub(crate) fn prices(
         .filter(|it| it["kind"] != "Deployment")
         .cloned()
         .collect();
-    items.extend(offerings.into_iter().enumerate().map(pod));
+    let numbered = offerings.into_iter().enumerate();
+    items.extend(numbered.map(|(number, offering)| pod(number, &offering)));
     let file = fleet.file.with_extension("prices.json");
     let list = json!({"apiVersion": "v1", "kind": "List", "items": items});
     fs::write(&file, list.to_string())?;
@@ -84,7 +85,7 @@ pub(crate) fn prices(
     Ok(claims.map(price).collect())
 }
 
-fn pod((number, offering): (usize, Offering)) -> Value {
+fn pod(number: usize, offering: &Offering) -> Value {
     json!({
         "apiVersion": "v1", "kind": "Pod",
         "metadata": {"name": format!("p{number}"), "namespace": "default"},

@@ -66,12 +66,7 @@ impl Row {
     pub(crate) const HEAD: &str = "\
 family    pods seed way     | plan: nodes USD/h bound | all run: s nodes USD/h ratio late s | launches ratio | evicted gain  | off plan opened | end: nodes USD/h ratio | CPU s | reached";
 
-    pub(crate) fn new(
-        asked: &Asked,
-        (fleet, way): (&Fleet, Way),
-        plan: Plan,
-        lived: Lived,
-    ) -> Self {
+    pub(crate) fn new(asked: &Asked, fleet: &Fleet, way: Way, plan: Plan, lived: Lived) -> Self {
         let is_on_cluster = asked.kubeconfig.is_some();
         Self {
             family: fleet.family.clone(),

@@ -7,7 +7,7 @@ use serde_json::Value;
 use std::sync::Arc;
 
 /// Pods and events that are kept ready to read; those written longer ago rest as text.
-const AWAKE_MAX: usize = 512;
+pub(super) const AWAKE_MAX: usize = 512;
 
 /// An object as its table holds it.
 #[derive(Debug)]
@@ -59,7 +59,7 @@ impl Store {
         }
         self.awake
             .push_back((resource.clone(), key.clone(), revision));
-        if self.awake.len() <= AWAKE_MAX {
+        if self.awake.len() <= self.awake_max {
             return;
         }
         let Some((resource, key, revision)) = self.awake.pop_front() else {

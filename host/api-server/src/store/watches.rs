@@ -8,7 +8,7 @@ use crate::watch::{Watch, WatchEvent};
 
 /// Changes each table remembers for watches that resume; older ones answer 410. A watch resumes from what it saw
 /// last, and each change holds on to two states of its object.
-const LOG_LENGTH_MAX: usize = 256;
+pub(super) const LOG_LENGTH_MAX: usize = 256;
 
 impl Store {
     pub(super) fn publish(&mut self, event: WatchEvent) {
@@ -20,7 +20,7 @@ impl Store {
             return;
         };
         table.log.push_back(event);
-        if table.log.len() > LOG_LENGTH_MAX
+        if table.log.len() > self.log_length_max
             && let Some(oldest) = table.log.pop_front()
         {
             table.forgotten = oldest.revision;

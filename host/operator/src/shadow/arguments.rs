@@ -5,8 +5,10 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 
-use crate::cli::parse_span;
-use crate::options::DecisionOptions;
+use crate::options::{DecisionOptions, parse_span};
+
+/// Name of the cluster in the simulated account.
+pub(super) const CLUSTER_NAME: &str = "mortise-shadow";
 
 #[derive(Debug, Args)]
 pub(crate) struct ShadowArguments {
@@ -33,6 +35,10 @@ pub(crate) struct ShadowArguments {
     /// An EC2NodeClass for NodePools whose class is of another provider. Default: one of the demo
     #[arg(long = "nodeclass", value_name = "FILE")]
     pub(crate) node_class: Option<PathBuf>,
+
+    /// Prices of types that EC2 does not have, in the format of Karpenter's kwok provider
+    #[arg(long, value_name = "FILE")]
+    pub(crate) instance_types: Option<PathBuf>,
 
     /// Seed of everything the simulated world leaves to chance
     #[arg(long, value_name = "N", default_value_t = 1)]

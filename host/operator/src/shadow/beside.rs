@@ -16,8 +16,9 @@ use sim::catalogue::Catalogue;
 use sim::ec2::{Ec2Config, Ec2Faults, PurchaseOption, SimulatedQueue, zone_id};
 use sim::{SimulatedWorld, Time, WorldConfig};
 
-use super::arguments::ShadowArguments;
+use super::arguments::{CLUSTER_NAME, ShadowArguments};
 use super::classes;
+use super::prices::Prices;
 use super::reading::Readings;
 use crate::api_client::ReadsOnly;
 use crate::clock::wall_now;
@@ -27,8 +28,6 @@ use crate::simulated_nodes::known::KnownObjects;
 use crate::stack::{Stack, StackConfig, simulated_provider};
 use authoring::manifests::{Manifests, variables};
 
-/// Name of the cluster in the simulated account.
-pub(super) const CLUSTER_NAME: &str = "mortise-shadow";
 /// Kinds of the shadow that its count is made of.
 const COUNTED: [(&Resource, ReadKind); 3] = [
     (&Resource::NODE_CLAIMS, ReadKind::NodeClaims),
@@ -43,6 +42,7 @@ pub(super) struct Beside {
     karpenter: FleetTally,
     mortise: FleetTally,
     told: Watch,
+    prices: Prices,
     /// What the shadow's API server refused, by kind and reason, so that each is said once.
     refused: BTreeSet<String>,
     stack: Stack,
@@ -59,13 +59,16 @@ impl Beside {
         gathered.each(|object| account.relocate(object));
         let given = classes::given(arguments.node_class.as_deref())?;
         let world = world(arguments, kubernetes_minor, &account);
+        world.api().stay_small();
         let installed = world.install_crds();
         installed.map_err(|status| anyhow::anyhow!("{status}"))?;
         let client = kube::Client::new(world.api().clone(), "default");
         let stack = stack(arguments, kubernetes_minor, &world, client.clone())?;
         let told = world.api().watch(&COUNTED.map(|(resource, _)| resource));
         let now = wall_now();
+        let prices = Prices::read(arguments.instance_types.as_deref())?;
         let mut beside = Self {
+            prices,
             mirror: Mirror::new(account, StandIn::new(CLUSTER_NAME)),
             karpenter: FleetTally::new(now),
             mortise: FleetTally::new(now),
@@ -269,7 +272,13 @@ impl Beside {
                 "reserved" => PurchaseOption::Reserved,
                 _ => PurchaseOption::OnDemand,
             };
-            ec2.price_per_hour_of(&bought.instance_type, &bought.zone, how)
+            let BoughtOffering {
+                instance_type,
+                zone,
+                capacity_type,
+            } = bought;
+            let known = ec2.price_per_hour_of(instance_type, zone, how);
+            known.or_else(|| self.prices.of(instance_type, capacity_type))
         };
         Report::of(Observed {
             karpenter: &self.karpenter,

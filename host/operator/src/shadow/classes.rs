@@ -11,7 +11,7 @@ use sim::SimulatedWorld;
 use sim::api_server::{Resource, Selection};
 use tokio::time::{Instant, sleep};
 
-use super::beside::CLUSTER_NAME;
+use super::arguments::CLUSTER_NAME;
 use crate::demo::CAPACITY;
 
 /// How long classes may take; the account is simulated and answers at once.

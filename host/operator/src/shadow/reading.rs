@@ -50,6 +50,8 @@ pub(super) struct Readings {
     listed: BTreeSet<ReadKind>,
     failed: BTreeMap<ReadKind, ReadFailure>,
     is_away: bool,
+    /// What was told when the server was back.
+    held: Option<ObjectChange>,
 }
 
 impl Readings {
@@ -60,6 +62,7 @@ impl Readings {
             listed: BTreeSet::new(),
             failed: BTreeMap::new(),
             is_away: false,
+            held: None,
         }
     }
 
@@ -100,12 +103,21 @@ impl Readings {
 
     /// What comes next.
     pub(super) async fn next(&mut self) -> ReadNews {
+        if let Some(change) = self.held.take() {
+            return ReadNews::Changed(change);
+        }
         // A watch never ends by itself.
         let Some(told) = self.told.next().await else {
             return std::future::pending().await;
         };
         match told {
-            ReadMessage::Changed(change) => ReadNews::Changed(change),
+            ReadMessage::Changed(change) => match self.back() {
+                ReadNews::Said(sentence) => {
+                    self.held = Some(change);
+                    ReadNews::Said(sentence)
+                }
+                ReadNews::Changed(_) | ReadNews::Nothing => ReadNews::Changed(change),
+            },
             ReadMessage::Listed(kind) => {
                 self.listed.insert(kind);
                 self.failed.remove(&kind);
@@ -217,7 +229,10 @@ impl There {
                 self.cards.remove(&key_of(&object));
                 vec![changed(kind, object, true)]
             }
-            Err(error) => vec![ReadMessage::Failed(kind, failure(&error))],
+            Err(error) => {
+                let failed = failure(&error).map(|it| ReadMessage::Failed(kind, it));
+                failed.into_iter().collect()
+            }
         }
     }
 }
@@ -245,7 +260,8 @@ fn card(object: &Value) -> Value {
     }})
 }
 
-fn failure(error: &watcher::Error) -> ReadFailure {
+/// Why; nothing where a watch only is too old and lists anew.
+fn failure(error: &watcher::Error) -> Option<ReadFailure> {
     let api = match error {
         watcher::Error::InitialListFailed(kube::Error::Api(status))
         | watcher::Error::WatchStartFailed(kube::Error::Api(status))
@@ -253,12 +269,11 @@ fn failure(error: &watcher::Error) -> ReadFailure {
         watcher::Error::WatchError(status) => Some(status),
         _ => None,
     };
-    match api {
-        Some(status) if status.code == 404 => ReadFailure::NotServed,
-        Some(status) if [401, 403].contains(&status.code) => {
-            ReadFailure::Denied(status.message.clone())
-        }
-        _ => ReadFailure::Unreached(root(error)),
+    match api.map(|status| status.code) {
+        Some(410) => None,
+        Some(404) => Some(ReadFailure::NotServed),
+        Some(401 | 403) => api.map(|status| ReadFailure::Denied(status.message.clone())),
+        Some(_) | None => Some(ReadFailure::Unreached(root(error))),
     }
 }
 

@@ -6,8 +6,8 @@ use apis::ObjectKey;
 use serde_json::Value;
 
 use crate::digest::digest;
-use crate::key_of;
 use crate::kinds::ReadKind;
+use crate::object::key_of;
 
 /// What a version of an object is beside the last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

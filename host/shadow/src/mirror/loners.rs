@@ -5,10 +5,10 @@ use std::collections::BTreeSet;
 use apis::ObjectKey;
 use serde_json::Value;
 
-use super::MirrorWrite;
+use super::write::MirrorWrite;
 use crate::kinds::ReadKind;
+use crate::object::{is_deleting, key_of};
 use crate::pods::{is_finished, is_of_its_node, waiting};
-use crate::{is_deleting, key_of};
 
 /// The pods that are mirrored so.
 #[derive(Debug, Default)]

@@ -49,6 +49,10 @@ fn node(name: &str, node_pool: Option<&str>) -> Value {
 /// A mirror that has begun with these objects, and what it wrote for them.
 fn begun(changes: Vec<ObjectChange>, claims: Vec<Value>) -> (Mirror, Vec<MirrorWrite>) {
     let mut gathered = Gathered::default();
+    gathered.apply(told(
+        ReadKind::Namespaces,
+        json!({"metadata": {"name": "a"}}),
+    ));
     changes.into_iter().for_each(|it| gathered.apply(it));
     let market = ZoneMarket {
         is_sold_in: &|_| true,
@@ -56,6 +60,7 @@ fn begun(changes: Vec<ObjectChange>, claims: Vec<Value>) -> (Mirror, Vec<MirrorW
     };
     let account = Account::of(&gathered, &market);
     let mut mirror = Mirror::new(account, StandIn::new("s"));
+    mirror.classes(&gathered, json!({"metadata": {}}));
     let writes = mirror.start(gathered, claims);
     (mirror, writes)
 }
@@ -306,4 +311,31 @@ fn a_node_that_boots_is_ready_in_the_shadow_and_a_sick_one_stays_sick() {
     };
     assert_eq!(booting("karpenter.sh/registered"), ("True".to_owned(), 1));
     assert_eq!(booting("karpenter.sh/initialized"), ("False".to_owned(), 2));
+}
+
+#[test]
+fn what_objects_name_and_nobody_told_is_there_all_the_same() {
+    let mut gathered = Gathered::default();
+    let mut important = pod("p", "n", "ReplicaSet");
+    important["spec"]["priorityClassName"] = json!("high");
+    important["spec"]["priority"] = json!(1000);
+    gathered.apply(told(ReadKind::Pods, important));
+    let market = ZoneMarket {
+        is_sold_in: &|_| true,
+        zone_id: &|_, _| String::new(),
+    };
+    let mut mirror = Mirror::new(Account::of(&gathered, &market), StandIn::new("s"));
+    let classes = mirror.classes(&gathered, json!({"metadata": {}}));
+    assert_eq!(
+        restored(&classes),
+        ["Ec2NodeClasses mortise-shadow", "PriorityClasses high"]
+    );
+    assert_eq!(
+        restored(&mirror.start(gathered, Vec::new())),
+        ["Namespaces a", "Pods p"]
+    );
+    let mut elsewhere = set(1);
+    elsewhere["metadata"]["namespace"] = json!("b");
+    let writes = mirror.change(told(ReadKind::ReplicaSets, elsewhere), at(1));
+    assert_eq!(restored(&writes), ["Namespaces b", "ReplicaSets web"]);
 }

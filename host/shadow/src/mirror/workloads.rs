@@ -7,13 +7,13 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
 use super::known::{Known, Novelty};
-use super::{MirrorWrite, identity};
+use super::write::MirrorWrite;
 use crate::admitted::with_admitted;
 use crate::digest::digest;
 use crate::gathered::ObjectChange;
 use crate::kinds::ReadKind;
+use crate::object::{is_deleting, key_of, uid};
 use crate::pods::{is_finished, owner_uid};
-use crate::{is_deleting, key_of, uid};
 
 /// How long a new workload waits for the first of its pods, which shows what admission makes of them.
 const AWAITS_POD: SignedDuration = SignedDuration::from_secs(2);
@@ -81,7 +81,7 @@ impl MirroredWorkloads {
             object,
             is_gone,
         } = change;
-        let (key, uid) = identity(&object);
+        let (key, uid) = (key_of(&object), uid(&object).to_owned());
         if is_gone {
             self.samples.remove(&uid);
             self.templates.remove(&uid);

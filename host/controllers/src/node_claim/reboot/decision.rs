@@ -190,7 +190,7 @@ mod tests {
 
     use super::*;
 
-    fn told(kind: &str, status: &str, reason: &str) -> Value {
+    fn condition(kind: &str, status: &str, reason: &str) -> Value {
         json!({
             "type": kind, "status": status, "reason": reason, "message": "",
             "lastTransitionTime": "2026-01-01T00:00:00Z",
@@ -206,8 +206,8 @@ mod tests {
                 "requirements": [],
             },
             "status": {"conditions": [
-                told("Initialized", "Unknown", "Rebooting"),
-                told("Rebooting", "True", reason),
+                condition("Initialized", "Unknown", "Rebooting"),
+                condition("Rebooting", "True", reason),
             ]},
         });
         let node = json!({

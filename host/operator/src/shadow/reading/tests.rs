@@ -118,3 +118,45 @@ fn what_a_new_list_no_longer_has_is_gone() {
     assert_eq!(list(&["x", "y"]), ["there x", "there y", "listed"]);
     assert_eq!(list(&["y"]), ["there y", "gone x", "listed"]);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_goes_away_is_waited_for_and_what_it_told_last_is_not_lost() {
+    let (api, away) = (api(), Arc::new(AtomicBool::new(false)));
+    let mut readings = Readings::of(&client(&api, &away));
+    readings.gather().await.unwrap();
+    away.store(true, Ordering::Relaxed);
+    let pod = |name: &str| json!({"metadata": {"name": name}, "spec": {"containers": [{"name": "m", "image": "i"}]}});
+    api.create(&Resource::PODS, "default", pod("before"))
+        .unwrap();
+    // Watches end after five minutes, and cannot begin anew.
+    let mut said = Vec::new();
+    while said.len() < 2 {
+        match readings.next().await {
+            ReadNews::Said(sentence) => {
+                away.store(false, Ordering::Relaxed);
+                said.push(sentence);
+            }
+            ReadNews::Changed(_) | ReadNews::Nothing => {}
+        }
+        if said.len() == 1 && !api_has(&api, "after") {
+            api.create(&Resource::PODS, "default", pod("after"))
+                .unwrap();
+        }
+    }
+    assert!(
+        said[0].starts_with("the API server does not answer (connection refused)"),
+        "{said:?}"
+    );
+    assert_eq!(said[1], "the API server answers again");
+    let ReadNews::Changed(change) = readings.next().await else {
+        panic!("the change is lost")
+    };
+    assert!(
+        change.kind.row().plural == "pods" && !change.is_gone,
+        "{change:?}"
+    );
+}
+
+fn api_has(api: &ApiServer, pod: &str) -> bool {
+    api.get(&Resource::PODS, "default", pod).is_ok()
+}
