@@ -180,10 +180,7 @@ mod tests {
                     "cheap",
                     &json!({"requirements": [], "priceAdjustment": "-10%"}),
                 ),
-                overlay(
-                    "torn",
-                    &json!({"requirements": [], "price": "1", "priceAdjustment": "+1"}),
-                ),
+                overlay("torn", &json!({"requirements": [], "price": "much"})),
             ],
             pools: vec![(Arc::new(NodePool::default()), Arc::default())],
             untold: BTreeMap::new(),

@@ -219,9 +219,11 @@ impl<'a> JournalEntry for CommandEntry<'a> {
                 }
             }
             Self::Waiting { replacements, on } => {
-                let step = (CommandStep::Waiting, OutcomeId::CommandWaiting);
                 let detail = format!("waiting for {}", on.join(", "));
-                step_of(command, at, step, replacements, &detail)
+                CommandRecord {
+                    step: CommandStep::Waiting,
+                    ..finished(OutcomeId::CommandWaiting, replacements, &detail)
+                }
             }
             Self::NotBegun { why } => finished(failed, &[], why),
             Self::LeftOut { candidate, why } => {
