@@ -372,9 +372,9 @@ impl AccountState {
     }
 
     /// What the region offers, in the order of names.
-    fn types(&self) -> impl Iterator<Item = &'static InstanceType> {
+    fn types(&self) -> impl Iterator<Item = &'static CatalogueEntry> {
         let families = &self.config.families;
-        let is_offered = |t: &&InstanceType| {
+        let is_offered = |t: &&CatalogueEntry| {
             let family = t.name.split('.').next().unwrap_or_default();
             families.is_empty() || families.iter().any(|it| it == family)
         };

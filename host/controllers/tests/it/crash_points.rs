@@ -11,7 +11,9 @@ use std::time::Duration;
 use aws::seam::Ec2Api as _;
 use aws::{AwsApis, AwsOptions, AwsProvider};
 use aws_sdk_ec2::operation::describe_launch_templates::DescribeLaunchTemplatesInput;
-use controllers::{Controllers, ControllersConfig, Metrics, PolicyHooks, Settings, SharedLedger};
+use controllers::{
+    Controllers, ControllersConfig, ControllersHooks, Metrics, Settings, SharedLedger,
+};
 use disruption::hooks::{DeclaredBudgets, DefaultConsolidation};
 use scheduling::ranking::PriceRank;
 use serde_json::{Value, json};
@@ -239,7 +241,7 @@ fn start(
     let controllers = Controllers::new(ControllersConfig {
         client: kube::Client::new(door, "default"),
         provider: Arc::clone(&provider) as _,
-        hooks: PolicyHooks {
+        hooks: ControllersHooks {
             rank: Arc::new(PriceRank),
             consolidation: Arc::new(DefaultConsolidation),
             budgets: Arc::new(DeclaredBudgets),

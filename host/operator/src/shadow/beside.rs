@@ -391,12 +391,12 @@ fn stack(
     let provider = simulated_provider(ec2, CLUSTER_NAME, Arc::new(clock));
     let queue = SimulatedQueue::new(CLUSTER_NAME, ec2, clock);
     let notices = SqsInterruptionQueue::new(Arc::new(queue), CLUSTER_NAME, Arc::clone(&provider));
-    let names = (CLUSTER_NAME.to_owned(), SYSTEM_NAMESPACE.to_owned());
+    let decisions = &arguments.decisions;
     Stack::new(StackConfig {
         client,
         provider,
         clock: Arc::new(clock),
-        settings: controller::settings(&arguments.decisions, names, kubernetes_minor),
+        settings: controller::settings(decisions, CLUSTER_NAME, SYSTEM_NAMESPACE, kubernetes_minor),
         interruptions: Some(Arc::new(notices)),
         // Nothing that a policy could disrupt here is anybody's.
         policy_limits: policy::Limits {
