@@ -205,7 +205,7 @@ impl<'a> JournalEntry for CommandEntry<'a> {
     }
 
     fn record(&self, Underway { command, .. }: &Underway<'a>, at: Timestamp) -> Option<Record> {
-        let finished = |outcome, replacements: &[String], detail: &str| {
+        let of_outcome = |outcome, replacements: &[String], detail: &str| {
             record_of(command, at, outcome, replacements, detail)
         };
         let failed = OutcomeId::CommandFailed;
@@ -215,17 +215,17 @@ impl<'a> JournalEntry for CommandEntry<'a> {
                 let names: Vec<String> = replacements.iter().map(ResourceExt::name_any).collect();
                 CommandRecord {
                     step: CommandStep::Started,
-                    ..finished(OutcomeId::CommandStarted, &names, &command.policy_reason)
+                    ..of_outcome(OutcomeId::CommandStarted, &names, &command.policy_reason)
                 }
             }
             Self::Waiting { replacements, on } => {
                 let detail = format!("waiting for {}", on.join(", "));
                 CommandRecord {
                     step: CommandStep::Waiting,
-                    ..finished(OutcomeId::CommandWaiting, replacements, &detail)
+                    ..of_outcome(OutcomeId::CommandWaiting, replacements, &detail)
                 }
             }
-            Self::NotBegun { why } => finished(failed, &[], why),
+            Self::NotBegun { why } => of_outcome(failed, &[], why),
             Self::LeftOut { candidate, why } => {
                 let alone = Command {
                     candidates: vec![(*candidate).clone()],
@@ -233,16 +233,16 @@ impl<'a> JournalEntry for CommandEntry<'a> {
                 };
                 record_of(&alone, at, failed, &[], why)
             }
-            Self::GivenUp { replacements, why } => finished(failed, replacements, why),
+            Self::GivenUp { replacements, why } => of_outcome(failed, replacements, why),
             Self::Finished { replacements } => {
-                finished(OutcomeId::CommandSucceeded, replacements, "")
+                of_outcome(OutcomeId::CommandSucceeded, replacements, "")
             }
             Self::Dropped(dropped) => {
                 return Some(Record::DisruptionRound(second_look(command, dropped, at)));
             }
             Self::Rejected(rejection) => {
                 let detail = rejection.to_string();
-                finished(OutcomeId::CommandRejected, &[], &detail)
+                of_outcome(OutcomeId::CommandRejected, &[], &detail)
             }
         }))
     }
@@ -318,7 +318,7 @@ fn second_look(
     }
 }
 
-/// Of a command that is over.
+/// Of a command that is over, unless another step is said.
 fn record_of(
     command: &Command,
     at: Timestamp,
