@@ -75,6 +75,11 @@ profile family="fleet" seed="1" pods="5000" repeats="20":
     perf record -q -F 999 -o "${CARGO_TARGET_DIR:-target}/solve.perf" "${CARGO_TARGET_DIR:-target}/release/examples/solve" {{family}} {{seed}} {{pods}} quiet repeats={{repeats}}
     perf report --stdio --percent-limit 1 -i "${CARGO_TARGET_DIR:-target}/solve.perf"
 
+# Fleets as Deployments, in the demo or with `--kubeconfig FILE` on a cluster, beside one solve and the goals: `just fleet --pods 500 --seeds 5`
+fleet *flags:
+    cargo build --release -p operator -p fleet
+    "${CARGO_TARGET_DIR:-target}/release/fleet" "${CARGO_TARGET_DIR:-target}/release/mortise" {{flags}}
+
 # The solver's goals beside what is measured; with a folder of problem files, those too.
 goals *folder:
     cargo run --quiet --release -p solution-checker --example solve -- table {{folder}}

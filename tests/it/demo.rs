@@ -58,6 +58,52 @@ fn the_samples_run_and_what_is_not_needed_goes_away() {
 }
 
 #[test]
+fn a_run_tells_how_its_first_stage_went_and_what_simulate_plans_at_the_same_prices() {
+    let pods = manifest(
+        "planned",
+        "
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web}
+spec:
+  replicas: 40
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec: {containers: [{name: main, image: example, resources: {requests: {cpu: 900m, memory: 3Gi}}}]}
+",
+    );
+    let file = pods.to_str().unwrap();
+    let plan = run(["simulate", "-o", "json", "--seed", "3", "-f", file]).summary();
+    let summary = demo(&["--seed", "3", "-f", file]).summary();
+    let full = &summary["allRunning"];
+    assert_eq!(full["pods"], 40, "{summary:#}");
+    assert_eq!(
+        (&full["evictions"], &summary["evictions"]),
+        (&0.into(), &0.into())
+    );
+    let number = |of: &Value, key: &str| of[key].as_f64().unwrap();
+    let slowest = number(&full["slowestPod"], "seconds");
+    assert!(
+        full["slowestPod"]["pod"]
+            .as_str()
+            .unwrap()
+            .starts_with("default/web-")
+    );
+    let boot = number(full, "slowestBootSeconds");
+    assert!(
+        boot >= 22.0 && slowest >= boot && slowest <= number(full, "seconds"),
+        "{full:#}"
+    );
+    assert!(number(&summary, "cpuSeconds") > 0.0);
+    // The plan is bought at its own price, where no pool of the first choice is dry.
+    let ratio = number(full, "pricePerHour") / number(&plan, "pricePerHour");
+    assert!((0.99..1.1).contains(&ratio), "{ratio}");
+    let bound = number(&plan, "pricePerHour") / number(&plan, "lowerBoundPerHour");
+    assert!((1.0..1.5).contains(&bound), "{bound}");
+}
+
+#[test]
 fn one_seed_gives_one_ledger_and_another_seed_another() {
     let hash = |seed| demo(&["--pods", "120", "--seed", seed]).summary()["ledgerHash"].clone();
     let first = hash("7");

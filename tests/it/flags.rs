@@ -9,7 +9,7 @@ use tests::mortise;
 use tests::served::Served;
 
 /// Every flag, with a value that is not its default.
-const CHANGED: [(&str, &str); 42] = [
+const CHANGED: [(&str, &str); 43] = [
     ("cloud", "simulated"),
     ("seed", "2"),
     ("boot", "3s"),
@@ -50,6 +50,7 @@ const CHANGED: [(&str, &str); 42] = [
     ("kube-client-burst", "150"),
     ("disable-cluster-state-observability", "true"),
     ("log-level", "debug"),
+    ("log-output-paths", "stdout,stderr"),
     ("system-namespace", "blue"),
     ("policy-namespace", "blue"),
     ("allow-policy-authority-replace", "true"),

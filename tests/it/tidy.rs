@@ -13,13 +13,14 @@ const LINES_MAX: usize = 700;
 const COLUMNS_MAX: usize = 180;
 
 /// Crates that must stay free of clocks, async and hash order.
-const PURE: [&str; 7] = [
+const PURE: [&str; 8] = [
     "apis",
     "hooks",
     "scheduling",
     "state",
     "problem-file",
     "convert",
+    "shadow",
     "disruption",
 ];
 
@@ -117,6 +118,78 @@ fn every_file_says_what_it_is_for() {
         }
     }
     assert!(faults.is_empty(), "{faults}");
+}
+
+#[test]
+fn entries_name_what_they_are_silent_about() {
+    let mut faults = String::new();
+    for (path, source) in rust_sources() {
+        if !path.starts_with("host/controllers/src") || !path.ends_with("entries.rs") {
+            continue;
+        }
+        for (number, line) in source.lines().enumerate() {
+            if line.trim_start().starts_with("_ =>") {
+                let _ = writeln!(faults, "{}:{}: `_ =>`", path.display(), number + 1);
+            }
+        }
+    }
+    assert!(faults.is_empty(), "{faults}");
+}
+
+#[test]
+fn reasons_of_conditions_are_written_once() {
+    let mut reasons = BTreeSet::new();
+    for (path, source) in rust_sources() {
+        if path == Path::new("host/apis/src/conditions/reason.rs") {
+            let values = source.lines().filter(|it| it.starts_with("pub const"));
+            reasons.extend(values.filter_map(|it| Some(it.split('"').nth(1)?.to_owned())));
+        }
+    }
+    assert!(reasons.len() > 30, "{}", reasons.len());
+    let mut faults = String::new();
+    for (path, source) in rust_sources() {
+        let is_ours = ["host/controllers/src", "host/aws/src"];
+        let is_ours = is_ours.iter().any(|it| path.starts_with(it));
+        if !is_ours || path.components().any(|it| it.as_os_str() == "tests") {
+            continue;
+        }
+        let code = source.split("#[cfg(test)]").next().unwrap_or_default();
+        for (number, line) in code.lines().enumerate() {
+            for literal in line.split('"').skip(1).step_by(2) {
+                if reasons.contains(literal) {
+                    let _ = writeln!(faults, "{}:{}: {literal:?}", path.display(), number + 1);
+                }
+            }
+        }
+    }
+    assert!(faults.is_empty(), "{faults}");
+}
+
+#[test]
+fn every_outcome_comes_of_something() {
+    let table = "host/state/src/ledger/outcome.rs";
+    let mut sources = rust_sources();
+    sources.retain(|(path, _)| {
+        let is_test = |it: &Path| it.components().any(|it| it.as_os_str() == "tests");
+        path.starts_with("host") && !is_test(path) && !path.ends_with("tests.rs")
+    });
+    let (table, sources): (Vec<_>, Vec<_>) = sources
+        .into_iter()
+        .partition(|(path, _)| path == Path::new(table));
+    let rows = table.iter().flat_map(|(_, source)| source.lines());
+    let names: BTreeSet<&str> = rows
+        .filter_map(|it| it.trim().split_once(" = "))
+        .filter(|(_, rest)| rest.starts_with(|it: char| it.is_ascii_digit()))
+        .map(|(name, _)| name)
+        .collect();
+    assert!(names.len() > 100, "{}", names.len());
+    let words: BTreeSet<&str> = sources
+        .iter()
+        .flat_map(|(_, source)| source.split("OutcomeId::").skip(1))
+        .filter_map(|it| it.split(|it: char| !it.is_alphanumeric()).next())
+        .collect();
+    let dead: Vec<_> = names.difference(&words).collect();
+    assert!(dead.is_empty(), "nothing makes {dead:?}");
 }
 
 #[test]

@@ -6,23 +6,27 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::builtin;
-use super::kinds::Kind;
+use super::kinds::ServedKind;
 use super::resource::Resource;
 use super::schema::{self, definition};
-use super::status::{FieldError, Status};
+use super::status::{FieldError, StatusError};
 use super::store::Store;
-use super::write_options::Part;
+use super::write_options::ObjectPart;
 
-fn refuse(kind: &Kind, object: &Value, errors: &[FieldError]) -> Result<(), Status> {
+fn refuse(kind: &ServedKind, object: &Value, errors: &[FieldError]) -> Result<(), StatusError> {
     if errors.is_empty() {
         return Ok(());
     }
     let name = object["metadata"]["name"].as_str().unwrap_or_default();
-    Err(Status::invalid(&kind.group, &kind.kind, name, errors))
+    Err(StatusError::invalid(&kind.group, &kind.kind, name, errors))
 }
 
 /// Prunes, defaults and validates a new object.
-pub(super) fn on_create(store: &Store, kind: &Arc<Kind>, object: &mut Value) -> Result<(), Status> {
+pub(super) fn on_create(
+    store: &Store,
+    kind: &Arc<ServedKind>,
+    object: &mut Value,
+) -> Result<(), StatusError> {
     let mut errors = builtin::metadata::validate(kind, object);
     if let Some(version) = kind.stored_custom() {
         if kind.has_status
@@ -42,12 +46,12 @@ pub(super) fn on_create(store: &Store, kind: &Arc<Kind>, object: &mut Value) -> 
 /// Prunes, defaults and validates a changed object against its old state.
 pub(super) fn on_update(
     store: &Store,
-    kind: &Arc<Kind>,
+    kind: &Arc<ServedKind>,
     old: &Value,
     object: &mut Value,
-    part: Part,
-) -> Result<(), Status> {
-    if part == Part::Whole {
+    part: ObjectPart,
+) -> Result<(), StatusError> {
+    if part == ObjectPart::Whole {
         return Ok(());
     }
     let mut errors = Vec::new();
@@ -58,17 +62,21 @@ pub(super) fn on_update(
     if let Some(version) = kind.stored_custom() {
         schema::prepare(&version.schema, object);
         errors.extend(schema::validate(&version.schema, object, Some(old)));
-    } else if part == Part::Main {
+    } else if part == ObjectPart::Main {
         builtin::prepare_update(store, kind, old, object);
         errors.extend(builtin::validate_update(kind, old, object));
-    } else if part == Part::Status {
+    } else if part == ObjectPart::Status {
         errors.extend(builtin::validate_status_update(kind, old, object));
     }
     refuse(kind, object, &errors)
 }
 
 /// The server's side effects of a stored write.
-pub(super) fn after_write(store: &mut Store, kind: &Kind, stored: &Value) -> Result<(), Status> {
+pub(super) fn after_write(
+    store: &mut Store,
+    kind: &ServedKind,
+    stored: &Value,
+) -> Result<(), StatusError> {
     if kind.resource == Resource::CUSTOM_RESOURCE_DEFINITIONS {
         definition::register(store, stored)?;
     } else if kind.resource == Resource::NAMESPACES {

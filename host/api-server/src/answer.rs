@@ -8,16 +8,16 @@ use http_body_util::{BodyExt, Full};
 use serde::Serialize;
 use serde_json::json;
 
-use super::status::Status;
+use super::status::StatusError;
 
 /// The body of a response: all at once, or a watch that goes on.
 pub type ResponseBody = http_body_util::combinators::UnsyncBoxBody<Bytes, Infallible>;
 
 /// A whole response.
-pub(super) type Answer = Response<ResponseBody>;
+pub(super) type ApiResponse = Response<ResponseBody>;
 
 /// Answers with bytes of a content type.
-pub(super) fn answer_bytes(code: u16, content_type: &str, bytes: Vec<u8>) -> Answer {
+pub(super) fn answer_bytes(code: u16, content_type: &str, bytes: Vec<u8>) -> ApiResponse {
     let body = Full::new(Bytes::from(bytes)).boxed_unsync();
     let built = Response::builder()
         .status(code)
@@ -27,15 +27,15 @@ pub(super) fn answer_bytes(code: u16, content_type: &str, bytes: Vec<u8>) -> Ans
 }
 
 /// Answers with an object.
-pub(super) fn answer_json(code: u16, value: &impl Serialize) -> Answer {
+pub(super) fn answer_json(code: u16, value: &impl Serialize) -> ApiResponse {
     match serde_json::to_vec(value) {
         Ok(bytes) => answer_bytes(code, "application/json", bytes),
-        Err(error) => answer_status(&Status::internal(error.to_string())),
+        Err(error) => answer_status(&StatusError::internal(error.to_string())),
     }
 }
 
 /// Answers with a failure.
-pub(super) fn answer_status(status: &Status) -> Answer {
+pub(super) fn answer_status(status: &StatusError) -> ApiResponse {
     let bytes = status.to_value().to_string().into_bytes();
     let mut answer = answer_bytes(status.code, "application/json", bytes);
     if status.code == 429 {
@@ -52,7 +52,7 @@ pub(super) fn answer_status(status: &Status) -> Answer {
 }
 
 /// Answers that it is done, where there is no object to show.
-pub(super) fn answer_success(code: u16) -> Answer {
+pub(super) fn answer_success(code: u16) -> ApiResponse {
     answer_json(
         code,
         &json!({

@@ -6,24 +6,24 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
-use super::kinds::Kind;
-use super::managed_fields::entry::{self, Entry};
-use super::managed_fields::fields_v1::Path;
+use super::kinds::ServedKind;
+use super::managed_fields::entry::{self, ManagedFieldsEntry};
+use super::managed_fields::fields_v1::FieldPath;
 use super::managed_fields::leaves::leaves;
-use super::managed_fields::shape::Shape;
-use super::object_key::ObjectKey;
-use super::status::Status;
+use super::managed_fields::shape::FieldSchema;
+use super::object_key::NamespacedName;
+use super::status::StatusError;
 use super::store::Store;
-use super::write_options::{Part, WriteOptions};
+use super::write_options::{ObjectPart, WriteOptions};
 
-/// Applies an intent; `is_forced` takes fields over from other managers.
+/// Applies an intent.
 pub(super) fn run(
     store: &mut Store,
-    kind: &Arc<Kind>,
-    key: &ObjectKey,
-    (intent, is_forced): (&Value, bool),
+    kind: &Arc<ServedKind>,
+    key: &NamespacedName,
+    intent: &Value,
     options: &WriteOptions,
-) -> Result<Arc<Value>, Status> {
+) -> Result<Arc<Value>, StatusError> {
     let mut intent = intent.clone();
     check_intent(kind, key, &intent)?;
     // A revision in the intent is a precondition, all other server-owned metadata is none of its business.
@@ -31,11 +31,11 @@ pub(super) fn run(
     kind.to_storage(&mut intent);
     let manager = options.field_manager.as_deref().unwrap_or("unknown");
     let now = store.now();
-    let mut mine = Entry::new(manager, "Apply", options.part, now);
-    let wanted: Vec<(Path, Value)> = leaves(Shape::of(kind), &intent)
+    let mut mine = ManagedFieldsEntry::new(manager, "Apply", options.part, now);
+    let wanted: Vec<(FieldPath, Value)> = leaves(FieldSchema::of(kind), &intent)
         .into_iter()
         .filter(|(path, _)| {
-            (path[0] == "f:status") == (options.part == Part::Status) || !kind.has_status
+            (path[0] == "f:status") == (options.part == ObjectPart::Status) || !kind.has_status
         })
         .map(|(path, value)| (path, value.clone()))
         .collect();
@@ -45,28 +45,22 @@ pub(super) fn run(
         ..options.clone()
     };
     let Some(old) = store.get_to_write(&kind.resource, key) else {
-        if options.part == Part::Status {
-            return Err(Status::not_found(&kind.resource, &key.name));
+        if options.part == ObjectPart::Status {
+            return Err(StatusError::not_found(&kind.resource, &key.name));
         }
         entry::write(&mut intent, &[mine]);
         return store.create(kind, &key.namespace, intent, &options);
     };
     let mut object = (*old).clone();
     let mut entries = entry::read(&old);
-    settle_conflicts(&old, (kind, manager), &wanted, &mut entries, is_forced)?;
-    let before: BTreeSet<Path> = entries
-        .iter()
-        .filter(|e| e.is_same_role(&mine))
-        .flat_map(|e| e.paths.iter().cloned())
-        .collect();
-    for path in before.difference(&mine.paths) {
-        let is_shared = entries
-            .iter()
-            .any(|e| !e.is_same_role(&mine) && e.paths.contains(path));
-        if !is_shared {
-            remove(&mut object, path);
-        }
+    let conflicts = conflicts(&old, kind, manager, &wanted, &entries);
+    if !options.takes_over && !conflicts.is_empty() {
+        return Err(refusal(&old, &entries, &conflicts));
     }
+    for Conflict { entry, path } in &conflicts {
+        entries[*entry].paths.remove(*path);
+    }
+    let_go(&mut object, &entries, &mine);
     for (path, value) in &wanted {
         set(&mut object, path, value);
     }
@@ -84,9 +78,13 @@ pub(super) fn run(
     store.update(kind, key, object, &options)
 }
 
-fn check_intent(kind: &Kind, key: &ObjectKey, intent: &Value) -> Result<(), Status> {
+fn check_intent(
+    kind: &ServedKind,
+    key: &NamespacedName,
+    intent: &Value,
+) -> Result<(), StatusError> {
     if !intent.is_object() {
-        return Err(Status::bad_request(
+        return Err(StatusError::bad_request(
             "the object provided is not a JSON object",
         ));
     }
@@ -94,14 +92,16 @@ fn check_intent(kind: &Kind, key: &ObjectKey, intent: &Value) -> Result<(), Stat
         .as_array()
         .is_some_and(|list| !list.is_empty())
     {
-        return Err(Status::bad_request("metadata.managedFields must be nil"));
+        return Err(StatusError::bad_request(
+            "metadata.managedFields must be nil",
+        ));
     }
     for (field, given) in [
         ("apiVersion", &intent["apiVersion"]),
         ("kind", &intent["kind"]),
     ] {
         if given.as_str().is_none_or(str::is_empty) {
-            return Err(Status::bad_request(format!(
+            return Err(StatusError::bad_request(format!(
                 "invalid object type: {} {:?}: {field} must be set for apply",
                 kind.kind, key.name
             )));
@@ -110,55 +110,78 @@ fn check_intent(kind: &Kind, key: &ObjectKey, intent: &Value) -> Result<(), Stat
     Ok(())
 }
 
-/// Fields that another manager owns with another value are conflicts, or are taken over.
-fn settle_conflicts(
+/// Removes what the manager no longer states and nobody else owns.
+fn let_go(object: &mut Value, entries: &[ManagedFieldsEntry], mine: &ManagedFieldsEntry) {
+    let before: BTreeSet<FieldPath> = entries
+        .iter()
+        .filter(|e| e.is_same_role(mine))
+        .flat_map(|e| e.paths.iter().cloned())
+        .collect();
+    for path in before.difference(&mine.paths) {
+        let is_shared = entries
+            .iter()
+            .any(|e| !e.is_same_role(mine) && e.paths.contains(path));
+        if !is_shared {
+            remove(object, path);
+        }
+    }
+}
+
+/// A field that another manager owns with another value.
+struct Conflict<'a> {
+    /// Place of the other manager's entry.
+    entry: usize,
+    path: &'a FieldPath,
+}
+
+/// All of them, field by field.
+fn conflicts<'a>(
     old: &Value,
-    (kind, manager): (&Kind, &str),
-    wanted: &[(Path, Value)],
-    entries: &mut [Entry],
-    is_forced: bool,
-) -> Result<(), Status> {
-    let current: std::collections::BTreeMap<Path, &Value> =
-        leaves(Shape::of(kind), old).into_iter().collect();
-    let mut causes = Vec::new();
-    let mut owners: BTreeSet<String> = BTreeSet::new();
+    kind: &ServedKind,
+    manager: &str,
+    wanted: &'a [(FieldPath, Value)],
+    entries: &[ManagedFieldsEntry],
+) -> Vec<Conflict<'a>> {
+    let current: std::collections::BTreeMap<FieldPath, &Value> =
+        leaves(FieldSchema::of(kind), old).into_iter().collect();
+    let mut conflicts = Vec::new();
     for (path, value) in wanted {
         if current.get(path).is_none_or(|now| *now == value) {
             continue;
         }
-        for entry in entries.iter_mut() {
+        for (at, entry) in entries.iter().enumerate() {
             let is_own = entry.manager == manager && entry.operation == "Apply";
-            if is_own || !entry.paths.contains(path) {
-                continue;
+            if !is_own && entry.paths.contains(path) {
+                conflicts.push(Conflict { entry: at, path });
             }
-            if is_forced {
-                entry.paths.remove(path);
-                continue;
-            }
-            let owner = if entry.operation == "Update" {
-                format!(
-                    "{:?} using {}",
-                    entry.manager,
-                    old["apiVersion"].as_str().unwrap_or_default()
-                )
-            } else {
-                format!("{:?}", entry.manager)
-            };
-            causes.push(json!({
-                "reason": "FieldManagerConflict",
-                "message": format!("conflict with {owner}"),
-                "field": dotted(path),
-            }));
-            owners.insert(owner);
         }
     }
-    if causes.is_empty() {
-        return Ok(());
+    conflicts
+}
+
+/// What a manager is told that does not take fields over.
+fn refusal(old: &Value, entries: &[ManagedFieldsEntry], conflicts: &[Conflict<'_>]) -> StatusError {
+    let mut causes = Vec::new();
+    let mut owners: BTreeSet<String> = BTreeSet::new();
+    for conflict in conflicts {
+        let entry = &entries[conflict.entry];
+        let owner = if entry.operation == "Update" {
+            format!(
+                "{:?} using {}",
+                entry.manager,
+                old["apiVersion"].as_str().unwrap_or_default()
+            )
+        } else {
+            format!("{:?}", entry.manager)
+        };
+        causes.push(json!({
+            "reason": "FieldManagerConflict",
+            "message": format!("conflict with {owner}"),
+            "field": dotted(conflict.path),
+        }));
+        owners.insert(owner);
     }
-    let fields: Vec<String> = causes
-        .iter()
-        .filter_map(|c| c["field"].as_str().map(str::to_owned))
-        .collect();
+    let fields: Vec<String> = conflicts.iter().map(|it| dotted(it.path)).collect();
     let who = owners.into_iter().collect::<Vec<_>>().join(", ");
     let message = match fields.as_slice() {
         [one] => format!("Apply failed with 1 conflict: conflict with {who}: {one}"),
@@ -168,11 +191,11 @@ fn settle_conflicts(
             many.join("\n- ")
         ),
     };
-    Err(Status::apply_conflict(message, &causes))
+    StatusError::apply_conflict(message, &causes)
 }
 
 /// `.spec.containers[name="web"].image`
-fn dotted(path: &Path) -> String {
+fn dotted(path: &FieldPath) -> String {
     let mut text = String::new();
     for step in path {
         if let Some(name) = step.strip_prefix("f:") {

@@ -13,10 +13,10 @@ use serde_json::{Value, json};
 
 use workload::{defaults, immutable, validation};
 
-use super::kinds::Kind;
-use super::object_key::ObjectKey;
+use super::kinds::ServedKind;
+use super::object_key::NamespacedName;
 use super::resource::Resource;
-use super::status::{FieldError, Status};
+use super::status::{FieldError, StatusError};
 use super::store::Store;
 use super::write_options::WriteOptions;
 
@@ -55,7 +55,11 @@ fn must_create(store: &mut Store, resource: &Resource, object: Value) {
 }
 
 /// Defaults of a new object, and what its kind may not carry at birth.
-pub(super) fn prepare_create(store: &Store, kind: &Kind, object: &mut Value) -> Result<(), Status> {
+pub(super) fn prepare_create(
+    store: &Store,
+    kind: &ServedKind,
+    object: &mut Value,
+) -> Result<(), StatusError> {
     // Nodes register with their status; for the rest status begins empty.
     if kind.has_status
         && kind.resource != Resource::NODES
@@ -96,7 +100,7 @@ fn drop_nulls(value: &mut Value) {
 }
 
 /// Defaults of a changed object.
-pub(super) fn prepare_update(store: &Store, kind: &Kind, old: &Value, object: &mut Value) {
+pub(super) fn prepare_update(store: &Store, kind: &ServedKind, old: &Value, object: &mut Value) {
     match (kind.group.as_str(), kind.resource.plural.as_ref()) {
         ("", "pods") => pod::prepare_update(store, old, object),
         ("", "secrets") => fold_string_data(object),
@@ -123,7 +127,7 @@ fn fold_string_data(secret: &mut Value) {
 }
 
 /// Rules of a new object.
-pub(super) fn validate_create(kind: &Kind, object: &Value) -> Vec<FieldError> {
+pub(super) fn validate_create(kind: &ServedKind, object: &Value) -> Vec<FieldError> {
     if kind.resource == Resource::PODS {
         return pod::validate(object);
     }
@@ -131,7 +135,11 @@ pub(super) fn validate_create(kind: &Kind, object: &Value) -> Vec<FieldError> {
 }
 
 /// Rules of a changed status.
-pub(super) fn validate_status_update(kind: &Kind, old: &Value, object: &Value) -> Vec<FieldError> {
+pub(super) fn validate_status_update(
+    kind: &ServedKind,
+    old: &Value,
+    object: &Value,
+) -> Vec<FieldError> {
     if kind.resource == Resource::PODS {
         pod::validate_status_update(old, object)
     } else {
@@ -140,7 +148,7 @@ pub(super) fn validate_status_update(kind: &Kind, old: &Value, object: &Value) -
 }
 
 /// Rules of a changed object.
-pub(super) fn validate_update(kind: &Kind, old: &Value, object: &Value) -> Vec<FieldError> {
+pub(super) fn validate_update(kind: &ServedKind, old: &Value, object: &Value) -> Vec<FieldError> {
     if kind.resource == Resource::PODS {
         return pod::validate_update(old, object);
     }
@@ -161,7 +169,7 @@ pub(super) fn after_namespace(store: &mut Store, namespace: &Value) {
     if store
         .get(
             &Resource::SERVICE_ACCOUNTS,
-            &ObjectKey::new(name.clone(), "default"),
+            &NamespacedName::new(name.clone(), "default"),
         )
         .is_none()
     {

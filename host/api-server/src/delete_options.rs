@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::status::Status;
+use super::status::StatusError;
 
 /// What becomes of owned objects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -50,12 +50,12 @@ impl DeleteOptions {
 }
 
 /// Reads the name of a propagation policy.
-pub(super) fn propagation(policy: &str) -> Result<Propagation, Status> {
+pub(super) fn propagation(policy: &str) -> Result<Propagation, StatusError> {
     match policy {
         "Background" => Ok(Propagation::Background),
         "Foreground" => Ok(Propagation::Foreground),
         "Orphan" => Ok(Propagation::Orphan),
-        other => Err(Status::bad_request(format!(
+        other => Err(StatusError::bad_request(format!(
             "DeleteOptions.meta.k8s.io \"\" is invalid: propagationPolicy: Unsupported value: \
              {other:?}: supported values: \"Background\", \"Foreground\", \"Orphan\""
         ))),
@@ -63,7 +63,7 @@ pub(super) fn propagation(policy: &str) -> Result<Propagation, Status> {
 }
 
 /// Reads the options in the body of a request.
-pub(super) fn parse(body: &Value) -> Result<DeleteOptions, Status> {
+pub(super) fn parse(body: &Value) -> Result<DeleteOptions, StatusError> {
     let text = |value: &Value| value.as_str().map(str::to_owned);
     let mut options = DeleteOptions {
         grace_period_seconds: body["gracePeriodSeconds"].as_i64(),

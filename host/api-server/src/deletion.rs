@@ -3,10 +3,10 @@
 use crate::delete_options::{DeleteOptions, Propagation};
 use crate::garbage_collector::finalizers::{FOREGROUND, ORPHAN, has_finalizer};
 use crate::garbage_collector::{after_removal, after_update, empty_namespace, start_propagation};
-use crate::kinds::Kind;
-use crate::object_key::ObjectKey;
+use crate::kinds::ServedKind;
+use crate::object_key::NamespacedName;
 use crate::resource::Resource;
-use crate::status::Status;
+use crate::status::StatusError;
 use crate::store::Store;
 use crate::timestamp::time_text;
 use jiff::{SignedDuration, Timestamp};
@@ -17,14 +17,14 @@ impl Store {
     /// Deletes an object, or marks it where something must happen first.
     pub(crate) fn delete(
         &mut self,
-        kind: &Arc<Kind>,
-        key: &ObjectKey,
+        kind: &Arc<ServedKind>,
+        key: &NamespacedName,
         options: &DeleteOptions,
-    ) -> Result<Arc<Value>, Status> {
+    ) -> Result<Arc<Value>, StatusError> {
         let resource = &kind.resource;
         let old = self
             .get_to_write(resource, key)
-            .ok_or_else(|| Status::not_found(resource, &key.name))?;
+            .ok_or_else(|| StatusError::not_found(resource, &key.name))?;
         check_preconditions(resource, key, &old, options)?;
         if options.dry_run {
             return Ok(old);
@@ -62,10 +62,10 @@ impl Store {
 
 fn check_preconditions(
     resource: &Resource,
-    key: &ObjectKey,
+    key: &NamespacedName,
     old: &Value,
     options: &DeleteOptions,
-) -> Result<(), Status> {
+) -> Result<(), StatusError> {
     for (wanted, field, words) in [
         (&options.uid, "uid", "UID"),
         (
@@ -82,7 +82,7 @@ fn check_preconditions(
                 "Precondition failed: {words} in precondition: {wanted}, {words} in object meta: \
                  {actual}"
             );
-            return Err(Status::conflict(resource, &key.name, &detail));
+            return Err(StatusError::conflict(resource, &key.name, &detail));
         }
     }
     Ok(())

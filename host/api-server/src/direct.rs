@@ -9,15 +9,15 @@ use serde_json::Value;
 use super::builtin;
 use super::delete_options::DeleteOptions;
 use super::eviction::{self, EvictionOptions};
-use super::object_key::ObjectKey;
+use super::object_key::NamespacedName;
 use super::patch::{self, Patch};
 use super::resource::Resource;
 use super::selectors::Selection;
-use super::status::Status;
+use super::status::StatusError;
 use super::store::{Now, Store};
 use super::sync::lock;
 use super::watch::Watch;
-use super::write_options::{Part, WriteOptions};
+use super::write_options::{ObjectPart, WriteOptions};
 
 /// A handle on the server; clones share the same objects.
 #[derive(Clone)]
@@ -48,6 +48,12 @@ impl ApiServer {
         self.with(|store| store.kubernetes_minor = minor);
     }
 
+    /// Keeps little of the past and few objects ready to read from now on: for who has one client, in this process, that
+    /// lists anew at no cost.
+    pub fn stay_small(&self) {
+        self.with(|store| (store.log_length_max, store.awake_max) = (16, 64));
+    }
+
     /// Runs `f` on the locked store.
     pub(super) fn with<T>(&self, f: impl FnOnce(&mut Store) -> T) -> T {
         f(&mut lock(&self.store))
@@ -59,9 +65,9 @@ impl ApiServer {
     }
 
     /// Serves the kind of a CustomResourceDefinition, given as JSON or as a typed object.
-    pub fn install_crd(&self, definition: &impl Serialize) -> Result<(), Status> {
-        let value =
-            serde_json::to_value(definition).map_err(|e| Status::bad_request(e.to_string()))?;
+    pub fn install_crd(&self, definition: &impl Serialize) -> Result<(), StatusError> {
+        let value = serde_json::to_value(definition)
+            .map_err(|e| StatusError::bad_request(e.to_string()))?;
         match self.create(&Resource::CUSTOM_RESOURCE_DEFINITIONS, "", value) {
             Err(status) if status.is_already_exists() => Ok(()),
             other => other.map(|_| ()),
@@ -74,12 +80,12 @@ impl ApiServer {
         resource: &Resource,
         namespace: &str,
         name: &str,
-    ) -> Result<Arc<Value>, Status> {
-        let key = ObjectKey::new(namespace, name);
+    ) -> Result<Arc<Value>, StatusError> {
+        let key = NamespacedName::new(namespace, name);
         self.with(|store| {
             store
                 .get(resource, &key)
-                .ok_or_else(|| Status::not_found(resource, name))
+                .ok_or_else(|| StatusError::not_found(resource, name))
         })
     }
 
@@ -89,9 +95,9 @@ impl ApiServer {
         resource: &Resource,
         namespace: &str,
         name: &str,
-    ) -> Result<T, Status> {
+    ) -> Result<T, StatusError> {
         let object = self.get(resource, namespace, name)?;
-        T::deserialize(&*object).map_err(|e| Status::internal(e.to_string()))
+        T::deserialize(&*object).map_err(|e| StatusError::internal(e.to_string()))
     }
 
     /// The selected objects, in order of namespace and name. A kind that is not served has none.
@@ -124,7 +130,7 @@ impl ApiServer {
         resource: &Resource,
         namespace: &str,
         object: Value,
-    ) -> Result<Arc<Value>, Status> {
+    ) -> Result<Arc<Value>, StatusError> {
         self.create_with(resource, namespace, object, &WriteOptions::default())
     }
 
@@ -135,22 +141,36 @@ impl ApiServer {
         namespace: &str,
         object: Value,
         options: &WriteOptions,
-    ) -> Result<Arc<Value>, Status> {
+    ) -> Result<Arc<Value>, StatusError> {
         self.with(|store| {
             let kind = store.kind(resource)?;
             store.create(&kind, namespace, object, options)
         })
     }
 
+    /// Puts an object as another server has it, status, UID and times included: for mirrors, which are told what has
+    /// been admitted elsewhere. Custom resources are pruned and defaulted as the kind is here. One that is there is
+    /// replaced and keeps its UID.
+    pub fn restore(&self, resource: &Resource, object: Value) -> Result<Arc<Value>, StatusError> {
+        self.with(|store| {
+            let kind = store.kind(resource)?;
+            store.restore(&kind, object)
+        })
+    }
+
     /// Replaces an object, except its status. A resource version in it must be the present one.
-    pub fn update(&self, resource: &Resource, object: Value) -> Result<Arc<Value>, Status> {
+    pub fn update(&self, resource: &Resource, object: Value) -> Result<Arc<Value>, StatusError> {
         self.update_with(resource, object, &WriteOptions::default())
     }
 
     /// Replaces the status of an object. A resource version in it must be the present one.
-    pub fn update_status(&self, resource: &Resource, object: Value) -> Result<Arc<Value>, Status> {
+    pub fn update_status(
+        &self,
+        resource: &Resource,
+        object: Value,
+    ) -> Result<Arc<Value>, StatusError> {
         let options = WriteOptions {
-            part: Part::Status,
+            part: ObjectPart::Status,
             ..WriteOptions::default()
         };
         self.update_with(resource, object, &options)
@@ -162,8 +182,8 @@ impl ApiServer {
         resource: &Resource,
         object: Value,
         options: &WriteOptions,
-    ) -> Result<Arc<Value>, Status> {
-        let key = ObjectKey::of(&object);
+    ) -> Result<Arc<Value>, StatusError> {
+        let key = NamespacedName::of(&object);
         self.with(|store| {
             let kind = store.kind(resource)?;
             store.update(&kind, &key, object, options)
@@ -175,36 +195,36 @@ impl ApiServer {
     pub fn modify(
         &self,
         resource: &Resource,
-        key: &ObjectKey,
+        key: &NamespacedName,
         change: impl FnOnce(&mut Value),
-    ) -> Result<Arc<Value>, Status> {
-        self.modify_part(resource, key, Part::Main, change)
+    ) -> Result<Arc<Value>, StatusError> {
+        self.modify_part(resource, key, ObjectPart::Main, change)
     }
 
     /// Reads, changes and stores an object's status in one step.
     pub fn modify_status(
         &self,
         resource: &Resource,
-        key: &ObjectKey,
+        key: &NamespacedName,
         change: impl FnOnce(&mut Value),
-    ) -> Result<Arc<Value>, Status> {
-        self.modify_part(resource, key, Part::Status, change)
+    ) -> Result<Arc<Value>, StatusError> {
+        self.modify_part(resource, key, ObjectPart::Status, change)
     }
 
-    /// Reads, changes and stores a part of an object in one step. [`Part::Whole`] skips validation: it is for
+    /// Reads, changes and stores a part of an object in one step. [`ObjectPart::Whole`] skips validation: it is for
     /// the world's own components, which may set spec and status at once.
     pub fn modify_part(
         &self,
         resource: &Resource,
-        key: &ObjectKey,
-        part: Part,
+        key: &NamespacedName,
+        part: ObjectPart,
         change: impl FnOnce(&mut Value),
-    ) -> Result<Arc<Value>, Status> {
+    ) -> Result<Arc<Value>, StatusError> {
         self.with(|store| {
             let kind = store.kind(resource)?;
             let old = store
                 .get_to_write(resource, key)
-                .ok_or_else(|| Status::not_found(resource, &key.name))?;
+                .ok_or_else(|| StatusError::not_found(resource, &key.name))?;
             let mut object = (*old).clone();
             change(&mut object);
             let options = WriteOptions {
@@ -219,10 +239,10 @@ impl ApiServer {
     pub fn patch(
         &self,
         resource: &Resource,
-        key: &ObjectKey,
+        key: &NamespacedName,
         patch: &Patch,
         options: &WriteOptions,
-    ) -> Result<Arc<Value>, Status> {
+    ) -> Result<Arc<Value>, StatusError> {
         self.with(|store| {
             let kind = store.kind(resource)?;
             patch::run(store, &kind, key, patch, options)
@@ -236,8 +256,8 @@ impl ApiServer {
         namespace: &str,
         name: &str,
         patch: Value,
-    ) -> Result<Arc<Value>, Status> {
-        let key = ObjectKey::new(namespace, name);
+    ) -> Result<Arc<Value>, StatusError> {
+        let key = NamespacedName::new(namespace, name);
         self.patch(
             resource,
             &key,
@@ -253,10 +273,10 @@ impl ApiServer {
         namespace: &str,
         name: &str,
         patch: Value,
-    ) -> Result<Arc<Value>, Status> {
-        let key = ObjectKey::new(namespace, name);
+    ) -> Result<Arc<Value>, StatusError> {
+        let key = NamespacedName::new(namespace, name);
         let options = WriteOptions {
-            part: Part::Status,
+            part: ObjectPart::Status,
             ..WriteOptions::default()
         };
         self.patch(resource, &key, &Patch::Merge(patch), &options)
@@ -269,8 +289,8 @@ impl ApiServer {
         namespace: &str,
         name: &str,
         options: &DeleteOptions,
-    ) -> Result<Arc<Value>, Status> {
-        let key = ObjectKey::new(namespace, name);
+    ) -> Result<Arc<Value>, StatusError> {
+        let key = NamespacedName::new(namespace, name);
         self.with(|store| {
             let kind = store.kind(resource)?;
             store.delete(&kind, &key, options)
@@ -278,8 +298,8 @@ impl ApiServer {
     }
 
     /// Binds a pod to a node, as the scheduler does: sets `spec.nodeName` and the PodScheduled condition.
-    pub fn bind(&self, namespace: &str, pod: &str, node: &str) -> Result<Arc<Value>, Status> {
-        let key = ObjectKey::new(namespace, pod);
+    pub fn bind(&self, namespace: &str, pod: &str, node: &str) -> Result<Arc<Value>, StatusError> {
+        let key = NamespacedName::new(namespace, pod);
         self.with(|store| builtin::pod::bind(store, &key, node))
     }
 
@@ -289,8 +309,8 @@ impl ApiServer {
         namespace: &str,
         pod: &str,
         options: &EvictionOptions,
-    ) -> Result<(), Status> {
-        let key = ObjectKey::new(namespace, pod);
+    ) -> Result<(), StatusError> {
+        let key = NamespacedName::new(namespace, pod);
         self.with(|store| eviction::evict(store, &key, options))
     }
 
@@ -301,8 +321,8 @@ impl ApiServer {
         namespace: &str,
         name: &str,
         replicas: i64,
-    ) -> Result<Arc<Value>, Status> {
-        let key = ObjectKey::new(namespace, name);
+    ) -> Result<Arc<Value>, StatusError> {
+        let key = NamespacedName::new(namespace, name);
         self.with(|store| {
             let kind = store.kind(resource)?;
             super::scale::set(store, &kind, &key, replicas, &WriteOptions::default())

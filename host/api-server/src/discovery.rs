@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::answer::{Answer, answer_bytes, answer_json, answer_status};
+use super::answer::{ApiResponse, answer_bytes, answer_json, answer_status};
 use super::direct::ApiServer;
-use super::kinds::{Kind, Kinds};
+use super::kinds::{Kinds, ServedKind};
 use super::resource::Resource;
 use super::review;
-use super::status::Status;
+use super::status::StatusError;
 
 const VERBS: [&str; 8] = [
     "create",
@@ -34,7 +34,7 @@ pub(super) fn version(server: &ApiServer) -> Value {
 }
 
 /// Answers a discovery path, if it is one.
-pub(super) fn answer(server: &ApiServer, path: &str, accept: &str) -> Option<Answer> {
+pub(super) fn answer(server: &ApiServer, path: &str, accept: &str) -> Option<ApiResponse> {
     let wants_all = accept.contains("as=APIGroupDiscoveryList") && accept.contains("v=v2");
     let steps: Vec<&str> = path.split('/').filter(|s| !s.is_empty()).collect();
     if !matches!(
@@ -72,7 +72,7 @@ pub(super) fn answer(server: &ApiServer, path: &str, accept: &str) -> Option<Ans
                 found["apiVersion"] = "v1".into();
                 answer_json(200, &found)
             }
-            None => answer_status(&Status::no_such_resource()),
+            None => answer_status(&StatusError::no_such_resource()),
         },
         ["api", version] => resources(&kinds, "", version),
         ["apis", group, version] => resources(&kinds, group, version),
@@ -117,7 +117,7 @@ struct Sub {
     verbs: &'static [&'static str],
 }
 
-fn subresources(kind: &Kind, version: &str) -> Vec<Sub> {
+fn subresources(kind: &ServedKind, version: &str) -> Vec<Sub> {
     let mut subs = Vec::new();
     let mut add = |name, (group, version, kind): (&str, &str, &str), verbs| {
         subs.push(Sub {
@@ -150,7 +150,7 @@ fn subresources(kind: &Kind, version: &str) -> Vec<Sub> {
     subs
 }
 
-fn resources(kinds: &Kinds, group: &str, version: &str) -> Answer {
+fn resources(kinds: &Kinds, group: &str, version: &str) -> ApiResponse {
     let mut list = Vec::new();
     for kind in served(kinds, group, version) {
         let plural = kind.resource.plural.as_ref();
@@ -182,7 +182,7 @@ fn resources(kinds: &Kinds, group: &str, version: &str) -> Answer {
         }
     }
     if list.is_empty() {
-        return answer_status(&Status::no_such_resource());
+        return answer_status(&StatusError::no_such_resource());
     }
     let group_version = if group.is_empty() {
         version.to_owned()
@@ -202,13 +202,13 @@ fn served<'a>(
     kinds: &'a Kinds,
     group: &str,
     version: &str,
-) -> impl Iterator<Item = &'a std::sync::Arc<Kind>> {
+) -> impl Iterator<Item = &'a std::sync::Arc<ServedKind>> {
     kinds
         .iter()
         .filter(move |k| k.group == group && k.versions.iter().any(|v| v == version))
 }
 
-fn aggregated(kinds: &Kinds, is_core: bool) -> Answer {
+fn aggregated(kinds: &Kinds, is_core: bool) -> ApiResponse {
     let mut items = Vec::new();
     for (group, versions) in groups(kinds) {
         if group.is_empty() != is_core {
@@ -249,7 +249,7 @@ fn scope(is_namespaced: bool) -> &'static str {
     }
 }
 
-fn aggregated_kind(kind: &Kind, version: &str) -> Value {
+fn aggregated_kind(kind: &ServedKind, version: &str) -> Value {
     let mut entry = json!({
         "resource": kind.resource.plural, "singularResource": kind.singular,
         "responseKind": {"group": kind.group, "version": version, "kind": kind.kind},

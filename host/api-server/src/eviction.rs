@@ -5,13 +5,13 @@
 use serde_json::{Value, json};
 
 use super::delete_options::DeleteOptions;
-use super::object_key::ObjectKey;
+use super::object_key::NamespacedName;
 use super::resource::Resource;
-use super::selectors::{LabelSelector, Selection};
-use super::status::Status;
+use super::selectors::{ParsedLabelSelector, Selection};
+use super::status::StatusError;
 use super::store::Store;
 use super::timestamp::time_text;
-use super::write_options::{Part, WriteOptions};
+use super::write_options::{ObjectPart, WriteOptions};
 
 /// How to evict.
 pub type EvictionOptions = DeleteOptions;
@@ -19,12 +19,12 @@ pub type EvictionOptions = DeleteOptions;
 /// Evicts the pod.
 pub(super) fn evict(
     store: &mut Store,
-    key: &ObjectKey,
+    key: &NamespacedName,
     options: &EvictionOptions,
-) -> Result<(), Status> {
+) -> Result<(), StatusError> {
     let pod = store
         .get_to_write(&Resource::PODS, key)
-        .ok_or_else(|| Status::not_found(&Resource::PODS, &key.name))?;
+        .ok_or_else(|| StatusError::not_found(&Resource::PODS, &key.name))?;
     if !is_beyond_budgets(&pod) {
         spend_budget(store, key, &pod, options.dry_run)?;
     }
@@ -50,10 +50,10 @@ fn is_ready(pod: &Value) -> bool {
 
 fn spend_budget(
     store: &mut Store,
-    key: &ObjectKey,
+    key: &NamespacedName,
     pod: &Value,
     is_dry_run: bool,
-) -> Result<(), Status> {
+) -> Result<(), StatusError> {
     let budgets = store.list(
         &Resource::POD_DISRUPTION_BUDGETS,
         &Selection::namespace(key.namespace.as_str()),
@@ -62,14 +62,14 @@ fn spend_budget(
         .into_iter()
         .filter(|budget| {
             let selector = &budget["spec"]["selector"];
-            !selector.is_null() && LabelSelector::from_object(selector).matches(pod)
+            !selector.is_null() && ParsedLabelSelector::from_object(selector).matches(pod)
         })
         .collect();
     let budget = match covering.as_slice() {
         [] => return Ok(()),
         [one] => one,
         _ => {
-            return Err(Status::internal(
+            return Err(StatusError::internal(
                 "This pod has more than one PodDisruptionBudget, which the eviction subresource \
                  does not support.",
             ));
@@ -92,17 +92,17 @@ fn spend_budget(
     let allowed = status["disruptionsAllowed"].as_i64().unwrap_or(0);
     changed["status"]["disruptionsAllowed"] = (allowed - 1).into();
     changed["status"]["disruptedPods"][&key.name] = time_text(store.now()).into();
-    let budget_key = ObjectKey::of(&changed);
+    let budget_key = NamespacedName::of(&changed);
     let kind = store.kind(&Resource::POD_DISRUPTION_BUDGETS)?;
     let options = WriteOptions {
-        part: Part::Status,
+        part: ObjectPart::Status,
         ..WriteOptions::default()
     };
     store.update(&kind, &budget_key, changed, &options)?;
     Ok(())
 }
 
-fn check_budget(budget: &Value) -> Result<(), Status> {
+fn check_budget(budget: &Value) -> Result<(), StatusError> {
     const REFUSAL: &str = "Cannot evict pod as it would violate the pod's disruption budget.";
     let name = budget["metadata"]["name"].as_str().unwrap_or_default();
     let status = &budget["status"];
@@ -112,7 +112,7 @@ fn check_budget(budget: &Value) -> Result<(), Status> {
         let message =
             format!("The disruption budget {name} is still being processed by the server.");
         let cause = json!({"reason": "DisruptionBudget", "message": message});
-        let mut refusal = Status::too_many_requests(REFUSAL, &[cause]);
+        let mut refusal = StatusError::too_many_requests(REFUSAL, &[cause]);
         if let Some(details) = refusal.details.as_mut() {
             details["retryAfterSeconds"] = 10.into();
         }
@@ -125,7 +125,7 @@ fn check_budget(budget: &Value) -> Result<(), Status> {
             status["currentHealthy"].as_i64().unwrap_or(0),
         );
         let cause = json!({"reason": "DisruptionBudget", "message": message});
-        return Err(Status::too_many_requests(REFUSAL, &[cause]));
+        return Err(StatusError::too_many_requests(REFUSAL, &[cause]));
     }
     Ok(())
 }

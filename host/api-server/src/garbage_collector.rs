@@ -11,8 +11,8 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::kinds::Kind;
-use super::object_key::ObjectKey;
+use super::kinds::ServedKind;
+use super::object_key::NamespacedName;
 use super::resource::Resource;
 use super::store::Store;
 use super::store::owners::owner_uids;
@@ -96,7 +96,7 @@ fn drop_finalizer(store: &mut Store, uid: &str, finalizer: &str) {
     }
 }
 
-fn drop_owner(store: &mut Store, resource: &Resource, key: &ObjectKey, uid: &str) {
+fn drop_owner(store: &mut Store, resource: &Resource, key: &NamespacedName, uid: &str) {
     let Some(object) = store.get(resource, key) else {
         return;
     };
@@ -113,7 +113,12 @@ fn drop_owner(store: &mut Store, resource: &Resource, key: &ObjectKey, uid: &str
 }
 
 /// After a write: an object that waited only for its finalizers goes when the last one is off.
-pub(super) fn after_update(store: &mut Store, kind: &Arc<Kind>, key: &ObjectKey, stored: &Value) {
+pub(super) fn after_update(
+    store: &mut Store,
+    kind: &Arc<ServedKind>,
+    key: &NamespacedName,
+    stored: &Value,
+) {
     let metadata = &stored["metadata"];
     let is_free = metadata["deletionTimestamp"].is_string()
         && metadata["finalizers"].as_array().is_none_or(Vec::is_empty)
@@ -165,7 +170,7 @@ pub(super) fn empty_namespace(store: &mut Store, namespace: &str) {
 }
 
 fn finish_namespace(store: &mut Store, namespace: &str) {
-    let key = ObjectKey::new("", namespace);
+    let key = NamespacedName::new("", namespace);
     let Some(object) = store.get(&Resource::NAMESPACES, &key) else {
         return;
     };

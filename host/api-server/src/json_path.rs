@@ -4,7 +4,7 @@ use serde_json::Value;
 
 /// One step of a JSONPath.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Step {
+pub(super) enum JsonPathStep {
     /// A field.
     Field(String),
     /// An item by its place.
@@ -16,13 +16,13 @@ pub(super) enum Step {
 }
 
 /// Parses paths such as `.status.conditions[?(@.type=="Ready")].status`; `\.` is a dot within a name.
-pub(super) fn parse(path: &str) -> Vec<Step> {
+pub(super) fn parse(path: &str) -> Vec<JsonPathStep> {
     let mut steps = Vec::new();
     let mut name = String::new();
     let mut letters = path.chars().peekable();
-    let flush = |name: &mut String, steps: &mut Vec<Step>| {
+    let flush = |name: &mut String, steps: &mut Vec<JsonPathStep>| {
         if !name.is_empty() {
-            steps.push(Step::Field(std::mem::take(name)));
+            steps.push(JsonPathStep::Field(std::mem::take(name)));
         }
     };
     while let Some(letter) = letters.next() {
@@ -42,24 +42,24 @@ pub(super) fn parse(path: &str) -> Vec<Step> {
     steps
 }
 
-fn bracket(inner: &str) -> Option<Step> {
+fn bracket(inner: &str) -> Option<JsonPathStep> {
     if inner == "*" {
-        return Some(Step::All);
+        return Some(JsonPathStep::All);
     }
     if let Ok(at) = inner.parse() {
-        return Some(Step::Index(at));
+        return Some(JsonPathStep::Index(at));
     }
     let unquote = |text: &str| text.trim().trim_matches(['"', '\'']).to_owned();
     if let Some(test) = inner.strip_prefix("?(").and_then(|t| t.strip_suffix(')')) {
         let (field, value) = test.split_once("==")?;
         let field = field.trim().trim_start_matches("@.").to_owned();
-        return Some(Step::Where(field, unquote(value)));
+        return Some(JsonPathStep::Where(field, unquote(value)));
     }
-    Some(Step::Field(unquote(inner)))
+    Some(JsonPathStep::Field(unquote(inner)))
 }
 
 /// The values at the end of a path; nulls do not count.
-pub(super) fn find<'a>(object: &'a Value, steps: &[Step]) -> Vec<&'a Value> {
+pub(super) fn find<'a>(object: &'a Value, steps: &[JsonPathStep]) -> Vec<&'a Value> {
     let mut at = vec![object];
     for step in steps {
         at = at
@@ -67,13 +67,13 @@ pub(super) fn find<'a>(object: &'a Value, steps: &[Step]) -> Vec<&'a Value> {
             .flat_map(|value| -> Vec<&'a Value> {
                 let items = || value.as_array().into_iter().flatten();
                 match step {
-                    Step::Field(name) => value.get(name).into_iter().collect(),
-                    Step::Index(index) => value.get(*index).into_iter().collect(),
-                    Step::All => match value {
+                    JsonPathStep::Field(name) => value.get(name).into_iter().collect(),
+                    JsonPathStep::Index(index) => value.get(*index).into_iter().collect(),
+                    JsonPathStep::All => match value {
                         Value::Object(fields) => fields.values().collect(),
                         _ => items().collect(),
                     },
-                    Step::Where(field, wanted) => items()
+                    JsonPathStep::Where(field, wanted) => items()
                         .filter(|i| i[field].as_str() == Some(wanted))
                         .collect(),
                 }

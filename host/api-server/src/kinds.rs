@@ -25,7 +25,7 @@ pub(super) struct ScalePaths {
 
 /// One served kind.
 #[derive(Debug, Clone)]
-pub(super) struct Kind {
+pub(super) struct ServedKind {
     /// The table that holds its objects.
     pub(super) resource: Resource,
     /// API group under which it is served; differs from the table's for events.k8s.io.
@@ -56,7 +56,7 @@ pub(super) struct Kind {
     pub(super) custom: BTreeMap<String, Arc<CustomVersion>>,
 }
 
-impl Kind {
+impl ServedKind {
     /// `apps/v1`, or `v1` in the core group.
     pub(super) fn api_version(&self, version: &str) -> String {
         if self.group.is_empty() {
@@ -112,12 +112,12 @@ impl Kind {
 #[derive(Debug, Clone, Default)]
 pub(super) struct Kinds {
     /// By served group and plural.
-    by_name: BTreeMap<(String, String), Arc<Kind>>,
+    by_name: BTreeMap<(String, String), Arc<ServedKind>>,
 }
 
 impl Kinds {
     /// Adds a kind or replaces it.
-    pub(super) fn register(&mut self, kind: Kind) {
+    pub(super) fn register(&mut self, kind: ServedKind) {
         let key = (kind.group.clone(), kind.resource.plural.to_string());
         self.by_name.insert(key, Arc::new(kind));
     }
@@ -129,18 +129,18 @@ impl Kinds {
     }
 
     /// The kind whose table this is.
-    pub(super) fn of(&self, resource: &Resource) -> Option<&Arc<Kind>> {
+    pub(super) fn of(&self, resource: &Resource) -> Option<&Arc<ServedKind>> {
         self.by_name
             .get(&(resource.group.to_string(), resource.plural.to_string()))
     }
 
     /// The kind served under group and plural.
-    pub(super) fn served(&self, group: &str, plural: &str) -> Option<&Arc<Kind>> {
+    pub(super) fn served(&self, group: &str, plural: &str) -> Option<&Arc<ServedKind>> {
         self.by_name.get(&(group.to_owned(), plural.to_owned()))
     }
 
     /// All kinds, by group and plural.
-    pub(super) fn iter(&self) -> impl Iterator<Item = &Arc<Kind>> {
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Arc<ServedKind>> {
         self.by_name.values()
     }
 }

@@ -50,15 +50,15 @@ pub use delete_options::{DeleteOptions, Propagation};
 pub use direct::ApiServer;
 pub use eviction::EvictionOptions;
 pub use listener::{kubeconfig, serve};
-pub use object_key::ObjectKey;
+pub use object_key::NamespacedName;
 pub use patch::Patch;
 pub use request_info::RequestInfo;
 pub use resource::Resource;
-pub use selectors::{FieldSelector, LabelSelector, Selection};
-pub use status::{FieldError, Status};
+pub use selectors::{FieldSelector, ParsedLabelSelector, Selection};
+pub use status::{FieldError, StatusError};
 pub use store::Now;
-pub use watch::{Change, Watch, WatchEvent};
-pub use write_options::{Part, WriteOptions};
+pub use watch::{Watch, WatchEvent, WatchEventType};
+pub use write_options::{ObjectPart, WriteOptions};
 
 /// Minor version of Kubernetes that it answers as, where nothing else is asked for.
 pub const KUBERNETES_MINOR: u32 = 35;

@@ -16,7 +16,7 @@ use tower::Service as _;
 
 use super::answer::answer_status;
 use super::direct::ApiServer;
-use super::status::Status;
+use super::status::StatusError;
 
 /// Serves until dropped. Refuses a listener that other machines could reach.
 pub async fn serve(server: ApiServer, listener: TcpListener, token: String) -> io::Result<()> {
@@ -51,7 +51,7 @@ pub async fn serve(server: ApiServer, listener: TcpListener, token: String) -> i
                 async move {
                     match admitted {
                         Some(request) => server.call(request).await,
-                        None => Ok(answer_status(&Status::unauthorized())),
+                        None => Ok(answer_status(&StatusError::unauthorized())),
                     }
                 }
             });

@@ -8,21 +8,21 @@ pub(super) mod fields_v1;
 pub(super) mod leaves;
 pub(super) mod shape;
 
-use self::entry::{Entry, read, write};
-use self::fields_v1::Path;
+use self::entry::{ManagedFieldsEntry, read, write};
+use self::fields_v1::FieldPath;
 use self::leaves::{leaves, leaves_unlike};
-use self::shape::Shape;
+use self::shape::FieldSchema;
 use std::collections::BTreeSet;
 
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::kinds::Kind;
-use super::write_options::{Part, WriteOptions};
+use super::kinds::ServedKind;
+use super::write_options::{ObjectPart, WriteOptions};
 
 /// Records the fields of a new object, if its writer names itself.
 pub(super) fn after_create(
-    kind: &Kind,
+    kind: &ServedKind,
     object: &mut Value,
     options: &WriteOptions,
     now: Timestamp,
@@ -32,8 +32,8 @@ pub(super) fn after_create(
     }
     match &options.field_manager {
         Some(manager) => {
-            let mut entry = Entry::new(manager, "Update", Part::Main, now);
-            entry.paths = leaves(Shape::of(kind), object)
+            let mut entry = ManagedFieldsEntry::new(manager, "Update", ObjectPart::Main, now);
+            entry.paths = leaves(FieldSchema::of(kind), object)
                 .into_iter()
                 .map(|(p, _)| p)
                 .collect();
@@ -45,7 +45,7 @@ pub(super) fn after_create(
 
 /// Moves the fields that an update changed to its writer.
 pub(super) fn after_update(
-    kind: &Kind,
+    kind: &ServedKind,
     old: &Value,
     object: &mut Value,
     options: &WriteOptions,
@@ -57,18 +57,18 @@ pub(super) fn after_update(
     if options.is_apply || (!has_entries && options.field_manager.is_none()) {
         return;
     }
-    let shape = Shape::of(kind);
+    let shape = FieldSchema::of(kind);
     let before: Vec<_> = leaves_unlike(shape, old, Some(object));
     let after: Vec<_> = leaves_unlike(shape, object, Some(old));
-    let was: std::collections::BTreeMap<&Path, &Value> =
+    let was: std::collections::BTreeMap<&FieldPath, &Value> =
         before.iter().map(|(p, v)| (p, *v)).collect();
-    let is: BTreeSet<&Path> = after.iter().map(|(p, _)| p).collect();
-    let changed: BTreeSet<Path> = after
+    let is: BTreeSet<&FieldPath> = after.iter().map(|(p, _)| p).collect();
+    let changed: BTreeSet<FieldPath> = after
         .iter()
         .filter(|(path, value)| was.get(path) != Some(value))
         .map(|(path, _)| path.clone())
         .collect();
-    let gone: BTreeSet<Path> = before
+    let gone: BTreeSet<FieldPath> = before
         .iter()
         .filter(|(path, _)| !is.contains(path))
         .map(|(p, _)| p.clone())
@@ -83,7 +83,7 @@ pub(super) fn after_update(
             .retain(|path| !changed.contains(path) && !gone.contains(path));
     }
     if let Some(manager) = &options.field_manager {
-        let mut mine = Entry::new(manager, "Update", options.part, now);
+        let mut mine = ManagedFieldsEntry::new(manager, "Update", options.part, now);
         mine.paths = changed;
         if let Some(at) = entries.iter().position(|e| e.is_same_role(&mine)) {
             mine.paths.append(&mut entries[at].paths);

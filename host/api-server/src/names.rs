@@ -2,14 +2,14 @@
 
 /// A splitmix64 stream.
 #[derive(Debug, Clone)]
-pub(super) struct Names {
+pub(super) struct NameGenerator {
     state: u64,
 }
 
 /// The letters Kubernetes draws suffixes from: no vowels, no look-alikes.
 const LETTERS: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
 
-impl Names {
+impl NameGenerator {
     pub(super) fn new(seed: u64) -> Self {
         // Another stream than that of the rest of the world with the same seed.
         Self {

@@ -4,14 +4,14 @@ use serde_json::Value;
 
 /// Namespace (empty for cluster-wide kinds) and name.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct ObjectKey {
+pub struct NamespacedName {
     /// Empty for objects outside namespaces.
     pub namespace: String,
     /// Name of the object.
     pub name: String,
 }
 
-impl ObjectKey {
+impl NamespacedName {
     /// A key.
     pub fn new(namespace: impl Into<String>, name: impl Into<String>) -> Self {
         Self {

@@ -7,16 +7,20 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::{Map, Value, json};
 
-use super::answer::{Answer, answer_bytes, answer_json};
+use super::answer::{ApiResponse, answer_bytes, answer_json};
 use super::builtin;
 use super::direct::ApiServer;
 use super::discovery;
-use super::kinds::{Kind, Kinds};
+use super::kinds::{Kinds, ServedKind};
 use super::schema::Schema;
-use super::status::Status;
+use super::status::StatusError;
 
 /// Answers a path under `/openapi/`.
-pub(super) fn answer(server: &ApiServer, path: &str, prefix: &str) -> Result<Answer, Status> {
+pub(super) fn answer(
+    server: &ApiServer,
+    path: &str,
+    prefix: &str,
+) -> Result<ApiResponse, StatusError> {
     let kinds = server.with(|store| store.kinds.clone());
     match path {
         "/openapi/v2" => Ok(answer_bytes(200, V2_TYPE, V2_EMPTY.to_vec())),
@@ -26,7 +30,7 @@ pub(super) fn answer(server: &ApiServer, path: &str, prefix: &str) -> Result<Ans
             let (group, version) = match steps.as_slice() {
                 ["api", version] => ("", *version),
                 ["apis", group, version] => (*group, *version),
-                _ => return Err(Status::no_such_resource()),
+                _ => return Err(StatusError::no_such_resource()),
             };
             Ok(answer_json(200, &document(&kinds, group, version)))
         }
@@ -54,7 +58,7 @@ fn index(kinds: &Kinds, prefix: &str) -> Value {
 }
 
 /// Name of a kind's schema: the group reversed, as controller-gen and Kubernetes name them.
-fn schema_name(kind: &Kind, version: &str) -> String {
+fn schema_name(kind: &ServedKind, version: &str) -> String {
     let mut parts: Vec<&str> = kind.group.split('.').collect();
     parts.reverse();
     format!("{}.{version}.{}", parts.join("."), kind.kind)
@@ -103,7 +107,7 @@ fn document(kinds: &Kinds, group: &str, version: &str) -> Value {
 }
 
 /// Where the schema of a kind is: built-in ones are under the names the typed API gives them.
-fn reference(kind: &Kind, custom_name: &str) -> String {
+fn reference(kind: &ServedKind, custom_name: &str) -> String {
     if kind.is_custom() {
         return format!("#/components/schemas/{custom_name}");
     }
@@ -190,10 +194,10 @@ fn generator() -> schemars::SchemaGenerator {
 const V2_EMPTY: &[u8] = b"\x0a\x032.0";
 const V2_TYPE: &str = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
 
-type Compiled = BTreeMap<(String, String), Option<Arc<Schema>>>;
+type CompiledSchemas = BTreeMap<(String, String), Option<Arc<Schema>>>;
 
 /// Compiled schemas of built-in kinds, made when first asked for.
-static COMPILED: Mutex<Compiled> = Mutex::new(BTreeMap::new());
+static COMPILED: Mutex<CompiledSchemas> = Mutex::new(BTreeMap::new());
 
 /// The compiled schema of a built-in kind.
 pub(super) fn builtin_schema(group: &str, kind: &str) -> Option<Arc<Schema>> {

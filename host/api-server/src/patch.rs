@@ -8,11 +8,11 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::apply;
-use super::kinds::Kind;
-use super::object_key::ObjectKey;
-use super::status::{FieldError, Status};
+use super::kinds::ServedKind;
+use super::object_key::NamespacedName;
+use super::status::{FieldError, StatusError};
 use super::store::Store;
-use super::write_options::{Part, WriteOptions};
+use super::write_options::{ObjectPart, WriteOptions};
 
 /// A change to an object.
 #[derive(Debug, Clone)]
@@ -35,17 +35,21 @@ pub enum Patch {
 /// Applies a patch; only an apply may create the object.
 pub(super) fn run(
     store: &mut Store,
-    kind: &Arc<Kind>,
-    key: &ObjectKey,
+    kind: &Arc<ServedKind>,
+    key: &NamespacedName,
     patch: &Patch,
     options: &WriteOptions,
-) -> Result<Arc<Value>, Status> {
+) -> Result<Arc<Value>, StatusError> {
     if let Patch::Apply { intent, is_forced } = patch {
-        return apply::run(store, kind, key, (intent, *is_forced), options);
+        let options = &WriteOptions {
+            takes_over: *is_forced,
+            ..options.clone()
+        };
+        return apply::run(store, kind, key, intent, options);
     }
     let old = store
         .get_to_write(&kind.resource, key)
-        .ok_or_else(|| Status::not_found(&kind.resource, &key.name))?;
+        .ok_or_else(|| StatusError::not_found(&kind.resource, &key.name))?;
     let mut object = (*old).clone();
     let given_revision = match patch {
         Patch::Json(operations) => {
@@ -60,7 +64,7 @@ pub(super) fn run(
         }
         Patch::Strategic(change) => {
             if kind.is_custom() {
-                return Err(Status::unsupported_media_type(
+                return Err(StatusError::unsupported_media_type(
                     "application/strategic-merge-patch+json is not supported for custom resources",
                 ));
             }
@@ -81,7 +85,7 @@ pub(super) fn run(
             &object["metadata"]["name"],
             "field is immutable",
         );
-        return Err(Status::invalid(
+        return Err(StatusError::invalid(
             &kind.group,
             &kind.kind,
             &key.name,
@@ -92,8 +96,8 @@ pub(super) fn run(
         part: options.part,
         ..options.clone()
     };
-    if options.part == Part::Whole {
-        return Err(Status::bad_request(
+    if options.part == ObjectPart::Whole {
+        return Err(StatusError::bad_request(
             "patches mean either the object or its status",
         ));
     }
@@ -101,19 +105,19 @@ pub(super) fn run(
 }
 
 fn apply_json(
-    kind: &Kind,
-    key: &ObjectKey,
+    kind: &ServedKind,
+    key: &NamespacedName,
     object: &mut Value,
     operations: &Value,
-) -> Result<(), Status> {
+) -> Result<(), StatusError> {
     let operations: json_patch::Patch = serde_json::from_value(operations.clone())
-        .map_err(|e| Status::bad_request(format!("error decoding patch: {e}")))?;
+        .map_err(|e| StatusError::bad_request(format!("error decoding patch: {e}")))?;
     json_patch::patch(object, &operations).map_err(|e| {
         let error = FieldError {
             reason: "FieldValueInvalid",
             field: String::new(),
             message: format!("the server rejected our request due to an error in our request: {e}"),
         };
-        Status::invalid(&kind.group, &kind.kind, &key.name, &[error])
+        StatusError::invalid(&kind.group, &kind.kind, &key.name, &[error])
     })
 }

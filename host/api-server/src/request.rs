@@ -3,17 +3,17 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::kinds::{Kind, Kinds};
-use super::selectors::{FieldSelector, LabelSelector, Selection};
-use super::status::Status;
+use super::kinds::{Kinds, ServedKind};
+use super::selectors::{FieldSelector, ParsedLabelSelector, Selection};
+use super::status::StatusError;
 
 /// Query parameters, decoded.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Query {
+pub(super) struct QueryParameters {
     values: BTreeMap<String, String>,
 }
 
-impl Query {
+impl QueryParameters {
     pub(super) fn parse(text: &str) -> Self {
         let mut values = BTreeMap::new();
         for pair in text.split('&').filter(|p| !p.is_empty()) {
@@ -63,7 +63,7 @@ pub(super) fn decode(text: &str) -> String {
 
 /// The shape in which objects are answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Shape {
+pub(super) enum Representation {
     /// The objects themselves.
     Full,
     /// Rows and columns for people.
@@ -72,7 +72,7 @@ pub(super) enum Shape {
     Partial,
 }
 
-impl Shape {
+impl Representation {
     pub(super) fn of(accept: &str) -> Self {
         // The first range that the server can answer decides.
         for range in accept.split(',') {
@@ -93,7 +93,7 @@ impl Shape {
 /// The resource a path means.
 #[derive(Debug, Clone)]
 pub(super) struct Target {
-    pub(super) kind: Arc<Kind>,
+    pub(super) kind: Arc<ServedKind>,
     pub(super) version: String,
     /// Empty for all namespaces and for cluster-wide kinds.
     pub(super) namespace: String,
@@ -105,7 +105,7 @@ pub(super) struct Target {
 
 impl Target {
     /// Reads `/api/v1/…` and `/apis/G/V/…` below their version.
-    pub(super) fn parse(kinds: &Kinds, path: &str) -> Result<Self, Status> {
+    pub(super) fn parse(kinds: &Kinds, path: &str) -> Result<Self, StatusError> {
         let steps: Vec<String> = path
             .split('/')
             .filter(|step| !step.is_empty())
@@ -115,19 +115,19 @@ impl Target {
         let (group, version, rest) = match steps.as_slice() {
             ["api", version, rest @ ..] => ("", *version, rest),
             ["apis", group, version, rest @ ..] => (*group, *version, rest),
-            _ => return Err(Status::no_such_resource()),
+            _ => return Err(StatusError::no_such_resource()),
         };
-        let find = |plural: &str| -> Result<Arc<Kind>, Status> {
+        let find = |plural: &str| -> Result<Arc<ServedKind>, StatusError> {
             kinds
                 .served(group, plural)
                 .filter(|kind| kind.versions.iter().any(|v| v == version))
                 .cloned()
-                .ok_or_else(Status::no_such_resource)
+                .ok_or_else(StatusError::no_such_resource)
         };
-        let target = |plural: &str, namespace: &str, tail: &[&str]| -> Result<Self, Status> {
+        let target = |plural: &str, namespace: &str, tail: &[&str]| -> Result<Self, StatusError> {
             let kind = find(plural)?;
             if tail.len() > 2 || (!namespace.is_empty() && !kind.is_namespaced) {
-                return Err(Status::no_such_resource());
+                return Err(StatusError::no_such_resource());
             }
             Ok(Self {
                 kind,
@@ -145,13 +145,16 @@ impl Target {
                 target(plural, namespace, tail)
             }
             [plural, tail @ ..] => target(plural, "", tail),
-            [] => Err(Status::no_such_resource()),
+            [] => Err(StatusError::no_such_resource()),
         }
     }
 }
 
 /// What a list or watch selects.
-pub(super) fn selection(target: &Target, query: &Query) -> Result<Selection, Status> {
+pub(super) fn selection(
+    target: &Target,
+    query: &QueryParameters,
+) -> Result<Selection, StatusError> {
     let mut fields = query.get("fieldSelector").to_owned();
     if !target.name.is_empty() {
         if !fields.is_empty() {
@@ -162,7 +165,7 @@ pub(super) fn selection(target: &Target, query: &Query) -> Result<Selection, Sta
     }
     Ok(Selection {
         namespace: (!target.namespace.is_empty()).then(|| target.namespace.clone()),
-        labels: LabelSelector::parse(query.get("labelSelector"))?,
+        labels: ParsedLabelSelector::parse(query.get("labelSelector"))?,
         fields: FieldSelector::parse(&fields)?,
     })
 }

@@ -5,7 +5,7 @@
 
 use http::{Method, Uri};
 
-use super::request::{Query, decode};
+use super::request::{QueryParameters, decode};
 
 /// What somebody asks to do to which resource.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -48,7 +48,7 @@ impl RequestInfo {
             Some(subresource) => format!("{plural}/{subresource}"),
             None => plural.to_owned(),
         };
-        let query = Query::parse(uri.query().unwrap_or_default());
+        let query = QueryParameters::parse(uri.query().unwrap_or_default());
         Some(Self {
             verb: verb(method, name.is_empty(), query.is_true("watch"))?,
             group: group.to_owned(),

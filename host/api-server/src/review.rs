@@ -4,8 +4,8 @@ use http::Method;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::answer::{Answer, answer_json};
-use super::status::Status;
+use super::answer::{ApiResponse, answer_json};
+use super::status::StatusError;
 
 /// Group, plural, kind, and whether it lives in namespaces.
 pub(super) const KINDS: [(&str, &str, &str, bool); 6] = [
@@ -55,7 +55,7 @@ pub(super) fn answer(
     path: &str,
     content_type: &str,
     body: &[u8],
-) -> Result<Option<Answer>, Status> {
+) -> Result<Option<ApiResponse>, StatusError> {
     let found = KINDS.iter().find(|(group, plural, ..)| {
         path.starts_with(&format!("/apis/{group}/v1/")) && path.ends_with(plural)
     });
@@ -63,16 +63,16 @@ pub(super) fn answer(
         return Ok(None);
     };
     if method != Method::POST {
-        return Err(Status::method_not_allowed());
+        return Err(StatusError::method_not_allowed());
     }
     let mut review: Value = if content_type.contains("protobuf") {
         super::protobuf::decode(body)?
     } else {
         serde_json::from_slice(body)
-            .map_err(|e| Status::bad_request(format!("error decoding the body: {e}")))?
+            .map_err(|e| StatusError::bad_request(format!("error decoding the body: {e}")))?
     };
     if !review.is_object() {
-        return Err(Status::bad_request(
+        return Err(StatusError::bad_request(
             "the object provided is not a JSON object",
         ));
     }

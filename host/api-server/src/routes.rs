@@ -17,17 +17,17 @@ use http::request::Parts;
 use http::{Method, header};
 use serde_json::json;
 
-use super::answer::{Answer, answer_bytes, answer_json, answer_status};
+use super::answer::{ApiResponse, answer_bytes, answer_json, answer_status};
 use super::direct::ApiServer;
 use super::discovery;
 use super::listener::PathPrefix;
 use super::openapi;
-use super::request::{Query, Shape, Target};
+use super::request::{QueryParameters, Representation, Target};
 use super::review;
-use super::status::Status;
+use super::status::StatusError;
 
 /// Answers any request.
-pub(super) fn handle(server: &ApiServer, parts: &Parts, body: &[u8]) -> Answer {
+pub(super) fn handle(server: &ApiServer, parts: &Parts, body: &[u8]) -> ApiResponse {
     let result = match parts.uri.path().trim_end_matches('/') {
         "/healthz" | "/readyz" | "/livez" => Ok(answer_bytes(200, "text/plain", b"ok".to_vec())),
         "/version" => Ok(answer_json(200, &discovery::version(server))),
@@ -58,7 +58,7 @@ fn header_text<'a>(parts: &'a Parts, name: &header::HeaderName) -> &'a str {
         .unwrap_or_default()
 }
 
-fn resource(server: &ApiServer, parts: &Parts, body: &[u8]) -> Result<Answer, Status> {
+fn resource(server: &ApiServer, parts: &Parts, body: &[u8]) -> Result<ApiResponse, StatusError> {
     let path = parts.uri.path();
     let content_type = header_text(parts, &header::CONTENT_TYPE);
     if let Some(answer) = review::answer(&parts.method, path, content_type, body)? {
@@ -67,8 +67,8 @@ fn resource(server: &ApiServer, parts: &Parts, body: &[u8]) -> Result<Answer, St
     let target = server.with(|store| Target::parse(&store.kinds, path))?;
     let request = ResourceRequest {
         server,
-        query: Query::parse(parts.uri.query().unwrap_or_default()),
-        shape: Shape::of(header_text(parts, &header::ACCEPT)),
+        query: QueryParameters::parse(parts.uri.query().unwrap_or_default()),
+        shape: Representation::of(header_text(parts, &header::ACCEPT)),
         content_type,
         body,
         target,
@@ -80,6 +80,6 @@ fn resource(server: &ApiServer, parts: &Parts, body: &[u8]) -> Result<Answer, St
         Method::PUT => request.put(),
         Method::PATCH => request.patch(),
         Method::DELETE => request.delete(),
-        _ => Err(Status::method_not_allowed()),
+        _ => Err(StatusError::method_not_allowed()),
     }
 }

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::kinds::{Kind, ScalePaths};
-use super::object_key::ObjectKey;
-use super::status::{FieldError, Status};
+use super::kinds::{ScalePaths, ServedKind};
+use super::object_key::NamespacedName;
+use super::status::{FieldError, StatusError};
 use super::store::Store;
 use super::write_options::WriteOptions;
 
@@ -14,20 +14,26 @@ fn at_path<'a>(object: &'a Value, path: &str) -> Option<&'a Value> {
     object.pointer(&path.replace('.', "/"))
 }
 
-fn paths(kind: &Kind) -> Result<&ScalePaths, Status> {
-    kind.scale.as_ref().ok_or_else(Status::no_such_resource)
+fn paths(kind: &ServedKind) -> Result<&ScalePaths, StatusError> {
+    kind.scale
+        .as_ref()
+        .ok_or_else(StatusError::no_such_resource)
 }
 
 /// The `Scale` of an object.
-pub(super) fn get(store: &Store, kind: &Kind, key: &ObjectKey) -> Result<Value, Status> {
+pub(super) fn get(
+    store: &Store,
+    kind: &ServedKind,
+    key: &NamespacedName,
+) -> Result<Value, StatusError> {
     let object = store
         .get(&kind.resource, key)
-        .ok_or_else(|| Status::not_found(&kind.resource, &key.name))?;
+        .ok_or_else(|| StatusError::not_found(&kind.resource, &key.name))?;
     of(kind, &object)
 }
 
 /// The `Scale` of an object at hand.
-pub(super) fn of(kind: &Kind, object: &Value) -> Result<Value, Status> {
+pub(super) fn of(kind: &ServedKind, object: &Value) -> Result<Value, StatusError> {
     let paths = paths(kind)?;
     let number = |path: &str| at_path(object, path).and_then(Value::as_i64).unwrap_or(0);
     let metadata = &object["metadata"];
@@ -88,20 +94,25 @@ fn selector_text(selector: &Value) -> String {
 /// Sets the wanted replicas and answers the new object.
 pub(super) fn set(
     store: &mut Store,
-    kind: &Arc<Kind>,
-    key: &ObjectKey,
+    kind: &Arc<ServedKind>,
+    key: &NamespacedName,
     replicas: i64,
     options: &WriteOptions,
-) -> Result<Arc<Value>, Status> {
+) -> Result<Arc<Value>, StatusError> {
     let paths = paths(kind)?.clone();
     if replicas < 0 {
         let problem = "must be greater than or equal to 0";
         let error = FieldError::invalid("spec.replicas", &replicas.into(), problem);
-        return Err(Status::invalid("autoscaling", "Scale", &key.name, &[error]));
+        return Err(StatusError::invalid(
+            "autoscaling",
+            "Scale",
+            &key.name,
+            &[error],
+        ));
     }
     let old = store
         .get(&kind.resource, key)
-        .ok_or_else(|| Status::not_found(&kind.resource, &key.name))?;
+        .ok_or_else(|| StatusError::not_found(&kind.resource, &key.name))?;
     let mut object = (*old).clone();
     let mut at = &mut object;
     for step in paths.spec_replicas.trim_start_matches('.').split('.') {
@@ -114,11 +125,11 @@ pub(super) fn set(
 /// Sets the replicas from a `Scale` object that a client sent.
 pub(super) fn set_from(
     store: &mut Store,
-    kind: &Arc<Kind>,
-    key: &ObjectKey,
+    kind: &Arc<ServedKind>,
+    key: &NamespacedName,
     scale: &Value,
     options: &WriteOptions,
-) -> Result<Value, Status> {
+) -> Result<Value, StatusError> {
     let given = scale["metadata"]["resourceVersion"]
         .as_str()
         .unwrap_or_default();
@@ -128,7 +139,7 @@ pub(super) fn set_from(
     {
         let detail = "the object has been modified; please apply your changes to the latest \
                       version and try again";
-        return Err(Status::conflict(&kind.resource, &key.name, detail));
+        return Err(StatusError::conflict(&kind.resource, &key.name, detail));
     }
     let replicas = scale["spec"]["replicas"].as_i64().unwrap_or(0);
     let object = set(store, kind, key, replicas, options)?;

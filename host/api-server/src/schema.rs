@@ -15,12 +15,12 @@ use std::collections::BTreeMap;
 use regex::Regex;
 use serde_json::Value;
 
-use super::json_path::Step;
+use super::json_path::JsonPathStep;
 use super::status::FieldError;
 
 /// The type of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Type {
+enum ValueType {
     Object,
     Array,
     String,
@@ -29,7 +29,7 @@ enum Type {
     Boolean,
 }
 
-impl Type {
+impl ValueType {
     const fn as_str(self) -> &'static str {
         match self {
             Self::Object => "object",
@@ -79,7 +79,7 @@ enum ListType {
 /// A compiled schema.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Schema {
-    kind: Option<Type>,
+    kind: Option<ValueType>,
     properties: BTreeMap<String, Schema>,
     additional: Option<Additional>,
     items: Option<Box<Schema>>,
@@ -96,7 +96,7 @@ pub(super) struct Schema {
     has_unique_items: bool,
     list_type: ListType,
     is_map_atomic: bool,
-    rules: Vec<cel::Rule>,
+    rules: Vec<cel::CompiledRule>,
     all_of: Vec<Schema>,
     any_of: Vec<Schema>,
     one_of: Vec<Schema>,
@@ -138,7 +138,7 @@ impl Schema {
     /// Whether the value is owned as a whole.
     pub(super) fn is_atomic(&self) -> bool {
         match self.kind {
-            Some(Type::Array) => self.list_type == ListType::Atomic,
+            Some(ValueType::Array) => self.list_type == ListType::Atomic,
             _ => self.is_map_atomic,
         }
     }
@@ -146,11 +146,11 @@ impl Schema {
 
 /// A column of server-side tables.
 #[derive(Debug, Clone)]
-pub(super) struct Column {
+pub(super) struct PrinterColumn {
     /// The column as the definition has it.
     pub(super) definition: Value,
     /// Its path, parsed.
-    pub(super) steps: Vec<Step>,
+    pub(super) steps: Vec<JsonPathStep>,
 }
 
 /// Schema and columns of one version of a custom resource.
@@ -161,7 +161,7 @@ pub(super) struct CustomVersion {
     /// The schema as written.
     pub(super) source: Value,
     /// Columns of server-side tables.
-    pub(super) columns: Vec<Column>,
+    pub(super) columns: Vec<PrinterColumn>,
 }
 
 /// Prunes what the schema does not know and fills in its defaults.

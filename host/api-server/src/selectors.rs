@@ -1,10 +1,10 @@
-//! Label and field selectors, in the syntax of list and watch requests and in that of `LabelSelector` objects.
+//! Label and field selectors, in the syntax of list and watch requests and in that of `ParsedLabelSelector` objects.
 //!
 //! Answers to apimachinery's `labels` and `fields`. A selector is parsed once and matched often.
 
 use serde_json::Value;
 
-use super::status::Status;
+use super::status::StatusError;
 
 /// How a label is compared.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,13 +19,13 @@ enum Test {
 
 /// A parsed label selector; the empty one matches everything.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct LabelSelector {
+pub struct ParsedLabelSelector {
     terms: Vec<(String, Test)>,
 }
 
-impl LabelSelector {
+impl ParsedLabelSelector {
     /// Parses `app=web,tier in (a, b),!legacy`.
-    pub fn parse(text: &str) -> Result<Self, Status> {
+    pub fn parse(text: &str) -> Result<Self, StatusError> {
         let mut terms = Vec::new();
         for term in split_terms(text) {
             let term = term.trim();
@@ -36,7 +36,7 @@ impl LabelSelector {
         Ok(Self { terms })
     }
 
-    /// Reads a `LabelSelector` object. A missing one matches nothing here: callers decide what absence means.
+    /// Reads a `ParsedLabelSelector` object. A missing one matches nothing here: callers decide what absence means.
     pub fn from_object(selector: &Value) -> Self {
         let mut terms = Vec::new();
         if let Some(labels) = selector["matchLabels"].as_object() {
@@ -121,8 +121,8 @@ fn split_terms(text: &str) -> Vec<&str> {
     terms
 }
 
-fn parse_term(term: &str) -> Result<(String, Test), Status> {
-    let bad = || Status::bad_request(format!("unable to parse requirement: {term:?}"));
+fn parse_term(term: &str) -> Result<(String, Test), StatusError> {
+    let bad = || StatusError::bad_request(format!("unable to parse requirement: {term:?}"));
     if let Some(key) = term.strip_prefix('!') {
         return Ok((key.trim().to_owned(), Test::DoesNotExist));
     }
@@ -171,7 +171,7 @@ pub struct FieldSelector {
 
 impl FieldSelector {
     /// Parses `spec.nodeName=a,status.phase!=Running`. Any path to a scalar is served.
-    pub fn parse(text: &str) -> Result<Self, Status> {
+    pub fn parse(text: &str) -> Result<Self, StatusError> {
         let mut terms = Vec::new();
         for term in text.split(',').map(str::trim).filter(|t| !t.is_empty()) {
             let (path, value, negated) = if let Some((p, v)) = term.split_once("!=") {
@@ -182,7 +182,7 @@ impl FieldSelector {
                 (p, v, false)
             } else {
                 let message = format!("invalid selector: {text:?}; can't understand {term:?}");
-                return Err(Status::bad_request(message));
+                return Err(StatusError::bad_request(message));
             };
             // The one field that selectors call otherwise than the object does: of Jobs.
             let path = match path.trim() {
@@ -218,7 +218,7 @@ pub struct Selection {
     /// Only this namespace; all when absent.
     pub namespace: Option<String>,
     /// Only objects with such labels.
-    pub labels: LabelSelector,
+    pub labels: ParsedLabelSelector,
     /// Only objects with such fields.
     pub fields: FieldSelector,
 }
@@ -238,13 +238,13 @@ impl Selection {
     }
 
     /// Narrows by a label selector such as `app=web`.
-    pub fn labelled(mut self, selector: &str) -> Result<Self, Status> {
-        self.labels = LabelSelector::parse(selector)?;
+    pub fn labelled(mut self, selector: &str) -> Result<Self, StatusError> {
+        self.labels = ParsedLabelSelector::parse(selector)?;
         Ok(self)
     }
 
     /// Narrows by a field selector such as `spec.nodeName=a`.
-    pub fn fielded(mut self, selector: &str) -> Result<Self, Status> {
+    pub fn fielded(mut self, selector: &str) -> Result<Self, StatusError> {
         self.fields = FieldSelector::parse(selector)?;
         Ok(self)
     }

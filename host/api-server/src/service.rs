@@ -1,6 +1,6 @@
 //! The server as a tower service, for clients in the same process: nothing listens, nothing waits for a socket.
 
-use super::answer::{Answer, answer_status};
+use super::answer::{ApiResponse, answer_status};
 use std::convert::Infallible;
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -10,7 +10,7 @@ use http_body_util::BodyExt;
 
 use super::direct::ApiServer;
 use super::routes;
-use super::status::Status;
+use super::status::StatusError;
 
 impl<B> tower::Service<Request<B>> for ApiServer
 where
@@ -18,9 +18,9 @@ where
     B::Data: Send,
     B::Error: std::fmt::Display,
 {
-    type Response = Answer;
+    type Response = ApiResponse;
     type Error = Infallible;
-    type Future = Pin<Box<dyn Future<Output = Result<Answer, Infallible>> + Send>>;
+    type Future = Pin<Box<dyn Future<Output = Result<ApiResponse, Infallible>> + Send>>;
 
     fn poll_ready(&mut self, _cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
         Poll::Ready(Ok(()))
@@ -32,7 +32,7 @@ where
             let (parts, body) = request.into_parts();
             let answer = match body.collect().await {
                 Ok(collected) => routes::handle(&server, &parts, &collected.to_bytes()),
-                Err(error) => answer_status(&Status::bad_request(error.to_string())),
+                Err(error) => answer_status(&StatusError::bad_request(error.to_string())),
             };
             Ok(answer)
         })

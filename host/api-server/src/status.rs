@@ -11,7 +11,7 @@ use super::resource::Resource;
 
 /// One failed request, ready to be sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Status {
+pub struct StatusError {
     /// HTTP status code.
     pub code: u16,
     /// Machine-readable reason, such as `NotFound`.
@@ -22,13 +22,13 @@ pub struct Status {
     pub details: Option<Box<Value>>,
 }
 
-impl fmt::Display for Status {
+impl fmt::Display for StatusError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.message)
     }
 }
 
-impl std::error::Error for Status {}
+impl std::error::Error for StatusError {}
 
 /// One field that a validation refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -109,7 +109,7 @@ fn shown(value: &Value) -> String {
     }
 }
 
-impl Status {
+impl StatusError {
     fn new(code: u16, reason: &'static str, message: String) -> Self {
         Self {
             code,

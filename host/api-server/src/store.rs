@@ -9,7 +9,7 @@ mod watches;
 
 use self::owners::owner_uids;
 use self::rest::Stored;
-use super::object_key::ObjectKey;
+use super::object_key::NamespacedName;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
@@ -17,15 +17,15 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use super::kinds::Kinds;
-use super::names::Names;
+use super::names::NameGenerator;
 use super::resource::Resource;
 use super::selectors::Selection;
-use super::watch::{Change, Subscriber, WatchEvent};
+use super::watch::{Subscriber, WatchEvent, WatchEventType};
 use crate::KUBERNETES_MINOR;
 
 #[derive(Debug, Default)]
 struct Table {
-    objects: BTreeMap<ObjectKey, Stored>,
+    objects: BTreeMap<NamespacedName, Stored>,
     log: VecDeque<WatchEvent>,
     /// Revision of the newest change the log has forgotten.
     forgotten: u64,
@@ -41,17 +41,21 @@ pub(super) struct Store {
     revision: u64,
     subscribers: Vec<Subscriber>,
     /// Where the object with a UID is.
-    uids: BTreeMap<String, (Resource, ObjectKey)>,
+    uids: BTreeMap<String, (Resource, NamespacedName)>,
     /// Objects that name an owner, by the owner's UID.
-    dependents: BTreeMap<String, BTreeSet<(Resource, ObjectKey)>>,
+    dependents: BTreeMap<String, BTreeSet<(Resource, NamespacedName)>>,
     /// Objects of the kinds that may rest, with their revisions, in the order in which they were written.
-    awake: VecDeque<(Resource, ObjectKey, u64)>,
+    awake: VecDeque<(Resource, NamespacedName, u64)>,
     /// When events were made, oldest first, so that they can age out.
-    pub(super) event_ages: VecDeque<(Timestamp, ObjectKey)>,
-    pub(super) names: Names,
+    pub(super) event_ages: VecDeque<(Timestamp, NamespacedName)>,
+    pub(super) names: NameGenerator,
     pub(super) kinds: Kinds,
     /// What the server says that it is.
     pub(super) kubernetes_minor: u32,
+    /// Changes that each table remembers.
+    pub(super) log_length_max: usize,
+    /// Pods and events that are kept ready to read.
+    pub(super) awake_max: usize,
 }
 
 impl Store {
@@ -59,6 +63,8 @@ impl Store {
         Self {
             clock,
             kubernetes_minor: KUBERNETES_MINOR,
+            log_length_max: watches::LOG_LENGTH_MAX,
+            awake_max: rest::AWAKE_MAX,
             tables: BTreeMap::new(),
             revision: 0,
             subscribers: Vec::new(),
@@ -66,7 +72,7 @@ impl Store {
             dependents: BTreeMap::new(),
             awake: VecDeque::new(),
             event_ages: VecDeque::new(),
-            names: Names::new(seed),
+            names: NameGenerator::new(seed),
             kinds,
         }
     }
@@ -79,12 +85,12 @@ impl Store {
         self.revision
     }
 
-    pub(super) fn get(&self, resource: &Resource, key: &ObjectKey) -> Option<Arc<Value>> {
+    pub(super) fn get(&self, resource: &Resource, key: &NamespacedName) -> Option<Arc<Value>> {
         let stored = self.tables.get(resource)?.objects.get(key)?;
         Some(stored.value())
     }
 
-    pub(super) fn contains(&self, resource: &Resource, key: &ObjectKey) -> bool {
+    pub(super) fn contains(&self, resource: &Resource, key: &NamespacedName) -> bool {
         let table = self.tables.get(resource);
         table.is_some_and(|table| table.objects.contains_key(key))
     }
@@ -94,12 +100,12 @@ impl Store {
         &'a self,
         resource: &Resource,
         selection: &'a Selection,
-        after: Option<&ObjectKey>,
-    ) -> impl Iterator<Item = (&'a ObjectKey, &'a Stored)> + use<'a> {
+        after: Option<&NamespacedName>,
+    ) -> impl Iterator<Item = (&'a NamespacedName, &'a Stored)> + use<'a> {
         use std::ops::Bound;
         let start = match (after, &selection.namespace) {
             (Some(key), _) => Bound::Excluded(key.clone()),
-            (None, Some(namespace)) => Bound::Included(ObjectKey::new(namespace.clone(), "")),
+            (None, Some(namespace)) => Bound::Included(NamespacedName::new(namespace.clone(), "")),
             (None, None) => Bound::Unbounded,
         };
         let objects = self.tables.get(resource).map(|table| &table.objects);
@@ -122,7 +128,7 @@ impl Store {
     }
 
     /// Every object in a namespace, of any kind.
-    pub(super) fn in_namespace(&self, namespace: &str) -> Vec<(Resource, ObjectKey)> {
+    pub(super) fn in_namespace(&self, namespace: &str) -> Vec<(Resource, NamespacedName)> {
         let everything = Selection::namespace(namespace);
         let mut found = Vec::new();
         for resource in self.tables.keys() {
@@ -138,7 +144,7 @@ impl Store {
         self.revision += 1;
         let revision = self.revision;
         object["metadata"]["resourceVersion"] = revision.to_string().into();
-        let key = ObjectKey::of(&object);
+        let key = NamespacedName::of(&object);
         let object = Arc::new(object);
         if !self.tables.contains_key(resource) {
             self.tables.insert(resource.clone(), Table::default());
@@ -150,9 +156,9 @@ impl Store {
         let previous = table.objects.insert(key.clone(), stored);
         let previous = previous.map(|stored| stored.value());
         let change = if previous.is_some() {
-            Change::Modified
+            WatchEventType::Modified
         } else {
-            Change::Added
+            WatchEventType::Added
         };
         if let Some(uid) = object["metadata"]["uid"].as_str()
             && previous.is_none()
@@ -175,7 +181,11 @@ impl Store {
     }
 
     /// Takes an object away. The last state carries the revision of the deletion.
-    pub(super) fn remove(&mut self, resource: &Resource, key: &ObjectKey) -> Option<Arc<Value>> {
+    pub(super) fn remove(
+        &mut self,
+        resource: &Resource,
+        key: &NamespacedName,
+    ) -> Option<Arc<Value>> {
         let previous = self.tables.get_mut(resource)?.objects.remove(key)?.value();
         self.revision += 1;
         let revision = self.revision;
@@ -188,7 +198,7 @@ impl Store {
         let object = Arc::new(last);
         self.publish(WatchEvent {
             resource: resource.clone(),
-            change: Change::Deleted,
+            change: WatchEventType::Deleted,
             object: object.clone(),
             previous: Some(previous),
             revision,

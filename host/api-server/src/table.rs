@@ -18,25 +18,30 @@ use self::printer::{Printer, definition};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::kinds::Kind;
+use super::kinds::ServedKind;
 
 /// What a table is made for.
-pub(super) struct View<'a> {
-    pub(super) kind: &'a Kind,
+pub(super) struct TableView<'a> {
+    pub(super) kind: &'a ServedKind,
     pub(super) version: &'a str,
     pub(super) now: Timestamp,
     /// `None`, `Metadata` or `Object`; empty means `Metadata`.
     pub(super) include_object: &'a str,
 }
 
-impl View<'_> {
+impl TableView<'_> {
     /// The table of these objects.
     pub(super) fn render(&self, objects: &[&Value], metadata: &Value) -> Value {
         let custom = self.kind.custom.get(self.version);
         let printer = printer(&self.kind.group, &self.kind.kind);
         let columns: Vec<Value> = match custom {
             Some(version) => custom::definitions(&version.columns),
-            None => printer.columns.iter().map(definition).collect(),
+            None => {
+                let columns = printer.columns.iter();
+                columns
+                    .map(|(name, kind, priority)| definition(name, kind, *priority))
+                    .collect()
+            }
         };
         let rows: Vec<Value> = objects
             .iter()

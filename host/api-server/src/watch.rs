@@ -16,7 +16,7 @@ use super::sync::lock;
 
 /// What happened to an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Change {
+pub enum WatchEventType {
     /// The object came to be, or came into the watch's selection.
     Added,
     /// The object changed.
@@ -25,7 +25,7 @@ pub enum Change {
     Deleted,
 }
 
-impl Change {
+impl WatchEventType {
     /// The word on the wire.
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -42,7 +42,7 @@ pub struct WatchEvent {
     /// Which table.
     pub resource: Resource,
     /// What happened.
-    pub change: Change,
+    pub change: WatchEventType,
     /// The object after the change; for a deletion its last state.
     pub object: Arc<Value>,
     /// The object before the change, if there was one.
@@ -58,12 +58,12 @@ impl WatchEvent {
             return Some(self.clone());
         }
         let before = self.previous.as_ref().is_some_and(|p| selection.matches(p));
-        let after = self.change != Change::Deleted && selection.matches(&self.object);
+        let after = self.change != WatchEventType::Deleted && selection.matches(&self.object);
         let change = match (before, after) {
             (false, false) => return None,
-            (false, true) => Change::Added,
-            (true, true) => Change::Modified,
-            (true, false) => Change::Deleted,
+            (false, true) => WatchEventType::Added,
+            (true, true) => WatchEventType::Modified,
+            (true, false) => WatchEventType::Deleted,
         };
         Some(Self {
             change,
@@ -73,7 +73,7 @@ impl WatchEvent {
 }
 
 #[derive(Debug, Default)]
-struct Queue {
+struct WatchQueue {
     events: VecDeque<WatchEvent>,
     waker: Option<Waker>,
     is_overrun: bool,
@@ -87,7 +87,7 @@ const UNREAD_EVENTS_MAX: usize = 500_000;
 pub(super) struct Subscriber {
     resources: Vec<Resource>,
     selection: Selection,
-    queue: Weak<Mutex<Queue>>,
+    queue: Weak<Mutex<WatchQueue>>,
 }
 
 impl Subscriber {
@@ -122,7 +122,7 @@ impl Subscriber {
 /// A running watch. It ends (yields `None`) only when its reader fell hopelessly behind.
 #[derive(Debug)]
 pub struct Watch {
-    queue: Arc<Mutex<Queue>>,
+    queue: Arc<Mutex<WatchQueue>>,
 }
 
 impl Watch {
@@ -131,7 +131,7 @@ impl Watch {
         selection: Selection,
         past: Vec<WatchEvent>,
     ) -> (Self, Subscriber) {
-        let queue = Arc::new(Mutex::new(Queue {
+        let queue = Arc::new(Mutex::new(WatchQueue {
             events: past.into(),
             waker: None,
             is_overrun: false,

@@ -11,11 +11,11 @@ use http_body_util::{BodyExt, StreamBody};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use super::answer::{Answer, answer_bytes};
+use super::answer::{ApiResponse, answer_bytes};
 use super::direct::ApiServer;
-use super::request::{Query, Shape, Target, selection};
+use super::request::{QueryParameters, Representation, Target, selection};
 use super::selectors::Selection;
-use super::status::Status;
+use super::status::StatusError;
 use super::table;
 use super::watch::Watch;
 
@@ -28,7 +28,7 @@ const DURATION_DEFAULT: Duration = Duration::from_mins(30);
 struct Sender {
     server: ApiServer,
     target: Target,
-    shape: Shape,
+    shape: Representation,
     include_object: String,
     /// Lines that come before anything new.
     ready: VecDeque<Vec<u8>>,
@@ -42,12 +42,12 @@ impl Sender {
     fn line(&self, change: &str, object: &Value) -> Vec<u8> {
         let wire = self.target.kind.to_wire(object, &self.target.version);
         let shown = match self.shape {
-            Shape::Full => wire,
-            Shape::Partial => std::borrow::Cow::Owned(table::partial(&wire)),
-            Shape::Table => {
+            Representation::Full => wire,
+            Representation::Partial => std::borrow::Cow::Owned(table::partial(&wire)),
+            Representation::Table => {
                 let now = self.server.with(|store| store.now());
                 let rows = [wire.as_ref()];
-                let view = table::View {
+                let view = table::TableView {
                     kind: &self.target.kind,
                     version: &self.target.version,
                     now,
@@ -73,13 +73,13 @@ impl Sender {
             "kind": kind.kind, "apiVersion": kind.api_version(&self.target.version),
             "metadata": metadata,
         });
-        if self.shape == Shape::Partial {
+        if self.shape == Representation::Partial {
             object["kind"] = "PartialObjectMetadata".into();
             object["apiVersion"] = "meta.k8s.io/v1".into();
         }
         // The typed readers of clients want the fields that the type requires.
         for field in ["spec", "status"] {
-            if self.shape == Shape::Full && kind.is_custom() {
+            if self.shape == Representation::Full && kind.is_custom() {
                 object[field] = json!({});
             }
         }
@@ -132,16 +132,12 @@ fn event_line(change: &str, object: &Value) -> Vec<u8> {
 pub(super) fn start(
     server: &ApiServer,
     target: Target,
-    shape: Shape,
-    query: &Query,
-) -> Result<Answer, Status> {
+    shape: Representation,
+    query: &QueryParameters,
+) -> Result<ApiResponse, StatusError> {
     let selection = selection(&target, query)?;
-    let revision = query.get("resourceVersion");
-    let sends_initial = match query.get("sendInitialEvents") {
-        "" => revision.is_empty() || revision == "0",
-        _ => query.is_true("sendInitialEvents"),
-    };
-    let opened = server.with(|store| open(store, &target, &selection, (sends_initial, revision)));
+    let begin = Begin::of(query);
+    let opened = server.with(|store| open(store, &target, &selection, &begin));
     let (initial, watch, head) = match opened {
         Ok(opened) => opened,
         // An expired revision is told as an event, as a cluster does: clients list again on it.
@@ -184,33 +180,55 @@ pub(super) fn start(
     Ok(answer)
 }
 
+/// From where a watch tells.
+enum Begin<'a> {
+    /// Everything there is, then what happens.
+    Everything,
+    /// What happens from now on.
+    Now,
+    /// What happened since a revision.
+    Since(&'a str),
+}
+
+impl<'a> Begin<'a> {
+    fn of(query: &'a QueryParameters) -> Self {
+        let revision = query.get("resourceVersion");
+        let sends_initial = match query.get("sendInitialEvents") {
+            "" => revision.is_empty() || revision == "0",
+            _ => query.is_true("sendInitialEvents"),
+        };
+        match revision {
+            _ if sends_initial => Self::Everything,
+            "" => Self::Now,
+            revision => Self::Since(revision),
+        }
+    }
+}
+
 type Opened = (Vec<Arc<Value>>, Watch, u64);
 
 fn open(
     store: &mut super::store::Store,
     target: &Target,
     selection: &Selection,
-    (sends_initial, revision): (bool, &str),
-) -> Result<Opened, Status> {
+    begin: &Begin<'_>,
+) -> Result<Opened, StatusError> {
     let resource = &target.kind.resource;
     let head = store.revision();
-    if sends_initial {
-        let objects = store.list(resource, selection);
-        return Ok((
-            objects,
-            store.watch_from_now(&[resource], selection.clone()),
-            head,
-        ));
-    }
-    let watch = if revision.is_empty() {
-        store.watch_from_now(&[resource], selection.clone())
-    } else {
-        let since = revision.parse().map_err(|_| {
-            Status::bad_request(format!(
-                "invalid resource version {revision:?}: not a number"
-            ))
-        })?;
-        store.watch(std::slice::from_ref(resource), selection.clone(), since)?
+    let objects = match begin {
+        Begin::Everything => store.list(resource, selection),
+        Begin::Now | Begin::Since(_) => Vec::new(),
     };
-    Ok((Vec::new(), watch, head))
+    let watch = match begin {
+        Begin::Everything | Begin::Now => store.watch_from_now(&[resource], selection.clone()),
+        Begin::Since(revision) => {
+            let since = revision.parse().map_err(|_| {
+                StatusError::bad_request(format!(
+                    "invalid resource version {revision:?}: not a number"
+                ))
+            })?;
+            store.watch(std::slice::from_ref(resource), selection.clone(), since)?
+        }
+    };
+    Ok((objects, watch, head))
 }

@@ -11,7 +11,7 @@ use self::identity::{check_identity, check_preconditions};
 use self::metadata::{keep_server_metadata, metadata};
 use self::parts::{is_spec_changed, split_parts};
 use super::timestamp::time_text;
-use super::write_options::{Part, WriteOptions};
+use super::write_options::{ObjectPart, WriteOptions};
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -19,37 +19,38 @@ use serde_json::Value;
 
 use super::admission;
 use super::garbage_collector;
-use super::kinds::Kind;
+use super::kinds::ServedKind;
 use super::managed_fields;
-use super::object_key::ObjectKey;
+use super::object_key::NamespacedName;
 use super::resource::Resource;
-use super::status::Status;
+use super::schema;
+use super::status::StatusError;
 use super::store::Store;
 
 impl Store {
     /// The kind of a table, or 404.
-    pub(super) fn kind(&self, resource: &Resource) -> Result<Arc<Kind>, Status> {
+    pub(super) fn kind(&self, resource: &Resource) -> Result<Arc<ServedKind>, StatusError> {
         self.kinds
             .of(resource)
             .cloned()
-            .ok_or_else(Status::no_such_resource)
+            .ok_or_else(StatusError::no_such_resource)
     }
 
     /// Creates an object.
     pub(super) fn create(
         &mut self,
-        kind: &Arc<Kind>,
+        kind: &Arc<ServedKind>,
         namespace: &str,
         mut object: Value,
         options: &WriteOptions,
-    ) -> Result<Arc<Value>, Status> {
+    ) -> Result<Arc<Value>, StatusError> {
         let now = self.now();
         check_identity(kind, namespace, None, &mut object)?;
         let resource = kind.resource.clone();
         self.name_new_object(kind, &mut object)?;
-        let key = ObjectKey::of(&object);
+        let key = NamespacedName::of(&object);
         if self.contains(&resource, &key) {
-            return Err(Status::already_exists(&resource, &key.name));
+            return Err(StatusError::already_exists(&resource, &key.name));
         }
         self.check_namespace(kind, &key)?;
         admission::on_create(self, kind, &mut object)?;
@@ -85,8 +86,48 @@ impl Store {
         Ok(stored)
     }
 
+    /// Puts an object that was admitted elsewhere.
+    pub(super) fn restore(
+        &mut self,
+        kind: &Arc<ServedKind>,
+        mut object: Value,
+    ) -> Result<Arc<Value>, StatusError> {
+        let now = self.now();
+        check_identity(kind, "", None, &mut object)?;
+        let key = NamespacedName::of(&object);
+        if key.name.is_empty() {
+            return Err(StatusError::bad_request("the object has no name"));
+        }
+        if let Some(version) = kind.stored_custom() {
+            schema::prepare(&version.schema, &mut object);
+        }
+        let old = self.get_to_write(&kind.resource, &key);
+        let old_uid = old.map(|it| it["metadata"]["uid"].clone());
+        let fresh = self.names.uid();
+        let fields = metadata(&mut object)?;
+        fields.remove("resourceVersion");
+        if let Some(uid) = old_uid {
+            fields.insert("uid".to_owned(), uid);
+        }
+        let defaults = [
+            ("uid", Value::from(fresh)),
+            ("creationTimestamp", time_text(now).into()),
+        ];
+        for (field, value) in defaults {
+            if fields.get(field).is_none_or(Value::is_null) {
+                fields.insert(field.to_owned(), value);
+            }
+        }
+        if kind.has_generation && !fields.contains_key("generation") {
+            fields.insert("generation".to_owned(), 1.into());
+        }
+        let stored = self.put(&kind.resource, object);
+        admission::after_write(self, kind, &stored)?;
+        Ok(stored)
+    }
+
     /// Events live an hour, as in a cluster.
-    fn age_events_out(&mut self, now: Timestamp, key: ObjectKey) {
+    fn age_events_out(&mut self, now: Timestamp, key: NamespacedName) {
         self.event_ages.push_back((now, key));
         while let Some((made, _)) = self.event_ages.front() {
             if now.duration_since(*made).as_secs() < 3600 {
@@ -98,18 +139,18 @@ impl Store {
         }
     }
 
-    fn check_namespace(&self, kind: &Kind, key: &ObjectKey) -> Result<(), Status> {
+    fn check_namespace(&self, kind: &ServedKind, key: &NamespacedName) -> Result<(), StatusError> {
         if !kind.is_namespaced {
             return Ok(());
         }
         let namespace = self
             .get(
                 &Resource::NAMESPACES,
-                &ObjectKey::new("", key.namespace.as_str()),
+                &NamespacedName::new("", key.namespace.as_str()),
             )
-            .ok_or_else(|| Status::not_found(&Resource::NAMESPACES, &key.namespace))?;
+            .ok_or_else(|| StatusError::not_found(&Resource::NAMESPACES, &key.namespace))?;
         if namespace["metadata"]["deletionTimestamp"].is_string() {
-            return Err(Status::forbidden(
+            return Err(StatusError::forbidden(
                 &kind.resource,
                 &key.name,
                 &format!(
@@ -124,21 +165,21 @@ impl Store {
     /// Replaces a part of an object.
     pub(super) fn update(
         &mut self,
-        kind: &Arc<Kind>,
-        key: &ObjectKey,
+        kind: &Arc<ServedKind>,
+        key: &NamespacedName,
         mut object: Value,
         options: &WriteOptions,
-    ) -> Result<Arc<Value>, Status> {
+    ) -> Result<Arc<Value>, StatusError> {
         let (part, now) = (options.part, self.now());
         let old = self
             .get_to_write(&kind.resource, key)
-            .ok_or_else(|| Status::not_found(&kind.resource, &key.name))?;
+            .ok_or_else(|| StatusError::not_found(&kind.resource, &key.name))?;
         check_identity(kind, &key.namespace, Some(&key.name), &mut object)?;
         check_preconditions(kind, key, &old, &object)?;
         keep_server_metadata(&old, &mut object)?;
         split_parts(kind, &old, &mut object, part);
         admission::on_update(self, kind, &old, &mut object, part)?;
-        if kind.has_generation && part != Part::Status && is_spec_changed(&old, &object) {
+        if kind.has_generation && part != ObjectPart::Status && is_spec_changed(&old, &object) {
             let generation = old["metadata"]["generation"].as_i64().unwrap_or(1) + 1;
             metadata(&mut object)?.insert("generation".to_owned(), generation.into());
         }

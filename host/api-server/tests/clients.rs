@@ -3,7 +3,9 @@
 use std::pin::pin;
 use std::sync::Arc;
 
-use api_server::{ApiServer, DeleteOptions, ObjectKey, Resource, Status, kubeconfig, serve};
+use api_server::{
+    ApiServer, DeleteOptions, NamespacedName, Resource, StatusError, kubeconfig, serve,
+};
 use futures::StreamExt;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{ConfigMap, Pod};
@@ -29,7 +31,7 @@ fn pod(name: &str) -> Value {
     })
 }
 
-fn must<T>(result: Result<T, Status>) -> T {
+fn must<T>(result: Result<T, StatusError>) -> T {
     result.unwrap_or_else(|status| panic!("{status}"))
 }
 
@@ -100,7 +102,7 @@ async fn kube_watchers_follow_either_way() {
 #[tokio::test(flavor = "current_thread", start_paused = true)]
 async fn a_forgotten_revision_is_gone() {
     let server = server();
-    let key = ObjectKey::new("default", "c");
+    let key = NamespacedName::new("default", "c");
     must(server.create(
         &Resource::CONFIG_MAPS,
         "default",

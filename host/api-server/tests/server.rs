@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use api_server::{
-    ApiServer, Change, DeleteOptions, ObjectKey, Propagation, Resource, Selection, Status,
+    ApiServer, DeleteOptions, NamespacedName, Propagation, Resource, Selection, StatusError,
+    WatchEventType,
 };
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -26,7 +27,7 @@ fn pod(name: &str) -> Value {
     })
 }
 
-fn must<T>(result: Result<T, Status>) -> T {
+fn must<T>(result: Result<T, StatusError>) -> T {
     result.unwrap_or_else(|status| panic!("{status}"))
 }
 
@@ -234,7 +235,7 @@ fn finalizers_hold_an_object_until_the_last_is_off() {
     must(server.create(&WIDGETS, "", object));
     let marked = must(server.delete(&WIDGETS, "", "w", &DeleteOptions::default()));
     assert!(marked["metadata"]["deletionTimestamp"].is_string());
-    let key = ObjectKey::new("", "w");
+    let key = NamespacedName::new("", "w");
     must(server.modify(&WIDGETS, &key, |o| o["metadata"]["finalizers"] = json!([])));
     assert!(server.get(&WIDGETS, "", "w").unwrap_err().is_not_found());
 }
@@ -379,7 +380,7 @@ fn watches_see_changes_through_their_selection() {
     let (listed, mut watch) = server.list_and_watch(&Resource::PODS, &selection);
     assert!(listed.is_empty());
     must(server.create(&Resource::PODS, "default", pod("a")));
-    let key = ObjectKey::new("default", "a");
+    let key = NamespacedName::new("default", "a");
     must(server.modify(&Resource::PODS, &key, |o| {
         o["metadata"]["labels"]["x"] = "1".into();
     }));
@@ -389,10 +390,17 @@ fn watches_see_changes_through_their_selection() {
     must(server.modify(&Resource::PODS, &key, |o| {
         o["metadata"]["labels"]["y"] = "1".into();
     }));
-    let seen: Vec<Change> = std::iter::from_fn(|| watch.try_next())
+    let seen: Vec<WatchEventType> = std::iter::from_fn(|| watch.try_next())
         .map(|e| e.change)
         .collect();
-    assert_eq!(seen, [Change::Added, Change::Modified, Change::Deleted]);
+    assert_eq!(
+        seen,
+        [
+            WatchEventType::Added,
+            WatchEventType::Modified,
+            WatchEventType::Deleted
+        ]
+    );
 }
 
 #[test]
@@ -433,7 +441,7 @@ fn events_age_out() {
 fn objects_that_rest_are_the_same_to_everybody() {
     let (server, _) = server();
     let name = |number: usize| format!("p{number:04}");
-    let key = ObjectKey::new("default", name(0));
+    let key = NamespacedName::new("default", name(0));
     let written: Vec<Arc<Value>> = (0..1500)
         .map(|number| must(server.create(&Resource::PODS, "default", pod(&name(number)))))
         .collect();
@@ -447,7 +455,7 @@ fn objects_that_rest_are_the_same_to_everybody() {
         pod["metadata"]["labels"]["app"] = "db".into();
     }));
     let event = watch.try_next().unwrap();
-    assert_eq!(event.change, Change::Deleted);
+    assert_eq!(event.change, WatchEventType::Deleted);
     assert_eq!(event.object, changed);
     assert_eq!(changed["metadata"]["uid"], written[0]["metadata"]["uid"]);
     assert_eq!(server.list(&Resource::PODS, &web).len(), 1499);
@@ -462,4 +470,52 @@ fn objects_that_rest_are_the_same_to_everybody() {
     let left = server.list(&Resource::PODS, &Selection::everything());
     assert_eq!(left.len(), 1499);
     assert_eq!(left[2..], written[3..]);
+}
+
+#[test]
+fn an_object_of_another_server_is_taken_as_it_is() {
+    let (server, _) = server();
+    must(server.install_crd(&widgets()));
+    let widgets = Resource::fixed("example.com", "widgets");
+    let theirs = json!({
+        "metadata": {"name": "a", "uid": "theirs", "resourceVersion": "900", "generation": 4,
+            "creationTimestamp": "2020-01-01T00:00:00Z"},
+        "spec": {"size": 3, "unknown": true}, "status": {"replicas": 2},
+    });
+    let restored = must(server.restore(&widgets, theirs.clone()));
+    assert_eq!(restored["metadata"]["uid"], "theirs");
+    assert_eq!(restored["metadata"]["generation"], 4);
+    assert_eq!(
+        restored["metadata"]["creationTimestamp"],
+        "2020-01-01T00:00:00Z"
+    );
+    assert_ne!(
+        restored["metadata"]["resourceVersion"], "900",
+        "revisions are this server's"
+    );
+    assert_eq!(
+        restored["spec"],
+        json!({"size": 3, "color": "red"}),
+        "pruned and defaulted as the kind is here"
+    );
+    // Another of the name replaces it, and whoever refers to it by its UID still finds it.
+    let mut later = theirs;
+    later["metadata"]["uid"] = json!("other");
+    later["spec"]["size"] = json!(5);
+    let restored = must(server.restore(&widgets, later));
+    assert_eq!(
+        (&restored["metadata"]["uid"], &restored["spec"]["size"]),
+        (&json!("theirs"), &json!(5))
+    );
+    // What is owned goes with its owner of that UID.
+    let mut owned = pod("p");
+    owned["metadata"]["ownerReferences"] =
+        json!([{"apiVersion": "example.com/v1", "kind": "Widget", "name": "a", "uid": "theirs"}]);
+    must(server.restore(&Resource::PODS, owned));
+    must(server.delete(&widgets, "", "a", &DeleteOptions::default()));
+    assert!(server.get(&Resource::PODS, "default", "p").is_err());
+    assert!(
+        server.restore(&widgets, json!({"metadata": {}})).is_err(),
+        "it has no name"
+    );
 }

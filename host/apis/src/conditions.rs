@@ -60,8 +60,6 @@ pub const PLACEMENT_GROUP_READY: &str = "PlacementGroupReady";
 pub const READY_FOR_PROVISIONING: &str = "ReadyForProvisioning";
 /// CapacityBuffer: the room is there, or is being made.
 pub const PROVISIONING: &str = "Provisioning";
-/// CapacityBuffer: quotas keep it smaller than asked.
-pub const LIMITED_BY_QUOTAS: &str = "LimitedByQuotas";
 
 pub mod reason;
 

@@ -169,8 +169,6 @@ pub const NODECLAIM_TERMINATION_TIMESTAMP_ANNOTATION: &str =
 /// `"true"` or `"false"`.
 pub const NODECLAIM_MIN_VALUES_RELAXED_ANNOTATION: &str =
     "karpenter.sh/nodeclaim-min-values-relaxed";
-/// Comma list of DRA drivers that gate initialization.
-pub const REQUESTED_DRA_DRIVERS_ANNOTATION: &str = "karpenter.sh/requested-dra-drivers";
 /// `"true"` where a NodeOverlay changed the price.
 pub const PRICE_OVERLAY_APPLIED_ANNOTATION: &str = "karpenter.sh/price-overlay-applied";
 /// `"true"` where a NodeOverlay changed the capacity.

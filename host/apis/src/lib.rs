@@ -14,6 +14,7 @@ pub mod crd;
 pub mod duration;
 #[cfg(feature = "objects")]
 pub mod ec2nodeclass;
+pub mod fnv;
 #[cfg(feature = "objects")]
 pub mod hash;
 pub mod labels;
@@ -25,6 +26,7 @@ pub mod nodeoverlay;
 pub mod nodepool;
 mod object_key;
 pub mod quantity;
+mod repair;
 #[cfg(feature = "objects")]
 pub mod requirement;
 #[cfg(feature = "objects")]
@@ -50,6 +52,7 @@ pub use nodepool::{
     NodeClaimTemplateMetadata, NodeClaimTemplateSpec, NodePool, NodePoolSpec, NodePoolStatus,
 };
 pub use object_key::ObjectKey;
+pub use repair::{RepairAction, RepairPolicy};
 #[cfg(feature = "objects")]
 pub use requirement::{
     NodeClassReference, NodeSelectorRequirement, NodeSelectorRequirementWithMinValues, Operator,

@@ -52,7 +52,7 @@ pub struct ResolvedAmi {
 
 /// Images to ask EC2 for.
 #[derive(Debug, Clone, Default)]
-struct Query {
+struct DescribeImageQuery {
     filters: Vec<Filter>,
     owners: Vec<String>,
     /// What is known of an image beforehand, by id.
@@ -134,7 +134,7 @@ impl AmiProvider {
         node_class: &Ec2NodeClass,
         options: &AwsOptions,
         now: Timestamp,
-    ) -> Result<Vec<(Query, Vec<Image>)>, CloudProviderError> {
+    ) -> Result<Vec<(DescribeImageQuery, Vec<Image>)>, CloudProviderError> {
         let mut found = Vec::new();
         for query in self.queries(node_class, options, now).await? {
             let images = self.describe(&query).await?;
@@ -145,7 +145,7 @@ impl AmiProvider {
 
     /// Forgets parameters whose image is deprecated or gone, and says whether there were any: another may have been
     /// published since they were read.
-    fn forget_outdated(&self, found: &[(Query, Vec<Image>)], now: Timestamp) -> bool {
+    fn forget_outdated(&self, found: &[(DescribeImageQuery, Vec<Image>)], now: Timestamp) -> bool {
         let mut has_forgotten = false;
         for (query, images) in found {
             let is_current = |id: &String| {
@@ -168,7 +168,7 @@ impl AmiProvider {
         node_class: &Ec2NodeClass,
         options: &AwsOptions,
         now: Timestamp,
-    ) -> Result<Vec<Query>, CloudProviderError> {
+    ) -> Result<Vec<DescribeImageQuery>, CloudProviderError> {
         if let Some(alias) = node_class.alias() {
             let parameters = alias::parameters(&alias, &options.kubernetes_version);
             let mut variants: BTreeMap<String, Vec<Requirements>> = BTreeMap::new();
@@ -187,7 +187,7 @@ impl AmiProvider {
                     "no image is published for alias {alias:?}"
                 )));
             }
-            return Ok(vec![Query {
+            return Ok(vec![DescribeImageQuery {
                 variants: variants.clone(),
                 mutable,
                 ..by_ids(variants.into_keys())
@@ -243,7 +243,7 @@ impl AmiProvider {
         }
     }
 
-    async fn describe(&self, query: &Query) -> Result<Vec<Image>, CloudProviderError> {
+    async fn describe(&self, query: &DescribeImageQuery) -> Result<Vec<Image>, CloudProviderError> {
         let input = || {
             let owners = Some(query.owners.clone()).filter(|owners| !owners.is_empty());
             DescribeImagesInput::builder()
@@ -263,14 +263,14 @@ impl AmiProvider {
     }
 }
 
-fn by_ids(ids: impl IntoIterator<Item = String>) -> Query {
-    Query {
+fn by_ids(ids: impl IntoIterator<Item = String>) -> DescribeImageQuery {
+    DescribeImageQuery {
         filters: vec![filter("image-id", ids)],
-        ..Query::default()
+        ..DescribeImageQuery::default()
     }
 }
 
-fn by_name_or_tags(term: &AmiSelectorTerm) -> Query {
+fn by_name_or_tags(term: &AmiSelectorTerm) -> DescribeImageQuery {
     let mut filters = tag_filters(&term.tags);
     let mut owners: Vec<String> = term.owner.clone().into_iter().collect();
     if let Some(name) = &term.name {
@@ -280,10 +280,10 @@ fn by_name_or_tags(term: &AmiSelectorTerm) -> Query {
             owners = vec!["self".to_owned(), "amazon".to_owned()];
         }
     }
-    Query {
+    DescribeImageQuery {
         filters,
         owners,
-        ..Query::default()
+        ..DescribeImageQuery::default()
     }
 }
 

@@ -68,7 +68,7 @@ pub(crate) fn default_block_device_mappings(family: AmiFamily) -> Vec<BlockDevic
 
 /// What a node must be told to join.
 #[derive(Debug, Clone)]
-pub(crate) struct Bootstrap<'a> {
+pub(crate) struct BootstrapOptions<'a> {
     pub(crate) cluster_name: &'a str,
     pub(crate) cluster_endpoint: &'a str,
     pub(crate) cluster_ca_bundle: Option<&'a str>,
@@ -99,7 +99,7 @@ pub(crate) enum BootstrapError {
 /// The user data of an instance, base64.
 pub(crate) fn user_data(
     family: AmiFamily,
-    bootstrap: &Bootstrap<'_>,
+    bootstrap: &BootstrapOptions<'_>,
 ) -> Result<String, BootstrapError> {
     let text = match family {
         AmiFamily::Al2 => al2::render(bootstrap)?,

@@ -16,7 +16,7 @@ use crate::metrics::AwsMetrics;
 
 /// When a window closes.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Window {
+pub(crate) struct BatchWindow {
     /// After this long without a new request.
     pub(crate) idle: Duration,
     /// After this long in any case.
@@ -41,36 +41,36 @@ pub(crate) trait BatchCall: Send + Sync + 'static {
     async fn call(&self, requests: Vec<Self::In>) -> Vec<Self::Out>;
 }
 
-type Waiting<C> = (<C as BatchCall>::In, oneshot::Sender<<C as BatchCall>::Out>);
+type WaitingCall<C> = (<C as BatchCall>::In, oneshot::Sender<<C as BatchCall>::Out>);
 
 /// What a window holds, by bucket.
-type Buckets<C> = BTreeMap<String, Vec<Waiting<C>>>;
+type BatchBuckets<C> = BTreeMap<String, Vec<WaitingCall<C>>>;
 
 /// Collects requests for one call.
-pub(crate) struct Batcher<C: BatchCall> {
-    shared: Arc<Shared<C>>,
+pub(crate) struct CallBatcher<C: BatchCall> {
+    shared: Arc<SharedBatcher<C>>,
 }
 
-struct Shared<C: BatchCall> {
+struct SharedBatcher<C: BatchCall> {
     name: &'static str,
     metrics: AwsMetrics,
     call: Arc<C>,
-    window: Window,
-    waiting: Mutex<Buckets<C>>,
+    window: BatchWindow,
+    waiting: Mutex<BatchBuckets<C>>,
     arrived: Notify,
 }
 
-impl<C: BatchCall> Batcher<C> {
+impl<C: BatchCall> CallBatcher<C> {
     /// Counts its batches under the name.
     pub(crate) fn new(
         call: Arc<C>,
-        window: Window,
+        window: BatchWindow,
         name: &'static str,
         metrics: &AwsMetrics,
     ) -> Self {
-        let waiting = Mutex::new(Buckets::<C>::new());
+        let waiting = Mutex::new(BatchBuckets::<C>::new());
         Self {
-            shared: Arc::new(Shared {
+            shared: Arc::new(SharedBatcher {
                 name,
                 metrics: metrics.clone(),
                 call,
@@ -97,7 +97,7 @@ impl<C: BatchCall> Batcher<C> {
         };
         if is_first {
             // The window must outlive the caller that happened to open it.
-            tokio::spawn(Shared::run_window(Arc::clone(&self.shared)));
+            tokio::spawn(SharedBatcher::run_window(Arc::clone(&self.shared)));
         } else {
             self.shared.arrived.notify_one();
         }
@@ -105,7 +105,7 @@ impl<C: BatchCall> Batcher<C> {
     }
 }
 
-impl<C: BatchCall> Shared<C> {
+impl<C: BatchCall> SharedBatcher<C> {
     async fn run_window(self: Arc<Self>) {
         let opened = Instant::now();
         let closes = opened + self.window.max;
@@ -131,7 +131,7 @@ impl<C: BatchCall> Shared<C> {
         lock(&self.waiting).values().map(Vec::len).sum()
     }
 
-    async fn run_bucket(&self, members: Vec<Waiting<C>>) {
+    async fn run_bucket(&self, members: Vec<WaitingCall<C>>) {
         let (requests, senders): (Vec<_>, Vec<_>) = members.into_iter().unzip();
         self.metrics.called(self.name, requests.len());
         let answers = self.call.call(requests).await;
@@ -146,10 +146,10 @@ impl<C: BatchCall> Shared<C> {
 mod tests {
     use super::*;
 
-    struct Recorder(Mutex<Vec<Vec<u32>>>);
+    struct RecordingCall(Mutex<Vec<Vec<u32>>>);
 
     #[async_trait]
-    impl BatchCall for Recorder {
+    impl BatchCall for RecordingCall {
         type In = u32;
         type Out = u32;
 
@@ -163,14 +163,14 @@ mod tests {
         }
     }
 
-    fn batcher(items_max: usize) -> (Arc<Recorder>, Batcher<Recorder>) {
-        let call = Arc::new(Recorder(Mutex::new(Vec::new())));
-        let window = Window {
+    fn batcher(items_max: usize) -> (Arc<RecordingCall>, CallBatcher<RecordingCall>) {
+        let call = Arc::new(RecordingCall(Mutex::new(Vec::new())));
+        let window = BatchWindow {
             idle: Duration::from_millis(35),
             max: Duration::from_secs(1),
             items_max,
         };
-        let batcher = Batcher::new(Arc::clone(&call), window, "test", &AwsMetrics::default());
+        let batcher = CallBatcher::new(Arc::clone(&call), window, "test", &AwsMetrics::default());
         (call, batcher)
     }
 

@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use apis::fnv::{OFFSET_BASIS, fnv_1a};
 use jiff::{SignedDuration, Timestamp};
 
 /// Entries of one minute: what the original calls the default.
@@ -77,16 +78,9 @@ pub(crate) fn after(now: Timestamp, ttl: SignedDuration) -> Timestamp {
 
 /// A name for values that are equal in content: 64 bits of FNV-1a.
 pub(crate) fn fingerprint<'a>(parts: impl IntoIterator<Item = &'a str>) -> u64 {
-    const OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
-    const PRIME: u64 = 0x0000_0100_0000_01b3;
-    let mut hash = OFFSET;
-    for part in parts {
-        // The terminator keeps ["ab", "c"] apart from ["a", "bc"].
-        for byte in part.bytes().chain([0xff]) {
-            hash = (hash ^ u64::from(byte)).wrapping_mul(PRIME);
-        }
-    }
-    hash
+    // The terminator keeps ["ab", "c"] apart from ["a", "bc"].
+    let bytes = parts.into_iter().flat_map(|it| it.bytes().chain([0xff]));
+    fnv_1a(OFFSET_BASIS, bytes)
 }
 
 #[cfg(test)]

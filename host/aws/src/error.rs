@@ -3,6 +3,7 @@
 //! Decides reactions from codes and texts; calls nothing. Answers to Karpenter's `pkg/errors/errors.go`
 //! and `pkg/cloudprovider/cloudprovider.go` (reasons of failed launches).
 
+use apis::conditions::reason;
 use aws_smithy_types::error::operation::BuildError;
 use cloudprovider::{CloudProviderError, RebootError};
 
@@ -69,7 +70,7 @@ const RULES: [(&str, &str, &str); 13] = [
     ),
     (
         "InvalidAMIID.NotFound",
-        "AMINotFound",
+        reason::AMI_NOT_FOUND,
         "the image does not exist",
     ),
     (
@@ -220,7 +221,7 @@ fn classify(text: &str) -> (&'static str, &'static str) {
     }
     let rule = RULES.iter().find(|(needle, ..)| has(needle));
     rule.map_or(
-        ("LaunchFailed", "the launch failed"),
+        (reason::LAUNCH_FAILED, "the launch failed"),
         |(_, reason, message)| (*reason, *message),
     )
 }

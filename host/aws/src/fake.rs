@@ -67,7 +67,7 @@ use crate::tags::tag_value;
 pub(crate) const ZONES: [&str; 2] = ["us-east-1a", "us-east-1b"];
 
 #[derive(Debug, Default)]
-pub(crate) struct State {
+pub(crate) struct FakeState {
     pub(crate) types: Vec<InstanceTypeInfo>,
     pub(crate) subnets: Vec<Subnet>,
     pub(crate) security_groups: Vec<SecurityGroup>,
@@ -102,7 +102,7 @@ pub(crate) struct State {
     pub(crate) calls: BTreeMap<&'static str, usize>,
 }
 
-impl State {
+impl FakeState {
     /// What a dry run is answered with.
     fn trial(&self, operation: &str) -> ApiError {
         let fine = || ApiError::client("DryRunOperation", "would have succeeded");
@@ -112,7 +112,7 @@ impl State {
 
 /// The fake.
 #[derive(Debug, Default)]
-pub(crate) struct FakeAws(Mutex<State>);
+pub(crate) struct FakeAws(Mutex<FakeState>);
 
 impl FakeAws {
     /// Two zones with a subnet each, a security group, and AL2023 images for both architectures.
@@ -140,7 +140,7 @@ impl FakeAws {
         Arc::new(fake)
     }
 
-    pub(crate) fn edit<T>(&self, change: impl FnOnce(&mut State) -> T) -> T {
+    pub(crate) fn edit<T>(&self, change: impl FnOnce(&mut FakeState) -> T) -> T {
         change(&mut lock(&self.0))
     }
 
@@ -148,7 +148,7 @@ impl FakeAws {
         self.edit(|state| state.calls.get(operation).copied().unwrap_or(0))
     }
 
-    fn count<T>(&self, operation: &'static str, answer: impl FnOnce(&mut State) -> T) -> T {
+    fn count<T>(&self, operation: &'static str, answer: impl FnOnce(&mut FakeState) -> T) -> T {
         self.edit(|state| {
             *state.calls.entry(operation).or_default() += 1;
             answer(state)
@@ -191,7 +191,7 @@ fn passes(filters: Option<&Vec<Filter>>, name: &str, value: Option<&str>) -> boo
     })
 }
 
-fn fulfil(state: &mut State, input: &CreateFleetInput) -> CreateFleetOutput {
+fn fulfil(state: &mut FakeState, input: &CreateFleetInput) -> CreateFleetOutput {
     let configs = input.launch_template_configs();
     let overrides: Vec<&FleetLaunchTemplateOverridesRequest> = configs
         .iter()

@@ -20,7 +20,7 @@ use aws_sdk_ec2::types::{
 use cloudprovider::{CloudProviderError, Impairment, RebootError};
 use jiff::Timestamp;
 
-use crate::batcher::{Batcher, Window};
+use crate::batcher::{BatchWindow, CallBatcher};
 use crate::cache::lock;
 use crate::error::{invalid, other, reboot_error};
 use crate::instance_status::impairments;
@@ -32,7 +32,7 @@ use crate::tags::{Tags, filter, tag_value, to_ec2};
 use describe::{DescribeCall, FindCall, TerminateCall};
 
 const PAGE: i32 = 1000;
-const WINDOW: Window = Window {
+const WINDOW: BatchWindow = BatchWindow {
     idle: Duration::from_millis(100),
     max: Duration::from_secs(1),
     items_max: 500,
@@ -154,9 +154,9 @@ pub struct InstanceProvider {
     ec2: Arc<dyn Ec2Api>,
     cluster_name: String,
     is_reserved_enabled: bool,
-    describe: Batcher<DescribeCall>,
-    find: Batcher<FindCall>,
-    terminate: Batcher<TerminateCall>,
+    describe: CallBatcher<DescribeCall>,
+    find: CallBatcher<FindCall>,
+    terminate: CallBatcher<TerminateCall>,
     /// As last seen; drift reads it rather than asking EC2 about every node.
     seen: Mutex<BTreeMap<String, Instance>>,
 }
@@ -170,11 +170,11 @@ impl InstanceProvider {
         metrics: &AwsMetrics,
     ) -> Self {
         let describe = Arc::new(DescribeCall::new(Arc::clone(&ec2)));
-        let describe = Batcher::new(describe, WINDOW, "describe_instances", metrics);
+        let describe = CallBatcher::new(describe, WINDOW, "describe_instances", metrics);
         let find = Arc::new(FindCall::new(Arc::clone(&ec2), cluster_name));
-        let find = Batcher::new(find, WINDOW, "find_instances", metrics);
+        let find = CallBatcher::new(find, WINDOW, "find_instances", metrics);
         let terminate = Arc::new(TerminateCall::new(Arc::clone(&ec2)));
-        let terminate = Batcher::new(terminate, WINDOW, "terminate_instances", metrics);
+        let terminate = CallBatcher::new(terminate, WINDOW, "terminate_instances", metrics);
         let seen = Mutex::default();
         Self {
             ec2,

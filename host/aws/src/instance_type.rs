@@ -4,6 +4,7 @@
 //! built again. Answers to Karpenter's `pkg/providers/instancetype/instancetype.go`.
 
 pub(crate) mod base;
+mod cached;
 mod capacity;
 mod compatibility;
 mod requirements;
@@ -22,15 +23,14 @@ use jiff::{SignedDuration, Timestamp};
 use scheduling::instance_type::InstanceType;
 
 use crate::cache::lock;
-use crate::offering::{OfferingSources, Places, offerings};
+use crate::offering::OfferingSources;
 use crate::options::AwsOptions;
 use crate::pages::all_pages;
 use crate::placement_group::PlacementGroup;
 use crate::seam::Ec2Api;
 use crate::tags::filter;
-use crate::unavailable_offerings::Stamp;
 
-use base::Base;
+use cached::{CachedTypes, Revision, build};
 pub(crate) use compatibility::incompatibility;
 use shape::ClassShape;
 
@@ -43,7 +43,7 @@ const SEEN_MAX: usize = 256;
 
 /// What EC2 tells of the types of a region.
 #[derive(Debug, Default)]
-pub(crate) struct Catalogue {
+pub(crate) struct RegionTypes {
     /// By name.
     pub(crate) types: BTreeMap<String, InstanceTypeInfo>,
     /// Zones that offer a type, by its name.
@@ -52,35 +52,9 @@ pub(crate) struct Catalogue {
     revision: u64,
 }
 
-/// What a built list depends on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Revision {
-    catalogue: u64,
-    prices: u64,
-    reservations: u64,
-    unavailable: (u64, i64),
-    interruptions: u64,
-}
-
-/// What the offerings of one type depend on, prices and reservations aside.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct OfferingStamp {
-    unavailable: Stamp,
-    interruptions: u64,
-}
-
-#[derive(Debug)]
-struct Entry {
-    revision: Revision,
-    bases: Arc<[Base]>,
-    stamps: Vec<OfferingStamp>,
-    built: Arc<[Arc<InstanceType>]>,
-    used_at: Timestamp,
-}
-
 /// A version of a class, and the key of its shape: most questions are about a class that has not changed.
 #[derive(Debug, PartialEq)]
-struct Seen {
+struct SeenClass {
     uid: String,
     resource_version: String,
     placement_group: Option<PlacementGroup>,
@@ -90,13 +64,13 @@ struct Seen {
 /// Discovers instance types and keeps them built.
 pub struct InstanceTypeProvider {
     ec2: Arc<dyn Ec2Api>,
-    catalogue: Mutex<Option<Arc<Catalogue>>>,
+    catalogue: Mutex<Option<Arc<RegionTypes>>>,
     /// Counts of types and of zones' entries that were too few to be believed at once.
     doubted: Mutex<Option<(usize, usize)>>,
     loading: tokio::sync::Mutex<()>,
-    entries: Mutex<BTreeMap<u64, Entry>>,
+    entries: Mutex<BTreeMap<u64, CachedTypes>>,
     /// By the class's name.
-    seen: Mutex<BTreeMap<String, Seen>>,
+    seen: Mutex<BTreeMap<String, SeenClass>>,
 }
 
 impl InstanceTypeProvider {
@@ -130,7 +104,7 @@ impl InstanceTypeProvider {
             Some(old) => old.revision + 1,
             None => 1,
         };
-        *current = Some(Arc::new(Catalogue {
+        *current = Some(Arc::new(RegionTypes {
             types,
             zones,
             revision,
@@ -139,7 +113,11 @@ impl InstanceTypeProvider {
     }
 
     /// A catalogue that shrinks by a tenth is believed when it is told so twice in a row.
-    fn check_whole(&self, old: &Catalogue, told: (usize, usize)) -> Result<(), CloudProviderError> {
+    fn check_whole(
+        &self,
+        old: &RegionTypes,
+        told: (usize, usize),
+    ) -> Result<(), CloudProviderError> {
         let before = (old.types.len(), old.zones.len());
         let is_less = |now: usize, before: usize| now * 10 < before * 9;
         let has_shrunk = is_less(told.0, before.0) || is_less(told.1, before.1);
@@ -154,7 +132,7 @@ impl InstanceTypeProvider {
     }
 
     /// What EC2 tells of all types, asked for when first needed.
-    pub(crate) async fn catalogue(&self) -> Result<Arc<Catalogue>, CloudProviderError> {
+    pub(crate) async fn catalogue(&self) -> Result<Arc<RegionTypes>, CloudProviderError> {
         let known = || lock(&self.catalogue).clone();
         if let Some(catalogue) = known() {
             return Ok(catalogue);
@@ -307,7 +285,7 @@ impl InstanceTypeProvider {
         }
         seen.insert(
             name,
-            Seen {
+            SeenClass {
                 uid,
                 resource_version,
                 placement_group,
@@ -315,99 +293,4 @@ impl InstanceTypeProvider {
             },
         );
     }
-}
-
-fn build(
-    catalogue: &Catalogue,
-    shape: &ClassShape,
-    sources: &OfferingSources<'_>,
-    revision: Revision,
-    previous: Option<Entry>,
-) -> Entry {
-    let previous = previous.filter(|entry| entry.revision.catalogue == revision.catalogue);
-    // A new price or reservation may touch any type; a mark or a rate touches those whose stamp has moved.
-    let known_stamps = previous
-        .as_ref()
-        .filter(|entry| {
-            entry.revision.prices == revision.prices
-                && entry.revision.reservations == revision.reservations
-        })
-        .map(|entry| entry.stamps.clone())
-        .unwrap_or_default();
-    let (bases, types) = match previous {
-        Some(entry) => (entry.bases, entry.built.to_vec()),
-        None => described(catalogue, shape),
-    };
-    let stamps: Vec<OfferingStamp> = bases
-        .iter()
-        .map(|base| OfferingStamp {
-            unavailable: sources.unavailable.stamp(&base.name, sources.now),
-            interruptions: sources.interruptions.stamp(&base.name),
-        })
-        .collect();
-    let places = Places::of(shape);
-    let built = bases
-        .iter()
-        .zip(types)
-        .enumerate()
-        .map(|(index, (base, instance_type))| {
-            if known_stamps.get(index) == stamps.get(index) {
-                return instance_type;
-            }
-            let mut changed = Arc::unwrap_or_clone(instance_type);
-            changed.offerings = offerings(base, &places, sources);
-            Arc::new(changed)
-        })
-        .collect();
-    Entry {
-        revision,
-        bases,
-        stamps,
-        built,
-        used_at: sources.now,
-    }
-}
-
-/// The types as the class sees them, with no offerings yet, and what those are made of.
-fn described(catalogue: &Catalogue, shape: &ClassShape) -> (Arc<[Base]>, Vec<Arc<InstanceType>>) {
-    let nowhere = BTreeSet::new();
-    let (bases, types): (Vec<_>, Vec<_>) = catalogue
-        .types
-        .iter()
-        .map(|(name, info)| {
-            let sold_in = catalogue.zones.get(name).unwrap_or(&nowhere);
-            let zones: Vec<String> = sold_in
-                .iter()
-                .filter(|zone| shape.zones.contains_key(*zone))
-                .cloned()
-                .collect();
-            describe(name, info, zones, shape)
-        })
-        .unzip();
-    (Arc::from(bases), types)
-}
-
-fn describe(
-    name: &str,
-    info: &InstanceTypeInfo,
-    zones: Vec<String>,
-    shape: &ClassShape,
-) -> (Base, Arc<InstanceType>) {
-    let capacity_types = requirements::capacity_types(name, info, shape);
-    let (capacity, overhead) = capacity::capacity_and_overhead(name, info, shape);
-    let instance_type = InstanceType {
-        name: name.to_owned(),
-        requirements: requirements::requirements(name, info, &zones, &capacity_types, shape),
-        offerings: Vec::new(),
-        capacity,
-        overhead,
-        volume_attachment_limits: volumes::attachment_limits(info, shape),
-    };
-    let base = Base {
-        name: name.to_owned(),
-        zones,
-        capacity_types,
-        is_compatible: incompatibility(name, info, shape).is_none(),
-    };
-    (base, Arc::new(instance_type))
 }

@@ -16,7 +16,7 @@ use crate::instance::parse_provider_id;
 use crate::interruption_history::Interrupted;
 use crate::provider::AwsProvider;
 use crate::seam::{QueueMessage, SqsApi};
-use crate::unavailable_offerings::Offered;
+use crate::unavailable_offerings::OfferingName;
 
 const VERSION: &str = "0";
 const SOURCE_EC2: &str = "aws.ec2";
@@ -92,7 +92,7 @@ impl InterruptionQueue for SqsInterruptionQueue {
         };
         match kind {
             InterruptionKind::SpotInterrupted => {
-                let offered = Offered {
+                let offered = OfferingName {
                     instance_type: label(labels::INSTANCE_TYPE),
                     zone: label(labels::TOPOLOGY_ZONE),
                     capacity_type: labels::CAPACITY_TYPE_SPOT,
@@ -187,7 +187,7 @@ fn read(message: &QueueMessage, region: &str) -> Interruption {
     if !envelope.region.is_empty() && envelope.region != region {
         return nothing(None);
     }
-    match told(&envelope) {
+    match notice_of(&envelope) {
         Ok((kind, mut instance_ids)) => {
             instance_ids.retain(|it| it.starts_with("i-"));
             instance_ids.truncate(INSTANCES_MAX);
@@ -203,7 +203,7 @@ fn read(message: &QueueMessage, region: &str) -> Interruption {
 }
 
 /// What an envelope says, by its version, source and type; anything else says nothing.
-fn told(envelope: &Envelope) -> Result<(InterruptionKind, Vec<String>), serde_json::Error> {
+fn notice_of(envelope: &Envelope) -> Result<(InterruptionKind, Vec<String>), serde_json::Error> {
     let kind = match (
         envelope.version.as_str(),
         envelope.source.as_str(),
@@ -243,136 +243,4 @@ fn told(envelope: &Envelope) -> Result<(InterruptionKind, Vec<String>), serde_js
 }
 
 #[cfg(test)]
-mod tests {
-    use serde_json::{Value, json};
-
-    use super::*;
-
-    fn read_body(body: &str) -> Interruption {
-        let message = QueueMessage {
-            receipt: "r".to_owned(),
-            body: body.to_owned(),
-        };
-        read(&message, "us-east-1")
-    }
-
-    fn event(source: &str, detail_type: &str, detail: &Value) -> String {
-        json!({"version": "0", "id": "1", "detail-type": detail_type, "source": source, "account": "1",
-            "region": "us-east-1", "time": "2026-11-20T12:00:00Z", "resources": [], "detail": detail})
-        .to_string()
-    }
-
-    #[test]
-    fn every_kind_of_notice_is_told_from_the_others() {
-        use InterruptionKind as Kind;
-        let instance = json!({"instance-id": "i-1"});
-        let state = |state: &str| json!({"instance-id": "i-1", "state": state});
-        let health = |service: &str, category: &str| {
-            json!({"service": service, "eventTypeCategory": category,
-                "affectedEntities": [{"entityValue": "i-1"}, {"entityValue": "vol-2"}]})
-        };
-        let spot = "EC2 Spot Instance Interruption Warning";
-        let change = "EC2 Instance State-change Notification";
-        let reservation = "EC2 Capacity Reservation Instance Interruption Warning";
-        let rebalance = "EC2 Instance Rebalance Recommendation";
-        let told = "AWS Health Event";
-        let (ec2, s3, aws_health) = ("aws.ec2", "aws.s3", "aws.health");
-        for (source, detail_type, detail, expected) in [
-            (ec2, spot, instance.clone(), Kind::SpotInterrupted),
-            (
-                ec2,
-                rebalance,
-                instance.clone(),
-                Kind::RebalanceRecommendation,
-            ),
-            (
-                ec2,
-                reservation,
-                instance.clone(),
-                Kind::CapacityReservationInterrupted,
-            ),
-            (ec2, change, state("stopping"), Kind::InstanceStopped),
-            (ec2, change, state("stopped"), Kind::InstanceStopped),
-            (
-                ec2,
-                change,
-                state("shutting-down"),
-                Kind::InstanceTerminated,
-            ),
-            (ec2, change, state("terminated"), Kind::InstanceTerminated),
-            (ec2, change, state("running"), Kind::NoOp),
-            (ec2, change, state("pending"), Kind::NoOp),
-            (
-                aws_health,
-                told,
-                health("EC2", "scheduledChange"),
-                Kind::ScheduledChange,
-            ),
-            (aws_health, told, health("EC2", "issue"), Kind::NoOp),
-            (
-                aws_health,
-                told,
-                health("RDS", "scheduledChange"),
-                Kind::NoOp,
-            ),
-            (s3, spot, instance.clone(), Kind::NoOp),
-            (ec2, "Something New", instance, Kind::NoOp),
-        ] {
-            let read = read_body(&event(source, detail_type, &detail));
-            assert_eq!(read.kind, expected, "{source} {detail_type} {detail}");
-            assert_eq!(read.fault, None);
-            let is_about_it = read.instance_ids == ["i-1"];
-            let is_about_none = read.instance_ids.is_empty();
-            assert!(
-                if expected == Kind::NoOp {
-                    is_about_none
-                } else {
-                    is_about_it
-                },
-                "{detail}"
-            );
-        }
-    }
-
-    #[test]
-    fn what_cannot_be_read_is_no_notice_and_says_why() {
-        let deep = format!("{}{}", "[".repeat(5_000), "]".repeat(5_000));
-        let wrong = event(
-            "aws.ec2",
-            "EC2 Spot Instance Interruption Warning",
-            &json!({"instance-id": 7}),
-        );
-        for body in [
-            "",
-            "{",
-            "null",
-            "\"text\"",
-            "[1]",
-            "{\"version\": 3}",
-            deep.as_str(),
-            &wrong,
-            &"x".repeat(1 << 20),
-        ] {
-            let read = read_body(body);
-            assert_eq!(read.kind, InterruptionKind::NoOp);
-            assert!(read.fault.is_some(), "{}", &body[..body.len().min(40)]);
-        }
-        assert_eq!(read_body("{}").fault, None, "an empty event says nothing");
-    }
-
-    #[test]
-    fn another_regions_events_and_other_versions_are_not_ours() {
-        let spot = event(
-            "aws.ec2",
-            "EC2 Spot Instance Interruption Warning",
-            &json!({"instance-id": "i-1"}),
-        );
-        for other in [
-            spot.replace("us-east-1", "eu-west-1"),
-            spot.replace("\"version\":\"0\"", "\"version\":\"1\""),
-        ] {
-            assert_eq!(read_body(&other).kind, InterruptionKind::NoOp, "{other}");
-        }
-        assert_eq!(read_body(&spot).kind, InterruptionKind::SpotInterrupted);
-    }
-}
+mod tests;

@@ -7,7 +7,7 @@ mod fields;
 mod reader;
 
 use self::fields::MANAGED;
-use self::reader::Reader;
+use self::reader::KubeletReader;
 use std::collections::BTreeMap;
 
 use serde_json::Value;
@@ -38,7 +38,7 @@ pub(crate) struct Kubelet {
 impl Kubelet {
     /// Reads what can be read and tells what is wrong, each with its path.
     pub(crate) fn parse(map: &BTreeMap<String, Value>) -> (Self, Vec<String>) {
-        let mut reader = Reader {
+        let mut reader = KubeletReader {
             map,
             errors: Vec::new(),
             expressions: Vec::new(),

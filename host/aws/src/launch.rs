@@ -19,12 +19,11 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use apis::conditions::{self, READY, Status, reason};
 use apis::{Ec2NodeClass, labels};
-use cloudprovider::{CloudProviderError, LaunchAttempt, LaunchRequest, Launched};
+use cloudprovider::{CloudProviderError, LaunchAttempt, LaunchRequest, Launched, check_ready};
 use jiff::{SignedDuration, Timestamp};
 
-use crate::batcher::{Batcher, Window};
+use crate::batcher::{BatchWindow, CallBatcher};
 use crate::cache::TtlCache;
 use crate::capacity_reservation::CapacityReservationProvider;
 use crate::error::{SPOT_ROLE_MISSING, SUBNET_FULL, is_unfulfillable, launch_failure};
@@ -33,25 +32,25 @@ use crate::launch_template::{LaunchTemplateProvider, is_template_missing};
 use crate::metrics::{AwsMetrics, FailurePlace};
 use crate::options::AwsOptions;
 use crate::placement_group::PlacementGroup;
-use crate::seam::{ApiError, Ec2Api, Fault};
+use crate::seam::{ApiError, Ec2Api, ErrorFault};
 use crate::subnet::{SubnetProvider, ZonalSubnets};
 use crate::tags::restricted_tag;
-use crate::unavailable_offerings::{Offered, UnavailableOfferings};
+use crate::unavailable_offerings::{OfferingName, UnavailableOfferings};
 
 pub(crate) use dry_run::{DryRun, probe};
 
 use claim::claim_uid;
 use dealing::{Dealings, Outlook};
 use fleet::{
-    Asked, FleetAnswer, FleetCall, FleetError, FleetFailure, FleetInstance, FleetOutcome,
+    FleetAnswer, FleetAttempt, FleetCall, FleetError, FleetFailure, FleetInstance, FleetOutcome,
     FleetRequest,
 };
 use launched::Bought;
-use plan::Plan;
+use plan::LaunchPlan;
 use request::{fleet_input, offered, overrides};
 use template::templates;
 
-const WINDOW: Window = Window {
+const WINDOW: BatchWindow = BatchWindow {
     idle: Duration::from_millis(35),
     max: Duration::from_secs(1),
     items_max: 1000,
@@ -63,9 +62,9 @@ const TRIES_MAX: u32 = 2;
 const SPREAD_LIMIT: &str = "limit of instances in this spread placement group";
 
 /// Launches instances.
-pub(crate) struct Launcher {
+pub(crate) struct InstanceLauncher {
     ec2: Arc<dyn Ec2Api>,
-    fleets: Batcher<FleetCall>,
+    fleets: CallBatcher<FleetCall>,
     metrics: AwsMetrics,
     dealings: Arc<Dealings>,
     /// The last attempt of a claim that ended without an instance, by UID.
@@ -115,13 +114,13 @@ impl Attempt {
     }
 }
 
-impl Launcher {
+impl InstanceLauncher {
     pub(crate) fn new(ec2: Arc<dyn Ec2Api>, metrics: &AwsMetrics) -> Self {
         let dealings = Arc::<Dealings>::default();
         let call = FleetCall::new(Arc::clone(&ec2), Arc::clone(&dealings));
         Self {
             ec2,
-            fleets: Batcher::new(Arc::new(call), WINDOW, "create_fleet", metrics),
+            fleets: CallBatcher::new(Arc::new(call), WINDOW, "create_fleet", metrics),
             metrics: metrics.clone(),
             dealings,
             ended: TtlCache::new(ATTEMPT_TTL),
@@ -133,7 +132,7 @@ impl Launcher {
         &self,
         context: &LaunchContext<'_>,
     ) -> Result<Launched, CloudProviderError> {
-        if let Asked::Again(attempt) = self.asked(context)
+        if let FleetAttempt::Again(attempt) = self.asked(context)
             && let Some(launched) = self.find(context, &attempt).await?
         {
             return Ok(launched);
@@ -163,7 +162,7 @@ impl Launcher {
         let alive = listed.iter().filter(|it| !it.is_terminating);
         let free = alive.filter(|it| !request.record.is_owned(&it.provider_id()));
         let ids = free.map(|it| it.id.clone());
-        let dealt = self.dealings.deal((&attempt.token, &uid), *now, ids);
+        let dealt = self.dealings.deal(&attempt.token, &uid, *now, ids);
         let found = dealt.map(|id| listed.iter().find(|it| it.id == id));
         match found {
             Some(Some(instance)) if instance.is_terminating => {}
@@ -207,7 +206,7 @@ impl Launcher {
     }
 
     async fn attempt(&self, context: &LaunchContext<'_>) -> Result<Attempt, CloudProviderError> {
-        let plan = Plan::of(context)?;
+        let plan = LaunchPlan::of(context)?;
         let status = context.request.node_class.status.as_ref();
         let subnets = status.map(|status| status.subnets.as_slice());
         let zonal = context
@@ -242,7 +241,7 @@ impl Launcher {
 
     async fn send(
         &self,
-        plan: &Plan,
+        plan: &LaunchPlan,
         context: &LaunchContext<'_>,
         zonal: &ZonalSubnets,
     ) -> Result<Sent, CloudProviderError> {
@@ -284,14 +283,14 @@ impl Launcher {
         })
     }
 
-    fn count_errors(&self, plan: &Plan, zonal: &ZonalSubnets, errors: &[FleetError]) {
+    fn count_errors(&self, plan: &LaunchPlan, zonal: &ZonalSubnets, errors: &[FleetError]) {
         for error in errors {
             let subnet = error.subnet_id.as_deref();
             let of_subnet = subnet.and_then(|it| zonal.zone_of(it));
             let zone = error.zone.as_deref();
             let place = FailurePlace {
                 zone: zone
-                    .or(of_subnet.map(|it| it.zone.as_str()))
+                    .or_else(|| of_subnet.map(|it| it.zone.as_str()))
                     .unwrap_or_default(),
                 zone_id: of_subnet
                     .and_then(|it| it.zone_id.as_deref())
@@ -305,7 +304,7 @@ impl Launcher {
     /// What came of an answered fleet, and whether it missed a template.
     async fn conclude(
         &self,
-        plan: &Plan,
+        plan: &LaunchPlan,
         context: &LaunchContext<'_>,
         zonal: &ZonalSubnets,
         outcome: &FleetOutcome,
@@ -345,7 +344,7 @@ impl Launcher {
     /// The token stands for another request. What came of that is looked for, and only where all of it is known is
     /// there another attempt.
     fn spent(&self, context: &LaunchContext<'_>) -> Attempt {
-        let Asked::Again(attempt) = self.asked(context) else {
+        let FleetAttempt::Again(attempt) = self.asked(context) else {
             // The claim bears it by now, and looks for what is there when it is tried again.
             return Attempt::failed(unlisted());
         };
@@ -362,7 +361,9 @@ impl Launcher {
     /// EC2 refused the call or did not answer, and whether it missed a template.
     fn refused(&self, context: &LaunchContext<'_>, error: &ApiError) -> (Attempt, bool) {
         // A throttled repetition says nothing of the call that it repeats.
-        if error.fault == Fault::Client && matches!(self.asked(context), Asked::First(_)) {
+        if error.fault == ErrorFault::Client
+            && matches!(self.asked(context), FleetAttempt::First(_))
+        {
             self.end(context);
         }
         let can_repeat = is_template_missing(&error.code);
@@ -371,22 +372,22 @@ impl Launcher {
     }
 
     /// The same for every repetition of a launch of which nobody knows how it ended.
-    fn asked(&self, context: &LaunchContext<'_>) -> Asked {
+    fn asked(&self, context: &LaunchContext<'_>) -> FleetAttempt {
         let claim = &context.request.node_claim;
         let begun = LaunchAttempt::of(claim);
         match (begun, self.ended.get(&claim_uid(claim), context.now)) {
-            (Some(begun), Some(ended)) if begun.number <= ended => Asked::First(ended + 1),
-            (Some(begun), _) => Asked::Again(begun),
-            (None, Some(ended)) => Asked::First(ended + 1),
-            (None, None) => Asked::First(0),
+            (Some(begun), Some(ended)) if begun.number <= ended => FleetAttempt::First(ended + 1),
+            (Some(begun), _) => FleetAttempt::Again(begun),
+            (None, Some(ended)) => FleetAttempt::First(ended + 1),
+            (None, None) => FleetAttempt::First(0),
         }
     }
 
     /// The attempt came to nothing, for sure.
     fn end(&self, context: &LaunchContext<'_>) {
         let number = match self.asked(context) {
-            Asked::First(number) => number,
-            Asked::Again(attempt) => attempt.number,
+            FleetAttempt::First(number) => number,
+            FleetAttempt::Again(attempt) => attempt.number,
         };
         self.ended.sweep(context.now);
         let uid = claim_uid(&context.request.node_claim);
@@ -404,7 +405,7 @@ fn unlisted() -> CloudProviderError {
 
 /// The instance, if it is one of those that were asked for.
 fn planned(
-    plan: &Plan,
+    plan: &LaunchPlan,
     context: &LaunchContext<'_>,
     instance: &FleetInstance,
     zone: &str,
@@ -440,26 +441,7 @@ fn check_class(node_class: &Ec2NodeClass) -> Result<(), CloudProviderError> {
             "{name} sets the reserved tag {key:?}"
         )));
     }
-    let conditions = node_class
-        .status
-        .as_ref()
-        .map(|status| status.conditions.as_slice());
-    let ready = conditions::get(conditions.unwrap_or_default(), READY);
-    let is_current = ready.is_some_and(|ready| {
-        ready
-            .observed_generation
-            .is_none_or(|seen| Some(seen) == node_class.metadata.generation)
-    });
-    match ready {
-        Some(ready) if is_current && ready.status == Status::True.as_str() => Ok(()),
-        Some(ready) if is_current && ready.status == Status::False.as_str() => Err(
-            CloudProviderError::NodeClassNotReady(format!("{name}: {}", ready.message)),
-        ),
-        _ => Err(CloudProviderError::Create {
-            reason: reason::NODE_CLASS_READINESS_UNKNOWN.to_owned(),
-            message: format!("whether {name} is ready is not known yet"),
-        }),
-    }
+    check_ready(node_class)
 }
 
 fn zone_of(instance: &FleetInstance, zonal: &ZonalSubnets) -> Option<String> {
@@ -469,7 +451,7 @@ fn zone_of(instance: &FleetInstance, zonal: &ZonalSubnets) -> Option<String> {
 
 /// Hides from the next solve what EC2 has just refused.
 fn note_errors(
-    plan: &Plan,
+    plan: &LaunchPlan,
     context: &LaunchContext<'_>,
     zonal: &ZonalSubnets,
     errors: &[FleetError],
@@ -488,7 +470,7 @@ fn note_errors(
         let by_subnet = || Some(zonal.zone_of(error.subnet_id.as_deref()?)?.zone.clone());
         let zone = error.zone.clone().or_else(by_subnet).unwrap_or_default();
         let mark = |instance_type: &str| {
-            let offered = Offered {
+            let offered = OfferingName {
                 instance_type,
                 zone: &zone,
                 capacity_type: plan.capacity_type,

@@ -12,10 +12,10 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
-type Labels = Vec<(&'static str, String)>;
-type Counters = Family<Labels, Counter>;
-type Gauges = Family<Labels, Gauge<f64, AtomicU64>>;
-type Histograms = Family<Labels, Histogram, fn() -> Histogram>;
+type MetricLabels = Vec<(&'static str, String)>;
+type Counters = Family<MetricLabels, Counter>;
+type GaugeFamily = Family<MetricLabels, Gauge<f64, AtomicU64>>;
+type HistogramFamily = Family<MetricLabels, Histogram, fn() -> Histogram>;
 
 const SIZES: [f64; 34] = [
     1.0, 2.0, 4.0, 5.0, 10.0, 15.0, 20.0, 25.0, 30.0, 40.0, 50.0, 60.0, 70.0, 80.0, 90.0, 100.0,
@@ -51,11 +51,11 @@ pub struct AwsMetrics {
     /// Labels: `zone`, `zone_id`.
     termination_failures: Counters,
     /// Labels: `batcher`.
-    batch_seconds: Histograms,
+    batch_seconds: HistogramFamily,
     /// Labels: `batcher`.
-    batch_size: Histograms,
+    batch_size: HistogramFamily,
     /// Labels: `nodeclass`.
-    user_data_bytes: Gauges,
+    user_data_bytes: GaugeFamily,
 }
 
 impl Default for AwsMetrics {
@@ -65,7 +65,7 @@ impl Default for AwsMetrics {
             termination_failures: Counters::default(),
             batch_seconds: Family::new_with_constructor(durations),
             batch_size: Family::new_with_constructor(sizes),
-            user_data_bytes: Gauges::default(),
+            user_data_bytes: GaugeFamily::default(),
         }
     }
 }
@@ -143,6 +143,6 @@ impl AwsMetrics {
     }
 }
 
-fn labels_of(FailurePlace { zone, zone_id }: FailurePlace<'_>) -> Labels {
+fn labels_of(FailurePlace { zone, zone_id }: FailurePlace<'_>) -> MetricLabels {
     vec![("zone", zone.to_owned()), ("zone_id", zone_id.to_owned())]
 }

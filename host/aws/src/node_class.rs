@@ -54,13 +54,13 @@ pub(crate) struct Parts {
 /// What resolving one part came to.
 #[derive(Debug)]
 pub(crate) struct Outcome {
-    verdict: Verdict,
+    verdict: PartCondition,
     requeue_after_seconds: u64,
 }
 
 /// The condition of one part.
 #[derive(Debug)]
-enum Verdict {
+enum PartCondition {
     True,
     False {
         reason: &'static str,
@@ -77,7 +77,7 @@ enum Verdict {
 impl Outcome {
     pub(crate) fn ready(requeue_after_seconds: u64) -> Self {
         Self {
-            verdict: Verdict::True,
+            verdict: PartCondition::True,
             requeue_after_seconds,
         }
     }
@@ -88,7 +88,7 @@ impl Outcome {
         requeue_after_seconds: u64,
     ) -> Self {
         Self {
-            verdict: Verdict::False {
+            verdict: PartCondition::False {
                 reason,
                 message: message.into(),
             },
@@ -98,7 +98,7 @@ impl Outcome {
 
     fn unasked(error: CloudProviderError) -> Self {
         Self {
-            verdict: Verdict::Unasked(error),
+            verdict: PartCondition::Unasked(error),
             requeue_after_seconds: FAILED_SECONDS,
         }
     }
@@ -319,19 +319,19 @@ fn apply(
     editor: &mut ConditionEditor<'_>,
     node_class: &Ec2NodeClass,
     condition_type: &str,
-    verdict: Verdict,
+    verdict: PartCondition,
 ) {
     match verdict {
-        Verdict::True => {
+        PartCondition::True => {
             editor.set_true(condition_type);
         }
-        Verdict::False { reason, message } => {
+        PartCondition::False { reason, message } => {
             editor.set(condition_type, Status::False, reason, &message);
         }
-        Verdict::Unknown { reason, message } => {
+        PartCondition::Unknown { reason, message } => {
             editor.set(condition_type, Status::Unknown, reason, &message);
         }
-        Verdict::Unasked(error) => {
+        PartCondition::Unasked(error) => {
             let name = node_class.metadata.name.as_deref().unwrap_or_default();
             tracing::warn!(ec2nodeclass = name, condition = condition_type, %error, "could not resolve");
         }

@@ -16,7 +16,7 @@ use crate::instance_type::base::Base;
 use crate::instance_type::shape::ClassShape;
 use crate::interruption_history::InterruptionHistory;
 use crate::pricing::PricingProvider;
-use crate::unavailable_offerings::{Offered, UnavailableOfferings};
+use crate::unavailable_offerings::{OfferingName, UnavailableOfferings};
 
 /// A reserved slot is paid for already; this keeps dearer types dearer.
 const RESERVED_PRICE_DIVISOR: f64 = 10_000_000.0;
@@ -66,8 +66,12 @@ pub(crate) fn offerings(
         };
         for (capacity_type, requirements) in MARKET.iter().zip(markets) {
             if base.capacity_types.contains(capacity_type) {
-                let place = (zone.as_str(), *capacity_type, requirements);
-                offerings.push(market_offering(base, shape, sources, place));
+                let offered = OfferingName {
+                    instance_type: &base.name,
+                    zone,
+                    capacity_type,
+                };
+                offerings.push(market_offering(base, shape, sources, offered, requirements));
             }
         }
     }
@@ -82,14 +86,14 @@ fn market_offering(
     base: &Base,
     shape: &ClassShape,
     sources: &OfferingSources<'_>,
-    (zone, capacity_type, requirements): (&str, &str, &Requirements),
+    offered: OfferingName<'_>,
+    requirements: &Requirements,
 ) -> Offering {
-    let name = base.name.as_str();
-    let offered = Offered {
+    let OfferingName {
         instance_type: name,
         zone,
         capacity_type,
-    };
+    } = offered;
     let on_demand = sources.pricing.on_demand_price_per_hour(name);
     let (price, interruption_rate) = if capacity_type == labels::CAPACITY_TYPE_SPOT {
         let price = sources.pricing.spot_price_per_hour(name, zone);

@@ -76,7 +76,7 @@ pub async fn missing_permissions(ec2: &dyn Ec2Api) -> Vec<MissingPermission> {
 }
 
 /// An action, what does not work without it, and what EC2 says against a dry run of it.
-type Check<'a> = (&'static str, &'static str, BoxFuture<'a, Option<ApiError>>);
+type PermissionCheck<'a> = (&'static str, &'static str, BoxFuture<'a, Option<ApiError>>);
 
 macro_rules! checks {
     ($ec2:expr, $($operation:ident($input:ident), $action:literal => $consequence:literal;)+) => {
@@ -84,7 +84,7 @@ macro_rules! checks {
     };
 }
 
-fn checks(ec2: &dyn Ec2Api) -> Vec<Check<'_>> {
+fn checks(ec2: &dyn Ec2Api) -> Vec<PermissionCheck<'_>> {
     checks!(ec2,
         describe_instance_type_offerings(DescribeInstanceTypeOfferingsInput), "ec2:DescribeInstanceTypeOfferings"
             => "there are no instance types, and nothing is launched";

@@ -28,7 +28,7 @@ const SPOT_PAGE: i32 = 2000;
 const ON_DEMAND_PAGE: i32 = 100;
 
 #[derive(Debug, Default)]
-struct Prices {
+struct PriceTables {
     on_demand: BTreeMap<String, f64>,
     /// `None` before the first success.
     spot: Option<SpotPrices>,
@@ -47,7 +47,7 @@ pub struct PricingProvider {
     pricing: Arc<dyn PricingApi>,
     region: String,
     is_isolated: bool,
-    prices: Mutex<Prices>,
+    prices: Mutex<PriceTables>,
 }
 
 impl PricingProvider {
@@ -61,9 +61,9 @@ impl PricingProvider {
         let on_demand = seed::prices()
             .map(|(name, price)| (name.to_owned(), price))
             .collect();
-        let prices = Mutex::new(Prices {
+        let prices = Mutex::new(PriceTables {
             on_demand,
-            ..Prices::default()
+            ..PriceTables::default()
         });
         Self {
             ec2,
@@ -184,7 +184,7 @@ impl PricingProvider {
     }
 }
 
-impl Prices {
+impl PriceTables {
     fn accept_on_demand(&mut self, told: BTreeMap<String, f64>) -> Result<(), CloudProviderError> {
         let count = told.len();
         for (name, price) in told {
@@ -321,7 +321,7 @@ mod tests {
 
     #[test]
     fn what_is_told_in_part_is_taken_over_and_asked_for_again() {
-        let mut prices = Prices::default();
+        let mut prices = PriceTables::default();
         let zones = |price: f64| BTreeMap::from([("a".to_owned(), price), ("b".to_owned(), price)]);
         let types = ["m5.large", "c5.large", "r5.large"];
         let all = types.map(|name| (name.to_owned(), zones(0.1)));

@@ -8,11 +8,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use apis::resources::Resources;
-use apis::{Ec2NodeClass, NodeClaim, NodePool, labels};
+use apis::{Ec2NodeClass, GoDuration, NodeClaim, NodePool, RepairAction, RepairPolicy, labels};
 use async_trait::async_trait;
 use cloudprovider::{
     Clock, CloudProvider, CloudProviderError, Impairment, LaunchRequest, Launched, NodeClassStatus,
-    RebootError, Registrable, RepairAction, RepairPolicy,
+    RebootError, Registrable,
 };
 use jiff::Timestamp;
 use scheduling::instance_type::InstanceType;
@@ -25,7 +25,7 @@ use crate::instance::{Instance, InstanceProvider, parse_provider_id};
 use crate::instance_profile::InstanceProfileProvider;
 use crate::instance_type::InstanceTypeProvider;
 use crate::interruption_history::{Exposed, Interrupted, InterruptionHistory};
-use crate::launch::{DryRun, LaunchContext, Launcher, probe};
+use crate::launch::{DryRun, InstanceLauncher, LaunchContext, probe};
 use crate::launch_template::LaunchTemplateProvider;
 use crate::metrics::{AwsMetrics, FailurePlace};
 use crate::node_class::dry_runs::DryRuns;
@@ -37,7 +37,7 @@ use crate::pricing::PricingProvider;
 use crate::seam::{Ec2Api, IamApi, PricingApi, SsmApi};
 use crate::security_group::SecurityGroupProvider;
 use crate::subnet::SubnetProvider;
-use crate::unavailable_offerings::{Offered, UnavailableOfferings};
+use crate::unavailable_offerings::{OfferingName, UnavailableOfferings};
 
 /// The hook of Karpenter's that waits for the partition of an instance, as its conditions name it.
 const PLACEMENT_GROUP_HOOK: &str = "PlacementGroupRegistrationHook";
@@ -84,7 +84,7 @@ pub struct AwsProvider {
     interruptions: InterruptionHistory,
     templates: LaunchTemplateProvider,
     instances: InstanceProvider,
-    launcher: Launcher,
+    launcher: InstanceLauncher,
     dry_runs: DryRuns,
     metrics: AwsMetrics,
 }
@@ -124,7 +124,7 @@ impl AwsProvider {
                 options.reserved_capacity,
                 &metrics,
             ),
-            launcher: Launcher::new(ec2(), &metrics),
+            launcher: InstanceLauncher::new(ec2(), &metrics),
             dry_runs: DryRuns::default(),
             metrics,
             options: RwLock::new(Arc::new(options)),
@@ -177,7 +177,7 @@ impl AwsProvider {
     }
 
     /// Notes that an offering cannot be had for now.
-    pub(crate) fn mark_unavailable(&self, offered: Offered<'_>) {
+    pub(crate) fn mark_unavailable(&self, offered: OfferingName<'_>) {
         self.unavailable.mark(offered, None, self.clock.now());
     }
 
@@ -529,13 +529,13 @@ fn instance_id(node_claim: &NodeClaim) -> Result<&str, CloudProviderError> {
 
 /// What counts as a sick node on EC2. From the AWS provider's `cloudprovider.go` (`RepairPolicies`).
 pub fn repair_policies() -> Vec<RepairPolicy> {
-    let minutes = |condition_type: &str, status: &str, minutes: u64| RepairPolicy {
+    let minutes = |condition_type: &str, status: &str, minutes: i64| RepairPolicy {
         condition_type: condition_type.to_owned(),
         condition_status: status.to_owned(),
         reason_regex: ".*".to_owned(),
-        toleration_seconds: minutes * 60,
+        toleration: GoDuration::from_seconds(minutes * 60),
         // A node that is this sick for this long drains nothing.
-        termination_grace_period_seconds: Some(0),
+        termination_grace_period: Some(GoDuration::from_seconds(0)),
         priority: 0,
         action: RepairAction::Replace,
     };

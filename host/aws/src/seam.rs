@@ -77,12 +77,12 @@ pub struct ApiError {
     /// The service's text.
     pub message: String,
     /// Whose fault the service says it is.
-    pub fault: Fault,
+    pub fault: ErrorFault,
 }
 
 /// Who has to change something before an operation can succeed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fault {
+pub enum ErrorFault {
     /// The request: repeating it unchanged does not help.
     Client,
     /// The service: the same request may succeed later.
@@ -100,7 +100,7 @@ impl ApiError {
         Self {
             code: code.into(),
             message: message.into(),
-            fault: Fault::Client,
+            fault: ErrorFault::Client,
         }
     }
 
@@ -109,7 +109,7 @@ impl ApiError {
         Self {
             code: code.into(),
             message: message.into(),
-            fault: Fault::Server,
+            fault: ErrorFault::Server,
         }
     }
 }

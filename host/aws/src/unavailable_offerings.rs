@@ -20,7 +20,7 @@ const HISTORY_LEN: usize = 32;
 
 /// An offering in a placement group (or in none).
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-struct Key {
+struct UnavailableKey {
     instance_type: String,
     zone: String,
     capacity_type: String,
@@ -38,7 +38,7 @@ pub struct IceHistory {
 
 /// What a cached list depends on.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Stamp {
+pub(crate) struct UnavailableStamp {
     shared: u64,
     own: u64,
     minute: i64,
@@ -46,7 +46,7 @@ pub(crate) struct Stamp {
 
 #[derive(Debug, Default)]
 struct Marks {
-    offerings: BTreeMap<Key, Timestamp>,
+    offerings: BTreeMap<UnavailableKey, Timestamp>,
     capacity_types: BTreeMap<String, Timestamp>,
     subnets: BTreeMap<String, Timestamp>,
     refusals: BTreeMap<String, BTreeMap<(String, String), Vec<Timestamp>>>,
@@ -63,7 +63,7 @@ pub struct UnavailableOfferings {
 
 impl UnavailableOfferings {
     /// Marks one offering; within `placement_group` only, when given.
-    pub fn mark(&self, offering: Offered<'_>, placement_group: Option<&str>, now: Timestamp) {
+    pub fn mark(&self, offering: OfferingName<'_>, placement_group: Option<&str>, now: Timestamp) {
         let mut marks = lock(&self.marks);
         let key = offering.key(placement_group);
         marks.offerings.insert(key, after(now, UNAVAILABLE_TTL));
@@ -107,7 +107,7 @@ impl UnavailableOfferings {
     /// Whether the offering is marked, by itself, by its capacity type, or by all of its zone's subnets.
     pub(crate) fn is_unavailable(
         &self,
-        offering: Offered<'_>,
+        offering: OfferingName<'_>,
         placement_group: Option<&str>,
         zone_subnets: &[String],
     ) -> bool {
@@ -121,7 +121,7 @@ impl UnavailableOfferings {
     }
 
     /// Refusals of an offering within the window.
-    pub(crate) fn history(&self, offering: Offered<'_>, now: Timestamp) -> IceHistory {
+    pub(crate) fn history(&self, offering: OfferingName<'_>, now: Timestamp) -> IceHistory {
         let marks = lock(&self.marks);
         let Some(zones) = marks.refusals.get(offering.instance_type) else {
             return IceHistory::default();
@@ -157,9 +157,9 @@ impl UnavailableOfferings {
     }
 
     /// Changes whenever an offering of this type may have changed.
-    pub(crate) fn stamp(&self, instance_type: &str, now: Timestamp) -> Stamp {
+    pub(crate) fn stamp(&self, instance_type: &str, now: Timestamp) -> UnavailableStamp {
         let marks = lock(&self.marks);
-        Stamp {
+        UnavailableStamp {
             shared: marks.shared_sequence,
             own: marks.sequences.get(instance_type).copied().unwrap_or(0),
             minute: if marks.refusals.contains_key(instance_type) {
@@ -223,7 +223,7 @@ impl Marks {
 
 /// Names one offering.
 #[derive(Debug, Clone, Copy)]
-pub struct Offered<'a> {
+pub struct OfferingName<'a> {
     /// Such as `m7i.large`.
     pub instance_type: &'a str,
     /// Such as `us-east-1a`.
@@ -232,9 +232,9 @@ pub struct Offered<'a> {
     pub capacity_type: &'a str,
 }
 
-impl Offered<'_> {
-    fn key(self, placement_group: Option<&str>) -> Key {
-        Key {
+impl OfferingName<'_> {
+    fn key(self, placement_group: Option<&str>) -> UnavailableKey {
+        UnavailableKey {
             instance_type: self.instance_type.to_owned(),
             zone: self.zone.to_owned(),
             capacity_type: self.capacity_type.to_owned(),
@@ -247,7 +247,7 @@ impl Offered<'_> {
 mod tests {
     use super::*;
 
-    const OFFERED: Offered<'static> = Offered {
+    const OFFERED: OfferingName<'static> = OfferingName {
         instance_type: "m5.large",
         zone: "us-east-1a",
         capacity_type: "spot",
@@ -264,7 +264,7 @@ mod tests {
         marks.mark(OFFERED, None, at(0));
         assert_ne!(marks.stamp("m5.large", at(0)), before);
         assert!(marks.is_unavailable(OFFERED, None, &[]));
-        let elsewhere = Offered {
+        let elsewhere = OfferingName {
             zone: "us-east-1b",
             ..OFFERED
         };
@@ -273,7 +273,10 @@ mod tests {
         assert!(marks.is_unavailable(OFFERED, None, &[]));
         assert_ne!(marks.revision(at(180)), marked);
         assert!(!marks.is_unavailable(OFFERED, None, &[]));
-        assert_eq!(marks.stamp("c5.large", at(180)), Stamp::default());
+        assert_eq!(
+            marks.stamp("c5.large", at(180)),
+            UnavailableStamp::default()
+        );
     }
 
     #[test]

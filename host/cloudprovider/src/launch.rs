@@ -7,8 +7,12 @@ use std::fmt::Debug;
 use std::sync::{Mutex, PoisonError};
 
 use apis::{NodeClaim, labels};
+use jiff::SignedDuration;
 
 use crate::CloudProviderError;
+
+/// The cloud lists an instance this long after its launch at the latest: from then on "not found" means that it is gone.
+pub const LISTED_AFTER: SignedDuration = SignedDuration::from_mins(2);
 
 /// One try to launch the instance of a claim; several claims may share the token.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,7 +44,7 @@ impl LaunchAttempt {
 
 /// The claim as the record of its own launch.
 #[async_trait::async_trait]
-pub trait LaunchRecord: Debug + Send + Sync {
+pub trait AttemptRecord: Debug + Send + Sync {
     /// Writes an attempt on the claim. The provider asks the cloud for nothing before that is done, and for nothing at
     /// all when it fails.
     async fn begin(&self, attempt: &LaunchAttempt) -> Result<(), CloudProviderError>;
@@ -62,7 +66,7 @@ impl FleetingRecord {
 }
 
 #[async_trait::async_trait]
-impl LaunchRecord for FleetingRecord {
+impl AttemptRecord for FleetingRecord {
     async fn begin(&self, attempt: &LaunchAttempt) -> Result<(), CloudProviderError> {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         *known = Some(attempt.clone());

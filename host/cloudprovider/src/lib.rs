@@ -8,12 +8,11 @@ mod error;
 mod interruption;
 mod launch;
 mod provider;
+mod readiness;
 
 pub use clock::Clock;
 pub use error::{CloudProviderError, RebootError};
 pub use interruption::{Impairment, Interruption, InterruptionKind, InterruptionQueue};
-pub use launch::{FleetingRecord, LaunchAttempt, LaunchRecord};
-pub use provider::{
-    CloudProvider, LaunchRequest, Launched, NodeClassStatus, Registrable, RepairAction,
-    RepairPolicy,
-};
+pub use launch::{AttemptRecord, FleetingRecord, LISTED_AFTER, LaunchAttempt};
+pub use provider::{CloudProvider, LaunchRequest, Launched, NodeClassStatus, Registrable};
+pub use readiness::check_ready;

@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use apis::resources::Resources;
-use apis::{Ec2NodeClass, NodeClaim, NodePool};
+use apis::{Ec2NodeClass, NodeClaim, NodePool, RepairPolicy};
 use scheduling::instance_type::InstanceType;
 use scheduling::ranking::RankedOffering;
 
-use crate::{CloudProviderError, Impairment, LaunchRecord, RebootError};
+use crate::{AttemptRecord, CloudProviderError, Impairment, RebootError};
 
 /// Everything a launch needs. The shell that builds it has already asked the ranking policy.
 #[derive(Debug, Clone)]
@@ -16,7 +16,7 @@ pub struct LaunchRequest {
     /// The persisted claim; what it bears of an earlier [`crate::LaunchAttempt`] is taken up.
     pub node_claim: Arc<NodeClaim>,
     /// Where the attempt is written before the cloud is asked.
-    pub record: Arc<dyn LaunchRecord>,
+    pub record: Arc<dyn AttemptRecord>,
     /// The resolved class of the claim.
     pub node_class: Arc<Ec2NodeClass>,
     /// Offerings the claim may become, best first by effective cost. The provider keeps this order
@@ -65,35 +65,6 @@ pub struct NodeClassStatus {
     pub annotations: BTreeMap<String, String>,
     /// When to look again.
     pub requeue_after_seconds: u64,
-}
-
-/// A node condition that a provider deems worth repairing after a while.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RepairPolicy {
-    /// Node condition type.
-    pub condition_type: String,
-    /// Status of the condition that is unhealthy.
-    pub condition_status: String,
-    /// Matches anywhere in the condition's reason. Exactly one policy has none: it is the fallback of all.
-    pub reason_regex: String,
-    /// How long the status must last.
-    pub toleration_seconds: u64,
-    /// How long the drain may take: `None` as the claim says, zero by force.
-    pub termination_grace_period_seconds: Option<u64>,
-    /// 0 to 100; greater first.
-    pub priority: u32,
-    /// What helps.
-    pub action: RepairAction,
-}
-
-/// What is done about a sick node.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum RepairAction {
-    /// Another one comes in its place.
-    #[default]
-    Replace,
-    /// It reboots.
-    Reboot,
 }
 
 /// What the provider says of a node that is about to register.

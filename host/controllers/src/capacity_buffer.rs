@@ -17,7 +17,7 @@ use state::Snapshot;
 use state::capacity_buffer::{self, Resolved, Room, Unresolved};
 
 use crate::error::ReconcileError;
-use crate::patching::{Part, patch};
+use crate::patching::{PatchTarget, patch};
 use crate::provisioning::batcher::Batcher;
 use crate::runtime::{Action, Reconciler};
 use crate::shell::Shell;
@@ -32,29 +32,49 @@ const CONDITIONS: ConditionSet = ConditionSet {
 };
 
 /// `capacitybuffer`.
-pub(crate) struct Controller {
+pub(crate) struct CapacityBufferController {
     pub(crate) shell: Arc<Shell>,
     pub(crate) batcher: Arc<Batcher>,
 }
 
+/// A buffer that is ours, and what it comes to.
+struct Observed {
+    buffer: Arc<CapacityBuffer>,
+    resolved: Result<Resolved, Unresolved>,
+}
+
 #[async_trait::async_trait]
-impl Reconciler for Controller {
+impl Reconciler for CapacityBufferController {
     type Key = ObjectKey;
 
     async fn reconcile(&self, key: &ObjectKey) -> Result<Action, ReconcileError> {
-        let snapshot = self.shell.model.snapshot();
-        let buffer = find(&snapshot, key);
-        let Some(buffer) = buffer.filter(|it| capacity_buffer::is_ours(it)) else {
+        let Some(observed) = self.observe(key) else {
             // The nodes that held its room may be empty now.
             self.batcher.trigger(&key.name);
             return Ok(Action::Await);
         };
+        let after = decide(&observed, self.shell.now());
+        self.apply(key, &observed.buffer, &after).await
+    }
+}
+
+impl CapacityBufferController {
+    fn observe(&self, key: &ObjectKey) -> Option<Observed> {
+        let snapshot = self.shell.model.snapshot();
+        let buffer = find(&snapshot, key).filter(|it| capacity_buffer::is_ours(it))?;
         let resolved = capacity_buffer::resolve(&snapshot, &buffer);
-        drop(snapshot);
-        let after = resolved_status(&buffer, &resolved, self.shell.now());
+        Some(Observed { buffer, resolved })
+    }
+
+    async fn apply(
+        &self,
+        key: &ObjectKey,
+        before: &CapacityBuffer,
+        after: &CapacityBuffer,
+    ) -> Result<Action, ReconcileError> {
         let api = Api::namespaced(self.shell.client.clone(), &key.namespace);
-        patch(&api, &*buffer, &after, Part::Status).await?;
-        self.batcher.trigger(&buffer.uid().unwrap_or_default());
+        patch(&api, before, after, PatchTarget::Status).await?;
+        self.batcher.trigger(&before.uid().unwrap_or_default());
         Ok(AGAIN)
     }
 }
@@ -68,12 +88,9 @@ fn find(snapshot: &Snapshot, key: &ObjectKey) -> Option<Arc<CapacityBuffer>> {
 }
 
 /// The buffer with what it comes to in its status.
-fn resolved_status(
-    buffer: &CapacityBuffer,
-    resolved: &Result<Resolved, Unresolved>,
-    now: Timestamp,
-) -> CapacityBuffer {
-    let mut after = buffer.clone();
+fn decide(observed: &Observed, now: Timestamp) -> CapacityBuffer {
+    let Observed { buffer, resolved } = observed;
+    let mut after = buffer.as_ref().clone();
     let mut status = after.status.take().unwrap_or_default();
     status.provisioning_strategy = Some(buffer.spec.provisioning_strategy.clone());
     let mut editor = CONDITIONS.edit(&buffer.metadata, &mut status.conditions, now);
@@ -98,7 +115,7 @@ fn resolved_status(
 }
 
 /// Says in the status of every buffer whether its room is there, and remembers the nodes that hold it.
-pub(crate) async fn tell(shell: &Shell, snapshot: &Snapshot, solution: &Solution) {
+pub(crate) async fn write_rooms(shell: &Shell, snapshot: &Snapshot, solution: &Solution) {
     if !shell.settings.feature_gates.capacity_buffer {
         return;
     }
@@ -111,7 +128,7 @@ pub(crate) async fn tell(shell: &Shell, snapshot: &Snapshot, solution: &Solution
             continue;
         };
         let after = room_status(&buffer, room, shell.now());
-        if let Err(error) = patch(&api, &buffer, &after, Part::Status).await {
+        if let Err(error) = patch(&api, &buffer, &after, PatchTarget::Status).await {
             tracing::debug!(CapacityBuffer = %key, %error, "status not written");
         }
     }
@@ -124,4 +141,42 @@ fn room_status(buffer: &CapacityBuffer, room: Room, now: Timestamp) -> CapacityB
     let mut editor = CONDITIONS.edit(&buffer.metadata, &mut status.conditions, now);
     editor.set(conditions::PROVISIONING, truth, reason, reason);
     after
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_buffer_says_what_it_comes_to_or_why_it_comes_to_nothing() {
+        let status = |resolved: Result<Resolved, Unresolved>| {
+            let buffer = Arc::new(CapacityBuffer::default());
+            let observed = Observed { buffer, resolved };
+            let after = decide(&observed, Timestamp::UNIX_EPOCH);
+            let status = after.status.unwrap_or_default();
+            let ready = conditions::get(&status.conditions, conditions::READY_FOR_PROVISIONING);
+            let ready = ready.map(|it| (it.status.clone(), it.message.clone()));
+            (status.replicas, ready.unwrap_or_default())
+        };
+        let resolved = Resolved {
+            shape: Arc::default(),
+            template: None,
+            replicas: 3,
+        };
+        let (replicas, ready) = status(Ok(resolved));
+        assert_eq!(replicas, Some(3));
+        assert_eq!(
+            ready,
+            ("True".to_owned(), "pod template resolved".to_owned())
+        );
+        let (replicas, ready) = status(Err(Unresolved::PodTemplateNotFound("web".to_owned())));
+        assert_eq!(replicas, None);
+        assert_eq!(
+            ready,
+            (
+                "False".to_owned(),
+                "podtemplate \"web\" not found".to_owned()
+            )
+        );
+    }
 }

@@ -5,9 +5,8 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use apis::fnv::{OFFSET_BASIS, fnv_1a};
 use jiff::Timestamp;
-
-use crate::fnv::{OFFSET_BASIS, fnv_1a};
 
 /// The letters from which Kubernetes draws its suffixes: no vowels, and none that look alike.
 const LETTERS: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";

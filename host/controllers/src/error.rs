@@ -22,7 +22,7 @@ pub(crate) enum ReconcileError {
     /// Trying again cannot help until the object changes.
     #[error("{0}")]
     Terminal(String),
-    /// A bug: the reconcile panicked.
+    /// A bug: the reconcile panicked, or what it had computed elsewhere.
     #[error("the reconcile panicked")]
     Panicked,
 }

@@ -29,7 +29,7 @@ pub struct DecisionFeed {
 
 impl DecisionFeed {
     /// Adds a line.
-    pub fn say(&self, at: Timestamp, text: String) {
+    pub fn write(&self, at: Timestamp, text: String) {
         let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
         inner.0 += 1;
         let number = inner.0;
@@ -59,7 +59,7 @@ mod tests {
     fn the_oldest_lines_are_forgotten_and_numbers_go_on() {
         let feed = DecisionFeed::default();
         for number in 0..LINES_MAX + 3 {
-            feed.say(Timestamp::UNIX_EPOCH, number.to_string());
+            feed.write(Timestamp::UNIX_EPOCH, number.to_string());
         }
         let lines = feed.since(0);
         assert_eq!(lines.len(), LINES_MAX);

@@ -108,7 +108,7 @@ impl InstanceStatusController {
         if claim.metadata.deletion_timestamp.is_some() {
             return Ok(());
         }
-        withdrawal.tell(&claim, it.kind);
+        withdrawal.notify(&claim, it.kind);
         withdrawal.delete(&claim, it.kind).await
     }
 }
@@ -118,6 +118,13 @@ fn category(kind: InterruptionKind) -> &'static str {
     match kind {
         InterruptionKind::InstanceStatus => "InstanceStatus",
         InterruptionKind::SystemStatus => "SystemStatus",
-        _ => "EventStatus",
+        InterruptionKind::EventStatus => "EventStatus",
+        InterruptionKind::SpotInterrupted
+        | InterruptionKind::RebalanceRecommendation
+        | InterruptionKind::ScheduledChange
+        | InterruptionKind::InstanceStopped
+        | InterruptionKind::InstanceTerminated
+        | InterruptionKind::CapacityReservationInterrupted
+        | InterruptionKind::NoOp => kind.as_str(),
     }
 }

@@ -168,7 +168,7 @@ impl InterruptionController {
             return Ok(Handled::Later);
         }
         self.queue.note(notice.kind, &claim);
-        withdrawal.tell(&claim, notice.kind);
+        withdrawal.notify(&claim, notice.kind);
         if notice.kind.ends_claims() {
             withdrawal.delete(&claim, notice.kind).await?;
         }
@@ -228,7 +228,7 @@ impl Withdrawal<'_> {
     }
 
     /// Says on the claim and its node what is the matter.
-    pub(crate) fn tell(self, claim: &NodeClaim, kind: InterruptionKind) {
+    pub(crate) fn notify(self, claim: &NodeClaim, kind: InterruptionKind) {
         self.write_entry(claim, &WithdrawalEntry::Notified(&kind));
     }
 

@@ -12,13 +12,13 @@ use state::ledger::{Ledger, Record};
 
 use crate::feed::DecisionFeed;
 use crate::metrics::Metrics;
-use crate::recorder::{Notice, Recorder};
+use crate::recorder::{EventRecorder, Notice};
 
 /// The ledger, shared with whoever wants to read it.
 pub type SharedLedger = Arc<Mutex<Ledger>>;
 
 /// Something that happened to a subject, and what each reader is told of it; most are told nothing.
-pub(crate) trait Entry {
+pub(crate) trait JournalEntry {
     /// What it happened to.
     type Subject: ?Sized;
 
@@ -52,7 +52,7 @@ pub(crate) trait Entry {
 /// Shared by all that tell.
 pub(crate) struct Journal {
     pub(crate) clock: Arc<dyn Clock>,
-    pub(crate) events: Recorder,
+    pub(crate) events: EventRecorder,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) feed: Arc<DecisionFeed>,
     pub(crate) ledger: SharedLedger,
@@ -60,7 +60,7 @@ pub(crate) struct Journal {
 
 impl Journal {
     /// Tells all of something that happened.
-    pub(crate) fn write<E: Entry>(&self, subject: &E::Subject, entry: &E) {
+    pub(crate) fn write<E: JournalEntry>(&self, subject: &E::Subject, entry: &E) {
         let at = self.clock.now();
         entry.log(subject);
         for notice in entry.events(subject) {
@@ -72,7 +72,7 @@ impl Journal {
             ledger.push(record);
         }
         for line in entry.lines(subject) {
-            self.feed.say(at, line);
+            self.feed.write(at, line);
         }
     }
 }

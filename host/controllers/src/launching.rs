@@ -43,15 +43,15 @@ impl Launching {
         *self.prices() = prices.collect();
     }
 
-    /// Adds prices, and the choices of all claims but one.
-    pub(crate) fn add_to(&self, usage: &mut BTreeMap<UsageKey, Usage>, except: &str) {
+    /// Adds prices, and the choices of all claims, or of all but one.
+    pub(crate) fn add_to(&self, usage: &mut BTreeMap<UsageKey, Usage>, except: Option<&str>) {
         let prices = self.prices();
         for (key, count) in usage.iter_mut() {
             count.price_per_hour = prices.get(key).copied().unwrap_or_default();
         }
         drop(prices);
         for (claim, (key, price_per_hour)) in self.choices().iter() {
-            if claim == except {
+            if Some(claim.as_str()) == except {
                 continue;
             }
             let count = usage.entry(key.clone()).or_default();

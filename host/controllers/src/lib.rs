@@ -10,7 +10,6 @@ mod controllers;
 mod deletion_costs;
 mod error;
 mod feed;
-mod fnv;
 mod instance_status;
 mod interruption;
 mod journal;
@@ -50,7 +49,7 @@ mod work_queue;
 
 mod writer;
 
-pub use controllers::{Activity, Controllers, ControllersConfig, Hooks};
+pub use controllers::{ControllerActivity, Controllers, ControllersConfig, ControllersHooks};
 pub use feed::{DecisionFeed, FeedLine};
 pub use journal::SharedLedger;
 pub use metrics::{Labels, Metrics};

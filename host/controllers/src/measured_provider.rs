@@ -5,10 +5,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use apis::{Ec2NodeClass, NodeClaim, NodePool, labels};
+use apis::{Ec2NodeClass, NodeClaim, NodePool, RepairPolicy, labels};
 use cloudprovider::{
     CloudProvider, CloudProviderError, Impairment, LaunchRequest, Launched, NodeClassStatus,
-    RebootError, Registrable, RepairPolicy,
+    RebootError, Registrable,
 };
 use kube::ResourceExt as _;
 use scheduling::instance_type::InstanceType;
@@ -33,14 +33,6 @@ impl MeasuredProvider {
             inner,
             metrics,
             controller,
-        }
-    }
-
-    fn begin<'a>(&self, method: &'static str, node_pool: &'a str) -> Call<'a> {
-        Call {
-            method,
-            node_pool,
-            started: Instant::now(),
         }
     }
 
@@ -74,11 +66,22 @@ impl MeasuredProvider {
 }
 
 /// A call that was begun.
+#[derive(Debug, Clone, Copy)]
 struct Call<'a> {
     method: &'static str,
     /// Empty where the call is about none.
     node_pool: &'a str,
     started: Instant,
+}
+
+impl<'a> Call<'a> {
+    fn begin(method: &'static str, node_pool: &'a str) -> Self {
+        Self {
+            method,
+            node_pool,
+            started: Instant::now(),
+        }
+    }
 }
 
 fn pool_of(claim: &NodeClaim) -> String {
@@ -99,22 +102,22 @@ fn kind_of(error: &CloudProviderError) -> &'static str {
 impl CloudProvider for MeasuredProvider {
     async fn create(&self, request: LaunchRequest) -> Result<Launched, CloudProviderError> {
         let pool = pool_of(&request.node_claim);
-        let call = self.begin("Create", &pool);
+        let call = Call::begin("Create", &pool);
         self.measure(call, self.inner.create(request).await)
     }
 
     async fn delete(&self, provider_id: &str) -> Result<(), CloudProviderError> {
-        let call = self.begin("Delete", "");
+        let call = Call::begin("Delete", "");
         self.measure(call, self.inner.delete(provider_id).await)
     }
 
     async fn get(&self, provider_id: &str) -> Result<Launched, CloudProviderError> {
-        let call = self.begin("Get", "");
+        let call = Call::begin("Get", "");
         self.measure(call, self.inner.get(provider_id).await)
     }
 
     async fn list(&self) -> Result<Vec<Launched>, CloudProviderError> {
-        let call = self.begin("List", "");
+        let call = Call::begin("List", "");
         self.measure(call, self.inner.list().await)
     }
 
@@ -124,7 +127,7 @@ impl CloudProvider for MeasuredProvider {
         node_class: &Ec2NodeClass,
     ) -> Result<Arc<[Arc<InstanceType>]>, CloudProviderError> {
         let pool = node_pool.name_any();
-        let call = self.begin("GetInstanceTypes", &pool);
+        let call = Call::begin("GetInstanceTypes", &pool);
         let types = self.inner.instance_types(node_pool, node_class).await;
         self.measure(call, types)
     }
@@ -139,7 +142,7 @@ impl CloudProvider for MeasuredProvider {
         node_class: &Ec2NodeClass,
     ) -> Result<Option<String>, CloudProviderError> {
         let pool = pool_of(node_claim);
-        let call = self.begin("IsDrifted", &pool);
+        let call = Call::begin("IsDrifted", &pool);
         let drifted = self.inner.is_drifted(node_claim, node_class).await;
         self.measure(call, drifted)
     }
@@ -179,7 +182,7 @@ impl CloudProvider for MeasuredProvider {
     }
 
     async fn reboot(&self, provider_id: &str, operation_id: &str) -> Result<(), RebootError> {
-        let call = self.begin("Reboot", "");
+        let call = Call::begin("Reboot", "");
         let answer = self.inner.reboot(provider_id, operation_id).await;
         let told = answer.clone();
         let told = told.map_err(|error| CloudProviderError::Other(error.to_string()));

@@ -31,12 +31,12 @@ use summary::QuantileSummaries;
 pub use labels::Labels;
 pub(crate) use labels::{resource_type, snake_case};
 
-type Counters = Family<Labels, Counter>;
+type CounterFamily = Family<Labels, Counter>;
 type Gauges = Family<Labels, Gauge<f64, AtomicU64>>;
 
 /// A dashboard can tell "never" from "no such metric": the two kinds that Karpenter presets.
-fn never_yet() -> Counters {
-    let counters = Counters::default();
+fn never_yet() -> CounterFamily {
+    let counters = CounterFamily::default();
     for method in [
         Method::MultiNodeConsolidation,
         Method::SingleNodeConsolidation,
@@ -82,39 +82,39 @@ macro_rules! metrics {
 
 metrics! {
     /// Labels: `reason`, `nodepool`, `min_values_relaxed`.
-    node_claims_created: Counters = Counters::default(), "karpenter_nodeclaims_created", "NodeClaims created";
+    node_claims_created: CounterFamily = CounterFamily::default(), "karpenter_nodeclaims_created", "NodeClaims created";
     /// Labels: `nodepool`, `capacity_type`, `zone`.
-    node_claims_terminated: Counters = Counters::default(), "karpenter_nodeclaims_terminated", "NodeClaims terminated";
+    node_claims_terminated: CounterFamily = CounterFamily::default(), "karpenter_nodeclaims_terminated", "NodeClaims terminated";
     /// Labels: `reason`, `nodepool`, `capacity_type`, `consolidation_policy`, `termination_mode`.
-    node_claims_disrupted: Counters = Counters::default(), "karpenter_nodeclaims_disrupted", "NodeClaims disrupted";
+    node_claims_disrupted: CounterFamily = CounterFamily::default(), "karpenter_nodeclaims_disrupted", "NodeClaims disrupted";
     /// Labels: `condition`, `nodepool`, `capacity_type`, `image_id`, `termination_mode`.
-    node_claims_unhealthy_disrupted: Counters = Counters::default(), "karpenter_nodeclaims_unhealthy_disrupted", "NodeClaims disrupted because their node was sick";
+    node_claims_unhealthy_disrupted: CounterFamily = CounterFamily::default(), "karpenter_nodeclaims_unhealthy_disrupted", "NodeClaims disrupted because their node was sick";
     /// Labels: `nodepool`.
     instance_termination_seconds: Histograms = histograms(doubling_to_1024), "karpenter_nodeclaims_instance_termination_duration_seconds", "Time an instance took to terminate";
     /// Labels: `nodepool`.
     node_claim_termination_seconds: Histograms = histograms(doubling_to_2048), "karpenter_nodeclaims_termination_duration_seconds", "Time a NodeClaim took to terminate";
     /// Labels: `nodepool`, `zone`.
-    nodes_created: Counters = Counters::default(), "karpenter_nodes_created", "Nodes that registered";
+    nodes_created: CounterFamily = CounterFamily::default(), "karpenter_nodes_created", "Nodes that registered";
     /// Labels: `nodepool`, `zone`.
-    nodes_terminated: Counters = Counters::default(), "karpenter_nodes_terminated", "Nodes terminated";
+    nodes_terminated: CounterFamily = CounterFamily::default(), "karpenter_nodes_terminated", "Nodes terminated";
     /// Labels: `nodepool`.
-    nodes_drained: Counters = Counters::default(), "karpenter_nodes_drained", "Nodes drained";
+    nodes_drained: CounterFamily = CounterFamily::default(), "karpenter_nodes_drained", "Nodes drained";
     /// Labels: `nodepool`.
     node_termination_seconds: QuantileSummaries = QuantileSummaries::default(), "karpenter_nodes_termination_duration_seconds", "Time a node took to terminate";
     /// Labels: `nodepool`.
     node_lifetime_seconds: Histograms = histograms(lifetimes), "karpenter_nodes_lifetime_duration_seconds", "Age of nodes at termination";
     /// Labels: `result`.
-    reboots: Counters = Counters::default(), "karpenter_nodes_reboots", "Reboots of sick nodes";
+    reboots: CounterFamily = CounterFamily::default(), "karpenter_nodes_reboots", "Reboots of sick nodes";
     /// Labels: `result`.
     reboot_seconds: Histograms = histograms(doubling_to_1280), "karpenter_nodes_reboot_duration_seconds", "Time from the decision to reboot a node to its end";
     /// No labels.
     reboot_recovery_seconds: Histograms = histograms(doubling_to_1280), "karpenter_nodes_reboot_recovery_duration_seconds", "Time a node was away to reboot";
     /// Labels: `code`.
-    eviction_requests: Counters = Counters::default(), "karpenter_pods_eviction_requests", "Answers of the Eviction API";
+    eviction_requests: CounterFamily = CounterFamily::default(), "karpenter_pods_eviction_requests", "Answers of the Eviction API";
     /// Labels: `reason`.
-    pods_drained: Counters = Counters::default(), "karpenter_pods_drained", "Pods drained";
+    pods_drained: CounterFamily = CounterFamily::default(), "karpenter_pods_drained", "Pods drained";
     /// Labels: `reason`, `nodepool`, `capacity_type`, `consolidation_policy`, `termination_mode`.
-    pods_disruption_initiated: Counters = Counters::default(), "karpenter_pods_disruption_initiated", "Reschedulable pods on disrupted NodeClaims";
+    pods_disruption_initiated: CounterFamily = CounterFamily::default(), "karpenter_pods_disruption_initiated", "Reschedulable pods on disrupted NodeClaims";
     /// No labels.
     pods_nominated: Counter = Counter::default(), "mortise_pods_nominated", "Pods nominated to the node planned for them";
     /// No labels.
@@ -134,33 +134,33 @@ metrics! {
     /// Labels: `reason`, `consolidation_type`.
     disruption_evaluation_seconds: Histograms = histograms(durations), "karpenter_voluntary_disruption_decision_evaluation_duration_seconds", "Time of one disruption method";
     /// Labels: `decision`, `reason`, `consolidation_type`.
-    disruption_decisions: Counters = Counters::default(), "karpenter_voluntary_disruption_decisions", "Disruption commands started";
+    disruption_decisions: CounterFamily = CounterFamily::default(), "karpenter_voluntary_disruption_decisions", "Disruption commands started";
     /// Labels: `nodepool`, `decision`, `reason`, `consolidation_type`.
-    disruption_decisions_by_node_pool: Counters = Counters::default(), "karpenter_voluntary_disruption_decisions_by_nodepool", "Disruption commands started, for each NodePool";
+    disruption_decisions_by_node_pool: CounterFamily = CounterFamily::default(), "karpenter_voluntary_disruption_decisions_by_nodepool", "Disruption commands started, for each NodePool";
     /// Labels: `reason`.
     disruption_eligible_nodes: Gauges = Gauges::default(), "karpenter_voluntary_disruption_eligible_nodes", "Candidates of the last run";
     /// Labels: `consolidation_type`.
-    consolidation_timeouts: Counters = never_yet(), "karpenter_voluntary_disruption_consolidation_timeouts", "Consolidation scans cut short";
+    consolidation_timeouts: CounterFamily = never_yet(), "karpenter_voluntary_disruption_consolidation_timeouts", "Consolidation scans cut short";
     /// Labels: `consolidation_type`.
-    failed_validations: Counters = Counters::default(), "karpenter_voluntary_disruption_failed_validations", "Candidates that failed validation";
+    failed_validations: CounterFamily = CounterFamily::default(), "karpenter_voluntary_disruption_failed_validations", "Candidates that failed validation";
     /// Labels: `decision`, `reason`, `consolidation_type`.
-    disruption_queue_failures: Counters = Counters::default(), "karpenter_voluntary_disruption_queue_failures", "Disruption commands that failed";
+    disruption_queue_failures: CounterFamily = CounterFamily::default(), "karpenter_voluntary_disruption_queue_failures", "Disruption commands that failed";
     /// Labels: `nodepool`, `reason`, `terminate_first_reason`.
-    terminate_first_decisions: Counters = Counters::default(), "karpenter_voluntary_disruption_terminate_first_decisions", "Nodes that go before their replacement comes";
+    terminate_first_decisions: CounterFamily = CounterFamily::default(), "karpenter_voluntary_disruption_terminate_first_decisions", "Nodes that go before their replacement comes";
     /// Labels: `decision`, `nodepool`, `policy`.
-    consolidation_moves: Counters = Counters::default(), "karpenter_consolidation_moves", "Moves of consolidation that were judged";
+    consolidation_moves: CounterFamily = CounterFamily::default(), "karpenter_consolidation_moves", "Moves of consolidation that were judged";
     /// Labels: `decision`, `nodepool`, `policy`.
     consolidation_score: Histograms = histograms(scores), "karpenter_consolidation_score", "Scores of moves that take nodes of Balanced NodePools";
     /// Labels: `nodepool`.
     deletion_cost_pending_nodes: Gauges = Gauges::default(), "karpenter_pod_deletion_cost_nodes_with_pending_annotation_writes", "Nodes with deletion costs to write in the last pass";
     /// Labels: `result`.
-    deletion_cost_writes: Counters = Counters::default(), "karpenter_pod_deletion_cost_pod_annotation_writes", "Deletion costs written to pods, or not";
+    deletion_cost_writes: CounterFamily = CounterFamily::default(), "karpenter_pod_deletion_cost_pod_annotation_writes", "Deletion costs written to pods, or not";
     /// Labels: `message_type`.
-    interruption_received: Counters = Counters::default(), "karpenter_interruption_received_messages", "Interruption notices received";
+    interruption_received: CounterFamily = CounterFamily::default(), "karpenter_interruption_received_messages", "Interruption notices received";
     /// No labels.
-    interruption_deleted: Counters = Counters::default(), "karpenter_interruption_deleted_messages", "Interruption notices taken off the queue";
+    interruption_deleted: CounterFamily = CounterFamily::default(), "karpenter_interruption_deleted_messages", "Interruption notices taken off the queue";
     /// Labels: `category`.
-    instance_status_unhealthy: Counters = Counters::default(), "karpenter_interruption_instance_status_unhealthy", "Instances the cloud finds unhealthy, once for each time and kind of trouble";
+    instance_status_unhealthy: CounterFamily = CounterFamily::default(), "karpenter_interruption_instance_status_unhealthy", "Instances the cloud finds unhealthy, once for each time and kind of trouble";
     /// No labels.
     interruption_queue_seconds: Histograms = histograms(durations), "karpenter_interruption_message_queue_duration_seconds", "Time from an event to the receipt of its notice";
     /// Labels: `controller`.
@@ -172,7 +172,7 @@ metrics! {
     /// Labels: `controller`, `method`, `provider`.
     cloud_seconds: Histograms = histograms(library_default), "karpenter_cloudprovider_duration_seconds", "Time of calls to the cloud provider";
     /// Labels: `controller`, `method`, `provider`, `error`, `nodepool`.
-    cloud_errors: Counters = Counters::default(), "karpenter_cloudprovider_errors", "Errors of the cloud provider";
+    cloud_errors: CounterFamily = CounterFamily::default(), "karpenter_cloudprovider_errors", "Errors of the cloud provider";
     /// Labels: `controller`, `zone`.
     pending_pods_by_zone: Gauges = Gauges::default(), "karpenter_scheduler_pending_pods_by_effective_zone_count", "Pending pods by the one zone that they can run in, `flexible` or `none`";
     /// No labels.
@@ -184,17 +184,17 @@ metrics! {
     /// Labels: `dynamic_resources`.
     pod_provisioning_bound_seconds: Histograms = histograms(durations), "karpenter_pods_provisioning_bound_duration_seconds", "Time from the first place found for a pod until it is bound";
     /// Labels: `nodepool`.
-    cost_tracker_errors: Counters = Counters::default(), "karpenter_nodepools_cost_tracker_errors", "Nodes whose price was not known when the cost of the NodePool was summed up";
+    cost_tracker_errors: CounterFamily = CounterFamily::default(), "karpenter_nodepools_cost_tracker_errors", "Nodes whose price was not known when the cost of the NodePool was summed up";
     /// Labels: `controller`, `result`.
-    reconciles: Counters = Counters::default(), "controller_runtime_reconcile", "Reconciles";
+    reconciles: CounterFamily = CounterFamily::default(), "controller_runtime_reconcile", "Reconciles";
     /// Labels: `controller`.
-    reconcile_errors: Counters = Counters::default(), "controller_runtime_reconcile_errors", "Failed reconciles";
+    reconcile_errors: CounterFamily = CounterFamily::default(), "controller_runtime_reconcile_errors", "Failed reconciles";
     /// Labels: `controller`.
-    terminal_errors: Counters = Counters::default(), "controller_runtime_terminal_reconcile_errors", "Reconciles that failed for good";
+    terminal_errors: CounterFamily = CounterFamily::default(), "controller_runtime_terminal_reconcile_errors", "Reconciles that failed for good";
     /// Labels: `controller`.
-    reconcile_panics: Counters = Counters::default(), "controller_runtime_reconcile_panics", "Reconciles that died of a bug";
+    reconcile_panics: CounterFamily = CounterFamily::default(), "controller_runtime_reconcile_panics", "Reconciles that died of a bug";
     /// Labels: `controller`.
-    reconcile_timeouts: Counters = Counters::default(), "controller_runtime_reconcile_timeouts", "Reconciles cut off; none is, as each request has a time limit of its own";
+    reconcile_timeouts: CounterFamily = CounterFamily::default(), "controller_runtime_reconcile_timeouts", "Reconciles cut off; none is, as each request has a time limit of its own";
     /// No labels.
     webhook_panics: Counter = Counter::default(), "controller_runtime_conversion_webhook_panics", "Conversions of objects that died of a bug; there are none";
     /// Labels: `controller`.
@@ -204,9 +204,9 @@ metrics! {
     /// Labels: `controller`.
     active_workers: Gauges = Gauges::default(), "controller_runtime_active_workers", "Reconciles at work";
     /// Labels: `name`, `controller`.
-    queue_adds: Counters = Counters::default(), "workqueue_adds", "Keys added to the queue";
+    queue_adds: CounterFamily = CounterFamily::default(), "workqueue_adds", "Keys added to the queue";
     /// Labels: `name`, `controller`.
-    queue_retries: Counters = Counters::default(), "workqueue_retries", "Keys put back as their reconcile failed";
+    queue_retries: CounterFamily = CounterFamily::default(), "workqueue_retries", "Keys put back as their reconcile failed";
     /// Labels: `name`, `controller`.
     queue_seconds: Histograms = histograms(queue_times), "workqueue_queue_duration_seconds", "Time of a key in the queue";
     /// Labels: `name`, `controller`.

@@ -15,11 +15,12 @@ use kube::api::Api;
 use scheduling::pod::{Pod, PodKey};
 use state::{Changes, Cluster, Event, Refused, Snapshot, SyncGate};
 use tokio::sync::watch;
+use tracing::warn;
 
 use crate::error::ReconcileError;
 use crate::managed::Managed as _;
 use crate::paging::for_each_listed;
-use crate::watches::progress::Progress;
+use crate::watches::progress::FirstLists;
 
 /// Shared by all that read, by the watches and by the writer.
 pub(crate) struct Model {
@@ -28,7 +29,7 @@ pub(crate) struct Model {
     /// For how long a node is not taken for empty while pods are on their way to it.
     nomination_window: Duration,
     cluster: RwLock<Cluster>,
-    progress: watch::Sender<Progress>,
+    progress: watch::Sender<FirstLists>,
     /// Since when the model cannot be relied on, as far as somebody asked.
     unsynced_since: Mutex<Option<Timestamp>>,
 }
@@ -40,7 +41,7 @@ impl Model {
             clock,
             nomination_window,
             cluster: RwLock::new(Cluster::new()),
-            progress: watch::Sender::new(Progress::default()),
+            progress: watch::Sender::new(FirstLists::default()),
             unsynced_since: Mutex::default(),
         }
     }
@@ -62,21 +63,28 @@ impl Model {
         self.cluster_mut().apply(self.now(), event)
     }
 
+    /// Takes in what this process did or decided. An object that the model cannot read is left out and warned of.
+    pub(crate) fn note(&self, event: Event) {
+        if let Err(refused) = self.apply(event) {
+            warn!(error = %refused, "object left out of cluster state");
+        }
+    }
+
     fn cluster_mut(&self) -> RwLockWriteGuard<'_, Cluster> {
         self.cluster.write().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Which kinds were listed once.
-    pub(crate) fn progress(&self) -> watch::Ref<'_, Progress> {
+    pub(crate) fn progress(&self) -> watch::Ref<'_, FirstLists> {
         self.progress.borrow()
     }
 
     /// The same, as it goes on.
-    pub(crate) fn watch_progress(&self) -> watch::Receiver<Progress> {
+    pub(crate) fn watch_progress(&self) -> watch::Receiver<FirstLists> {
         self.progress.subscribe()
     }
 
-    pub(crate) fn note_progress(&self, note: impl FnOnce(&mut Progress)) {
+    pub(crate) fn note_progress(&self, note: impl FnOnce(&mut FirstLists)) {
         self.progress.send_modify(note);
     }
 
@@ -114,7 +122,7 @@ impl Model {
         let until = self.now().saturating_add(self.nomination_window);
         let until = until.unwrap_or(Timestamp::MAX);
         let name = name.to_owned();
-        self.apply(Event::Nominated { name, until }).ok();
+        self.note(Event::Nominated { name, until });
     }
 
     pub(crate) fn node_class(&self, name: &str) -> Option<Arc<Ec2NodeClass>> {

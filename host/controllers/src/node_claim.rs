@@ -52,7 +52,9 @@ pub(crate) trait NodeClaimExt {
     fn with_condition(
         &self,
         condition_type: &str,
-        told: (Status, &str, &str),
+        status: Status,
+        reason: &str,
+        message: &str,
         now: Timestamp,
     ) -> NodeClaim;
     /// A copy with the condition True.
@@ -110,7 +112,9 @@ impl NodeClaimExt for NodeClaim {
     fn with_condition(
         &self,
         condition_type: &str,
-        (status, reason, message): (Status, &str, &str),
+        status: Status,
+        reason: &str,
+        message: &str,
         now: Timestamp,
     ) -> NodeClaim {
         let mut after = self.clone();
@@ -121,7 +125,7 @@ impl NodeClaimExt for NodeClaim {
     }
 
     fn with_true(&self, condition_type: &str, now: Timestamp) -> NodeClaim {
-        self.with_condition(condition_type, (Status::True, condition_type, ""), now)
+        self.with_condition(condition_type, Status::True, condition_type, "", now)
     }
 
     fn without(&self, condition_type: &str, now: Timestamp) -> NodeClaim {
@@ -180,7 +184,8 @@ pub(crate) fn disrupted_with(metrics: &Metrics, claim: &NodeClaim, reason: &str,
 pub(crate) fn unhealthy_disrupted(
     metrics: &Metrics,
     claim: &NodeClaim,
-    (condition, bound): (&str, Option<apis::GoDuration>),
+    condition: &str,
+    bound: Option<apis::GoDuration>,
 ) {
     let status = claim.status.as_ref();
     let image = status.and_then(|it| it.image_id.clone());

@@ -15,8 +15,8 @@ use cloudprovider::{CloudProvider, NodeClassStatus};
 use kube::{Resource, ResourceExt};
 
 use crate::error::ReconcileError;
-use crate::journal::Entry;
-use crate::patching::{Part, patch};
+use crate::journal::JournalEntry;
+use crate::patching::{PatchTarget, patch};
 use crate::recorder::{EventType, Notice};
 use crate::runtime::{Action, Reconciler};
 use crate::shell::Shell;
@@ -90,7 +90,7 @@ impl NodeClassController {
                 after
                     .finalizers_mut()
                     .push(labels::EC2_NODE_CLASS_TERMINATION_FINALIZER.to_owned());
-                self.write(class, &after, Part::Main).await?;
+                self.write(class, &after, PatchTarget::Main).await?;
                 Ok(Action::RequeueAfter(Duration::ZERO))
             }
             Step::Resolve => self.resolve(class).await,
@@ -107,7 +107,7 @@ impl NodeClassController {
                 after
                     .finalizers_mut()
                     .retain(|name| name != labels::EC2_NODE_CLASS_TERMINATION_FINALIZER);
-                self.write(class, &after, Part::Main).await?;
+                self.write(class, &after, PatchTarget::Main).await?;
                 Ok(Action::Await)
             }
         }
@@ -136,11 +136,11 @@ impl NodeClassController {
         }
         let mut annotated = class.clone();
         annotated.annotations_mut().extend(annotations);
-        let written = self.write(class, &annotated, Part::Main).await?;
+        let written = self.write(class, &annotated, PatchTarget::Main).await?;
         let mut after = written.clone();
         after.status = Some(status);
         let was_ready = is_ready(class);
-        self.write(&written, &after, Part::Status).await?;
+        self.write(&written, &after, PatchTarget::Status).await?;
         if is_ready(&after) != was_ready {
             let entry = NodeClassEntry::Resolved;
             self.shell.journal.write(&after, &entry);
@@ -187,7 +187,7 @@ impl NodeClassController {
         &self,
         before: &Ec2NodeClass,
         after: &Ec2NodeClass,
-        part: Part,
+        part: PatchTarget,
     ) -> Result<Ec2NodeClass, ReconcileError> {
         let written = patch(&self.shell.writer.api(), before, after, part).await?;
         Ok(written.unwrap_or_else(|| before.clone()))
@@ -202,7 +202,7 @@ enum NodeClassEntry<'a> {
     Resolved,
 }
 
-impl Entry for NodeClassEntry<'_> {
+impl JournalEntry for NodeClassEntry<'_> {
     type Subject = Ec2NodeClass;
 
     fn events(&self, class: &Ec2NodeClass) -> Vec<Notice> {

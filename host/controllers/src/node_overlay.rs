@@ -7,13 +7,13 @@
 pub(crate) mod overlaid_provider;
 pub(crate) mod overlays;
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
-use apis::NodeOverlay;
-use apis::ObjectKey;
 use apis::conditions::{self, Conditioned, reason};
-use cloudprovider::CloudProvider;
+use apis::{NodeOverlay, ObjectKey};
+use cloudprovider::{CloudProvider, CloudProviderError};
 use jiff::Timestamp;
 use kube::ResourceExt;
 use scheduling::node_overlay::{self, PoolCatalogue, Verdict};
@@ -21,8 +21,8 @@ use state::Event;
 use tracing::debug;
 
 use crate::error::ReconcileError;
-use crate::node_overlay::overlays::Judged;
-use crate::patching::{Part, patch};
+use crate::node_overlay::overlays::JudgedOverlays;
+use crate::patching::{PatchTarget, patch};
 use crate::runtime::{Action, Reconciler};
 use crate::shell::Shell;
 
@@ -32,7 +32,7 @@ const AGAIN: Action = Action::RequeueAfter(Duration::from_hours(6));
 const AGAIN_SOON: Action = Action::RequeueAfter(Duration::from_secs(10));
 
 /// The controller; there is one key for all overlays.
-pub(crate) struct Controller {
+pub(crate) struct NodeOverlayController {
     pub(crate) shell: Arc<Shell>,
     /// Tells types as they are without overlays.
     pub(crate) provider: Arc<dyn CloudProvider>,
@@ -43,53 +43,103 @@ pub(crate) fn key() -> ObjectKey {
     ObjectKey::cluster("")
 }
 
+/// All overlays, and all that they may change.
+struct Observed {
+    overlays: Vec<NodeOverlay>,
+    pools: Vec<PoolCatalogue>,
+    /// Names of pools whose types could not be told, and why.
+    untold: BTreeMap<String, CloudProviderError>,
+}
+
+/// What came of judging them together.
+struct Decided {
+    judged: JudgedOverlays,
+    /// Each overlay with its verdict in its status, in the order of those that were observed.
+    after: Vec<NodeOverlay>,
+    again: Action,
+}
+
 #[async_trait::async_trait]
-impl Reconciler for Controller {
+impl Reconciler for NodeOverlayController {
     type Key = ObjectKey;
 
     async fn reconcile(&self, _: &ObjectKey) -> Result<Action, ReconcileError> {
+        let observed = self.observe().await;
+        let decided = decide(&observed, self.shell.now());
+        self.apply(&observed, decided).await
+    }
+}
+
+impl NodeOverlayController {
+    async fn observe(&self) -> Observed {
         let snapshot = self.shell.model.snapshot();
-        let overlays: Vec<NodeOverlay> = snapshot
-            .node_overlays()
-            .filter(|it| it.metadata.deletion_timestamp.is_none())
-            .map(|it| (**it).clone())
-            .collect();
-        let mut pools: Vec<PoolCatalogue> = Vec::new();
-        let mut again = AGAIN;
+        let overlays = snapshot.node_overlays();
+        let mut observed = Observed {
+            overlays: overlays
+                .filter(|it| it.metadata.deletion_timestamp.is_none())
+                .map(|it| (**it).clone())
+                .collect(),
+            pools: Vec::new(),
+            untold: BTreeMap::new(),
+        };
         for pool in snapshot.node_pools() {
             let class = &pool.spec.template.spec.node_class_ref.name;
             let Some(class) = self.shell.model.node_class(class) else {
                 continue;
             };
             match self.provider.instance_types(pool, &class).await {
-                Ok(types) => pools.push((Arc::clone(pool), types)),
+                Ok(types) => observed.pools.push((Arc::clone(pool), types)),
                 Err(error) => {
-                    debug!(NodePool = %pool.name_any(), %error, "overlays not evaluated");
-                    again = AGAIN_SOON;
+                    observed.untold.insert(pool.name_any(), error);
                 }
             }
         }
-        drop(snapshot);
-        let verdicts = node_overlay::judge(&overlays, &pools);
-        let judged = Judged {
-            accepted: node_overlay::accepted(&overlays, &verdicts),
-            pools: pools.iter().map(|(pool, _)| pool.name_any()).collect(),
-        };
+        observed
+    }
+
+    async fn apply(&self, observed: &Observed, decided: Decided) -> Result<Action, ReconcileError> {
+        let Decided {
+            judged,
+            after,
+            again,
+        } = decided;
+        for (pool, error) in &observed.untold {
+            debug!(NodePool = %pool, %error, "overlays not evaluated");
+        }
         let store = &self.shell.overlays;
         *store.judged.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(judged));
-        self.shell.model.apply(Event::OfferingsChanged).ok();
-        for overlay in &overlays {
-            if let Some(verdict) = verdicts.get(&overlay.name_any()) {
-                let after = told(overlay, verdict, self.shell.now());
-                patch(&self.shell.writer.api(), overlay, &after, Part::Status).await?;
-            }
+        self.shell.model.note(Event::OfferingsChanged);
+        let api = self.shell.writer.api();
+        for (before, after) in observed.overlays.iter().zip(&after) {
+            patch(&api, before, after, PatchTarget::Status).await?;
         }
         Ok(again)
     }
 }
 
+fn decide(observed: &Observed, now: Timestamp) -> Decided {
+    let Observed {
+        overlays,
+        pools,
+        untold,
+    } = observed;
+    let verdicts = node_overlay::judge(overlays, pools);
+    let with_verdict = |overlay: &NodeOverlay| {
+        let verdict = verdicts.get(&overlay.name_any());
+        verdict.map_or_else(|| overlay.clone(), |it| with_status(overlay, it, now))
+    };
+    Decided {
+        judged: JudgedOverlays {
+            accepted: node_overlay::accepted(overlays, &verdicts),
+            pools: pools.iter().map(|(pool, _)| pool.name_any()).collect(),
+        },
+        after: overlays.iter().map(with_verdict).collect(),
+        again: if untold.is_empty() { AGAIN } else { AGAIN_SOON },
+    }
+}
+
 /// The overlay with its verdict in its status.
-fn told(overlay: &NodeOverlay, verdict: &Verdict, now: Timestamp) -> NodeOverlay {
+fn with_status(overlay: &NodeOverlay, verdict: &Verdict, now: Timestamp) -> NodeOverlay {
     let mut after = overlay.clone();
     after.edit_conditions(now, |editor| match verdict {
         Verdict::Applied => {
@@ -105,4 +155,57 @@ fn told(overlay: &NodeOverlay, verdict: &Verdict, now: Timestamp) -> NodeOverlay
         }
     });
     after
+}
+
+#[cfg(test)]
+mod tests {
+    use apis::NodePool;
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn overlay(name: &str, spec: &Value) -> NodeOverlay {
+        let object = json!({
+            "apiVersion": "karpenter.sh/v1alpha1", "kind": "NodeOverlay",
+            "metadata": {"name": name}, "spec": spec,
+        });
+        serde_json::from_value(object).unwrap()
+    }
+
+    #[test]
+    fn a_sound_overlay_is_in_force_and_each_is_told_its_verdict() {
+        let mut observed = Observed {
+            overlays: vec![
+                overlay(
+                    "cheap",
+                    &json!({"requirements": [], "priceAdjustment": "-10%"}),
+                ),
+                overlay(
+                    "torn",
+                    &json!({"requirements": [], "price": "1", "priceAdjustment": "+1"}),
+                ),
+            ],
+            pools: vec![(Arc::new(NodePool::default()), Arc::default())],
+            untold: BTreeMap::new(),
+        };
+        let decided = decide(&observed, Timestamp::UNIX_EPOCH);
+        let accepted = decided.judged.accepted.iter().map(ResourceExt::name_any);
+        assert_eq!(accepted.collect::<Vec<_>>(), ["cheap"]);
+        let verdicts = decided.after.iter().map(|it| {
+            let condition = it.condition(conditions::VALIDATION_SUCCEEDED);
+            condition.map_or_else(String::new, |it| format!("{}: {}", it.status, it.reason))
+        });
+        assert_eq!(
+            verdicts.collect::<Vec<_>>(),
+            ["True: ValidationSucceeded", "False: RuntimeValidation"]
+        );
+        assert_eq!(decided.again, AGAIN);
+        let error = CloudProviderError::Other("throttled".to_owned());
+        observed.untold.insert("default".to_owned(), error);
+        let again = decide(&observed, Timestamp::UNIX_EPOCH).again;
+        assert_eq!(
+            again, AGAIN_SOON,
+            "a pool that was left out is looked at soon"
+        );
+    }
 }

@@ -4,6 +4,8 @@
 //! leaves it as it is. A cluster that refuses is asked no more, and its plans go on without. Answers to no file of
 //! Karpenter, which leaves placement to chance.
 
+mod entries;
+
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -21,13 +23,12 @@ use scheduling::solution::NewClaim;
 use serde_json::{Value, json};
 use state::Snapshot;
 use state::coming::is_awaiting;
-use state::ledger::{OutcomeId, PlacementRecord, Record};
 use state::nomination::{awaits_its_pods, awaits_others, is_crowded, nominations};
 use tokio::time::Instant;
 use tracing::{debug, warn};
 
-use crate::journal::{Entry, Journal};
-use crate::metrics::Metrics;
+use self::entries::PlanEntry;
+use crate::journal::Journal;
 use crate::model::Model;
 use crate::node_claim::initialization;
 use crate::settings::Settings;
@@ -39,7 +40,7 @@ const HELD_READY: Duration = Duration::from_secs(12);
 /// The same while a crowd of pods waits: instances that are launched together boot in 20 to 45 seconds.
 const HELD_IN_CROWD: Duration = Duration::from_secs(30);
 /// How long pods have to show that they were told.
-const TOLD_AGAIN: SignedDuration = SignedDuration::from_secs(3);
+const NOMINATED_AGAIN: SignedDuration = SignedDuration::from_secs(3);
 /// How long one that is not ready is, which takes no pods anyway: something that it waits for might.
 const HELD_UNREADY: Duration = Duration::from_secs(30);
 /// A node does not wait longer than this for its pods to be told of it.
@@ -55,9 +56,9 @@ pub(crate) struct Nominations {
     /// Whether a node stays closed until its pods were told of it.
     holds_nodes_closed: bool,
     /// When nodes were opened last: all that were ready by then go with them.
-    wave: Mutex<Timestamp>,
+    opened_at: Mutex<Timestamp>,
     /// When the pods of nodes were told last, by claim.
-    told: Mutex<BTreeMap<String, Timestamp>>,
+    nominated_at: Mutex<BTreeMap<String, Timestamp>>,
 }
 
 /// Since when a node is ready.
@@ -91,8 +92,8 @@ impl Nominations {
             journal,
             is_on: AtomicBool::new(settings.nominates_planned_pods),
             holds_nodes_closed: settings.holds_nodes_closed,
-            wave: Mutex::new(Timestamp::MIN),
-            told: Mutex::default(),
+            opened_at: Mutex::new(Timestamp::MIN),
+            nominated_at: Mutex::default(),
         }
     }
 
@@ -102,12 +103,15 @@ impl Nominations {
 
     /// Whether the pods of a node are to be told now: what was written comes back after a while.
     fn is_turn_of(&self, claim: &str, now: Timestamp) -> bool {
-        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
-        told.retain(|_, at| now.duration_since(*at) < TOLD_AGAIN);
-        if told.contains_key(claim) {
+        let mut nominated = self
+            .nominated_at
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        nominated.retain(|_, at| now.duration_since(*at) < NOMINATED_AGAIN);
+        if nominated.contains_key(claim) {
             return false;
         }
-        told.insert(claim.to_owned(), now);
+        nominated.insert(claim.to_owned(), now);
         true
     }
 
@@ -171,7 +175,7 @@ impl Nominations {
 
     /// Tells the pods of a node that opened lately of it again, where the scheduler forgot, and of equal pods the next one. Whether
     /// there may be more to tell.
-    pub(crate) async fn tells_again(&self, claim: &NodeClaim, node: &Node) -> bool {
+    pub(crate) async fn nominates_again(&self, claim: &NodeClaim, node: &Node) -> bool {
         let name = claim.name_any();
         if !self.is_on() || !awaits_its_pods(&self.model.snapshot(), &name, self.model.now()) {
             return false;
@@ -205,8 +209,11 @@ impl Nominations {
         if !self.holds_nodes_closed {
             return None;
         }
-        let mut wave = self.wave.lock().unwrap_or_else(PoisonError::into_inner);
-        if ready_at(node).is_some_and(|it| it <= *wave) {
+        let mut opened_at = self
+            .opened_at
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        if ready_at(node).is_some_and(|it| it <= *opened_at) {
             return None;
         }
         let snapshot = self.model.snapshot();
@@ -219,7 +226,7 @@ impl Nominations {
         let is_due = latest_opening(node, held).is_none_or(|it| now >= it);
         let matters = !self.is_on() || is_crowded;
         if is_due || !matters || !awaits_others(&snapshot, claim, is_crowded) {
-            *wave = now;
+            *opened_at = now;
             return None;
         }
         Some("other nodes that were planned with it are on their way")
@@ -305,42 +312,6 @@ impl Nominations {
     }
 }
 
-/// What became of a plan.
-enum PlanEntry<'a> {
-    /// So many pods were nominated to the nodes planned for them.
-    Nominated(u64),
-    /// The scheduler bound a pod to another node than the one planned for it.
-    PodElsewhere {
-        pod: &'a PodKey,
-        node: &'a str,
-        planned: String,
-    },
-}
-
-impl Entry for PlanEntry<'_> {
-    type Subject = ();
-
-    fn measure(&self, (): &(), metrics: &Metrics) {
-        match self {
-            Self::Nominated(pods) => metrics.pods_nominated.inc_by(*pods),
-            Self::PodElsewhere { .. } => metrics.pods_off_plan.inc(),
-        };
-    }
-
-    fn record(&self, (): &(), at: Timestamp) -> Option<Record> {
-        let Self::PodElsewhere { pod, node, planned } = self else {
-            return None;
-        };
-        Some(Record::Placement(PlacementRecord {
-            at,
-            pod: pod.to_string(),
-            outcome: OutcomeId::PodOffPlan,
-            planned: planned.clone(),
-            node: (*node).to_owned(),
-        }))
-    }
-}
-
 /// Whether a new claim would not be there had all pods gone where they were planned: it is for pods whose node has
 /// come, and has no room for them.
 pub(crate) fn is_off_plan(snapshot: &Snapshot, new: &NewClaim) -> bool {
@@ -355,34 +326,4 @@ fn is_refusal(error: &kube::Error) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use kube::core::Status;
-
-    use super::*;
-
-    #[test]
-    fn only_who_may_not_is_refused_for_good() {
-        let answer = |code| {
-            let status = Status::failure("no", "Reason").with_code(code);
-            is_refusal(&kube::Error::Api(Box::new(status)))
-        };
-        let refused = [401, 403, 404, 405, 409, 422, 429, 500].map(answer);
-        let expected = [true, true, false, true, false, false, false, false];
-        assert_eq!(refused, expected);
-    }
-
-    #[test]
-    fn an_applied_object_says_no_more_than_the_nomination() {
-        let write = |node: Option<&str>| Write {
-            pod: PodKey::new("shop", "web-1"),
-            uid: "u".to_owned(),
-            node: node.map(str::to_owned),
-        };
-        let metadata = json!({"name": "web-1", "namespace": "shop", "uid": "u"});
-        let object = json!({"apiVersion": "v1", "kind": "Pod", "metadata": metadata});
-        assert_eq!(write(None).object(), object);
-        let nominated = write(Some("n1")).object();
-        assert_eq!(nominated["status"], json!({"nominatedNodeName": "n1"}));
-        assert_eq!(nominated["metadata"], metadata);
-    }
-}
+mod tests;

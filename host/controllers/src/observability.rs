@@ -20,7 +20,7 @@ use prometheus_client::metrics::MetricType;
 use state::Snapshot;
 
 use crate::shell::Shell;
-use crate::turn::Stage;
+use crate::turn::TurnStage;
 
 /// Registers with a registry as one collector.
 pub struct StateMetrics {
@@ -246,7 +246,7 @@ impl fmt::Debug for StateMetrics {
 
 impl Collector for StateMetrics {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
-        if self.shell.turn.stage() < Stage::Leads {
+        if self.shell.turn.stage() < TurnStage::Leads {
             return Ok(());
         }
         let observation = Observation {

@@ -20,7 +20,7 @@ pub(crate) const FIELD_MANAGER: &str = "karpenter";
 
 /// Which part of an object a patch goes to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Part {
+pub(crate) enum PatchTarget {
     /// Metadata and spec.
     Main,
     /// The status subresource.
@@ -29,7 +29,9 @@ pub(crate) enum Part {
 
 /// An object whose spec and status are written apart. A NodeClaim names hundreds of instance types: what is not
 /// written is not serialised either.
-pub(crate) trait Parts: Resource + Clone + Debug + Serialize + DeserializeOwned {
+pub(crate) trait SpecAndStatus:
+    Resource + Clone + Debug + Serialize + DeserializeOwned
+{
     /// The desired state.
     type Spec: Serialize + PartialEq;
     /// The observed state.
@@ -42,7 +44,7 @@ pub(crate) trait Parts: Resource + Clone + Debug + Serialize + DeserializeOwned 
 
 macro_rules! parts {
     ($($kind:ty: $spec:ty, $status:ty;)*) => {$(
-        impl Parts for $kind {
+        impl SpecAndStatus for $kind {
             type Spec = $spec;
             type Status = Option<$status>;
             fn spec(&self) -> &Self::Spec {
@@ -69,17 +71,17 @@ pub(crate) async fn patch<K>(
     api: &Api<K>,
     before: &K,
     after: &K,
-    part: Part,
+    part: PatchTarget,
 ) -> Result<Option<K>, ReconcileError>
 where
-    K: Parts,
+    K: SpecAndStatus,
 {
     let mut difference = Map::new();
     let mut changed = |name: &str, change: Option<Value>| {
         difference.extend(change.map(|it| (name.to_owned(), it)));
     };
     match part {
-        Part::Main => {
+        PatchTarget::Main => {
             if before.meta() != after.meta() {
                 changed("metadata", difference_of(before.meta(), after.meta())?);
             }
@@ -87,7 +89,7 @@ where
                 changed("spec", difference_of(before.spec(), after.spec())?);
             }
         }
-        Part::Status => changed("status", difference_of(before.status(), after.status())?),
+        PatchTarget::Status => changed("status", difference_of(before.status(), after.status())?),
     }
     if difference.is_empty() {
         return Ok(None);
@@ -107,8 +109,8 @@ where
     };
     let change = Patch::Merge(Value::Object(difference));
     let written = match part {
-        Part::Main => api.patch(&name, &params, &change).await?,
-        Part::Status => api.patch_status(&name, &params, &change).await?,
+        PatchTarget::Main => api.patch(&name, &params, &change).await?,
+        PatchTarget::Status => api.patch_status(&name, &params, &change).await?,
     };
     Ok(Some(written))
 }

@@ -9,7 +9,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use jiff::Timestamp;
 use scheduling::pod::{Pod, PodKey, PodPhase};
 
-use crate::journal::Entry;
+use crate::journal::JournalEntry;
 use crate::metrics::{Labels, Metrics};
 
 /// A pod that has not been ready yet.
@@ -108,7 +108,7 @@ pub(crate) enum StartEntry {
     },
 }
 
-impl Entry for StartEntry {
+impl JournalEntry for StartEntry {
     type Subject = Start;
 
     fn measure(&self, start: &Start, metrics: &Metrics) {

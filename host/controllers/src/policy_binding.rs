@@ -76,13 +76,13 @@ pub(crate) struct PolicyBinding {
     shell: Arc<Shell>,
     registry: Arc<dyn PolicyRegistry>,
     objects: Arc<PolicyObjects>,
-    known: Mutex<BTreeMap<ObjectKey, Known>>,
+    known: Mutex<BTreeMap<ObjectKey, KnownBinding>>,
     /// Held while the registry hears of NodePools: nothing is bound before that.
     telling: Mutex<()>,
 }
 
 /// What was applied of a binding, and when it may be swapped again.
-struct Known {
+struct KnownBinding {
     /// Version of its ConfigMap that was looked at last.
     version: String,
     fingerprint: u64,
@@ -129,9 +129,9 @@ impl PolicyBinding {
     }
 
     /// The binding's ConfigMap as the watch told it, if it is to decide.
-    fn told(&self, key: &ObjectKey) -> Option<Arc<ConfigMap>> {
-        let told = self.objects.binding(key);
-        told.filter(|it| it.metadata.deletion_timestamp.is_none())
+    fn binding(&self, key: &ObjectKey) -> Option<Arc<ConfigMap>> {
+        let binding = self.objects.binding(key);
+        binding.filter(|it| it.metadata.deletion_timestamp.is_none())
     }
 
     /// What the binding says, if that is not what was applied last.
@@ -209,7 +209,7 @@ impl PolicyBinding {
             pace = known.pace.clone();
         }
         let status = self.load(key, source).await;
-        let known = Known {
+        let known = KnownBinding {
             version,
             fingerprint,
             pace,
@@ -229,7 +229,7 @@ impl PolicyBinding {
         })
     }
 
-    fn known(&self) -> MutexGuard<'_, BTreeMap<ObjectKey, Known>> {
+    fn known(&self) -> MutexGuard<'_, BTreeMap<ObjectKey, KnownBinding>> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -299,7 +299,7 @@ impl Reconciler for PolicyBinding {
 
     async fn reconcile(&self, key: &ObjectKey) -> Result<Action, ReconcileError> {
         self.set_node_pools();
-        let Some(config_map) = self.told(key) else {
+        let Some(config_map) = self.binding(key) else {
             return Ok(self.let_go(key));
         };
         let status = match self.changed(key, &config_map).await? {

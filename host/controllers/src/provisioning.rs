@@ -33,11 +33,12 @@ use state::queue_order::deal_in_queue_order;
 use tokio::time::Instant;
 use tracing::{debug, error};
 
+use crate::error::ReconcileError;
 use crate::provisioning::batcher::{Batch, Batcher};
 use crate::provisioning::early::full_claims;
 use crate::settings::{Settings, SolverRun};
 use crate::shell::Shell;
-use crate::turn::Stage;
+use crate::turn::TurnStage;
 
 /// As metrics call it.
 const NAME: &str = "provisioner";
@@ -103,14 +104,14 @@ impl Provisioner {
         let turn = &self.shell.turn;
         loop {
             let batch = tokio::select! { biased;
-                () = turn.reached(Stage::Stops) => return,
+                () = turn.reached(TurnStage::Stops) => return,
                 batch = self.batcher.wait() => batch,
             };
             self.is_busy.store(true, Ordering::Relaxed);
             match batch {
                 Batch::Complete(_) => {
                     tokio::select! { biased;
-                        () = turn.reached(Stage::Stops) => return,
+                        () = turn.reached(TurnStage::Stops) => return,
                         () = self.wait_for_sync() => {}
                     }
                     self.pass(batch).await;
@@ -164,9 +165,15 @@ impl Provisioner {
         let started = Instant::now();
         let decided = self.decide(&observed).await;
         let took = started.elapsed();
-        let failed = decided.solution.pod_errors.len();
+        let failed = decided
+            .as_ref()
+            .map_or(waiting, |it| it.solution.pod_errors.len());
         self.shell.passes.end(NAME, failed);
-        self.apply(&observed, decided, took).await;
+        match decided {
+            Ok(decided) => self.apply(&observed, decided, took).await,
+            // Pods that wait trigger the next pass.
+            Err(error) => round.failed(error),
+        }
     }
 
     async fn observe(&self, batch: Batch) -> Result<Observed, CloudProviderError> {
@@ -209,7 +216,7 @@ impl Provisioner {
         let decision_id = format!("provisioning-{}-{number}", now.as_second());
         let mut usage = state::provisioning::usage(&snapshot, &pools);
         self.shell.launching.keep_prices(&usage);
-        self.shell.launching.add_to(&mut usage, "");
+        self.shell.launching.add_to(&mut usage, None);
         Ok(Observed {
             batch,
             snapshot,
@@ -222,7 +229,7 @@ impl Provisioner {
     }
 
     /// Runs the pure decision where the settings want it, and trips its interrupt when time is over.
-    async fn decide(&self, observed: &Arc<Observed>) -> Decided {
+    async fn decide(&self, observed: &Arc<Observed>) -> Result<Decided, ReconcileError> {
         let interrupt = Interrupt::never();
         let options = options(
             &self.shell.settings,
@@ -234,7 +241,7 @@ impl Provisioner {
         let tables = Arc::clone(&self.tables);
         let work = self
             .shell
-            .compute(move || decide(&input, options, (rank.as_ref(), &tables), &stop));
+            .compute(move || decide(&input, options, rank.as_ref(), &tables, &stop));
         tokio::pin!(work);
         tokio::select! { biased;
             decided = &mut work => decided,
@@ -250,7 +257,8 @@ impl Provisioner {
 fn decide(
     observed: &Observed,
     options: Options,
-    (rank, tables): (&dyn RankHook, &TableCache),
+    rank: &dyn RankHook,
+    tables: &TableCache,
     interrupt: &Interrupt,
 ) -> Decided {
     let mut input =

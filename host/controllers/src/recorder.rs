@@ -18,7 +18,7 @@ use tokio::time::Instant;
 use tracing::debug;
 
 use crate::error::is_not_found;
-use crate::turn::{Stage, Turn};
+use crate::turn::{Turn, TurnStage};
 
 /// Repeats of one event within this time are dropped, unless the event says otherwise.
 pub(crate) const DEDUPE_DEFAULT: Duration = Duration::from_mins(2);
@@ -116,12 +116,12 @@ impl Notice {
 }
 
 #[derive(Debug, Default)]
-struct Gate {
+struct EventGate {
     seen: BTreeMap<(Cow<'static, str>, String), Instant>,
     buckets: BTreeMap<RateClass, (f64, Instant)>,
 }
 
-impl Gate {
+impl EventGate {
     fn admits(&mut self, notice: &Notice, now: Instant) -> bool {
         if self.seen.len() >= REMEMBERED_MAX {
             self.seen.retain(|_, until| *until > now);
@@ -163,12 +163,12 @@ impl Gate {
 
 /// Takes events from anywhere; [`Publisher::run`] writes them.
 #[derive(Debug)]
-pub(crate) struct Recorder {
-    gate: Mutex<Gate>,
+pub(crate) struct EventRecorder {
+    gate: Mutex<EventGate>,
     sender: mpsc::Sender<Notice>,
 }
 
-impl Recorder {
+impl EventRecorder {
     /// A recorder, and the publisher that someone has to run.
     pub(crate) fn new(client: kube::Client, clock: Arc<dyn Clock>) -> (Self, Publisher) {
         let (sender, receiver) = mpsc::channel(QUEUE_MAX);
@@ -181,7 +181,7 @@ impl Recorder {
         };
         (
             Self {
-                gate: Mutex::new(Gate::default()),
+                gate: Mutex::new(EventGate::default()),
                 sender,
             },
             publisher,
@@ -200,7 +200,7 @@ impl Recorder {
     }
 }
 
-struct Written {
+struct WrittenEvent {
     key: (String, Cow<'static, str>, String),
     namespace: String,
     name: String,
@@ -212,14 +212,14 @@ pub(crate) struct Publisher {
     client: kube::Client,
     clock: Arc<dyn Clock>,
     receiver: mpsc::Receiver<Notice>,
-    written: VecDeque<Written>,
+    written: VecDeque<WrittenEvent>,
     sequence: u64,
 }
 
 impl Publisher {
     /// Writes until the process concludes and everything was written.
     pub(crate) async fn run(mut self, turn: Turn) {
-        let mut concludes = pin!(turn.reached(Stage::Concludes));
+        let mut concludes = pin!(turn.reached(TurnStage::Concludes));
         loop {
             let notice = tokio::select! { biased;
                 () = &mut concludes, if !self.receiver.is_closed() => {
@@ -255,7 +255,7 @@ impl Publisher {
         if self.written.len() == REMEMBERED_MAX {
             self.written.pop_front();
         }
-        self.written.push_back(Written {
+        self.written.push_back(WrittenEvent {
             key,
             namespace,
             name,
@@ -348,69 +348,4 @@ pub(crate) fn shorten(text: &str, bytes_max: usize) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn notice(name: &str) -> Notice {
-        let regarding = ObjectReference {
-            uid: Some(name.to_owned()),
-            ..ObjectReference::default()
-        };
-        Notice::new(regarding, EventType::Normal, "Nominated", "to node/a")
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn the_same_event_is_published_again_only_after_two_minutes() {
-        let mut gate = Gate::default();
-        assert!(gate.admits(&notice("a"), Instant::now()));
-        assert!(!gate.admits(&notice("a"), Instant::now()));
-        assert!(gate.admits(&notice("b"), Instant::now()));
-        tokio::time::advance(DEDUPE_DEFAULT).await;
-        assert!(gate.admits(&notice("a"), Instant::now()));
-    }
-
-    #[test]
-    fn objects_of_one_name_or_without_uid_are_told_apart() {
-        let about = |kind: &str, name: &str, uid: Option<&str>| ObjectReference {
-            kind: Some(kind.to_owned()),
-            name: Some(name.to_owned()),
-            uid: uid.map(str::to_owned),
-            ..ObjectReference::default()
-        };
-        let objects = [
-            about("NodeClaim", "default", None),
-            about("NodePool", "default", None),
-            about("NodePool", "other", None),
-            about("NodePool", "other", Some("first")),
-            about("NodePool", "other", Some("second")),
-        ];
-        let mut gate = Gate::default();
-        for object in objects {
-            let notice = Notice::new(object, EventType::Normal, "DisruptionBlocked", "budget");
-            assert!(gate.admits(&notice, Instant::now()), "{notice:?}");
-            assert!(!gate.admits(&notice, Instant::now()), "{notice:?}");
-        }
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn nominations_share_a_bucket_of_ten_that_fills_at_five_a_second() {
-        let mut gate = Gate::default();
-        let mut admitted = |from: u32| {
-            (from..from + 30)
-                .filter(|n| {
-                    let notice = notice(&n.to_string()).limited_by(RateClass::Nomination);
-                    gate.admits(&notice, Instant::now())
-                })
-                .count()
-        };
-        assert_eq!(admitted(0), 10);
-        tokio::time::advance(Duration::from_secs(1)).await;
-        assert_eq!(admitted(100), 5);
-    }
-
-    #[test]
-    fn a_long_message_is_cut_between_characters() {
-        assert_eq!(shorten("ääää", 8), "ääää");
-        assert_eq!(shorten("ääää", 7), "ää...");
-    }
-}
+mod tests;

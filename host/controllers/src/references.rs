@@ -11,7 +11,7 @@ use state::Snapshot;
 pub(crate) fn pod(key: &PodKey, uid: &str) -> ObjectReference {
     ObjectReference {
         namespace: Some(key.namespace.clone()),
-        ..reference(("v1", "Pod"), &key.name, Some(uid))
+        ..reference("v1", "Pod", &key.name, Some(uid))
     }
 }
 
@@ -20,7 +20,7 @@ pub(crate) fn node(snapshot: &Snapshot, name: &str) -> ObjectReference {
     let known = snapshot.node(name).and_then(|it| it.node.as_ref());
     // The kubelet's events about its node carry the name there, so whoever looks for events looks for both.
     let uid = known.map_or(name, |it| &it.uid);
-    reference(("v1", "Node"), name, Some(uid))
+    reference("v1", "Node", name, Some(uid))
 }
 
 /// Reference to a NodeClaim.
@@ -28,7 +28,7 @@ pub(crate) fn node_claim(snapshot: &Snapshot, name: &str) -> ObjectReference {
     let known = snapshot.node_of_claim(name);
     let known = known.and_then(|it| it.claim.as_ref());
     let uid = known.map(|it| it.uid.as_str());
-    reference(("karpenter.sh/v1", "NodeClaim"), name, uid)
+    reference("karpenter.sh/v1", "NodeClaim", name, uid)
 }
 
 /// References to a Node and its NodeClaim.
@@ -40,10 +40,10 @@ pub(crate) fn node_and_claim(snapshot: &Snapshot, node: &str, claim: &str) -> [O
 pub(crate) fn node_pool(snapshot: &Snapshot, name: &str) -> ObjectReference {
     let known = snapshot.node_pool(name);
     let uid = known.and_then(|it| it.metadata.uid.as_deref());
-    reference(("karpenter.sh/v1", "NodePool"), name, uid)
+    reference("karpenter.sh/v1", "NodePool", name, uid)
 }
 
-fn reference((api_version, kind): (&str, &str), name: &str, uid: Option<&str>) -> ObjectReference {
+fn reference(api_version: &str, kind: &str, name: &str, uid: Option<&str>) -> ObjectReference {
     ObjectReference {
         api_version: Some(api_version.to_owned()),
         kind: Some(kind.to_owned()),

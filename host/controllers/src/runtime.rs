@@ -14,11 +14,11 @@ use std::sync::Arc;
 use futures::FutureExt;
 use futures::stream::{FuturesUnordered, StreamExt};
 use tokio::time::Instant;
-use tracing::{debug, error};
+use tracing::{Instrument as _, debug, error, info_span};
 
 use crate::error::{ErrorClass, ReconcileError};
 use crate::metrics::Metrics;
-use crate::turn::{Stage, Turn};
+use crate::turn::{Turn, TurnStage};
 use crate::work_queue::WorkQueue;
 
 pub(crate) use action::Action;
@@ -54,8 +54,9 @@ pub(crate) async fn run<R: Reconciler>(
     let active = metrics.active_workers(profile.name);
     queue.measure(metrics.queue_meter(profile.name));
     let mut running = FuturesUnordered::new();
-    let mut stops = pin!(turn.reached(Stage::Stops));
+    let mut stops = pin!(turn.reached(TurnStage::Stops));
     let mut begins = true;
+    let mut reconciles: u64 = 0;
     while begins || !running.is_empty() {
         tokio::select! { biased;
             () = &mut stops, if begins => begins = false,
@@ -67,11 +68,14 @@ pub(crate) async fn run<R: Reconciler>(
             key = queue.next(), if begins && running.len() < profile.concurrency => {
                 let reconciler = Arc::clone(&reconciler);
                 active.inc();
+                reconciles += 1;
+                let id = format!("{reconciles:016x}");
+                let span = info_span!("reconcile", controller = profile.name, reconcileID = id);
                 running.push(async move {
                     let started = Instant::now();
                     let caught = AssertUnwindSafe(reconciler.reconcile(&key)).catch_unwind().await;
                     (key, caught.unwrap_or(Err(ReconcileError::Panicked)), started.elapsed())
-                });
+                }.instrument(span));
             }
         }
     }

@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use apis::fnv::{OFFSET_BASIS, fnv_1a};
 use cloudprovider::Clock;
 use jiff::Timestamp;
 use kube::Client;
@@ -13,7 +14,7 @@ use tokio::sync::Notify;
 
 use crate::capacity_buffer::buffer_nodes::BufferNodes;
 use crate::deletion_costs::DeletionCosts;
-use crate::fnv::{OFFSET_BASIS, fnv_1a};
+use crate::error::ReconcileError;
 use crate::journal::Journal;
 use crate::launching::Launching;
 use crate::metrics::Metrics;
@@ -110,20 +111,18 @@ impl Shell {
         self.clock.now()
     }
 
-    /// Runs a computation where the settings want it.
-    pub(crate) async fn compute<T: Send + Default + 'static>(
+    /// Runs a computation where the settings want it. One that panicked has no answer: nobody may take it for the
+    /// answer that there is nothing.
+    pub(crate) async fn compute<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> T + Send + 'static,
-    ) -> T {
+    ) -> Result<T, ReconcileError> {
         match self.settings.solve_placement {
-            SolvePlacement::Inline => work(),
-            SolvePlacement::Blocking => match tokio::task::spawn_blocking(work).await {
-                Ok(result) => result,
-                Err(error) => {
-                    tracing::error!(%error, "computation panicked");
-                    T::default()
-                }
-            },
+            SolvePlacement::Inline => Ok(work()),
+            SolvePlacement::Blocking => tokio::task::spawn_blocking(work).await.map_err(|error| {
+                tracing::error!(%error, "computation panicked");
+                ReconcileError::Panicked
+            }),
         }
     }
 

@@ -14,8 +14,10 @@ use apis::ObjectKey;
 use apis::conditions::Conditioned;
 use apis::{NodePool, conditions, labels};
 use disruption::{static_drift, surplus};
+use jiff::Timestamp;
 use kube::ResourceExt;
 use scheduling::solution::NewClaim;
+use state::Snapshot;
 
 use crate::error::{ReconcileError, ignore_not_found};
 use crate::node_claim::entries::ClaimEntry;
@@ -27,7 +29,7 @@ const AT_LIMIT: Action = Action::RequeueAfter(Duration::from_secs(30));
 
 /// How many claims a pool has.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Count {
+pub(crate) struct ReplicaCount {
     /// Names of those that stay.
     active: Vec<String>,
     pending: usize,
@@ -36,9 +38,9 @@ pub(crate) struct Count {
     limit: usize,
 }
 
-impl Count {
+impl ReplicaCount {
     /// Nodes that may still come.
-    pub(crate) fn room(&self) -> usize {
+    pub(crate) fn headroom(&self) -> usize {
         let there = self.active.len() + self.pending + self.deleting;
         self.limit.saturating_sub(there)
     }
@@ -51,7 +53,7 @@ impl Count {
         self.replicas - self.active.len()
     }
 
-    fn too_many(&self) -> usize {
+    fn surplus(&self) -> usize {
         self.active.len().saturating_sub(self.replicas)
     }
 }
@@ -61,15 +63,15 @@ pub(crate) async fn count(
     shell: &Shell,
     pool: &str,
     pending: &BTreeSet<String>,
-) -> Result<Count, ReconcileError> {
+) -> Result<ReplicaCount, ReconcileError> {
     let Some(node_pool) = shell.model.fresh_node_pool(pool).await? else {
-        return Ok(Count::default());
+        return Ok(ReplicaCount::default());
     };
     let as_count = |it: u64| usize::try_from(it).unwrap_or(usize::MAX);
-    let mut count = Count {
+    let mut count = ReplicaCount {
         replicas: as_count(static_drift::replicas(&node_pool)),
         limit: as_count(static_drift::node_limit(&node_pool)),
-        ..Count::default()
+        ..ReplicaCount::default()
     };
     let of_pool = format!("{}={pool}", labels::NODEPOOL);
     shell
@@ -93,6 +95,28 @@ pub(crate) struct StaticPools {
     pub(crate) shell: Arc<Shell>,
 }
 
+/// A pool that keeps replicas, and what there is of them.
+struct Observed {
+    pool: NodePool,
+    count: ReplicaCount,
+    snapshot: Snapshot,
+}
+
+/// What brings the pool to its count.
+#[derive(Debug, PartialEq, Eq)]
+enum Step {
+    /// It has what it is to have, or may have nothing now.
+    Leave,
+    /// These claims are too many.
+    Delete(Vec<String>),
+    /// So many are missing.
+    Create {
+        claims: usize,
+        /// More would be missing than the limit of the pool allows.
+        is_at_limit: bool,
+    },
+}
+
 #[async_trait::async_trait]
 impl Reconciler for StaticPools {
     type Key = ObjectKey;
@@ -106,26 +130,48 @@ impl Reconciler for StaticPools {
         let Some(pool) = pool.filter(is_kept) else {
             return Ok(Action::Await);
         };
+        // Until it is done, nobody else makes claims for such pools.
         let pending = self.shell.static_pending.lock().await;
-        let count = count(&self.shell, &key.name, &pending).await?;
-        if count.too_many() > 0 {
-            self.delete(&pool, &count).await?;
-            return Ok(PERIOD);
-        }
-        let missing = count.missing();
-        let is_ready = pool.is_condition_true(conditions::READY);
-        if missing == 0 || !is_ready {
-            return Ok(PERIOD);
-        }
-        let comes = missing.min(count.room());
-        for _ in 0..comes {
-            self.create(&pool).await?;
-        }
-        Ok(if comes < missing { AT_LIMIT } else { PERIOD })
+        let observed = self.observe(pool, &pending).await?;
+        let step = decide(&observed, self.shell.now());
+        self.apply(&observed.pool, step).await
     }
 }
 
 impl StaticPools {
+    async fn observe(
+        &self,
+        pool: NodePool,
+        pending: &BTreeSet<String>,
+    ) -> Result<Observed, ReconcileError> {
+        Ok(Observed {
+            count: count(&self.shell, &pool.name_any(), pending).await?,
+            snapshot: self.shell.model.snapshot(),
+            pool,
+        })
+    }
+
+    async fn apply(&self, pool: &NodePool, step: Step) -> Result<Action, ReconcileError> {
+        match step {
+            Step::Leave => Ok(PERIOD),
+            Step::Delete(claims) => {
+                for name in &claims {
+                    self.delete(pool, name).await?;
+                }
+                Ok(PERIOD)
+            }
+            Step::Create {
+                claims,
+                is_at_limit,
+            } => {
+                for _ in 0..claims {
+                    self.create(pool).await?;
+                }
+                Ok(if is_at_limit { AT_LIMIT } else { PERIOD })
+            }
+        }
+    }
+
     async fn create(&self, pool: &NodePool) -> Result<(), ReconcileError> {
         let name = pool.name_any();
         let object = NewClaim::bare(pool, &[]).to_node_claim(pool, self.shell.seed_for(&name));
@@ -138,36 +184,106 @@ impl StaticPools {
         Ok(())
     }
 
-    async fn delete(&self, pool: &NodePool, count: &Count) -> Result<(), ReconcileError> {
-        let (snapshot, now) = (self.shell.model.snapshot(), self.shell.now());
-        let picked = surplus::pick(&snapshot, &count.active, count.too_many(), now);
-        drop(snapshot);
-        for name in picked {
-            let Some(claim) = self.shell.model.node_claim(&name).await? else {
-                continue;
-            };
-            ignore_not_found(self.shell.writer.delete(claim.as_ref()).await)?;
-            let pool = &pool.name_any();
-            let entry = ClaimEntry::Surplus { pool };
-            self.shell.journal.write(claim.as_ref(), &entry);
-        }
+    async fn delete(&self, pool: &NodePool, name: &str) -> Result<(), ReconcileError> {
+        let Some(claim) = self.shell.model.node_claim(name).await? else {
+            return Ok(());
+        };
+        ignore_not_found(self.shell.writer.delete(claim.as_ref()).await)?;
+        let pool = &pool.name_any();
+        let entry = ClaimEntry::Surplus { pool };
+        self.shell.journal.write(claim.as_ref(), &entry);
         Ok(())
+    }
+}
+
+fn decide(observed: &Observed, now: Timestamp) -> Step {
+    let Observed {
+        pool,
+        count,
+        snapshot,
+    } = observed;
+    if count.surplus() > 0 {
+        let picked = surplus::pick(snapshot, &count.active, count.surplus(), now);
+        return Step::Delete(picked);
+    }
+    let missing = count.missing();
+    if missing == 0 || !pool.is_condition_true(conditions::READY) {
+        return Step::Leave;
+    }
+    let claims = missing.min(count.headroom());
+    Step::Create {
+        claims,
+        is_at_limit: claims < missing,
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use state::Cluster;
+
     use super::*;
 
-    #[test]
-    fn what_is_missing_and_what_is_too_much() {
-        let count = |active: usize, pending, deleting, replicas, limit| Count {
+    fn count(
+        active: usize,
+        pending: usize,
+        deleting: usize,
+        replicas: usize,
+        limit: usize,
+    ) -> ReplicaCount {
+        ReplicaCount {
             active: (0..active).map(|it| it.to_string()).collect(),
             pending,
             deleting,
             replicas,
             limit,
+        }
+    }
+
+    /// A pool that its class makes ready, or not.
+    fn pool(is_ready: bool) -> NodePool {
+        let mut pool = NodePool::default();
+        pool.edit_conditions(Timestamp::UNIX_EPOCH, |editor| {
+            for condition in apis::conditions::NODE_POOL.dependents {
+                if is_ready {
+                    editor.set_true(condition);
+                }
+            }
+        });
+        pool
+    }
+
+    #[test]
+    fn a_pool_is_brought_to_its_count_within_its_limit() {
+        let create = |claims, is_at_limit| Step::Create {
+            claims,
+            is_at_limit,
         };
+        let cases = [
+            (true, count(3, 0, 0, 3, 9), Step::Leave),
+            (true, count(1, 0, 0, 3, 9), create(2, false)),
+            (true, count(1, 0, 0, 3, 2), create(1, true)),
+            (true, count(1, 0, 1, 3, 2), create(0, true)),
+            // Nothing comes of a class that is not ready, but what is too much goes.
+            (false, count(1, 0, 0, 3, 9), Step::Leave),
+            (
+                false,
+                count(3, 0, 0, 2, 9),
+                Step::Delete(vec!["0".to_owned()]),
+            ),
+        ];
+        for (is_ready, count, expected) in cases {
+            let observed = Observed {
+                pool: pool(is_ready),
+                count,
+                snapshot: Cluster::new().snapshot(),
+            };
+            let step = decide(&observed, Timestamp::UNIX_EPOCH);
+            assert_eq!(step, expected, "{:?}", observed.count);
+        }
+    }
+
+    #[test]
+    fn what_is_missing_and_what_is_too_much() {
         let cases = [
             (count(2, 0, 0, 3, 9), (1, 0, 7)),
             (count(3, 0, 0, 3, 9), (0, 0, 6)),
@@ -180,7 +296,7 @@ mod tests {
             (count(0, 0, 0, 0, 9), (0, 0, 9)),
         ];
         for (count, expected) in cases {
-            let got = (count.missing(), count.too_many(), count.room());
+            let got = (count.missing(), count.surplus(), count.headroom());
             assert_eq!(got, expected, "{count:?}");
         }
     }

@@ -55,12 +55,9 @@ impl StatusConditions {
     }
 
     /// Tells of each object.
-    pub(crate) fn each(&self, kind: StatusKind, mut tell: impl FnMut(&ObjectKey, &StatusSeen)) {
-        for ((of, key), seen) in self.lock().iter() {
-            if *of == kind {
-                tell(key, seen);
-            }
-        }
+    pub(crate) fn each(&self, kind: StatusKind, tell: impl FnMut(&StatusSeen)) {
+        let all = self.lock();
+        all.values().filter(|it| it.kind == kind).for_each(tell);
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<(StatusKind, ObjectKey), StatusSeen>> {

@@ -9,7 +9,7 @@ use tokio::sync::watch;
 
 /// How far the process is. It never goes back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Stage {
+pub(crate) enum TurnStage {
     /// What happens is watched, so that the model is full when the turn comes; nothing is done.
     StandsBy,
     /// Everything runs.
@@ -23,29 +23,29 @@ pub(crate) enum Stage {
 /// Clones tell of the same process.
 #[derive(Debug, Clone)]
 pub(crate) struct Turn {
-    stage: Arc<watch::Sender<Stage>>,
+    stage: Arc<watch::Sender<TurnStage>>,
 }
 
 impl Default for Turn {
     /// Who is told nothing leads.
     fn default() -> Self {
         Self {
-            stage: Arc::new(watch::Sender::new(Stage::Leads)),
+            stage: Arc::new(watch::Sender::new(TurnStage::Leads)),
         }
     }
 }
 
 impl Turn {
-    pub(crate) fn set(&self, stage: Stage) {
+    pub(crate) fn set(&self, stage: TurnStage) {
         self.stage.send_replace(stage);
     }
 
-    pub(crate) fn stage(&self) -> Stage {
+    pub(crate) fn stage(&self) -> TurnStage {
         *self.stage.borrow()
     }
 
     /// Returns once the process is as far as that, or further.
-    pub(crate) async fn reached(&self, stage: Stage) {
+    pub(crate) async fn reached(&self, stage: TurnStage) {
         let mut stages = self.stage.subscribe();
         // The sender lives as long as `self`.
         stages.wait_for(|it| *it >= stage).await.ok();

@@ -15,13 +15,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use apis::duration::GoDuration;
+use apis::RepairPolicy;
 use cloudprovider::CloudProvider;
 use disruption::candidate::TypesByPool;
 use disruption::consolidation::Gates;
 use disruption::history::History;
 use disruption::hooks::{BudgetsHook, ConsolidationHook};
-use disruption::repair::{RepairAction, RepairPolicies, RepairPolicy};
+use disruption::repair::RepairPolicies;
 use disruption::validation::{
     Checked, WAITING_MAX, may_be_supposed_begun, supposing_begun, validate,
 };
@@ -35,6 +35,7 @@ use state::provisioning::{PoolTypes, provisionable_pools};
 use tokio::time::Instant;
 use tracing::{debug, error};
 
+use crate::error::ReconcileError;
 use crate::metrics::Labels;
 use crate::settings::{Settings, SolverRun};
 use crate::shell::Shell;
@@ -68,12 +69,12 @@ pub(crate) struct VoluntaryDisruption {
     repair: Option<Arc<RepairPolicies>>,
     tables: Arc<TableCache>,
     scans: AtomicU64,
-    waiting: Mutex<VecDeque<Waiting>>,
+    waiting: Mutex<VecDeque<WaitingCommand>>,
 }
 
 /// A command that is looked at a second time before it begins.
 #[derive(Clone)]
-struct Waiting {
+struct WaitingCommand {
     command: Command,
     due: Instant,
 }
@@ -183,8 +184,11 @@ impl VoluntaryDisruption {
         let now = observed.options.now;
         let passes = &self.shell.passes;
         passes.begin("disruption", &observed.options.decision_id, 0);
-        let (decision, laps) = self.decide(&observed).await;
+        let decided = self.decide(&observed).await;
         passes.end("disruption", 0);
+        let Ok((decision, laps)) = decided else {
+            return (false, self.shell.settings.disruption_poll);
+        };
         let entry = ScanEntry {
             decision: &decision,
             laps: &laps,
@@ -205,7 +209,7 @@ impl VoluntaryDisruption {
         for command in commands {
             acted |= if command.method.needs_validation() {
                 let due = Instant::now() + self.shell.settings.consolidation_validation;
-                self.waiting().push_back(Waiting { command, due });
+                self.waiting().push_back(WaitingCommand { command, due });
                 true
             } else {
                 self.orchestration.start(command).await
@@ -230,7 +234,7 @@ impl VoluntaryDisruption {
     /// left: it must still agree, or the command is dropped.
     async fn begin_what_still_holds(&self) {
         while self.shell.model.is_synced() && self.until_due().is_some_and(|it| it.is_zero()) {
-            let Some(Waiting { command, .. }) = self.waiting().front().cloned() else {
+            let Some(WaitingCommand { command, .. }) = self.waiting().front().cloned() else {
                 return;
             };
             if let Some(survivor) = self.still_holds(command).await {
@@ -248,9 +252,9 @@ impl VoluntaryDisruption {
         let work = move || {
             let hooks = judges.hooks(rank.as_ref());
             let never = Interrupt::never();
-            Some(validate(observed.as_input(), hooks, &never, checked))
+            validate(observed.as_input(), hooks, &never, checked)
         };
-        let Checked { survivor, dropped } = self.shell.compute(work).await?;
+        let Checked { survivor, dropped } = self.shell.compute(work).await.ok()?;
         let subject = Underway {
             command: &command,
             snapshot: &self.shell.model.snapshot(),
@@ -371,7 +375,10 @@ impl VoluntaryDisruption {
     }
 
     /// The decision, and how long each method took.
-    async fn decide(&self, observed: &Arc<Observed>) -> (Decision, Vec<(Method, Duration)>) {
+    async fn decide(
+        &self,
+        observed: &Arc<Observed>,
+    ) -> Result<(Decision, Vec<(Method, Duration)>), ReconcileError> {
         let interrupt = Interrupt::never();
         let (input, stop) = (Arc::clone(observed), interrupt.clone());
         let (judges, rank) = (self.judges.clone(), Arc::clone(&self.shell.rank));
@@ -396,7 +403,7 @@ impl VoluntaryDisruption {
         }
     }
 
-    fn waiting(&self) -> MutexGuard<'_, VecDeque<Waiting>> {
+    fn waiting(&self) -> MutexGuard<'_, VecDeque<WaitingCommand>> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -425,21 +432,8 @@ pub(crate) fn repair_policies(
 }
 
 /// A provider's repair policies, ready to be asked; otherwise all that is wrong with them.
-pub fn compiled(policies: Vec<cloudprovider::RepairPolicy>) -> Result<RepairPolicies, String> {
-    let seconds = |it: u64| GoDuration::from_seconds(i64::try_from(it).unwrap_or(i64::MAX));
-    let policies = policies.into_iter().map(|it| RepairPolicy {
-        condition_type: it.condition_type,
-        condition_status: it.condition_status,
-        reason_regex: it.reason_regex,
-        toleration: seconds(it.toleration_seconds),
-        termination_grace_period: it.termination_grace_period_seconds.map(seconds),
-        priority: it.priority,
-        action: match it.action {
-            cloudprovider::RepairAction::Replace => RepairAction::Replace,
-            cloudprovider::RepairAction::Reboot => RepairAction::Reboot,
-        },
-    });
-    RepairPolicies::new(policies.collect()).map_err(|faults| {
+pub fn compiled(policies: Vec<RepairPolicy>) -> Result<RepairPolicies, String> {
+    RepairPolicies::new(policies).map_err(|faults| {
         let faults: Vec<String> = faults.iter().map(ToString::to_string).collect();
         format!("RepairPolicies: {}", faults.join("; "))
     })

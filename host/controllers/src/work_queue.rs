@@ -71,7 +71,7 @@ pub(crate) struct QueueMeter {
 }
 
 #[derive(Debug)]
-struct Inner<K> {
+struct WorkQueueState<K> {
     /// With the time at which they were added.
     ready: VecDeque<(K, Instant)>,
     queued: BTreeSet<K>,
@@ -90,7 +90,7 @@ struct Inner<K> {
 /// The queue. Clones of an `Arc` of it are shared between those who add and the one runner.
 #[derive(Debug)]
 pub(crate) struct WorkQueue<K> {
-    inner: Mutex<Inner<K>>,
+    inner: Mutex<WorkQueueState<K>>,
     changed: Notify,
     back_off: BackOff,
 }
@@ -98,7 +98,7 @@ pub(crate) struct WorkQueue<K> {
 impl<K: Ord + Clone> WorkQueue<K> {
     /// An empty queue.
     pub(crate) fn new(back_off: BackOff) -> Self {
-        let inner = Inner {
+        let inner = WorkQueueState {
             ready: VecDeque::new(),
             queued: BTreeSet::new(),
             processing: BTreeMap::new(),
@@ -229,12 +229,12 @@ impl<K: Ord + Clone> WorkQueue<K> {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Inner<K>> {
+    fn lock(&self) -> MutexGuard<'_, WorkQueueState<K>> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl<K: Ord + Clone> Inner<K> {
+impl<K: Ord + Clone> WorkQueueState<K> {
     fn add(&mut self, key: K) {
         let is_new = if self.processing.contains_key(&key) {
             let is_new = !self.again.contains_key(&key);

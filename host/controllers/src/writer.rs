@@ -17,7 +17,7 @@ use state::Event;
 use crate::claim_names::ClaimNames;
 use crate::error::ReconcileError;
 use crate::model::Model;
-use crate::patching::{Part, patch};
+use crate::patching::{PatchTarget, patch};
 
 /// Shared by all that write.
 pub(crate) struct Writer {
@@ -79,7 +79,8 @@ impl Writer {
         before: &NodeClaim,
         after: &NodeClaim,
     ) -> Result<NodeClaim, ReconcileError> {
-        self.write_claim_part(before, after, Part::Main).await
+        self.write_claim_part(before, after, PatchTarget::Main)
+            .await
     }
 
     /// Writes the status of a claim; answers what the API server made of it.
@@ -88,14 +89,15 @@ impl Writer {
         before: &NodeClaim,
         after: &NodeClaim,
     ) -> Result<NodeClaim, ReconcileError> {
-        self.write_claim_part(before, after, Part::Status).await
+        self.write_claim_part(before, after, PatchTarget::Status)
+            .await
     }
 
     async fn write_claim_part(
         &self,
         before: &NodeClaim,
         after: &NodeClaim,
-        part: Part,
+        part: PatchTarget,
     ) -> Result<NodeClaim, ReconcileError> {
         let written = match patch(&self.api(), before, after, part).await {
             Ok(Some(written)) => written,
@@ -116,7 +118,7 @@ impl Writer {
     fn claim_written(&self, claim: &NodeClaim) {
         let mut claim = claim.clone();
         claim.metadata.managed_fields = None;
-        self.model.apply(Event::written(Arc::new(claim))).ok();
+        self.model.note(Event::written(Arc::new(claim)));
     }
 
     /// Writes metadata and spec of a node.
@@ -125,12 +127,12 @@ impl Writer {
         before: &Node,
         after: &Node,
     ) -> Result<Node, ReconcileError> {
-        let Some(written) = patch(&self.api(), before, after, Part::Main).await? else {
+        let Some(written) = patch(&self.api(), before, after, PatchTarget::Main).await? else {
             return Ok(before.clone());
         };
         if !is_gone(&written) {
             let event = Event::written(Arc::new(written.clone()));
-            self.model.apply(event).ok();
+            self.model.note(event);
         }
         Ok(written)
     }
@@ -141,7 +143,7 @@ impl Writer {
         before: &NodePool,
         after: &NodePool,
     ) -> Result<(), ReconcileError> {
-        self.write_pool_part(before, after, Part::Main).await
+        self.write_pool_part(before, after, PatchTarget::Main).await
     }
 
     /// Writes the status of a pool.
@@ -150,17 +152,18 @@ impl Writer {
         before: &NodePool,
         after: &NodePool,
     ) -> Result<(), ReconcileError> {
-        self.write_pool_part(before, after, Part::Status).await
+        self.write_pool_part(before, after, PatchTarget::Status)
+            .await
     }
 
     async fn write_pool_part(
         &self,
         before: &NodePool,
         after: &NodePool,
-        part: Part,
+        part: PatchTarget,
     ) -> Result<(), ReconcileError> {
         if let Some(written) = patch(&self.api(), before, after, part).await? {
-            self.model.apply(Event::written(Arc::new(written))).ok();
+            self.model.note(Event::written(Arc::new(written)));
         }
         Ok(())
     }

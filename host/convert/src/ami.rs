@@ -4,13 +4,13 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::Work;
-use crate::report::{Fate, Origin};
+use crate::Converter;
+use crate::report::{Fate, ObjectOrigin};
 
 /// Puts `amiFamily` and `amiSelectorTerms` into a spec. False where no image can be named, which is reported.
 pub(crate) fn select(
-    work: &mut Work<'_>,
-    origin: &Origin,
+    work: &mut Converter<'_>,
+    origin: &ObjectOrigin,
     family: &str,
     terms: Vec<Value>,
     spec: &mut Map<String, Value>,
@@ -44,8 +44,8 @@ pub(crate) fn select(
 }
 
 fn alias(
-    work: &mut Work<'_>,
-    origin: &Origin,
+    work: &mut Converter<'_>,
+    origin: &ObjectOrigin,
     family: &str,
     spec: &mut Map<String, Value>,
 ) -> bool {

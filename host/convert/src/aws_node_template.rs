@@ -8,22 +8,22 @@ use serde_json::{Map, Value, json};
 
 use crate::fields::{Fields, put};
 use crate::kind::ALPHA;
-use crate::report::{Fate, Origin};
+use crate::report::{Fate, ObjectOrigin};
 use crate::selectors::{Finds, terms};
-use crate::{Work, ami, identity, metadata};
+use crate::{Converter, ami, identity, metadata};
 
 /// What a class came to.
 #[derive(Debug)]
-pub(crate) struct Block<'a> {
+pub(crate) struct ConvertedClass<'a> {
     pub(crate) fields: Fields<'a>,
     /// The cluster that a provider block of 0.3 and 0.4 named.
     pub(crate) cluster: Option<String>,
 }
 
-pub(crate) fn convert(work: &mut Work<'_>, origin: &Origin, object: &Value) {
+pub(crate) fn convert(work: &mut Converter<'_>, origin: &ObjectOrigin, object: &Value) {
     let metadata = metadata::kept(work, origin, object);
     let fields = Fields::new(origin, "spec", object["spec"].clone());
-    let block = Block {
+    let block = ConvertedClass {
         fields,
         cluster: None,
     };
@@ -39,11 +39,11 @@ pub(crate) fn class(metadata: &Value, spec: &Map<String, Value>) -> Value {
 }
 
 /// The spec of a class. None where v1 would not take it, which is reported.
-pub(crate) fn spec(work: &mut Work<'_>, block: Block<'_>) -> Option<Map<String, Value>> {
-    let Block {
-        mut fields,
-        cluster,
-    } = block;
+pub(crate) fn spec(
+    work: &mut Converter<'_>,
+    class: ConvertedClass<'_>,
+) -> Option<Map<String, Value>> {
+    let (mut fields, cluster) = (class.fields, class.cluster);
     let origin = fields.origin;
     fields.drop(
         &["apiVersion", "kind"],
@@ -109,7 +109,7 @@ pub(crate) fn spec(work: &mut Work<'_>, block: Block<'_>) -> Option<Map<String, 
 }
 
 /// Classes with a launch template of their own said everything in it.
-fn has_no_launch_template(work: &mut Work<'_>, fields: &mut Fields<'_>) -> bool {
+fn has_no_launch_template(work: &mut Converter<'_>, fields: &mut Fields<'_>) -> bool {
     for field in ["launchTemplate", "launchTemplateName"] {
         if let Some(name) = fields.text(field) {
             let what = format!("v1 launches by no launch template of yours (`{name}`)");
@@ -127,8 +127,8 @@ fn has_no_launch_template(work: &mut Work<'_>, fields: &mut Fields<'_>) -> bool 
 
 /// What 0.3 and 0.4 looked for when nothing was selected.
 pub(crate) fn of_the_cluster(
-    work: &mut Work<'_>,
-    origin: &Origin,
+    work: &mut Converter<'_>,
+    origin: &ObjectOrigin,
     path: &str,
     cluster: Option<&str>,
 ) -> Vec<Value> {
@@ -146,7 +146,11 @@ pub(crate) fn of_the_cluster(
 }
 
 /// The hop limit of v1beta1 and before was 2 where nobody said it; that of v1 is 1.
-pub(crate) fn hop_limit(work: &mut Work<'_>, origin: &Origin, options: Option<Value>) -> Value {
+pub(crate) fn hop_limit(
+    work: &mut Converter<'_>,
+    origin: &ObjectOrigin,
+    options: Option<Value>,
+) -> Value {
     let field = "httpPutResponseHopLimit";
     let options = options.filter(Value::is_object);
     let mut options = options.unwrap_or_else(|| json!({}));

@@ -8,8 +8,8 @@ use apis::{crd, hash, labels};
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::documents::Input;
-use crate::kind::{Kind, label};
+use crate::documents::ConversionInput;
+use crate::kind::{SourceKind, label};
 use crate::kubelet::class_of;
 use crate::workload::old_names;
 
@@ -27,7 +27,7 @@ pub enum Severity {
 
 /// One thing that was found.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Finding {
+pub struct DoctorFinding {
     /// How much it matters.
     pub severity: Severity,
     /// Kind and name, or the place of what could not be read.
@@ -38,7 +38,7 @@ pub struct Finding {
     pub fix: String,
 }
 
-impl fmt::Display for Finding {
+impl fmt::Display for DoctorFinding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let word = match self.severity {
             Severity::Breaks => "breaks",
@@ -50,7 +50,7 @@ impl fmt::Display for Finding {
 }
 
 /// Everything found, what breaks first, else in the order of the input.
-pub fn examine(input: &Input) -> Vec<Finding> {
+pub fn examine(input: &ConversionInput) -> Vec<DoctorFinding> {
     let mut found = Vec::new();
     for unread in &input.unread {
         let fix = "what it would have told is not in this list";
@@ -90,8 +90,8 @@ pub fn examine(input: &Input) -> Vec<Finding> {
     found
 }
 
-fn finding(severity: Severity, object: &str, what: &str, fix: &str) -> Finding {
-    Finding {
+fn finding(severity: Severity, object: &str, what: &str, fix: &str) -> DoctorFinding {
+    DoctorFinding {
         severity,
         object: object.to_owned(),
         what: what.to_owned(),
@@ -99,16 +99,16 @@ fn finding(severity: Severity, object: &str, what: &str, fix: &str) -> Finding {
     }
 }
 
-fn versions(object: &Value, name: &str, found: &mut Vec<Finding>) {
+fn versions(object: &Value, name: &str, found: &mut Vec<DoctorFinding>) {
     let version = object["apiVersion"].as_str().unwrap_or_default();
-    match Kind::of(object) {
-        Kind::Provisioner(_)
-        | Kind::AwsNodeTemplate
-        | Kind::Machine
-        | Kind::NodePoolBeta
-        | Kind::NodeClaimBeta
-        | Kind::Ec2NodeClassBeta
-        | Kind::GlobalSettings => {
+    match SourceKind::of(object) {
+        SourceKind::Provisioner(_)
+        | SourceKind::AwsNodeTemplate
+        | SourceKind::Machine
+        | SourceKind::NodePoolBeta
+        | SourceKind::NodeClaimBeta
+        | SourceKind::Ec2NodeClassBeta
+        | SourceKind::GlobalSettings => {
             let what = format!("{version} is not read");
             found.push(finding(
                 Severity::Breaks,
@@ -117,7 +117,7 @@ fn versions(object: &Value, name: &str, found: &mut Vec<Finding>) {
                 "run it through `mortise convert -f`",
             ));
         }
-        Kind::Unknown => {
+        SourceKind::Unknown => {
             let what = format!("nothing is known of {version} of this kind");
             found.push(finding(
                 Severity::Breaks,
@@ -126,18 +126,18 @@ fn versions(object: &Value, name: &str, found: &mut Vec<Finding>) {
                 "write it as an object of v1",
             ));
         }
-        Kind::NodePool
-        | Kind::NodeClaim
-        | Kind::NodeOverlay
-        | Kind::Ec2NodeClass
-        | Kind::AutoScalingGroup
-        | Kind::Nodegroup
-        | Kind::Other => {}
+        SourceKind::NodePool
+        | SourceKind::NodeClaim
+        | SourceKind::NodeOverlay
+        | SourceKind::Ec2NodeClass
+        | SourceKind::AutoScalingGroup
+        | SourceKind::Nodegroup
+        | SourceKind::Other => {}
     }
 }
 
 /// A definition of the cluster beside ours: versions, the webhook that converts, fields of the spec.
-fn definition(object: &Value, name: &str, found: &mut Vec<Finding>) {
+fn definition(object: &Value, name: &str, found: &mut Vec<DoctorFinding>) {
     let kind = object["spec"]["names"]["kind"].as_str().unwrap_or_default();
     let group = object["spec"]["group"].as_str().unwrap_or_default();
     let ours = crd::all()
@@ -205,7 +205,7 @@ fn definition(object: &Value, name: &str, found: &mut Vec<Finding>) {
     }
 }
 
-fn pool(input: &Input, object: &Value, name: &str, found: &mut Vec<Finding>) {
+fn pool(input: &ConversionInput, object: &Value, name: &str, found: &mut Vec<DoctorFinding>) {
     marks(object, name, found);
     let template = &object["spec"]["template"]["spec"];
     if !template["kubelet"].is_null() {
@@ -249,7 +249,7 @@ fn pool(input: &Input, object: &Value, name: &str, found: &mut Vec<Finding>) {
 }
 
 /// Hashes of another version, and objects on their way out.
-fn marks(object: &Value, name: &str, found: &mut Vec<Finding>) {
+fn marks(object: &Value, name: &str, found: &mut Vec<DoctorFinding>) {
     let annotations = &object["metadata"]["annotations"];
     for (key, ours) in [
         (
@@ -287,7 +287,7 @@ fn marks(object: &Value, name: &str, found: &mut Vec<Finding>) {
     }
 }
 
-fn webhook(object: &Value, name: &str, found: &mut Vec<Finding>) {
+fn webhook(object: &Value, name: &str, found: &mut Vec<DoctorFinding>) {
     let is_karpenters = object["metadata"]["name"]
         .as_str()
         .is_some_and(|it| it.contains("karpenter"));
@@ -302,7 +302,7 @@ fn webhook(object: &Value, name: &str, found: &mut Vec<Finding>) {
     }
 }
 
-fn lease(object: &Value, name: &str, found: &mut Vec<Finding>) {
+fn lease(object: &Value, name: &str, found: &mut Vec<DoctorFinding>) {
     let holder = object["spec"]["holderIdentity"]
         .as_str()
         .unwrap_or_default();
@@ -314,7 +314,7 @@ fn lease(object: &Value, name: &str, found: &mut Vec<Finding>) {
 }
 
 /// Settings of Karpenter's Deployment under which Mortise does other than Karpenter.
-fn settings(object: &Value, name: &str, found: &mut Vec<Finding>) {
+fn settings(object: &Value, name: &str, found: &mut Vec<DoctorFinding>) {
     let containers = object["spec"]["template"]["spec"]["containers"]
         .as_array()
         .into_iter()
@@ -344,65 +344,4 @@ fn settings(object: &Value, name: &str, found: &mut Vec<Finding>) {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn told(text: &str) -> String {
-        let mut input = Input::default();
-        input.add("dump", text);
-        let lines: Vec<String> = examine(&input).iter().map(ToString::to_string).collect();
-        lines.join("\n")
-    }
-
-    #[test]
-    fn each_thing_that_breaks_is_told_with_its_fix() {
-        for (text, wanted) in [
-            (
-                "{apiVersion: karpenter.sh/v1alpha5, kind: Provisioner, metadata: {name: a}}",
-                "mortise convert",
-            ),
-            (
-                "{apiVersion: karpenter.sh/v1, kind: NodePool, metadata: {name: a}, spec: {template: {spec: \
-                 {nodeClassRef: {kind: EC2NodeClass, name: b}}}}}",
-                "EC2NodeClass/b is not there",
-            ),
-            (
-                "{apiVersion: admissionregistration.k8s.io/v1, kind: ValidatingWebhookConfiguration, metadata: {name: \
-                 validation.webhook.karpenter.sh}}",
-                "refuses every write",
-            ),
-            (
-                "{apiVersion: apps/v1, kind: Deployment, metadata: {name: karpenter}, spec: {template: {spec: {containers: \
-                 [{env: [{name: ENABLE_ZONAL_SHIFT, value: 'true'}]}]}}}}",
-                "turn it off",
-            ),
-        ] {
-            let told = told(text);
-            assert!(
-                told.starts_with("breaks: ") && told.contains(wanted),
-                "{told}"
-            );
-        }
-    }
-
-    #[test]
-    fn our_own_definitions_are_neither_older_nor_newer() {
-        assert_eq!(told(&crd::all_yaml().unwrap()), "");
-    }
-
-    #[test]
-    fn a_definition_without_a_field_is_older() {
-        let definition = crd::all()
-            .into_iter()
-            .find(|it| it.spec.names.kind == "NodePool")
-            .unwrap();
-        let mut value = serde_json::to_value(definition).unwrap();
-        let spec = "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties";
-        let fields = value.pointer_mut(spec).unwrap().as_object_mut().unwrap();
-        fields.remove("replicas");
-        fields.insert("colour".to_owned(), Value::Null);
-        let told = told(&value.to_string());
-        assert!(told.contains("no spec.replicas"), "{told}");
-        assert!(told.contains("spec.colour is read by nobody"), "{told}");
-    }
-}
+mod tests;

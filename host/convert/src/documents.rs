@@ -12,14 +12,14 @@ pub(crate) const AWS: &str = "aws";
 
 /// A file and the line at which a document begins.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
+pub struct SourcePlace {
     /// Name of the file, for people.
     pub file: String,
     /// Line, from 1.
     pub line: usize,
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for SourcePlace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}", self.file, self.line)
     }
@@ -29,7 +29,7 @@ impl fmt::Display for Place {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Source {
     /// Where its document begins.
-    pub place: Place,
+    pub place: SourcePlace,
     /// The object, with `apiVersion` and `kind`.
     pub object: Value,
 }
@@ -38,21 +38,21 @@ pub struct Source {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unread {
     /// Where it stands.
-    pub place: Place,
+    pub place: SourcePlace,
     /// What is wrong with it, and what to do.
     pub message: String,
 }
 
 /// All that was given: the objects, and what could not be read.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Input {
+pub struct ConversionInput {
     /// Objects, in the order of the input.
     pub sources: Vec<Source>,
     /// The rest.
     pub unread: Vec<Unread>,
 }
 
-impl Input {
+impl ConversionInput {
     /// Adds the documents of a text; `file` is for people.
     pub fn add(&mut self, file: &str, text: &str) {
         let start = text.trim_start();
@@ -60,7 +60,7 @@ impl Input {
             return;
         }
         for (line, document) in split_documents(text) {
-            let place = Place {
+            let place = SourcePlace {
                 file: file.to_owned(),
                 line,
             };
@@ -70,7 +70,7 @@ impl Input {
 
     /// Reads values of JSON that follow each other. False where it is no JSON, but perhaps YAML.
     fn add_json(&mut self, file: &str, text: &str) -> bool {
-        let place = Place {
+        let place = SourcePlace {
             file: file.to_owned(),
             line: 1,
         };
@@ -98,7 +98,7 @@ impl Input {
         true
     }
 
-    fn add_yaml(&mut self, place: Place, document: &str) {
+    fn add_yaml(&mut self, place: SourcePlace, document: &str) {
         match serde_saphyr::from_str::<Value>(document) {
             Ok(Value::Null) => {}
             // kubectl writes the kind behind the items: without it the last of them may be cut.
@@ -128,7 +128,7 @@ impl Input {
         }
     }
 
-    fn cut(&mut self, place: &Place, items: usize, why: &str) {
+    fn cut(&mut self, place: &SourcePlace, items: usize, why: &str) {
         let message = format!(
             "a part of the document cannot be read ({why}); the {items} whole objects before and after it were taken, \
              make the dump anew for the rest"
@@ -140,7 +140,7 @@ impl Input {
     }
 
     /// Takes lists and answers of the AWS CLI apart.
-    fn push(&mut self, place: &Place, mut object: Value) {
+    fn push(&mut self, place: &SourcePlace, mut object: Value) {
         if let Value::Array(items) = object {
             for item in items {
                 self.push(place, item);
@@ -201,7 +201,7 @@ impl Input {
         }
     }
 
-    fn push_aws(&mut self, place: &Place, kind: &str, name: &str, item: &Value) {
+    fn push_aws(&mut self, place: &SourcePlace, kind: &str, name: &str, item: &Value) {
         let name = item[name].as_str().unwrap_or("without-a-name").to_owned();
         self.sources.push(Source {
             place: place.clone(),
@@ -283,8 +283,8 @@ fn whole_yaml_items(document: &str) -> Vec<Value> {
 mod tests {
     use super::*;
 
-    fn read(text: &str) -> Input {
-        let mut input = Input::default();
+    fn read(text: &str) -> ConversionInput {
+        let mut input = ConversionInput::default();
         input.add("in", text);
         input
     }

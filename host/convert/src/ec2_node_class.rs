@@ -6,10 +6,10 @@ use serde_json::Value;
 
 use crate::aws_node_template::{class, hop_limit};
 use crate::kind::BETA;
-use crate::report::Origin;
-use crate::{Work, ami, identity, metadata};
+use crate::report::ObjectOrigin;
+use crate::{Converter, ami, identity, metadata};
 
-pub(crate) fn convert(work: &mut Work<'_>, origin: &Origin, object: &Value) {
+pub(crate) fn convert(work: &mut Converter<'_>, origin: &ObjectOrigin, object: &Value) {
     let metadata = metadata::kept(work, origin, object);
     let mut spec = object["spec"].as_object().cloned().unwrap_or_default();
     let family = spec

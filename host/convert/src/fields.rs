@@ -4,19 +4,19 @@
 
 use serde_json::{Map, Value};
 
-use crate::report::{Fate, Origin, Report};
+use crate::report::{ConversionReport, Fate, ObjectOrigin};
 
 /// The fields of one map that are not taken yet.
 #[derive(Debug)]
 pub(crate) struct Fields<'a> {
-    pub(crate) origin: &'a Origin,
+    pub(crate) origin: &'a ObjectOrigin,
     path: String,
     left: Map<String, Value>,
 }
 
 impl<'a> Fields<'a> {
     /// The fields of a value; one that is no map has none.
-    pub(crate) fn new(origin: &'a Origin, path: &str, value: Value) -> Self {
+    pub(crate) fn new(origin: &'a ObjectOrigin, path: &str, value: Value) -> Self {
         let left = match value {
             Value::Object(left) => left,
             Value::Null
@@ -110,7 +110,7 @@ impl<'a> Fields<'a> {
     }
 
     /// Reports fields that mean nothing any more.
-    pub(crate) fn drop(&mut self, fields: &[&str], why: &str, report: &mut Report) {
+    pub(crate) fn drop(&mut self, fields: &[&str], why: &str, report: &mut ConversionReport) {
         for field in fields {
             if self.take(field).is_some() {
                 report.push(self.origin.note(Fate::Dropped, &self.path(field), why));
@@ -129,7 +129,7 @@ impl<'a> Fields<'a> {
     }
 
     /// Reports what nobody took.
-    pub(crate) fn finish(self, report: &mut Report) {
+    pub(crate) fn finish(self, report: &mut ConversionReport) {
         for field in self.left.keys().filter(|field| self.has(field)) {
             let what =
                 "a field that no version is known to have, or none that v1 has something for";

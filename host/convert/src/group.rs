@@ -8,21 +8,21 @@ use serde_json::{Map, Value, json};
 use crate::aws_node_template::{class, of_the_cluster};
 use crate::fields::put;
 use crate::kind::GROUP;
-use crate::report::{Fate, Origin};
-use crate::requirements::Requirements;
-use crate::{Work, identity};
+use crate::report::{Fate, ObjectOrigin};
+use crate::requirements::RequirementList;
+use crate::{Converter, identity};
 
 pub(crate) mod auto_scaling;
 pub(crate) mod managed;
 
 /// What both kinds of group come to before it is written as objects.
 #[derive(Debug, Default)]
-struct Group {
+struct NodeGroup {
     name: String,
     cluster: Option<String>,
     labels: Map<String, Value>,
     taints: Vec<Value>,
-    requirements: Requirements,
+    requirements: RequirementList,
     nodes_max: Option<i64>,
     nodes_min: i64,
     budget: Option<String>,
@@ -34,9 +34,9 @@ struct Group {
     class: Map<String, Value>,
 }
 
-impl Group {
+impl NodeGroup {
     /// Says what a pool cannot keep of a group.
-    fn note(&self, work: &mut Work<'_>, origin: &Origin, name: &str) {
+    fn note(&self, work: &mut Converter<'_>, origin: &ObjectOrigin, name: &str) {
         if name != self.name {
             let what =
                 format!("{name}: names of objects have small letters, digits and dashes alone");
@@ -54,7 +54,7 @@ impl Group {
         work.push(origin.note(Fate::Added, "spec.disruption", what));
     }
 
-    fn make(self, work: &mut Work<'_>, origin: &Origin) {
+    fn make(self, work: &mut Converter<'_>, origin: &ObjectOrigin) {
         let name = object_name(&self.name);
         self.note(work, origin, &name);
         let mut disruption =
@@ -124,8 +124,8 @@ impl Group {
 }
 
 fn images_of(
-    work: &mut Work<'_>,
-    origin: &Origin,
+    work: &mut Converter<'_>,
+    origin: &ObjectOrigin,
     images: Vec<Value>,
     spec: &mut Map<String, Value>,
 ) -> bool {
@@ -153,7 +153,7 @@ fn images_of(
 }
 
 /// Says what stands in a launch template that is not looked into.
-fn launch_template(work: &mut Work<'_>, origin: &Origin, field: &str, template: &Value) {
+fn launch_template(work: &mut Converter<'_>, origin: &ObjectOrigin, field: &str, template: &Value) {
     let name = ["name", "LaunchTemplateName", "id", "LaunchTemplateId"]
         .into_iter()
         .find_map(|it| template[it].as_str());

@@ -4,13 +4,13 @@
 
 use serde_json::{Map, Value};
 
-use crate::Work;
-use crate::report::{Fate, Origin};
+use crate::Converter;
+use crate::report::{Fate, ObjectOrigin};
 
 /// Puts `instanceProfile` or `role` into a spec. False where nobody says one, which is reported.
 pub(crate) fn settle(
-    work: &mut Work<'_>,
-    origin: &Origin,
+    work: &mut Converter<'_>,
+    origin: &ObjectOrigin,
     profile: Option<String>,
     spec: &mut Map<String, Value>,
 ) -> bool {

@@ -22,7 +22,7 @@ pub(crate) enum Age {
 
 /// What an object is to the conversion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum SourceKind {
     Provisioner(Age),
     AwsNodeTemplate,
     Machine,
@@ -42,7 +42,7 @@ pub(crate) enum Kind {
     Other,
 }
 
-impl Kind {
+impl SourceKind {
     pub(crate) fn of(object: &Value) -> Self {
         let version = object["apiVersion"].as_str().unwrap_or_default();
         let kind = object["kind"].as_str().unwrap_or_default();

@@ -4,25 +4,25 @@
 
 use serde_json::Value;
 
-use crate::report::{Fate, Origin};
-use crate::{Made, Work};
+use crate::report::{Fate, ObjectOrigin};
+use crate::{Converter, Made};
 
 /// A pool, by its place in what was made, with the class that it names.
-struct Wish {
+struct WantedKubelet {
     pool: usize,
     class: String,
     kubelet: Value,
 }
 
 /// Gives each class the configuration of its pools, and pools that want another a copy of the class.
-pub(crate) fn settle(work: &mut Work<'_>) {
+pub(crate) fn settle(work: &mut Converter<'_>) {
     let wishes = wishes(work);
     let mut classes: Vec<&str> = wishes.iter().map(|it| it.class.as_str()).collect();
     classes.sort_unstable();
     classes.dedup();
     classes.retain(|class| !class.is_empty());
     for class in classes {
-        let of_class: Vec<&Wish> = wishes.iter().filter(|it| it.class == class).collect();
+        let of_class: Vec<&WantedKubelet> = wishes.iter().filter(|it| it.class == class).collect();
         if of_class.iter().any(|it| !it.kubelet.is_null()) {
             settle_class(work, class, &of_class);
         }
@@ -30,13 +30,13 @@ pub(crate) fn settle(work: &mut Work<'_>) {
 }
 
 /// Pools by name, each with what it wants; those that want nothing first, so that the class stays as it is for them.
-fn wishes(work: &Work<'_>) -> Vec<Wish> {
-    let mut wishes: Vec<Wish> = work
+fn wishes(work: &Converter<'_>) -> Vec<WantedKubelet> {
+    let mut wishes: Vec<WantedKubelet> = work
         .made
         .iter()
         .enumerate()
         .filter(|(_, made)| made.kind() == "NodePool")
-        .map(|(pool, made)| Wish {
+        .map(|(pool, made)| WantedKubelet {
             pool,
             class: class_of(&made.object).to_owned(),
             kubelet: work
@@ -48,7 +48,8 @@ fn wishes(work: &Work<'_>) -> Vec<Wish> {
         })
         .collect();
     wishes.sort_by(|a, b| {
-        let key = |it: &Wish| (!it.kubelet.is_null(), work.made[it.pool].name().to_owned());
+        let key =
+            |it: &WantedKubelet| (!it.kubelet.is_null(), work.made[it.pool].name().to_owned());
         key(a).cmp(&key(b))
     });
     wishes
@@ -60,7 +61,7 @@ pub(crate) fn class_of(pool: &Value) -> &str {
         .unwrap_or_default()
 }
 
-fn settle_class(work: &mut Work<'_>, name: &str, wishes: &[&Wish]) {
+fn settle_class(work: &mut Converter<'_>, name: &str, wishes: &[&WantedKubelet]) {
     let found = work
         .made
         .iter()
@@ -94,7 +95,7 @@ fn settle_class(work: &mut Work<'_>, name: &str, wishes: &[&Wish]) {
 }
 
 /// The class for a configuration: the class itself for the first, else a copy of it.
-fn variant(work: &mut Work<'_>, found: usize, wish: &Wish, is_first: bool) -> String {
+fn variant(work: &mut Converter<'_>, found: usize, wish: &WantedKubelet, is_first: bool) -> String {
     let base = work.made[found].clone();
     if is_first {
         fill(&mut work.made[found], &wish.kubelet);
@@ -108,7 +109,7 @@ fn variant(work: &mut Work<'_>, found: usize, wish: &Wish, is_first: bool) -> St
         spec.remove("kubelet");
     }
     fill(&mut copy, &wish.kubelet);
-    let origin: Origin = work.made[wish.pool].origin.clone();
+    let origin: ObjectOrigin = work.made[wish.pool].origin.clone();
     let what = format!(
         "EC2NodeClass/{name}, a copy of {}: pools of one class had different kubelet configurations",
         base.name()
@@ -136,7 +137,7 @@ fn fill(class: &mut Made, kubelet: &Value) {
 }
 
 /// The name, or the name with the first number that is free.
-fn free_name(work: &Work<'_>, name: &str) -> String {
+fn free_name(work: &Converter<'_>, name: &str) -> String {
     let is_free = |name: &str| {
         let mut classes = work.made.iter().filter(|it| it.kind() == "EC2NodeClass");
         classes.all(|it| it.name() != name)

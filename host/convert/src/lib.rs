@@ -28,16 +28,16 @@ mod workload;
 
 use serde_json::{Map, Value};
 
-pub use documents::{Input, Place, Source, Unread};
-pub use report::{Entry, Fate, Report};
+pub use documents::{ConversionInput, Source, SourcePlace, Unread};
+pub use report::{ConversionReport, Fate, ReportLine};
 
-use kind::Kind;
-use report::Origin;
-use settings::Settings;
+use kind::SourceKind;
+use report::ObjectOrigin;
+use settings::GlobalSettings;
 
 /// What the old objects do not say, from who calls.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Options {
+pub struct ConversionOptions {
     /// Name of the cluster, by which subnets and security groups are found where nothing else says them.
     pub cluster_name: Option<String>,
     /// IAM role of nodes whose class has neither a role nor an instance profile.
@@ -58,13 +58,13 @@ pub struct Conversion {
     /// Values for the chart, of the settings that stood in ConfigMaps; null without any.
     pub values: Value,
     /// What became of everything else.
-    pub report: Report,
+    pub report: ConversionReport,
 }
 
 /// One object that was made.
 #[derive(Debug, Clone)]
 struct Made {
-    origin: Origin,
+    origin: ObjectOrigin,
     /// Of objects of one name the newest generation wins.
     generation: u8,
     object: Value,
@@ -82,47 +82,47 @@ impl Made {
 
 /// What is known while the objects are gone through.
 #[derive(Debug)]
-struct Work<'a> {
-    options: &'a Options,
-    settings: Settings,
+struct Converter<'a> {
+    options: &'a ConversionOptions,
+    settings: GlobalSettings,
     /// Names of classes that the input has as objects of their own.
     class_names: Vec<String>,
     made: Vec<Made>,
     /// Kubelet configurations that pools had, by the index of their origin.
     kubelets: Vec<(usize, Value)>,
-    report: Report,
+    report: ConversionReport,
 }
 
 /// Converts what can be converted. `refusal` says why a cluster would not take an object, if so.
 pub fn convert(
-    input: &Input,
-    options: &Options,
+    input: &ConversionInput,
+    options: &ConversionOptions,
     refusal: &dyn Fn(&Value) -> Option<String>,
 ) -> Conversion {
-    let mut work = Work {
+    let mut work = Converter {
         options,
-        settings: Settings::default(),
+        settings: GlobalSettings::default(),
         class_names: class_names(input),
         made: Vec::new(),
         kubelets: Vec::new(),
-        report: Report::default(),
+        report: ConversionReport::default(),
     };
-    let known: Vec<(Kind, Origin, &Value)> = input
+    let known: Vec<(SourceKind, ObjectOrigin, &Value)> = input
         .sources
         .iter()
         .enumerate()
         .map(|(index, source)| {
             let label = kind::label(&source.object);
             (
-                Kind::of(&source.object),
-                Origin { index, label },
+                SourceKind::of(&source.object),
+                ObjectOrigin { index, label },
                 &source.object,
             )
         })
         .collect();
     // What holds for all objects comes first, wherever it stands.
     for (kind, origin, object) in &known {
-        if *kind == Kind::GlobalSettings {
+        if *kind == SourceKind::GlobalSettings {
             settings::read(&mut work, origin, object);
         }
     }
@@ -137,36 +137,36 @@ pub fn convert(
     finish(work, input)
 }
 
-fn one(work: &mut Work<'_>, kind: Kind, origin: &Origin, object: &Value) {
+fn one(work: &mut Converter<'_>, kind: SourceKind, origin: &ObjectOrigin, object: &Value) {
     match kind {
-        Kind::GlobalSettings => {}
-        Kind::Provisioner(age) => provisioner::convert(work, origin, object, age),
-        Kind::AwsNodeTemplate => aws_node_template::convert(work, origin, object),
-        Kind::NodePoolBeta => node_pool::convert(work, origin, object),
-        Kind::Ec2NodeClassBeta => ec2_node_class::convert(work, origin, object),
-        Kind::Machine => node_claim::machine(work, origin, object),
-        Kind::NodeClaimBeta => node_claim::beta(work, origin, object),
-        Kind::NodeClaim => node_claim::present(work, origin, object),
-        Kind::NodePool | Kind::Ec2NodeClass | Kind::NodeOverlay => {
+        SourceKind::GlobalSettings => {}
+        SourceKind::Provisioner(age) => provisioner::convert(work, origin, object, age),
+        SourceKind::AwsNodeTemplate => aws_node_template::convert(work, origin, object),
+        SourceKind::NodePoolBeta => node_pool::convert(work, origin, object),
+        SourceKind::Ec2NodeClassBeta => ec2_node_class::convert(work, origin, object),
+        SourceKind::Machine => node_claim::machine(work, origin, object),
+        SourceKind::NodeClaimBeta => node_claim::beta(work, origin, object),
+        SourceKind::NodeClaim => node_claim::present(work, origin, object),
+        SourceKind::NodePool | SourceKind::Ec2NodeClass | SourceKind::NodeOverlay => {
             let mut object = object.clone();
             metadata::clean(work, origin, &mut object);
             work.make(origin, kind::PRESENT, object);
         }
-        Kind::AutoScalingGroup => group::auto_scaling::convert(work, origin, object),
-        Kind::Nodegroup => group::managed::convert(work, origin, object),
-        Kind::Unknown => {
+        SourceKind::AutoScalingGroup => group::auto_scaling::convert(work, origin, object),
+        SourceKind::Nodegroup => group::managed::convert(work, origin, object),
+        SourceKind::Unknown => {
             let version = object["apiVersion"].as_str().unwrap_or_default();
             let what = format!("nothing is known of {version} of this kind");
             let way_out = "known are karpenter.sh/v1alpha3 to v1, karpenter.k8s.aws/v1alpha1 to v1; write it as one of these";
             work.report
                 .push(origin.note(Fate::LeftOut, "", what).or(way_out));
         }
-        Kind::Other => workload::look(work, origin, object),
+        SourceKind::Other => workload::look(work, origin, object),
     }
 }
 
-impl Work<'_> {
-    fn make(&mut self, origin: &Origin, generation: u8, object: Value) {
+impl Converter<'_> {
+    fn make(&mut self, origin: &ObjectOrigin, generation: u8, object: Value) {
         self.made.push(Made {
             origin: origin.clone(),
             generation,
@@ -174,21 +174,21 @@ impl Work<'_> {
         });
     }
 
-    fn push(&mut self, entry: Entry) {
+    fn push(&mut self, entry: ReportLine) {
         self.report.push(entry);
     }
 }
 
 /// Documents that are no objects come last, then what no one asked to be converted.
-fn finish(work: Work<'_>, input: &Input) -> Conversion {
-    let Work {
+fn finish(work: Converter<'_>, input: &ConversionInput) -> Conversion {
+    let Converter {
         settings,
         mut made,
         mut report,
         ..
     } = work;
     for (at, unread) in input.unread.iter().enumerate() {
-        let origin = Origin {
+        let origin = ObjectOrigin {
             index: input.sources.len() + at,
             label: unread.place.to_string(),
         };
@@ -212,13 +212,15 @@ fn rank(kind: &str) -> usize {
         .unwrap_or(order.len())
 }
 
-fn class_names(input: &Input) -> Vec<String> {
+fn class_names(input: &ConversionInput) -> Vec<String> {
     let objects = input.sources.iter().map(|source| &source.object);
     objects
         .filter(|object| {
             matches!(
-                Kind::of(object),
-                Kind::AwsNodeTemplate | Kind::Ec2NodeClassBeta | Kind::Ec2NodeClass
+                SourceKind::of(object),
+                SourceKind::AwsNodeTemplate
+                    | SourceKind::Ec2NodeClassBeta
+                    | SourceKind::Ec2NodeClass
             )
         })
         .filter_map(|object| object["metadata"]["name"].as_str().map(str::to_owned))

@@ -4,9 +4,9 @@
 
 use serde_json::{Map, Value};
 
-use crate::Work;
+use crate::Converter;
 use crate::fields::put;
-use crate::report::{Fate, Origin};
+use crate::report::{Fate, ObjectOrigin};
 
 /// Annotations that controllers and tools write for themselves.
 const WRITTEN: [&str; 9] = [
@@ -22,7 +22,7 @@ const WRITTEN: [&str; 9] = [
 ];
 
 /// Metadata for the object that is made.
-pub(crate) fn kept(work: &mut Work<'_>, origin: &Origin, object: &Value) -> Value {
+pub(crate) fn kept(work: &mut Converter<'_>, origin: &ObjectOrigin, object: &Value) -> Value {
     let mut kept = Map::new();
     let mut dropped = Vec::new();
     let source = object["metadata"].as_object();
@@ -55,7 +55,7 @@ pub(crate) fn kept(work: &mut Work<'_>, origin: &Origin, object: &Value) -> Valu
 }
 
 /// Leaves of an object of v1 what people wrote.
-pub(crate) fn clean(work: &mut Work<'_>, origin: &Origin, object: &mut Value) {
+pub(crate) fn clean(work: &mut Converter<'_>, origin: &ObjectOrigin, object: &mut Value) {
     let metadata = kept(work, origin, object);
     if let Some(fields) = object.as_object_mut() {
         fields.insert("metadata".to_owned(), metadata);

@@ -8,11 +8,11 @@ use serde_json::{Map, Value, json};
 use crate::fields::{Fields, put};
 use crate::kind::{ALPHA, BETA, PRESENT};
 use crate::node_pool::node_spec;
-use crate::report::{Fate, Origin};
-use crate::requirements::Requirements;
-use crate::{Work, metadata};
+use crate::report::{Fate, ObjectOrigin};
+use crate::requirements::RequirementList;
+use crate::{Converter, metadata};
 
-pub(crate) fn machine(work: &mut Work<'_>, origin: &Origin, object: &Value) {
+pub(crate) fn machine(work: &mut Converter<'_>, origin: &ObjectOrigin, object: &Value) {
     if !is_wanted(work, origin) {
         return;
     }
@@ -33,7 +33,7 @@ pub(crate) fn machine(work: &mut Work<'_>, origin: &Origin, object: &Value) {
         labels.remove("karpenter.sh/provisioner-name");
     }
     let mut fields = Fields::new(origin, "spec", object["spec"].clone());
-    let mut requirements = Requirements::default();
+    let mut requirements = RequirementList::default();
     let written = fields.list("requirements");
     requirements.take(work, origin, "spec.requirements", written);
     let mut reference = fields.inner("machineTemplateRef");
@@ -61,7 +61,7 @@ pub(crate) fn machine(work: &mut Work<'_>, origin: &Origin, object: &Value) {
     work.make(origin, ALPHA, claim(&metadata, &spec));
 }
 
-pub(crate) fn beta(work: &mut Work<'_>, origin: &Origin, object: &Value) {
+pub(crate) fn beta(work: &mut Converter<'_>, origin: &ObjectOrigin, object: &Value) {
     if !is_wanted(work, origin) {
         return;
     }
@@ -85,7 +85,7 @@ pub(crate) fn beta(work: &mut Work<'_>, origin: &Origin, object: &Value) {
     work.make(origin, BETA, claim(&metadata, &spec));
 }
 
-pub(crate) fn present(work: &mut Work<'_>, origin: &Origin, object: &Value) {
+pub(crate) fn present(work: &mut Converter<'_>, origin: &ObjectOrigin, object: &Value) {
     if is_wanted(work, origin) {
         let mut object = object.clone();
         metadata::clean(work, origin, &mut object);
@@ -97,7 +97,7 @@ fn claim(metadata: &Value, spec: &Map<String, Value>) -> Value {
     json!({"apiVersion": "karpenter.sh/v1", "kind": "NodeClaim", "metadata": metadata, "spec": spec})
 }
 
-fn is_wanted(work: &mut Work<'_>, origin: &Origin) -> bool {
+fn is_wanted(work: &mut Converter<'_>, origin: &ObjectOrigin) -> bool {
     if work.options.node_claims {
         let what = "applied to a cluster it launches a new instance; the old one is not adopted";
         let way_out = "drain and delete the old node once the new one is ready";

@@ -7,10 +7,10 @@ use serde_json::{Map, Value, json};
 
 use crate::fields::{Fields, put};
 use crate::kind::BETA;
-use crate::report::{Fate, Origin};
-use crate::{Work, metadata};
+use crate::report::{Fate, ObjectOrigin};
+use crate::{Converter, metadata};
 
-pub(crate) fn convert(work: &mut Work<'_>, origin: &Origin, object: &Value) {
+pub(crate) fn convert(work: &mut Converter<'_>, origin: &ObjectOrigin, object: &Value) {
     let metadata = metadata::kept(work, origin, object);
     let mut fields = Fields::new(origin, "spec", object["spec"].clone());
     let mut template = fields.inner("template");
@@ -44,7 +44,7 @@ pub(crate) fn convert(work: &mut Work<'_>, origin: &Origin, object: &Value) {
     work.make(origin, BETA, pool);
 }
 
-fn consolidation(work: &mut Work<'_>, disruption: &mut Fields<'_>) -> Value {
+fn consolidation(work: &mut Converter<'_>, disruption: &mut Fields<'_>) -> Value {
     let mut made = Map::new();
     let policy = disruption.text("consolidationPolicy");
     let after = disruption.text("consolidateAfter");
@@ -78,7 +78,7 @@ fn consolidation(work: &mut Work<'_>, disruption: &mut Fields<'_>) -> Value {
 }
 
 /// What pools and claims have alike. Leaves in `fields` what v1 does not have.
-pub(crate) fn node_spec(work: &mut Work<'_>, fields: &mut Fields<'_>) -> Value {
+pub(crate) fn node_spec(work: &mut Converter<'_>, fields: &mut Fields<'_>) -> Value {
     let mut node = Map::new();
     node.insert(
         "requirements".to_owned(),

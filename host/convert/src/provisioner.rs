@@ -5,20 +5,20 @@
 use apis::labels;
 use serde_json::{Map, Value, json};
 
-use crate::aws_node_template::{self, Block};
+use crate::aws_node_template::{self, ConvertedClass};
 use crate::fields::{Fields, put};
 use crate::kind::{ALPHA, Age};
-use crate::report::{Fate, Origin};
-use crate::requirements::{Requirements, template_labels};
-use crate::{Work, metadata};
+use crate::report::{Fate, ObjectOrigin};
+use crate::requirements::{RequirementList, template_labels};
+use crate::{Converter, metadata};
 
-pub(crate) fn convert(work: &mut Work<'_>, origin: &Origin, object: &Value, age: Age) {
+pub(crate) fn convert(work: &mut Converter<'_>, origin: &ObjectOrigin, object: &Value, age: Age) {
     let metadata = metadata::kept(work, origin, object);
     let name = metadata["name"].as_str().unwrap_or_default().to_owned();
     let mut fields = Fields::new(origin, "spec", object["spec"].clone());
     let (class, capacity_types) = node_class(work, &mut fields, &name, age);
     let labels = template_labels(work, origin, "spec.labels", fields.take("labels").as_ref());
-    let mut requirements = Requirements::default();
+    let mut requirements = RequirementList::default();
     if !capacity_types.is_empty() {
         let what = format!("a requirement on {}", labels::CAPACITY_TYPE);
         work.push(origin.note(Fate::Changed, "spec.provider.capacityTypes", what));
@@ -67,7 +67,7 @@ pub(crate) fn convert(work: &mut Work<'_>, origin: &Origin, object: &Value, age:
 
 /// Name of the class, which is made here where the Provisioner had a provider block, and the capacity types of 0.3.
 fn node_class(
-    work: &mut Work<'_>,
+    work: &mut Converter<'_>,
     fields: &mut Fields<'_>,
     pool: &str,
     age: Age,
@@ -112,7 +112,7 @@ fn node_class(
                 .flat_map(|it| provider.texts(it)),
         );
     }
-    let block = Block {
+    let block = ConvertedClass {
         fields: provider,
         cluster: cluster_name,
     };
@@ -124,7 +124,11 @@ fn node_class(
 }
 
 /// What v1alpha3 and v1alpha4 said beside requirements.
-fn flat_fields(work: &mut Work<'_>, fields: &mut Fields<'_>, requirements: &mut Requirements) {
+fn flat_fields(
+    work: &mut Converter<'_>,
+    fields: &mut Fields<'_>,
+    requirements: &mut RequirementList,
+) {
     for (names, key) in [
         (["instanceTypes", "instanceType"], labels::INSTANCE_TYPE),
         (["zones", "zone"], labels::TOPOLOGY_ZONE),
@@ -143,7 +147,7 @@ fn flat_fields(work: &mut Work<'_>, fields: &mut Fields<'_>, requirements: &mut 
 }
 
 /// Annotations of nodes under their present names.
-fn annotations(work: &mut Work<'_>, origin: &Origin, written: Option<&Value>) -> Value {
+fn annotations(work: &mut Converter<'_>, origin: &ObjectOrigin, written: Option<&Value>) -> Value {
     let mut kept = Map::new();
     for (key, value) in written.and_then(Value::as_object).into_iter().flatten() {
         let present = match key.as_str() {
@@ -164,7 +168,7 @@ fn annotations(work: &mut Work<'_>, origin: &Origin, written: Option<&Value>) ->
     kept.into()
 }
 
-fn disruption(work: &mut Work<'_>, fields: &mut Fields<'_>, template: &mut Value) -> Value {
+fn disruption(work: &mut Converter<'_>, fields: &mut Fields<'_>, template: &mut Value) -> Value {
     let origin = fields.origin;
     let expires = fields.number("ttlSecondsUntilExpired");
     template["expireAfter"] = if let Some(seconds) = expires {
@@ -217,7 +221,7 @@ fn limits(fields: &mut Fields<'_>) -> Value {
     limits.take("resources").unwrap_or_default()
 }
 
-fn kubelet(work: &mut Work<'_>, fields: &mut Fields<'_>) {
+fn kubelet(work: &mut Converter<'_>, fields: &mut Fields<'_>) {
     let mut kubelet = fields.inner("kubeletConfiguration");
     let why = "containerd runs containers everywhere";
     kubelet.drop(&["containerRuntime"], why, &mut work.report);

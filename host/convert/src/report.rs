@@ -45,15 +45,15 @@ impl Fate {
 
 /// Where an object came from: its position in the input, by which lines are sorted, and its name for people.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Origin {
+pub(crate) struct ObjectOrigin {
     pub(crate) index: usize,
     pub(crate) label: String,
 }
 
-impl Origin {
+impl ObjectOrigin {
     /// A line about a field of the object; the empty field is the object itself.
-    pub(crate) fn note(&self, fate: Fate, field: &str, what: impl Into<String>) -> Entry {
-        Entry {
+    pub(crate) fn note(&self, fate: Fate, field: &str, what: impl Into<String>) -> ReportLine {
+        ReportLine {
             index: self.index,
             fate,
             object: self.label.clone(),
@@ -67,7 +67,7 @@ impl Origin {
 /// One line of the report.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Entry {
+pub struct ReportLine {
     #[serde(skip)]
     index: usize,
     /// What became of it.
@@ -83,7 +83,7 @@ pub struct Entry {
     pub way_out: Option<String>,
 }
 
-impl Entry {
+impl ReportLine {
     /// The line with what to do about it.
     pub(crate) fn or(mut self, way_out: impl Into<String>) -> Self {
         self.way_out = Some(way_out.into());
@@ -91,7 +91,7 @@ impl Entry {
     }
 }
 
-impl fmt::Display for Entry {
+impl fmt::Display for ReportLine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.fate.as_str(), self.object)?;
         if !self.field.is_empty() {
@@ -108,12 +108,12 @@ impl fmt::Display for Entry {
 /// All lines, in the order of the input.
 #[derive(Debug, Clone, Default, Serialize)]
 #[serde(transparent)]
-pub struct Report {
-    entries: Vec<Entry>,
+pub struct ConversionReport {
+    entries: Vec<ReportLine>,
 }
 
-impl Report {
-    pub(crate) fn push(&mut self, entry: Entry) {
+impl ConversionReport {
+    pub(crate) fn push(&mut self, entry: ReportLine) {
         self.entries.push(entry);
     }
 
@@ -123,7 +123,7 @@ impl Report {
     }
 
     /// The lines.
-    pub fn entries(&self) -> &[Entry] {
+    pub fn entries(&self) -> &[ReportLine] {
         &self.entries
     }
 
@@ -138,7 +138,7 @@ impl Report {
     }
 }
 
-impl fmt::Display for Report {
+impl fmt::Display for ConversionReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for entry in &self.entries {
             writeln!(f, "{entry}")?;

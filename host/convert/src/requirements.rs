@@ -6,18 +6,18 @@
 use apis::labels;
 use serde_json::{Value, json};
 
-use crate::Work;
+use crate::Converter;
 use crate::fields::{Fields, as_text};
-use crate::report::{Fate, Origin};
+use crate::report::{Fate, ObjectOrigin};
 
 /// Label of Karpenter 0.3 for spot and on-demand.
 const CAPACITY_TYPE_OF_0_3: &str = "node.k8s.aws/capacity-type";
 
 /// A list in the making.
 #[derive(Debug, Default)]
-pub(crate) struct Requirements(Vec<Value>);
+pub(crate) struct RequirementList(Vec<Value>);
 
-impl Requirements {
+impl RequirementList {
     pub(crate) fn add(&mut self, key: &str, operator: &str, values: &[String]) {
         if values.is_empty() {
             self.0.push(json!({"key": key, "operator": operator}));
@@ -45,8 +45,8 @@ impl Requirements {
     /// Takes over requirements as they were written.
     pub(crate) fn take(
         &mut self,
-        work: &mut Work<'_>,
-        origin: &Origin,
+        work: &mut Converter<'_>,
+        origin: &ObjectOrigin,
         path: &str,
         written: Vec<Value>,
     ) {
@@ -69,7 +69,12 @@ impl Requirements {
     }
 
     /// Adds what the webhook of 0.18 to 0.31 injected, unless requirements or labels say it.
-    pub(crate) fn add_defaults(&mut self, work: &mut Work<'_>, origin: &Origin, labels: &Value) {
+    pub(crate) fn add_defaults(
+        &mut self,
+        work: &mut Converter<'_>,
+        origin: &ObjectOrigin,
+        labels: &Value,
+    ) {
         let says = |this: &Self, key: &str| this.has(key) || labels.get(key).is_some();
         let mut added = Vec::new();
         for (key, value) in [
@@ -106,8 +111,8 @@ impl Requirements {
 
 /// The key under which v1 knows it. None where v1 would refuse it, which is reported.
 pub(crate) fn key(
-    work: &mut Work<'_>,
-    origin: &Origin,
+    work: &mut Converter<'_>,
+    origin: &ObjectOrigin,
     path: &str,
     written: &str,
 ) -> Option<String> {
@@ -136,8 +141,8 @@ pub(crate) fn key(
 
 /// Labels of a pool's nodes under their present keys.
 pub(crate) fn template_labels(
-    work: &mut Work<'_>,
-    origin: &Origin,
+    work: &mut Converter<'_>,
+    origin: &ObjectOrigin,
     path: &str,
     written: Option<&Value>,
 ) -> Value {

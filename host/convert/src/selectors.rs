@@ -4,8 +4,8 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::Work;
-use crate::report::{Fate, Origin};
+use crate::Converter;
+use crate::report::{Fate, ObjectOrigin};
 
 /// As many terms as v1 takes.
 const TERMS_MAX: usize = 30;
@@ -20,8 +20,8 @@ pub(crate) enum Finds {
 
 /// Terms of v1 for a map.
 pub(crate) fn terms(
-    work: &mut Work<'_>,
-    origin: &Origin,
+    work: &mut Converter<'_>,
+    origin: &ObjectOrigin,
     path: &str,
     selector: Vec<(String, String)>,
     finds: Finds,
@@ -97,7 +97,12 @@ fn crossed(
         .collect()
 }
 
-fn at_most(work: &mut Work<'_>, origin: &Origin, path: &str, mut terms: Vec<Value>) -> Vec<Value> {
+fn at_most(
+    work: &mut Converter<'_>,
+    origin: &ObjectOrigin,
+    path: &str,
+    mut terms: Vec<Value>,
+) -> Vec<Value> {
     if terms.len() > TERMS_MAX {
         let what = format!(
             "{} terms, of which v1 takes {TERMS_MAX}: the rest is left out",

@@ -5,13 +5,13 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::Work;
+use crate::Converter;
 use crate::fields::{Fields, as_text};
-use crate::report::{Fate, Origin, Report};
+use crate::report::{ConversionReport, Fate, ObjectOrigin};
 
 /// What the ConfigMap says.
 #[derive(Debug, Default)]
-pub(crate) struct Settings {
+pub(crate) struct GlobalSettings {
     pub(crate) cluster_name: Option<String>,
     pub(crate) instance_profile: Option<String>,
     tags: Map<String, Value>,
@@ -69,7 +69,7 @@ const GONE: [(&str, Fate, &str); 4] = [
     ),
 ];
 
-pub(crate) fn read(work: &mut Work<'_>, origin: &Origin, object: &Value) {
+pub(crate) fn read(work: &mut Converter<'_>, origin: &ObjectOrigin, object: &Value) {
     let mut data = Fields::new(origin, "data", object["data"].clone());
     for (key, variable, value_name) in VALUES {
         let Some(text) = data.text(key).filter(|text| !text.is_empty()) else {
@@ -108,7 +108,7 @@ pub(crate) fn read(work: &mut Work<'_>, origin: &Origin, object: &Value) {
     data.finish(&mut work.report);
 }
 
-fn pod_density(work: &mut Work<'_>, data: &mut Fields<'_>) {
+fn pod_density(work: &mut Converter<'_>, data: &mut Fields<'_>) {
     let key = "aws.enableENILimitedPodDensity";
     match data.text(key).as_deref() {
         Some("false") => {
@@ -124,7 +124,7 @@ fn pod_density(work: &mut Work<'_>, data: &mut Fields<'_>) {
     }
 }
 
-fn tags(work: &mut Work<'_>, data: &mut Fields<'_>, object: &Value) {
+fn tags(work: &mut Converter<'_>, data: &mut Fields<'_>, object: &Value) {
     let keys = object["data"].as_object().into_iter().flatten();
     for (key, value) in keys {
         let tags: Map<String, Value> = match (key.strip_prefix("aws.tags"), as_text(value)) {
@@ -143,7 +143,7 @@ fn tags(work: &mut Work<'_>, data: &mut Fields<'_>, object: &Value) {
     }
 }
 
-fn drift(work: &mut Work<'_>, data: &mut Fields<'_>) {
+fn drift(work: &mut Converter<'_>, data: &mut Fields<'_>) {
     let key = "featureGates.driftEnabled";
     match data.text(key).as_deref() {
         Some("false") => {
@@ -163,12 +163,12 @@ fn drift(work: &mut Work<'_>, data: &mut Fields<'_>) {
     }
 }
 
-impl Settings {
+impl GlobalSettings {
     /// Puts into a class what the settings said for all.
     pub(crate) fn apply(
         &self,
-        report: &mut Report,
-        origin: &Origin,
+        report: &mut ConversionReport,
+        origin: &ObjectOrigin,
         spec: &mut Map<String, Value>,
     ) {
         let mut added = Vec::new();
@@ -208,7 +208,7 @@ impl Settings {
     }
 }
 
-impl Work<'_> {
+impl Converter<'_> {
     /// The cluster's name, from the caller or the settings.
     pub(crate) fn cluster_name(&self) -> Option<String> {
         let given = self.options.cluster_name.clone();

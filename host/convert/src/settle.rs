@@ -7,10 +7,10 @@ use serde_json::Value;
 
 use crate::kubelet::class_of;
 use crate::report::Fate;
-use crate::{Made, Work, schema};
+use crate::{Converter, Made, schema};
 
 /// Of objects of one kind and name the newest generation stays, and of these the first.
-pub(crate) fn collisions(work: &mut Work<'_>) {
+pub(crate) fn collisions(work: &mut Converter<'_>) {
     let made = std::mem::take(&mut work.made);
     let mut kept: Vec<Made> = Vec::new();
     let mut by_age: Vec<(usize, Made)> = made.into_iter().enumerate().collect();
@@ -46,7 +46,7 @@ pub(crate) fn collisions(work: &mut Work<'_>) {
 }
 
 /// Takes out what the definitions do not have, as a cluster would without a word.
-pub(crate) fn unknown_fields(work: &mut Work<'_>) {
+pub(crate) fn unknown_fields(work: &mut Converter<'_>) {
     for made in &mut work.made {
         let Some(schema) = schema::of_kind(made.kind()) else {
             continue;
@@ -59,7 +59,7 @@ pub(crate) fn unknown_fields(work: &mut Work<'_>) {
 }
 
 /// Leaves out what a cluster would refuse.
-pub(crate) fn refused(work: &mut Work<'_>, refusal: &dyn Fn(&Value) -> Option<String>) {
+pub(crate) fn refused(work: &mut Converter<'_>, refusal: &dyn Fn(&Value) -> Option<String>) {
     let made = std::mem::take(&mut work.made);
     for made in made {
         match refusal(&made.object) {
@@ -79,7 +79,7 @@ pub(crate) fn refused(work: &mut Work<'_>, refusal: &dyn Fn(&Value) -> Option<St
 }
 
 /// Says which pools wait for a class that is not there.
-pub(crate) fn references(work: &mut Work<'_>) {
+pub(crate) fn references(work: &mut Converter<'_>) {
     let has_class = |name: &str| {
         let mut classes = work.made.iter().filter(|it| it.kind() == "EC2NodeClass");
         classes.any(|it| it.name() == name)

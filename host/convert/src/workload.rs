@@ -4,8 +4,8 @@
 
 use serde_json::Value;
 
-use crate::Work;
-use crate::report::{Fate, Origin};
+use crate::Converter;
+use crate::report::{Fate, ObjectOrigin};
 
 /// Old name, new name.
 pub(crate) const RENAMED: [(&str, &str); 4] = [
@@ -19,7 +19,7 @@ pub(crate) const RENAMED: [(&str, &str); 4] = [
 ];
 
 /// Says where an object uses names of old.
-pub(crate) fn look(work: &mut Work<'_>, origin: &Origin, object: &Value) {
+pub(crate) fn look(work: &mut Converter<'_>, origin: &ObjectOrigin, object: &Value) {
     for (path, old, new) in old_names(object) {
         let way_out = format!("write {new} in its place");
         let what = format!("{old} means nothing any more");

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock};
 
 use api_server::{ApiServer, Resource, WriteOptions};
-use convert::{Conversion, Input, Options, convert, to_yaml};
+use convert::{Conversion, ConversionInput, ConversionOptions, convert, to_yaml};
 use jiff::Timestamp;
 use serde_json::Value;
 
@@ -57,11 +57,11 @@ fn cases() -> Vec<PathBuf> {
     cases
 }
 
-fn options(case: &Path) -> Options {
+fn options(case: &Path) -> ConversionOptions {
     let text = fs::read_to_string(case.join("options.json")).unwrap_or_else(|_| "{}".to_owned());
     let given: Value = serde_json::from_str(&text).unwrap();
     let text = |field: &str| given[field].as_str().map(str::to_owned);
-    Options {
+    ConversionOptions {
         cluster_name: text("clusterName"),
         role: text("role"),
         instance_profile: text("instanceProfile"),
@@ -71,7 +71,7 @@ fn options(case: &Path) -> Options {
 }
 
 fn run(case: &Path) -> Conversion {
-    let mut input = Input::default();
+    let mut input = ConversionInput::default();
     for file in ["in.yaml", "in.json"] {
         if let Ok(text) = fs::read_to_string(case.join(file)) {
             input.add(file, &text);
@@ -120,9 +120,9 @@ fn what_comes_out_is_accepted_and_comes_out_again_as_it_is() {
         for object in &first.objects {
             assert_eq!(refusal(object), None, "{}", case.display());
         }
-        let mut input = Input::default();
+        let mut input = ConversionInput::default();
         input.add("again", &to_yaml(&first.objects).unwrap());
-        let options = Options {
+        let options = ConversionOptions {
             node_claims: true,
             ..options(&case)
         };

@@ -24,6 +24,8 @@ pub struct RunningCommand {
     pub replacements: Vec<String>,
     /// When it started.
     pub started_at: Timestamp,
+    /// Whether the ledger has it that replacements are waited for.
+    pub is_wait_told: bool,
 }
 
 /// What to do about a running command now.

@@ -9,11 +9,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use apis::duration::GoDuration;
-use apis::labels;
+use apis::{RepairAction, labels};
 use state::ledger::OutcomeId;
 use state::{Snapshot, StateNode};
 
-pub use policies::{Diagnosis, PolicyFault, RepairAction, RepairPolicies, RepairPolicy};
+pub use policies::{Diagnosis, PolicyFault, RepairPolicies};
 
 use crate::candidate::{Blocked, Candidate, without_pool};
 use crate::command::{Approved, Command, Cost, Manner, Sickness};

@@ -10,7 +10,7 @@ pub use report::{Report, ReportedCommand, ReportedNode, ReportedOutcome};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use apis::{NodeClaim, NodeClaimStatus, ObjectKey, labels};
+use apis::{NodeClaim, NodeClaimStatus, ObjectKey, conditions, labels};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::{Node, NodeCondition, NodeSpec, NodeStatus, Pod};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta, Time};
@@ -37,7 +37,12 @@ use crate::simulation::{Purpose, Simulator, World};
 /// How far the clock moves on between two loops.
 const LOOP_SECONDS: i64 = 30;
 /// Conditions of a node on which everything is done.
-const DONE: [&str; 4] = ["Launched", "Registered", "Initialized", "Consolidatable"];
+const DONE: [&str; 4] = [
+    conditions::LAUNCHED,
+    conditions::REGISTERED,
+    conditions::INITIALIZED,
+    conditions::CONSOLIDATABLE,
+];
 
 /// What loops work with.
 #[derive(Clone, Copy)]

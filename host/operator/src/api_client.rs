@@ -7,6 +7,7 @@
 
 mod guarded;
 mod rate;
+mod reads_only;
 mod repeats;
 mod requests;
 
@@ -22,7 +23,8 @@ use tower::buffer::BufferLayer;
 use tower::{BoxError, ServiceBuilder};
 
 pub(crate) use guarded::Guard;
-pub(crate) use rate::Rate;
+pub(crate) use rate::RateLimiter;
+pub(crate) use reads_only::ReadsOnly;
 pub(crate) use requests::ClientMetrics;
 
 /// What a connection reads at a time, at most.

@@ -11,8 +11,10 @@ use controllers::{FeatureGates, MinValuesPolicy, Packing, PreferencePolicy};
 use scheduling::ranking::PremiumMax;
 
 use crate::options::{
-    NominatePlannedPods, Options, SchedulerConfig, parse_gates, parse_scheduler_config,
+    ControllerOptions, NominatePlannedPods, SchedulerDefaults, parse_gates, parse_scheduler_config,
+    parse_span,
 };
+use crate::shadow::arguments::ShadowArguments;
 
 /// A node autoscaler for Kubernetes on EC2: a drop-in replacement for Karpenter whose ranking,
 /// consolidation and budgets are sandboxed WebAssembly policies.
@@ -21,7 +23,7 @@ use crate::options::{
 #[command(
     after_help = "Start with `mortise demo`: it needs no cluster, no cloud and no configuration."
 )]
-pub(crate) struct Cli {
+pub(crate) struct MortiseCli {
     #[command(subcommand)]
     pub(crate) subcommand: Subcommand,
 }
@@ -71,8 +73,21 @@ pub(crate) enum Subcommand {
     #[command(after_help = DOCTOR_EXIT_CODES)]
     Doctor(DoctorArguments),
 
+    /// Run Mortise beside a Karpenter, reading only: what it would launch, move and save
+    ///
+    /// A simulated world starts as the cluster is, follows its workloads, and has Mortise for an autoscaler. Nothing is
+    /// written to the cluster. What both have and did is told every so often, and as a report at the end.
+    #[command(after_help = SHADOW_EXIT_CODES)]
+    Shadow(Box<ShadowArguments>),
+
     /// Write policies, try them, put them in charge and watch them
     Policy(Box<PolicyArguments>),
+
+    /// Print what makes a shell complete the verbs and flags of mortise
+    Completions(CompletionsArguments),
+
+    /// Print the man page of mortise, or write those of all verbs
+    Man(ManArguments),
 }
 
 const SIMULATE_EXIT_CODES: &str = "\
@@ -83,6 +98,9 @@ Exit code: 0 when everything was converted, 1 when something was left out or los
 
 const DOCTOR_EXIT_CODES: &str = "\
 Exit code: 0 when nothing breaks or differs, 1 when something does, 2 when nothing could be read.";
+
+const SHADOW_EXIT_CODES: &str = "\
+Exit code: 0 when everything was read, 1 when something could not be, 2 when nothing could.";
 
 #[derive(Debug, Args)]
 pub(crate) struct DemoArguments {
@@ -186,7 +204,7 @@ pub(crate) struct ControllerArguments {
     pub(crate) termination: Option<Duration>,
 
     #[command(flatten)]
-    pub(crate) options: Options,
+    pub(crate) options: ControllerOptions,
 }
 
 #[derive(Debug, Args)]
@@ -205,6 +223,20 @@ pub(crate) struct WhyArguments {
     /// What to print
     #[arg(short = 'o', long, value_enum, default_value_t = Output::Text)]
     pub(crate) output: Output,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CompletionsArguments {
+    /// The shell
+    #[arg(value_name = "SHELL", value_enum)]
+    pub(crate) shell: clap_complete::Shell,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ManArguments {
+    /// Write mortise.1 and a page for each verb into this folder
+    #[arg(value_name = "DIR")]
+    pub(crate) folder: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
@@ -296,6 +328,10 @@ pub(crate) struct SimulateArguments {
     #[arg(long, value_name = "FILE")]
     pub(crate) instance_types: Option<PathBuf>,
 
+    /// Seed of the spot prices in that catalogue: those of `mortise demo --seed N`
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) seed: u64,
+
     /// A policy to ask: a module (.wasm, .wasm.gz, .wasm.zst), a manifest of a ConfigMap, a folder of
     /// `mortise policy new`, builtin:NAME, or the name of a ConfigMap in the manifests (repeatable)
     #[arg(long = "policy", value_name = "POLICY|CONFIGMAP")]
@@ -336,7 +372,7 @@ pub(crate) struct SimulateArguments {
 
     /// Configuration of the cluster's scheduler, in YAML or JSON: podTopologySpread.defaultConstraints
     #[arg(long, env = "SCHEDULER_CONFIG", default_value = "", hide_default_value = true, value_parser = parse_scheduler_config)]
-    pub(crate) scheduler_config: SchedulerConfig,
+    pub(crate) scheduler_config: SchedulerDefaults,
 
     /// Say for each pod without a place and each pool what excluded what, and the nearest miss
     #[arg(long)]
@@ -375,15 +411,6 @@ pub(crate) enum Until {
     Settled,
     Forever,
     After(Duration),
-}
-
-fn parse_span(text: &str) -> Result<Duration, String> {
-    let span = text.parse::<GoDuration>().map(GoDuration::to_std);
-    match span {
-        // A rotation without a pause would leave the world no time.
-        Ok(span) if !span.is_zero() => Ok(span),
-        _ => Err(format!("`{text}` is no duration such as `10s` or `2m`")),
-    }
 }
 
 /// The oldest and the newest minor version of Kubernetes that the simulated world may be of.

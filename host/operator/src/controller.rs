@@ -17,16 +17,18 @@ use kube::config::{KubeConfigOptions, Kubeconfig};
 
 use prometheus_client::registry::Registry;
 
-use crate::api_client::{ClientMetrics, Guard, Rate};
+use crate::api_client::{ClientMetrics, Guard, RateLimiter};
 use crate::cli::{Cloud, ControllerArguments};
 use crate::clock::SystemClock;
 use crate::cluster::{self, ClusterWatch};
 use crate::exposition;
 use crate::fence::Fence;
 use crate::http::{self, Probes};
-use crate::leader_election::{Candidate, Election};
+use crate::leader_election::{Election, LeaderElector};
 use crate::logging::LogLevel;
-use crate::options::{CloudOptions, DecisionOptions, Options, PolicyOptions, ProcessOptions};
+use crate::options::{
+    CloudOptions, ControllerOptions, DecisionOptions, PolicyOptions, ProcessOptions,
+};
 use crate::policy_recorder::FileRecorder;
 use crate::process_metrics::ProcessMetrics;
 use crate::simulated_nodes::{Practice, SimulatedNodes};
@@ -43,7 +45,8 @@ const BLOCKING_THREADS_MAX: usize = 4;
 const STOP_GRACE: Duration = Duration::from_secs(20);
 
 pub(crate) fn run(arguments: &ControllerArguments) -> anyhow::Result<ExitCode> {
-    let log_level = crate::logging::start(&arguments.options.process.log_level)?;
+    let process = &arguments.options.process;
+    let log_level = crate::logging::start(&process.log_level, &process.log_output_paths)?;
     // Controllers wait for the API server and the cloud, and what computes for long does so elsewhere. Each further
     // thread would have a heap of its own, and one that is half empty cannot lend its pages to another.
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -55,7 +58,7 @@ pub(crate) fn run(arguments: &ControllerArguments) -> anyhow::Result<ExitCode> {
 }
 
 async fn control(arguments: &ControllerArguments, log_level: LogLevel) -> anyhow::Result<()> {
-    let Options {
+    let ControllerOptions {
         // Taken apart where the cloud is known.
         cloud: _,
         decisions,
@@ -84,16 +87,16 @@ async fn control(arguments: &ControllerArguments, log_level: LogLevel) -> anyhow
     };
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let cluster_name = cluster_name(arguments, is_simulated)?;
-    let names = (cluster_name.clone(), process.policy_namespace().to_owned());
+    let policy_namespace = process.policy_namespace();
     let settings = Settings {
         observes_cluster_state: !process.disable_cluster_state_observability,
-        ..settings(decisions, names, minor(&version))
+        ..settings(decisions, &cluster_name, policy_namespace, minor(&version))
     };
     log_configuration(arguments, &settings);
     let cloud = if is_simulated {
         simulated_cloud(&cluster_name, arguments, &client, &clock)
     } else {
-        aws_cloud(arguments, (&client, &version), &clock, &fence).await?
+        aws_cloud(arguments, &client, &version, &clock, &fence).await?
     };
     let stack = Stack::new(StackConfig {
         client: client.clone(),
@@ -137,7 +140,7 @@ async fn control(arguments: &ControllerArguments, log_level: LogLevel) -> anyhow
 }
 
 /// Leads when it is its turn, until it is asked to stop: then what was begun is done and told, and the lease given back.
-async fn live(election: Option<&Election>, stack: &Stack, beside: &Beside) -> anyhow::Result<()> {
+async fn live(election: Option<&Election>, stack: &Stack, beside: &SideTask) -> anyhow::Result<()> {
     if election.is_some() {
         stack.controllers.stand_by();
     }
@@ -165,14 +168,15 @@ async fn live(election: Option<&Election>, stack: &Stack, beside: &Beside) -> an
 fn guard(options: &ProcessOptions, fence: &Fence) -> Guard {
     Guard {
         fence: fence.clone(),
-        rate: Rate::new(options.kube_client_qps, options.kube_client_burst).map(Arc::new),
+        rate: RateLimiter::new(options.kube_client_qps, options.kube_client_burst).map(Arc::new),
         metrics: ClientMetrics::default(),
+        reads_only: None,
     }
 }
 
 /// One line with all that the process is told to go by. None of it is secret.
 fn log_configuration(arguments: &ControllerArguments, settings: &Settings) {
-    let Options {
+    let ControllerOptions {
         cloud,
         decisions,
         process,
@@ -206,7 +210,7 @@ fn cluster_name(arguments: &ControllerArguments, is_simulated: bool) -> anyhow::
 }
 
 /// Fills the model, waits for the lease, and leads for as long as it holds. Ends well once all is done after a stop.
-async fn lead(election: Option<&Election>, stack: &Stack, beside: &Beside) -> anyhow::Result<()> {
+async fn lead(election: Option<&Election>, stack: &Stack, beside: &SideTask) -> anyhow::Result<()> {
     if election.is_none() {
         beside.resume().await?;
     }
@@ -223,11 +227,11 @@ async fn lead(election: Option<&Election>, stack: &Stack, beside: &Beside) -> an
     };
     let beside = async {
         match beside {
-            Beside::Nodes(nodes) => {
+            SideTask::Nodes(nodes) => {
                 stack.controllers.until_leading().await;
                 nodes.run().await
             }
-            Beside::Cluster(watch) => {
+            SideTask::Cluster(watch) => {
                 watch.run().await;
                 Ok(())
             }
@@ -247,14 +251,14 @@ async fn lead(election: Option<&Election>, stack: &Stack, beside: &Beside) -> an
 }
 
 /// What runs beside the controllers.
-enum Beside {
+enum SideTask {
     /// Makes nodes of instances where no kubelet will.
     Nodes(Box<SimulatedNodes>),
     /// Tells the provider what becomes of its cluster.
     Cluster(ClusterWatch),
 }
 
-impl Beside {
+impl SideTask {
     /// Takes over from who led before, ahead of all decisions.
     async fn resume(&self) -> anyhow::Result<()> {
         match self {
@@ -269,7 +273,7 @@ impl Beside {
 /// A provider, and what belongs to it.
 struct CloudParts {
     provider: Arc<AwsProvider>,
-    beside: Beside,
+    beside: SideTask,
     interruptions: Option<Arc<dyn InterruptionQueue>>,
     /// What talks to AWS, where something does.
     clients: Option<SdkClients>,
@@ -294,7 +298,7 @@ fn simulated_cloud(
     let provider = stack::simulated_provider(nodes.ec2(), cluster_name, Arc::clone(clock));
     CloudParts {
         provider,
-        beside: Beside::Nodes(Box::new(nodes)),
+        beside: SideTask::Nodes(Box::new(nodes)),
         interruptions: None,
         clients: None,
     }
@@ -302,11 +306,12 @@ fn simulated_cloud(
 
 async fn aws_cloud(
     arguments: &ControllerArguments,
-    (client, version): (&kube::Client, &Info),
+    client: &kube::Client,
+    version: &Info,
     clock: &Arc<dyn Clock>,
     fence: &Fence,
 ) -> anyhow::Result<CloudParts> {
-    let Options {
+    let ControllerOptions {
         cloud: options,
         decisions,
         ..
@@ -341,7 +346,7 @@ async fn aws_cloud(
     });
     Ok(CloudParts {
         provider,
-        beside: Beside::Cluster(watch),
+        beside: SideTask::Cluster(watch),
         interruptions,
         clients: Some(clients),
     })
@@ -420,16 +425,17 @@ pub(crate) async fn client(
 }
 
 /// 0 where the server says none; providers add a `+` to theirs.
-fn minor(version: &Info) -> u32 {
+pub(crate) fn minor(version: &Info) -> u32 {
     let digits = version
         .minor
         .trim_end_matches(|it: char| !it.is_ascii_digit());
     digits.parse().unwrap_or(0)
 }
 
-fn settings(
+pub(crate) fn settings(
     options: &DecisionOptions,
-    (cluster_name, policy_namespace): (String, String),
+    cluster_name: &str,
+    policy_namespace: &str,
     kubernetes_minor: u32,
 ) -> Settings {
     let DecisionOptions {
@@ -473,8 +479,8 @@ fn settings(
         default_spread: Arc::clone(&scheduler_config.default_spread),
         feature_gates: *feature_gates,
         legacy_node_repair: *legacy_node_repair,
-        policy_namespace,
-        cluster_name,
+        policy_namespace: policy_namespace.to_owned(),
+        cluster_name: cluster_name.to_owned(),
         solve_placement: controllers::SolvePlacement::Blocking,
         disruption_poll,
         consolidation_validation,
@@ -524,6 +530,7 @@ async fn election(
         metrics_port: _,
         health_probe_port: _,
         log_level: _,
+        log_output_paths: _,
         policy_namespace: _,
         disable_cluster_state_observability: _,
         disable_leader_election,
@@ -542,7 +549,7 @@ async fn election(
         leader_election_namespace
     };
     let client = client(arguments.kubeconfig.as_deref(), &Guard::none()).await?;
-    Ok(Some(Election::new(Candidate {
+    Ok(Some(Election::new(LeaderElector {
         leases: Api::namespaced(client, namespace),
         lease_name: leader_election_name.clone(),
         identity: identity(),
@@ -562,7 +569,7 @@ fn identity() -> String {
 }
 
 /// Returns when the process is asked to stop.
-async fn stop_signal() -> anyhow::Result<()> {
+pub(crate) async fn stop_signal() -> anyhow::Result<()> {
     use tokio::signal::unix::{SignalKind, signal};
     let mut terminate = signal(SignalKind::terminate())?;
     tokio::select! {
@@ -583,7 +590,7 @@ mod tests {
     #[derive(Parser)]
     struct Flags {
         #[command(flatten)]
-        options: Options,
+        options: ControllerOptions,
     }
 
     #[test]
@@ -591,7 +598,7 @@ mod tests {
         let flags = |packing: &str| {
             let flags = ["mortise".to_owned(), format!("--packing={packing}")];
             let decisions = Flags::try_parse_from(flags).unwrap().options.decisions;
-            settings(&decisions, (String::new(), String::new()), 36)
+            settings(&decisions, "", "", 36)
         };
         for (packing, expected) in [("cost", Packing::Cost), ("karpenter", Packing::Karpenter)] {
             let settings = flags(packing);

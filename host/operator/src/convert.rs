@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use ::convert::{Conversion, Input, Options, convert, to_list, to_yaml};
+use ::convert::{Conversion, ConversionInput, ConversionOptions, convert, to_list, to_yaml};
 use anyhow::Context as _;
 use jiff::Timestamp;
 use serde_json::Value;
@@ -33,14 +33,14 @@ pub(crate) fn run(arguments: &ConvertArguments) -> ExitCode {
 }
 
 fn convert_files(arguments: &ConvertArguments) -> anyhow::Result<ExitCode> {
-    let mut input = Input::default();
+    let mut input = ConversionInput::default();
     for path in &arguments.files {
         read(path, &mut input)?;
     }
     if input.sources.is_empty() && input.unread.is_empty() {
         anyhow::bail!("no object was given");
     }
-    let options = Options {
+    let options = ConversionOptions {
         cluster_name: arguments.cluster_name.clone(),
         role: arguments.role.clone(),
         instance_profile: arguments.instance_profile.clone(),
@@ -81,7 +81,7 @@ fn write(arguments: &ConvertArguments, conversion: Conversion) -> anyhow::Result
 }
 
 /// Adds what a file, a folder of them or standard input holds.
-pub(crate) fn read(path: &Path, input: &mut Input) -> anyhow::Result<()> {
+pub(crate) fn read(path: &Path, input: &mut ConversionInput) -> anyhow::Result<()> {
     if path.as_os_str() == "-" {
         let mut text = String::new();
         std::io::stdin()

@@ -3,10 +3,10 @@
 //! Virtual time is tokio's paused clock on one thread, so a run is a function of its seed and its manifests.
 
 pub(crate) mod apply;
+mod cost;
 mod frame;
 mod generated;
 mod live_view;
-pub(crate) mod memory;
 mod node_load;
 mod problems;
 mod progress;
@@ -14,6 +14,7 @@ mod quiet;
 mod rotation;
 mod stages;
 pub(crate) mod summary;
+mod waits;
 
 use std::io::{IsTerminal as _, Write as _};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -26,7 +27,7 @@ use anyhow::{Context as _, bail};
 use aws::SqsInterruptionQueue;
 use controllers::Settings;
 use sim::ec2::{Ec2Config, SimulatedQueue};
-use sim::{Time, World, WorldConfig};
+use sim::{SimulatedWorld, Time, WorldConfig};
 
 use crate::cli::{DemoArguments, Output, Speed, Until};
 use crate::clock::wall_now;
@@ -34,10 +35,10 @@ use crate::policy_recorder::FileRecorder;
 use crate::stack::{Stack, StackConfig};
 use authoring::manifests::{Manifests, variables};
 
-pub(crate) use memory::peak_rss_bytes;
-use progress::{Ended, View, Watcher};
+pub(crate) use cost::peak_rss_bytes;
+use progress::{DemoView, Ended, Watcher};
 use rotation::Rotation;
-use stages::{Run, Stages};
+use stages::{DemoRun, Stages};
 use summary::Summary;
 
 /// Name of the simulated cluster; `${CLUSTER_NAME}` in manifests stands for it.
@@ -50,7 +51,7 @@ pub(crate) const CAPACITY: &str = include_str!("samples/capacity.yaml");
 const WORKLOADS: &str = include_str!("samples/workloads.yaml");
 
 pub(crate) fn run(arguments: &DemoArguments) -> anyhow::Result<ExitCode> {
-    let plan = Plan::of(arguments)?;
+    let plan = DemoPlan::of(arguments)?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .start_paused(plan.speed == Speed::Max)
@@ -60,14 +61,14 @@ pub(crate) fn run(arguments: &DemoArguments) -> anyhow::Result<ExitCode> {
 }
 
 /// The arguments with their defaults resolved.
-struct Plan {
+struct DemoPlan {
     speed: Speed,
     listen: Option<SocketAddr>,
     is_terminal: bool,
     output: Output,
 }
 
-impl Plan {
+impl DemoPlan {
     fn of(arguments: &DemoArguments) -> anyhow::Result<Self> {
         let loopback = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
         let implied =
@@ -99,10 +100,10 @@ impl Plan {
     }
 }
 
-async fn demonstrate(arguments: &DemoArguments, plan: &Plan) -> anyhow::Result<ExitCode> {
+async fn demonstrate(arguments: &DemoArguments, plan: &DemoPlan) -> anyhow::Result<ExitCode> {
     let started = Instant::now();
     let (rotation, stages) = (Rotation::of(arguments)?, Stages::of(arguments)?);
-    let world = World::new(WorldConfig {
+    let world = SimulatedWorld::new(WorldConfig {
         seed: arguments.seed,
         time: match plan.speed {
             Speed::Max => Time::Virtual,
@@ -135,10 +136,10 @@ async fn demonstrate(arguments: &DemoArguments, plan: &Plan) -> anyhow::Result<E
         _ => None,
     };
     let watcher = Watcher::new(Arc::clone(&world), stack.as_ref());
-    let mut view = View::open(plan)?;
+    let mut view = DemoView::open(plan)?;
     let run = stages.run(&changing, &watcher, &mut view).await;
     drop(view);
-    let Run {
+    let DemoRun {
         watched,
         stages,
         faults,
@@ -186,8 +187,8 @@ async fn serve_ledger(
 /// Starts the listener and writes the kubeconfig, where they were asked for.
 async fn serve(
     arguments: &DemoArguments,
-    plan: &Plan,
-    world: &Arc<World>,
+    plan: &DemoPlan,
+    world: &Arc<SimulatedWorld>,
 ) -> anyhow::Result<Option<tokio::task::JoinHandle<std::io::Result<()>>>> {
     let Some(address) = plan.listen else {
         return Ok(None);
@@ -254,7 +255,7 @@ async fn prepare(arguments: &DemoArguments, client: &kube::Client) -> anyhow::Re
 
 fn start_controller(
     arguments: &DemoArguments,
-    world: &Arc<World>,
+    world: &Arc<SimulatedWorld>,
     client: kube::Client,
 ) -> anyhow::Result<Stack> {
     let (ec2, clock) = (world.ec2(), world.clock());

@@ -4,8 +4,8 @@
 
 use std::process::ExitCode;
 
-use convert::doctor::{Finding, Severity, examine};
-use convert::{Input, Place, Unread};
+use convert::doctor::{DoctorFinding, Severity, examine};
+use convert::{ConversionInput, SourcePlace, Unread};
 use http::Request;
 use kube::Client;
 
@@ -55,12 +55,12 @@ pub(crate) fn run(arguments: &DoctorArguments) -> ExitCode {
     }
 }
 
-fn is_note(finding: &Finding) -> bool {
+fn is_note(finding: &DoctorFinding) -> bool {
     finding.severity == Severity::Note
 }
 
-fn input(arguments: &DoctorArguments) -> anyhow::Result<Input> {
-    let mut input = Input::default();
+fn input(arguments: &DoctorArguments) -> anyhow::Result<ConversionInput> {
+    let mut input = ConversionInput::default();
     for path in &arguments.files {
         read(path, &mut input)?;
     }
@@ -83,14 +83,14 @@ fn input(arguments: &DoctorArguments) -> anyhow::Result<Input> {
 }
 
 /// Reads each kind. One that is not served has no objects; one that may not be read is said to be unknown.
-async fn ask(client: &Client, input: &mut Input) -> anyhow::Result<()> {
+async fn ask(client: &Client, input: &mut ConversionInput) -> anyhow::Result<()> {
     for path in PATHS {
         let request = Request::get(path).body(Vec::new())?;
         match client.request_text(request).await {
             Ok(text) => input.add(path, &text),
             Err(kube::Error::Api(status)) if status.code == 404 => {}
             Err(kube::Error::Api(status)) if [401, 403].contains(&status.code) => {
-                let place = Place {
+                let place = SourcePlace {
                     file: path.to_owned(),
                     line: 1,
                 };

@@ -11,11 +11,11 @@ use tokio::time::Instant;
 /// Clones share what is known.
 #[derive(Debug, Clone)]
 pub(crate) struct Fence {
-    held: Arc<Mutex<Held>>,
+    held: Arc<Mutex<LeaseHold>>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Held {
+enum LeaseHold {
     /// Another may lead.
     Not,
     /// Nobody else can lead before.
@@ -39,15 +39,15 @@ impl std::error::Error for Lapsed {}
 impl Fence {
     /// For a replica that has to be elected first.
     pub(crate) fn closed() -> Self {
-        Self::new(Held::Not)
+        Self::new(LeaseHold::Not)
     }
 
     /// For a process without election.
     pub(crate) fn open() -> Self {
-        Self::new(Held::Always)
+        Self::new(LeaseHold::Always)
     }
 
-    fn new(held: Held) -> Self {
+    fn new(held: LeaseHold) -> Self {
         Self {
             held: Arc::new(Mutex::new(held)),
         }
@@ -55,24 +55,24 @@ impl Fence {
 
     /// The lease was taken or renewed.
     pub(crate) fn hold_until(&self, end: Instant) {
-        self.set(Held::Until(end));
+        self.set(LeaseHold::Until(end));
     }
 
     /// The lease is given up.
     pub(crate) fn close(&self) {
-        self.set(Held::Not);
+        self.set(LeaseHold::Not);
     }
 
     /// Whether changes may be sent now.
     pub(crate) fn is_open(&self) -> bool {
         match *self.held.lock().unwrap_or_else(PoisonError::into_inner) {
-            Held::Not => false,
-            Held::Until(end) => Instant::now() < end,
-            Held::Always => true,
+            LeaseHold::Not => false,
+            LeaseHold::Until(end) => Instant::now() < end,
+            LeaseHold::Always => true,
         }
     }
 
-    fn set(&self, held: Held) {
+    fn set(&self, held: LeaseHold) {
         *self.held.lock().unwrap_or_else(PoisonError::into_inner) = held;
     }
 }

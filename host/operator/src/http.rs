@@ -105,9 +105,9 @@ fn log_level_router(log_level: Option<LogLevel>) -> Router {
 /// Answers questions to the ledger, as JSON.
 pub(crate) fn ledger_router(ledger: SharedLedger, parts: PolicyParts) -> Router {
     let answer = move |uri: Uri| {
-        let told = tell((&ledger, &parts), uri.query().unwrap_or_default());
+        let json = why(&ledger, &parts, uri.query().unwrap_or_default());
         async move {
-            match told {
+            match json {
                 Some(json) => (StatusCode::OK, [("content-type", "application/json")], json),
                 None => (
                     StatusCode::BAD_REQUEST,
@@ -120,7 +120,7 @@ pub(crate) fn ledger_router(ledger: SharedLedger, parts: PolicyParts) -> Router 
     Router::new().route(LEDGER_PATH, get(answer))
 }
 
-fn tell((ledger, parts): (&SharedLedger, &PolicyParts), query: &str) -> Option<String> {
+fn why(ledger: &SharedLedger, parts: &PolicyParts, query: &str) -> Option<String> {
     let value = |key: &str| {
         let mut pairs = query.split('&').filter_map(|pair| pair.split_once('='));
         pairs.find(|(name, _)| *name == key).map(|it| it.1)

@@ -26,7 +26,7 @@ const RETRY_PERIOD: Duration = Duration::from_secs(2);
 const RELEASE_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Where the lease is, and who wants it.
-pub(crate) struct Candidate {
+pub(crate) struct LeaderElector {
     /// By a client that no fence and no pace stands before.
     pub(crate) leases: Api<Lease>,
     pub(crate) lease_name: String,
@@ -39,13 +39,13 @@ pub(crate) struct Candidate {
 
 /// One candidate for the lease, and what it knows of it.
 pub(crate) struct Election {
-    candidate: Candidate,
-    seen: Mutex<Option<Seen>>,
+    candidate: LeaderElector,
+    seen: Mutex<Option<SeenLease>>,
 }
 
 /// The lease as it was read or written last.
 #[derive(Clone)]
-struct Seen {
+struct SeenLease {
     lease: Lease,
     /// When it was first seen to be so.
     since: Instant,
@@ -61,7 +61,7 @@ enum Try {
 }
 
 impl Election {
-    pub(crate) fn new(candidate: Candidate) -> Self {
+    pub(crate) fn new(candidate: LeaderElector) -> Self {
         Self {
             candidate,
             seen: Mutex::new(None),
@@ -122,7 +122,8 @@ impl Election {
     /// Gives the lease up, if it is held, so that nobody has to wait for its end. Nothing is changed from then on.
     pub(crate) async fn release(&self) {
         self.candidate.fence.close();
-        let Some(Seen { mut lease, .. }) = self.seen().clone().filter(|it| self.is_ours(it)) else {
+        let Some(SeenLease { mut lease, .. }) = self.seen().clone().filter(|it| self.is_ours(it))
+        else {
             return;
         };
         let now = Some(MicroTime(self.candidate.clock.now()));
@@ -154,12 +155,12 @@ impl Election {
     /// Takes or renews the lease.
     async fn try_hold(&self) -> anyhow::Result<Try> {
         let known = self.seen().clone().filter(|it| self.is_ours(it));
-        if let Some(Seen { lease, .. }) = known
+        if let Some(SeenLease { lease, .. }) = known
             && self.write(self.held(lease)).await? == Try::Held
         {
             return Ok(Try::Held);
         }
-        let Candidate {
+        let LeaderElector {
             leases, lease_name, ..
         } = &self.candidate;
         let read = leases.get_opt(lease_name).await;
@@ -190,7 +191,7 @@ impl Election {
 
     /// Writes the lease unless somebody else has since.
     async fn write(&self, lease: Lease) -> anyhow::Result<Try> {
-        let Candidate {
+        let LeaderElector {
             leases, lease_name, ..
         } = &self.candidate;
         let params = PostParams::default();
@@ -217,14 +218,14 @@ impl Election {
         let mut seen = self.seen();
         let known = seen.as_ref().filter(|it| it.lease.spec == lease.spec);
         let since = known.map_or_else(Instant::now, |it| it.since);
-        *seen = Some(Seen {
+        *seen = Some(SeenLease {
             lease: lease.clone(),
             since,
         });
         since
     }
 
-    fn is_ours(&self, seen: &Seen) -> bool {
+    fn is_ours(&self, seen: &SeenLease) -> bool {
         let holder = seen
             .lease
             .spec
@@ -234,7 +235,7 @@ impl Election {
     }
 
     fn held(&self, lease: Lease) -> Lease {
-        let Candidate {
+        let LeaderElector {
             identity, clock, ..
         } = &self.candidate;
         Lease {
@@ -243,7 +244,7 @@ impl Election {
         }
     }
 
-    fn seen(&self) -> MutexGuard<'_, Option<Seen>> {
+    fn seen(&self) -> MutexGuard<'_, Option<SeenLease>> {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -4,10 +4,13 @@
 
 mod karpenter;
 
+use std::fs::OpenOptions;
 use std::io::IsTerminal as _;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
-use anyhow::bail;
+use anyhow::{Context as _, bail};
+use tracing_subscriber::fmt::format::JsonFields;
+use tracing_subscriber::fmt::writer::{BoxMakeWriter, MakeWriterExt as _};
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::reload;
 use tracing_subscriber::util::SubscriberInitExt as _;
@@ -28,15 +31,17 @@ impl LogLevel {
     }
 }
 
-/// Starts the log at a level of Karpenter's: debug, info or error. `RUST_LOG` refines it.
-pub(crate) fn start(level: &str) -> anyhow::Result<LogLevel> {
+/// Starts the log at a level of Karpenter's, debug, info or error, into the paths of a comma list. `RUST_LOG` refines it.
+pub(crate) fn start(level: &str, paths: &str) -> anyhow::Result<LogLevel> {
     let given = filter(level)?;
     let first = EnvFilter::try_from_default_env().unwrap_or(given);
     let (filter, handle) = reload::Layer::<EnvFilter, Registry>::new(first);
-    let lines = if std::io::stdout().is_terminal() {
+    let lines = if paths == "stdout" && std::io::stdout().is_terminal() {
         fmt::layer().boxed()
     } else {
-        fmt::layer().event_format(KarpenterLine).boxed()
+        let layer = fmt::layer().event_format(KarpenterLine);
+        let layer = layer.fmt_fields(JsonFields::new());
+        layer.with_writer(writer(paths)?).boxed()
     };
     tracing_subscriber::registry()
         .with(filter)
@@ -45,6 +50,28 @@ pub(crate) fn start(level: &str) -> anyhow::Result<LogLevel> {
     Ok(LogLevel {
         set: Arc::new(move |filter| handle.reload(filter).is_ok()),
     })
+}
+
+/// What writes to all of the paths: `stdout`, `stderr`, or files, which grow.
+fn writer(paths: &str) -> anyhow::Result<BoxMakeWriter> {
+    let mut all: Option<BoxMakeWriter> = None;
+    for path in paths.split(',').map(str::trim).filter(|it| !it.is_empty()) {
+        let next = match path {
+            "stdout" => BoxMakeWriter::new(std::io::stdout),
+            "stderr" => BoxMakeWriter::new(std::io::stderr),
+            file => {
+                let opened = OpenOptions::new().create(true).append(true).open(file);
+                let opened = opened
+                    .with_context(|| format!("--log-output-paths {file} cannot be written"))?;
+                BoxMakeWriter::new(Mutex::new(opened))
+            }
+        };
+        all = Some(match all {
+            Some(before) => BoxMakeWriter::new(before.and(next)),
+            None => next,
+        });
+    }
+    all.context("--log-output-paths names none: give stdout, stderr or files")
 }
 
 /// What Karpenter calls errors is warned of here where it is tried again.
@@ -69,5 +96,24 @@ mod tests {
             assert!(filter(level).is_ok(), "{level}");
         }
         assert!(filter("trace").is_err());
+    }
+
+    #[test]
+    fn lines_go_to_every_path() {
+        use std::io::Write as _;
+        use tracing_subscriber::fmt::MakeWriter as _;
+
+        let file = std::env::temp_dir().join(format!("mortise-log-{}", std::process::id()));
+        let paths = format!("stderr, {}", file.display());
+        let writer = writer(&paths).unwrap();
+        writeln!(writer.make_writer(), "a line of a test").unwrap();
+        assert_eq!(
+            std::fs::read_to_string(&file).unwrap(),
+            "a line of a test\n"
+        );
+        std::fs::remove_file(file).unwrap();
+        let error = super::writer("/no/such/folder/x").err().unwrap();
+        assert!(error.to_string().contains("/no/such/folder/x"), "{error}");
+        assert!(super::writer(" , ").is_err());
     }
 }

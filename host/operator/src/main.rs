@@ -5,6 +5,7 @@ mod cli;
 mod clock;
 mod cluster;
 mod cluster_policies;
+mod completions;
 mod controller;
 mod convert;
 mod crds;
@@ -15,6 +16,7 @@ mod fence;
 mod http;
 mod leader_election;
 mod logging;
+mod man;
 mod options;
 mod output;
 mod policy_metrics;
@@ -25,6 +27,7 @@ mod process_metrics;
 #[cfg(test)]
 mod rbac;
 mod running_controller;
+mod shadow;
 mod simulate;
 mod simulated_nodes;
 mod stack;
@@ -35,7 +38,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-use crate::cli::{Cli, Subcommand};
+use crate::cli::{MortiseCli, Subcommand};
 
 /// Decisions and JSON make and drop many small values; the system allocator spends a third of a run on that, and keeps
 /// half as much again of what was dropped.
@@ -49,7 +52,7 @@ const CLUSTER: authoring::Cluster = authoring::Cluster {
 };
 
 fn main() -> ExitCode {
-    let outcome = match Cli::parse().subcommand {
+    let outcome = match MortiseCli::parse().subcommand {
         Subcommand::Demo(arguments) => demo::run(&arguments),
         Subcommand::Controller(arguments) => controller::run(&arguments),
         Subcommand::Why(arguments) => why::run(&arguments),
@@ -57,6 +60,9 @@ fn main() -> ExitCode {
         Subcommand::Simulate(arguments) => Ok(simulate::run(&arguments)),
         Subcommand::Convert(arguments) => Ok(convert::run(&arguments)),
         Subcommand::Doctor(arguments) => Ok(doctor::run(&arguments)),
+        Subcommand::Shadow(arguments) => Ok(shadow::run(&arguments)),
+        Subcommand::Completions(arguments) => completions::run(&arguments),
+        Subcommand::Man(arguments) => man::run(&arguments),
         Subcommand::Policy(arguments) => authoring::run(&arguments, Some(CLUSTER)),
     };
     match outcome {

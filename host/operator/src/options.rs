@@ -21,7 +21,7 @@ use crate::policy_recorder;
 /// What `mortise controller` can be told. Each group is taken apart whole where it is used, so that a flag that nobody reads
 /// does not compile.
 #[derive(Debug, Clone, Args)]
-pub(crate) struct Options {
+pub(crate) struct ControllerOptions {
     #[command(flatten)]
     pub(crate) cloud: CloudOptions,
     #[command(flatten)]
@@ -114,7 +114,7 @@ pub(crate) struct DecisionOptions {
     /// Configuration of the cluster's scheduler, in YAML or JSON, as far as it matters to placement:
     /// podTopologySpread.defaultConstraints
     #[arg(long, env = "SCHEDULER_CONFIG", default_value = "", hide_default_value = true, value_parser = parse_scheduler_config)]
-    pub(crate) scheduler_config: SchedulerConfig,
+    pub(crate) scheduler_config: SchedulerDefaults,
     /// Comma list of Name=bool: NodeRepair, ReservedCapacity, SpotToSpotConsolidation, NodeOverlay,
     /// StaticCapacity, CapacityBuffer, TerminateFirstDrift, TerminateFirstRepair, PodDeletionCostManagement
     #[arg(long, env = "FEATURE_GATES", default_value = "", hide_default_value = true, value_parser = parse_gates)]
@@ -186,6 +186,9 @@ pub(crate) struct ProcessOptions {
     /// debug, info or error
     #[arg(long, env = "LOG_LEVEL", default_value = "info")]
     pub(crate) log_level: String,
+    /// Where the log goes: a comma list of stdout, stderr and files
+    #[arg(long, env = "LOG_OUTPUT_PATHS", default_value = "stdout")]
+    pub(crate) log_output_paths: String,
     /// Namespace of the controller
     #[arg(long, env = "SYSTEM_NAMESPACE", default_value = "mortise")]
     pub(crate) system_namespace: String,
@@ -247,8 +250,6 @@ pub(crate) struct AcceptedOptions {
         allow_hyphen_values = true
     )]
     memory_limit: String,
-    #[arg(long, env = "LOG_OUTPUT_PATHS", default_value = "stdout", hide = true)]
-    log_output_paths: String,
     #[arg(
         long,
         env = "LOG_ERROR_OUTPUT_PATHS",
@@ -319,19 +320,29 @@ pub(crate) fn parse_gates(text: &str) -> Result<FeatureGates, String> {
 
 /// What of a scheduler's configuration matters here.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct SchedulerConfig {
+pub(crate) struct SchedulerDefaults {
     pub(crate) default_spread: Arc<[TopologySpread]>,
 }
 
-pub(crate) fn parse_scheduler_config(text: &str) -> Result<SchedulerConfig, String> {
+pub(crate) fn parse_scheduler_config(text: &str) -> Result<SchedulerDefaults, String> {
     if text.trim().is_empty() {
-        return Ok(SchedulerConfig::default());
+        return Ok(SchedulerDefaults::default());
     }
     let config = serde_saphyr::from_str(text).map_err(|error| error.to_string())?;
     let spread = state::default_spread::parse(config).map_err(|error| error.to_string())?;
-    Ok(SchedulerConfig {
+    Ok(SchedulerDefaults {
         default_spread: spread.into(),
     })
+}
+
+/// Some time, and not none.
+pub(crate) fn parse_span(text: &str) -> Result<Duration, String> {
+    let span = text.parse::<GoDuration>().map(GoDuration::to_std);
+    match span {
+        // A rotation without a pause would leave the world no time.
+        Ok(span) if !span.is_zero() => Ok(span),
+        _ => Err(format!("`{text}` is no duration such as `10s` or `2m`")),
+    }
 }
 
 fn parse_duration(text: &str) -> Result<Duration, String> {
@@ -398,7 +409,7 @@ mod tests {
         let json = r#"{"podTopologySpread": {"defaultConstraints": []}}"#;
         assert_eq!(
             parse_scheduler_config(json).unwrap(),
-            SchedulerConfig::default()
+            SchedulerDefaults::default()
         );
         let error = parse_scheduler_config("profiles: []").unwrap_err();
         assert!(error.contains("profiles"), "{error}");

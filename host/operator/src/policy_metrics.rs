@@ -14,13 +14,13 @@ pub(crate) struct PolicyMetrics {
     pub(crate) host: PolicyHost,
 }
 
-type Count = fn(&PolicyStatistics) -> u64;
-type Labels<'a> = Vec<(&'static str, &'a str)>;
+type ReadCounter = fn(&PolicyStatistics) -> u64;
+type LabelPairs<'a> = Vec<(&'static str, &'a str)>;
 
 impl Collector for PolicyMetrics {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), std::fmt::Error> {
         let statistics = self.host.statistics();
-        let counters: [(&str, &str, Count); 4] = [
+        let counters: [(&str, &str, ReadCounter); 4] = [
             ("mortise_policy_calls", "Calls of a policy.", |it| it.calls),
             ("mortise_policy_fuel", "Fuel that a policy spent.", |it| {
                 it.fuel
@@ -40,13 +40,13 @@ impl Collector for PolicyMetrics {
             let series = statistics
                 .iter()
                 .map(|it| (labels(it), ConstCounter::new(value(it))));
-            family(&mut encoder, (name, help), series)?;
+            family(&mut encoder, name, help, series)?;
         }
         let seconds = statistics
             .iter()
             .map(|it| (labels(it), ConstCounter::new(it.duration.as_secs_f64())));
-        let about = ("mortise_policy_seconds", "Wall time that a policy took.");
-        family(&mut encoder, about, seconds)?;
+        let (name, help) = ("mortise_policy_seconds", "Wall time that a policy took.");
+        family(&mut encoder, name, help, seconds)?;
         let failures = statistics.iter().flat_map(|it| {
             it.failures_by_reason.iter().map(|(reason, count)| {
                 let mut labels = labels(it);
@@ -54,42 +54,24 @@ impl Collector for PolicyMetrics {
                 (labels, ConstCounter::new(*count))
             })
         });
-        let about = (
+        let (name, help) = (
             "mortise_policy_failures",
             "Calls that failed, so that the default decided.",
         );
-        family(&mut encoder, about, failures)?;
+        family(&mut encoder, name, help, failures)?;
         let cost = statistics
             .iter()
             .map(|it| (labels(it), ConstGauge::new(it.shadow_usd_per_hour)));
-        let about = (
+        let (name, help) = (
             "mortise_policy_shadow_usd_per_hour",
             "Price of a shadow's first choices less that of the enforced ones, over all rounds.",
         );
-        family(&mut encoder, about, cost)?;
-        let Swaps {
-            accepted,
-            refused,
-            longest_wait,
-        } = self.host.swaps();
-        let wait = ConstGauge::new(longest_wait.as_secs_f64());
-        let about = (
-            "mortise_policy_swap_wait_seconds",
-            "The longest that a round waited to be told who decides.",
-        );
-        family(&mut encoder, about, std::iter::once((Vec::new(), wait)))?;
-        let swaps = [("accepted", accepted), ("refused", refused)];
-        let about = (
-            "mortise_policy_swaps",
-            "Bindings put in charge, and refused.",
-        );
-        let series =
-            swaps.map(|(result, count)| (vec![("result", result)], ConstCounter::new(count)));
-        family(&mut encoder, about, series.into_iter())
+        family(&mut encoder, name, help, cost)?;
+        swaps(&mut encoder, self.host.swaps())
     }
 }
 
-fn labels(of: &PolicyStatistics) -> Labels<'_> {
+fn labels(of: &PolicyStatistics) -> LabelPairs<'_> {
     vec![
         ("kind", of.kind.as_str()),
         ("policy", of.name.as_str()),
@@ -97,10 +79,34 @@ fn labels(of: &PolicyStatistics) -> Labels<'_> {
     ]
 }
 
+/// How changes of bindings went.
+fn swaps(encoder: &mut DescriptorEncoder<'_>, swaps: Swaps) -> Result<(), std::fmt::Error> {
+    let Swaps {
+        accepted,
+        refused,
+        longest_wait,
+    } = swaps;
+    let wait = ConstGauge::new(longest_wait.as_secs_f64());
+    let (name, help) = (
+        "mortise_policy_swap_wait_seconds",
+        "The longest that a round waited to be told who decides.",
+    );
+    family(encoder, name, help, std::iter::once((Vec::new(), wait)))?;
+    let results = [("accepted", accepted), ("refused", refused)];
+    let (name, help) = (
+        "mortise_policy_swaps",
+        "Bindings put in charge, and refused.",
+    );
+    let series =
+        results.map(|(result, count)| (vec![("result", result)], ConstCounter::new(count)));
+    family(encoder, name, help, series.into_iter())
+}
+
 fn family<'a, M: EncodeMetric>(
     encoder: &mut DescriptorEncoder<'_>,
-    (name, help): (&str, &str),
-    series: impl Iterator<Item = (Labels<'a>, M)>,
+    name: &str,
+    help: &str,
+    series: impl Iterator<Item = (LabelPairs<'a>, M)>,
 ) -> Result<(), std::fmt::Error> {
     let mut series = series.peekable();
     let Some((_, first)) = series.peek() else {

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use controllers::rbac::{RULES, Request, Role};
+use controllers::rbac::{RULES, ResourceAttributes, Role};
 use http::Request as HttpRequest;
 use k8s_openapi::api::core::v1::Node;
 use kube::Client;
@@ -16,18 +16,18 @@ use sim::api_server::{ApiServer, RequestInfo};
 use tower::ServiceExt as _;
 
 use crate::fence::Fence;
-use crate::leader_election::{Candidate, Election};
+use crate::leader_election::{Election, LeaderElector};
 use crate::simulated_nodes::{Practice, SimulatedNodes, Step};
 
 const LEASE: &str = "karpenter-leader-election";
 
-type Asked = Arc<Mutex<Vec<RequestInfo>>>;
+type SeenRequests = Arc<Mutex<Vec<RequestInfo>>>;
 
 /// A client, and what is asked by it.
-fn client() -> (Client, Asked) {
+fn client() -> (Client, SeenRequests) {
     let clock = SimulatedClock::virtual_time();
     let api = ApiServer::new(1, Arc::new(move || clock.now()));
-    let asked = Asked::default();
+    let asked = SeenRequests::default();
     let log = Arc::clone(&asked);
     let service = api.map_request(move |request: HttpRequest<Body>| {
         let info = RequestInfo::of(request.method(), request.uri());
@@ -38,14 +38,18 @@ fn client() -> (Client, Asked) {
 }
 
 /// Resource and verb of what a role grants and nobody asked for, and of what was asked for and no role grants.
-fn differences(role: Role, resource: &str, asked: &Asked) -> (BTreeSet<String>, BTreeSet<String>) {
+fn differences(
+    role: Role,
+    resource: &str,
+    asked: &SeenRequests,
+) -> (BTreeSet<String>, BTreeSet<String>) {
     let asked = asked.lock().unwrap();
     let rules = RULES.iter().filter(|it| it.role == role);
     let rules: Vec<_> = rules
         .filter(|it| it.resources.contains(&resource))
         .collect();
     let allows = |info: &RequestInfo| {
-        let request = Request {
+        let request = ResourceAttributes {
             verb: info.verb,
             group: &info.group,
             resource: &info.resource,
@@ -62,7 +66,7 @@ fn differences(role: Role, resource: &str, asked: &Asked) -> (BTreeSet<String>, 
     (granted.difference(&used).cloned().collect(), unlawful)
 }
 
-fn check(role: Role, resource: &str, asked: &Asked) {
+fn check(role: Role, resource: &str, asked: &SeenRequests) {
     let (unused, unlawful) = differences(role, resource, asked);
     assert!(
         unused.is_empty(),
@@ -74,7 +78,7 @@ fn check(role: Role, resource: &str, asked: &Asked) {
 #[tokio::test(start_paused = true)]
 async fn a_lease_is_taken_and_renewed_with_the_rights_that_there_are() {
     let (client, asked) = client();
-    let election = Election::new(Candidate {
+    let election = Election::new(LeaderElector {
         leases: Api::namespaced(client, "kube-system"),
         lease_name: LEASE.to_owned(),
         identity: "a".to_owned(),

@@ -25,8 +25,9 @@ use policy::{Kind, PolicyHost};
 use problem_file::{Explanation, InstanceTypes, PoolCatalogue, Report, Timing, World, explain};
 use scheduling::pod::PodKey;
 use scheduling::problem::Options;
-use scheduling::ranking::RankHook;
-use scheduling::{Interrupt, Prepared, Solution, TableCache, solve_within_premium};
+use scheduling::{
+    Interrupt, Prepared, Solution, TableCache, lower_bound_per_hour, solve_within_premium,
+};
 use serde::Serialize;
 use state::provisioning::PoolTypes;
 use state::{Snapshot, capacity_buffer};
@@ -59,7 +60,7 @@ pub(crate) fn run(arguments: &SimulateArguments) -> ExitCode {
 }
 
 /// A cluster with its pools and what they may buy: what every kind of simulation starts from.
-pub(crate) struct Input {
+pub(crate) struct SimulationStart {
     pub(crate) world: World,
     pub(crate) pools: Pools,
     pub(crate) now: Timestamp,
@@ -82,9 +83,12 @@ pub(crate) struct Pools {
 /// What is printed.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Answer<'a> {
+struct SimulationAnswer<'a> {
     #[serde(flatten)]
     report: &'a Report,
+    /// What no plan for these pods undercuts; where nodes exist nobody can say.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lower_bound_per_hour: Option<f64>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     scaled_to_zero: Vec<ScaledToZero>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -149,7 +153,7 @@ fn simulate(arguments: &SimulateArguments) -> anyhow::Result<bool> {
 /// One provisioning pass.
 fn provision(
     arguments: &SimulateArguments,
-    input: &Input,
+    input: &SimulationStart,
     policies: &TimedPolicies<'_>,
 ) -> anyhow::Result<bool> {
     let started = Instant::now();
@@ -174,12 +178,19 @@ fn provision(
         peak_rss_bytes: peak_rss_bytes(),
         ..Timing::default()
     });
-    let ranking: (&dyn RankHook, &TableCache) = (policies, &tables);
-    let answer = Answer {
+    let (is_explained, snapshot) = (arguments.explain, input.world.snapshot());
+    let answer = SimulationAnswer {
         report: &report,
-        scaled_to_zero: scaled_to_zero::try_each(&question, probes, ranking, arguments.explain),
-        buffers: buffers(&input.world.snapshot(), &solution),
-        explanations: arguments.explain.then(|| explain(&question, &solution)),
+        lower_bound_per_hour: lower_bound_per_hour(&question.problem, &prepared),
+        scaled_to_zero: scaled_to_zero::try_each(
+            &question,
+            probes,
+            policies,
+            &tables,
+            is_explained,
+        ),
+        buffers: buffers(&snapshot, &solution),
+        explanations: is_explained.then(|| explain(&question, &solution)),
     };
     print(arguments.output, &answer, || {
         text::Text::new(&question.problem, arguments.timing).of(&answer)
@@ -188,7 +199,7 @@ fn provision(
 }
 
 /// The input of either form, with the types of the file or of the built-in catalogue.
-pub(crate) fn read(arguments: &SimulateArguments) -> anyhow::Result<Input> {
+pub(crate) fn read(arguments: &SimulateArguments) -> anyhow::Result<SimulationStart> {
     let types = match &arguments.instance_types {
         Some(path) => Some(
             InstanceTypes::read(&read_text(path)?)
@@ -218,10 +229,10 @@ pub(crate) fn read(arguments: &SimulateArguments) -> anyhow::Result<Input> {
     } = expanded;
     let mut pools = match types {
         Some(types) => of_file(&mut world, types),
-        None => runtime.block_on(Box::pin(catalogue::pools(&mut world)))?,
+        None => runtime.block_on(Box::pin(catalogue::pools(&mut world, arguments.seed)))?,
     };
     obey_gates(arguments, &mut world, &mut pools);
-    Ok(Input {
+    Ok(SimulationStart {
         now: world.now.or(now).unwrap_or_else(wall_now),
         world,
         pools,

@@ -4,7 +4,7 @@
 //! the demo's world) plays the rest, because the Nodes carry its annotation. The account is nowhere but in this process:
 //! one that starts anew takes it from what the cluster remembers.
 
-mod known;
+pub(crate) mod known;
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -22,10 +22,10 @@ use kube::core::ClusterResourceScope;
 use serde::de::DeserializeOwned;
 use serde_json::json;
 use sim::clock::SimulatedClock;
-use sim::ec2::{Ec2Config, Instance, SimulatedEc2};
+use sim::ec2::{Ec2Config, SimulatedEc2, SimulatedInstance};
 use sim::node::node_object;
 
-use known::Remembered;
+use known::KnownObjects;
 
 /// kwok takes care of nodes with this annotation.
 const KWOK_ANNOTATION: (&str, &str) = ("kwok.x-k8s.io/node", "fake");
@@ -57,7 +57,7 @@ pub(crate) struct SimulatedNodes {
 
 /// What the cluster and the account look like.
 struct Observed {
-    instances: Vec<Instance>,
+    instances: Vec<SimulatedInstance>,
     nodes: BTreeMap<String, Node>,
     region: String,
     now: Timestamp,
@@ -65,7 +65,7 @@ struct Observed {
 
 /// How far an instance has come, as far as its Node shows it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Phase {
+enum InstancePhase {
     Booting,
     Registered,
     Ready,
@@ -76,7 +76,7 @@ enum Phase {
 /// What was in step when last looked at.
 struct InStep {
     at: Timestamp,
-    phases: Vec<(String, Phase)>,
+    phases: Vec<(String, InstancePhase)>,
 }
 
 /// One write.
@@ -124,7 +124,7 @@ impl SimulatedNodes {
     /// # Errors
     /// NodeClaims, Nodes or EC2NodeClasses cannot be listed; their CRDs need not be there.
     pub(crate) async fn resume(&self) -> kube::Result<()> {
-        let remembered = Remembered {
+        let remembered = KnownObjects {
             claims: self.listed::<NodeClaim>().await?,
             nodes: self.listed_nodes().await?,
             classes: self.listed::<Ec2NodeClass>().await?,
@@ -269,19 +269,19 @@ fn milliseconds(span: Duration) -> u64 {
     u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
 }
 
-fn phase(instance: &Instance, now: Timestamp) -> Phase {
+fn phase(instance: &SimulatedInstance, now: Timestamp) -> InstancePhase {
     if instance.shutting_down_at.is_some() {
         return match instance.terminated_at {
-            Some(at) if at <= now => Phase::Gone,
-            Some(_) | None => Phase::Ending,
+            Some(at) if at <= now => InstancePhase::Gone,
+            Some(_) | None => InstancePhase::Ending,
         };
     }
     if instance.ready_at <= now {
-        Phase::Ready
+        InstancePhase::Ready
     } else if instance.registers_at <= now {
-        Phase::Registered
+        InstancePhase::Registered
     } else {
-        Phase::Booting
+        InstancePhase::Booting
     }
 }
 
@@ -298,24 +298,24 @@ fn decide(observed: &Observed) -> Vec<Step> {
         .filter_map(|instance| {
             let node = nodes.get(&instance.provider_id());
             match (phase(instance, *now), node) {
-                (Phase::Gone, Some(node)) => Some(Step::Remove(node.name_any())),
-                (Phase::Registered | Phase::Ready, None) => {
+                (InstancePhase::Gone, Some(node)) => Some(Step::Remove(node.name_any())),
+                (InstancePhase::Registered | InstancePhase::Ready, None) => {
                     Some(Step::Register(Box::new(fake_node(instance, region, None))))
                 }
-                (Phase::Ready, Some(node)) if !is_node_ready(node) => {
+                (InstancePhase::Ready, Some(node)) if !is_node_ready(node) => {
                     let mut ready = fake_node(instance, region, Some(*now));
                     keep_foreign_taints(node, &mut ready);
                     Some(Step::BecomeReady(Box::new(ready)))
                 }
-                (Phase::Booting | Phase::Ending, _)
-                | (Phase::Gone, None)
-                | (Phase::Registered | Phase::Ready, Some(_)) => None,
+                (InstancePhase::Booting | InstancePhase::Ending, _)
+                | (InstancePhase::Gone, None)
+                | (InstancePhase::Registered | InstancePhase::Ready, Some(_)) => None,
             }
         })
         .collect()
 }
 
-fn fake_node(instance: &Instance, region: &str, ready: Option<Timestamp>) -> Node {
+fn fake_node(instance: &SimulatedInstance, region: &str, ready: Option<Timestamp>) -> Node {
     let mut node = node_object(instance, region, ready);
     let (key, value) = KWOK_ANNOTATION;
     node.annotations_mut()

@@ -8,7 +8,7 @@ use std::time::Duration;
 use aws::sdk::SdkClients;
 use aws::{AwsApis, AwsOptions, AwsProvider};
 use cloudprovider::{Clock, CloudProviderError, InterruptionQueue};
-use controllers::{Controllers, ControllersConfig, Hooks, Metrics, Settings};
+use controllers::{Controllers, ControllersConfig, ControllersHooks, Metrics, Settings};
 use policy::{PolicyHost, ProviderTells};
 use prometheus_client::registry::Registry;
 use sim::ec2::SimulatedEc2;
@@ -70,7 +70,7 @@ impl Stack {
         let config = ControllersConfig {
             client,
             provider: Arc::clone(&provider) as _,
-            hooks: Hooks {
+            hooks: ControllersHooks {
                 rank: Arc::new(policies.clone()),
                 consolidation: Arc::new(policies.clone()),
                 budgets: Arc::new(policies.clone()),

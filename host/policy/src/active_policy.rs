@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use apis::ObjectKey;
+use apis::fnv::{OFFSET_BASIS, fnv_1a};
 use hooks::binding::{AppliesTo, Authority, InCharge, Mode, NodePoolLabels, OnFailure};
 use hooks::ranking::Needs;
 
@@ -243,10 +244,7 @@ impl ActivePolicies {
 /// 0 to 99, by FNV-1a over policy and pool: the same on every machine, and other pools for another policy.
 fn share_of(policy: &str, node_pool: &str) -> u64 {
     let bytes = policy.bytes().chain([b'/']).chain(node_pool.bytes());
-    let hash = bytes.fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-    });
-    (hash >> 32) % 100
+    (fnv_1a(OFFSET_BASIS, bytes) >> 32) % 100
 }
 
 /// Of the settings, and of what else the binding tells: either makes it another policy.

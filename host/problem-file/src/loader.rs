@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use apis::{CapacityBuffer, Ec2NodeClass, NodeClaim, NodeOverlay, NodePool};
+use apis::{CapacityBuffer, Ec2NodeClass, NodeClaim, NodeOverlay, NodePool, conditions};
 use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::{self as apps, DaemonSet};
 use k8s_openapi::api::core::v1;
@@ -26,7 +26,12 @@ use crate::list::List;
 use crate::typed::{Misread, form_of, typed};
 
 /// Conditions of a claim on whose node everything is done.
-const DONE: [&str; 4] = ["Launched", "Registered", "Initialized", "Consolidatable"];
+const DONE: [&str; 4] = [
+    conditions::LAUNCHED,
+    conditions::REGISTERED,
+    conditions::INITIALIZED,
+    conditions::CONSOLIDATABLE,
+];
 const NAMESPACE_NAME_LABEL: &str = "kubernetes.io/metadata.name";
 
 /// An object of a list.

@@ -24,5 +24,6 @@ pub use interrupt::Interrupt;
 pub use problem::Problem;
 pub use solution::Solution;
 pub use solve::{
-    Prepared, Sale, TableCache, solve, solve_prepared, solve_within_premium, solve_without,
+    Prepared, Sale, TableCache, lower_bound_per_hour, solve, solve_prepared, solve_within_premium,
+    solve_without,
 };

@@ -15,11 +15,13 @@ use crate::solution::Solution;
 mod answer;
 mod assign_and_pack;
 mod input;
+mod lower_bound;
 mod pack;
 mod place;
 mod solver;
 
 pub use input::prepared::{Prepared, Sale, TableCache};
+pub use lower_bound::lower_bound_per_hour;
 
 use answer::premium;
 use input::pod_groups::sort_pods;

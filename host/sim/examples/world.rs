@@ -17,7 +17,7 @@ use aws_sdk_ec2::types::{
 use aws_sdk_ssm::operation::get_parameter::GetParameterInput;
 use serde_json::json;
 use sim::api_server::Resource;
-use sim::{World, WorldConfig};
+use sim::{SimulatedWorld, WorldConfig};
 
 type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
 
@@ -34,7 +34,7 @@ fn main() -> Outcome<()> {
 
 async fn run(pods: i32, instances: i32) -> Outcome<()> {
     let started = Instant::now();
-    let world = World::new(WorldConfig::default());
+    let world = SimulatedWorld::new(WorldConfig::default());
     world.install_crds()?;
     tokio::spawn(Arc::clone(&world).run());
     say(&format!("world ready after {:?}", started.elapsed()));
@@ -97,7 +97,7 @@ fn deployment(pods: i32) -> serde_json::Value {
     })
 }
 
-async fn launch(world: &World, instances: i32) -> Outcome<()> {
+async fn launch(world: &SimulatedWorld, instances: i32) -> Outcome<()> {
     let ec2 = world.ec2();
     let path = "/aws/service/eks/optimized-ami/1.33/amazon-linux-2023/x86_64/standard/recommended/image_id";
     let image = ec2

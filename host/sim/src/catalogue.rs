@@ -13,12 +13,12 @@ static TABLE: &[u8] = include_bytes!("../data/ec2-catalogue.tsv.gz");
 /// Every instance type the simulator knows, by name.
 #[derive(Debug, Default)]
 pub struct Catalogue {
-    types: BTreeMap<&'static str, InstanceType>,
+    types: BTreeMap<&'static str, CatalogueEntry>,
 }
 
 /// One EC2 instance type as the EC2 API describes it.
 #[derive(Debug, Clone, PartialEq)]
-pub struct InstanceType {
+pub struct CatalogueEntry {
     /// For example `m5.large`.
     pub name: &'static str,
     /// EC2's architecture words, for example `x86_64`.
@@ -126,12 +126,12 @@ impl Catalogue {
     }
 
     /// A type by name.
-    pub fn get(&self, name: &str) -> Option<&InstanceType> {
+    pub fn get(&self, name: &str) -> Option<&CatalogueEntry> {
         self.types.get(name)
     }
 
     /// All types in the order of their names.
-    pub fn iter(&self) -> impl Iterator<Item = &InstanceType> {
+    pub fn iter(&self) -> impl Iterator<Item = &CatalogueEntry> {
         self.types.values()
     }
 
@@ -146,7 +146,7 @@ impl Catalogue {
     }
 }
 
-impl InstanceType {
+impl CatalogueEntry {
     /// Zone names of `region` in which the type is offered.
     pub fn zones(&self, region: &str) -> impl Iterator<Item = String> {
         let letters = self
@@ -210,7 +210,7 @@ impl InstanceType {
 }
 
 /// One line of the table; the converter in `examples/` writes the same order.
-fn parse(line: &'static str) -> Option<InstanceType> {
+fn parse(line: &'static str) -> Option<CatalogueEntry> {
     let mut fields = line.split('\t');
     let mut next = || fields.next();
     let name = next()?;
@@ -241,7 +241,7 @@ fn parse(line: &'static str) -> Option<InstanceType> {
         .filter_map(|row| row.split_once('='))
         .filter_map(|(region, price)| Some((region, price.parse().ok()?)))
         .collect();
-    Some(InstanceType {
+    Some(CatalogueEntry {
         name,
         architectures,
         vcpus,

@@ -9,11 +9,11 @@ use apis::labels;
 use jiff::{SignedDuration, Timestamp};
 
 use crate::api_server::Resource;
-use crate::cluster::Cluster;
+use crate::cluster::SimulatedCluster;
 use crate::cluster::object_meta::{is_deleting, uid};
-use crate::ec2::Instance;
+use crate::ec2::SimulatedInstance;
 use crate::statistics::leaked;
-use crate::world::World;
+use crate::world::SimulatedWorld;
 
 /// How old an instance without a NodeClaim may get before it counts as leaked.
 const LEAK_GRACE: SignedDuration = SignedDuration::from_secs(150);
@@ -99,7 +99,7 @@ impl fmt::Display for Violation {
     }
 }
 
-impl World {
+impl SimulatedWorld {
     /// Violations of what must hold at every moment.
     pub fn check_always(&self) -> Vec<Violation> {
         let cluster = self.cluster();
@@ -134,9 +134,9 @@ impl World {
     }
 }
 
-fn leaks(cluster: &Cluster, grace: SignedDuration) -> Vec<Violation> {
+fn leaks(cluster: &SimulatedCluster, grace: SignedDuration) -> Vec<Violation> {
     let now = cluster.clock.now();
-    let old = |instance: &Instance| now.duration_since(instance.launched_at) >= grace;
+    let old = |instance: &SimulatedInstance| now.duration_since(instance.launched_at) >= grace;
     let leaked = leaked(cluster).into_iter().filter(old);
     leaked
         .map(|instance| Violation::LeakedInstance {
@@ -145,7 +145,7 @@ fn leaks(cluster: &Cluster, grace: SignedDuration) -> Vec<Violation> {
         .collect()
 }
 
-fn double_launches(cluster: &Cluster) -> Vec<Violation> {
+fn double_launches(cluster: &SimulatedCluster) -> Vec<Violation> {
     let now = cluster.clock.now();
     let mut by_claim: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for instance in cluster
@@ -169,7 +169,7 @@ fn double_launches(cluster: &Cluster) -> Vec<Violation> {
         .collect()
 }
 
-fn over_limits(cluster: &Cluster) -> Vec<Violation> {
+fn over_limits(cluster: &SimulatedCluster) -> Vec<Violation> {
     let claims = || {
         cluster
             .table(&Resource::NODE_CLAIMS)
@@ -211,7 +211,7 @@ fn over_limits(cluster: &Cluster) -> Vec<Violation> {
     violations
 }
 
-fn overcommitted(cluster: &Cluster) -> Vec<Violation> {
+fn overcommitted(cluster: &SimulatedCluster) -> Vec<Violation> {
     let over = cluster
         .nodes
         .values()
@@ -223,7 +223,7 @@ fn overcommitted(cluster: &Cluster) -> Vec<Violation> {
 }
 
 /// Nodes of instances that this EC2 never had are somebody else's.
-fn nodes_without_instance(cluster: &Cluster) -> Vec<Violation> {
+fn nodes_without_instance(cluster: &SimulatedCluster) -> Vec<Violation> {
     let now = cluster.clock.now();
     let is_gone = |id: &String| cluster.ec2.instance(id).is_some_and(|i| !i.is_billed(now));
     let gone = cluster
@@ -237,7 +237,7 @@ fn nodes_without_instance(cluster: &Cluster) -> Vec<Violation> {
 }
 
 /// A registered instance that runs must have its node: else a finalizer went too early.
-fn alive_without_node(cluster: &Cluster) -> Vec<Violation> {
+fn alive_without_node(cluster: &SimulatedCluster) -> Vec<Violation> {
     let now = cluster.clock.now();
     let nodes: BTreeSet<&String> = cluster
         .nodes
@@ -281,7 +281,7 @@ impl Deleting {
     }
 }
 
-fn deleting(cluster: &Cluster) -> Vec<Deleting> {
+fn deleting(cluster: &SimulatedCluster) -> Vec<Deleting> {
     let time = |text: &serde_json::Value| text.as_str()?.parse::<Timestamp>().ok();
     let claims = || cluster.table(&Resource::NODE_CLAIMS).map(|it| it.1);
     let deadline = |claim: &serde_json::Value| {

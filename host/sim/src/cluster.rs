@@ -19,18 +19,18 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::api_server::{ApiServer, ObjectKey, Resource};
+use crate::api_server::{ApiServer, NamespacedName, Resource};
 use crate::clock::SimulatedClock;
 use crate::ec2::SimulatedEc2;
-use crate::scheduler::waiting::{News, Waiting};
+use crate::scheduler::waiting::{News, UnschedulablePods};
 use crate::workload::pace::Pace;
 
 use census::Census;
 use node::NodeRecord;
 use pod::PodRecord;
-use shape::{PodShape, ShapeTable};
+use shape::{SchedulingShape, SchedulingShapes};
 use timers::Timers;
-use work::{Wake, Work};
+use work::{SchedulerWake, Work};
 
 /// Kinds whose objects are kept, besides pods and nodes.
 pub(crate) const WATCHED: [&Resource; 14] = [
@@ -52,7 +52,7 @@ pub(crate) const WATCHED: [&Resource; 14] = [
 
 /// The controllers' view, their to-do list and their handles.
 #[derive(Debug)]
-pub(crate) struct Cluster {
+pub(crate) struct SimulatedCluster {
     pub(crate) api: ApiServer,
     pub(crate) clock: SimulatedClock,
     pub(crate) ec2: SimulatedEc2,
@@ -60,23 +60,23 @@ pub(crate) struct Cluster {
     /// How fast ReplicaSets come to their pods.
     pub(crate) pace: Option<Pace>,
     pub(crate) region: String,
-    pub(crate) pods: BTreeMap<ObjectKey, PodRecord>,
+    pub(crate) pods: BTreeMap<NamespacedName, PodRecord>,
     pub(crate) nodes: BTreeMap<String, NodeRecord>,
-    pub(crate) shapes: ShapeTable,
+    pub(crate) shapes: SchedulingShapes,
     pub(crate) timers: Timers,
     /// When the scheduler looks at pods that wait.
-    pub(crate) wake: Wake,
+    pub(crate) wake: SchedulerWake,
     /// Pods by the UID of their controller.
-    owned: BTreeMap<String, BTreeSet<ObjectKey>>,
-    objects: BTreeMap<Resource, BTreeMap<ObjectKey, Arc<Value>>>,
+    owned: BTreeMap<String, BTreeSet<NamespacedName>>,
+    objects: BTreeMap<Resource, BTreeMap<NamespacedName, Arc<Value>>>,
     /// Objects to reconcile, in the order in which kinds build on each other.
-    pub(crate) dirty: BTreeSet<(Work, ObjectKey)>,
+    pub(crate) dirty: BTreeSet<(Work, NamespacedName)>,
     /// Pods that wait for the scheduler.
-    pub(crate) queue: BTreeSet<ObjectKey>,
+    pub(crate) queue: BTreeSet<NamespacedName>,
     /// Pods that found no node; they wait for a change.
-    pub(crate) unschedulable: Waiting,
+    pub(crate) unschedulable: UnschedulablePods,
     /// Pods that wait and are nominated to a node, by its name: others of no higher priority leave them their room.
-    pub(crate) nominated: BTreeMap<String, BTreeMap<ObjectKey, Arc<PodShape>>>,
+    pub(crate) nominated: BTreeMap<String, BTreeMap<NamespacedName, Arc<SchedulingShape>>>,
     /// What happened that those may have waited for.
     pub(crate) news: News,
     /// Pods by shape and node, for the rules that look at other pods.
@@ -84,12 +84,12 @@ pub(crate) struct Cluster {
     /// Nodes that became ready and whose pods have not been started.
     pub(crate) ready: BTreeSet<String>,
     /// Bound pods with required anti-affinity, which keep others away.
-    pub(crate) anti_affine: BTreeSet<ObjectKey>,
+    pub(crate) anti_affine: BTreeSet<NamespacedName>,
     /// Addresses given to pods so far.
     pub(crate) pod_ips: u32,
 }
 
-impl Cluster {
+impl SimulatedCluster {
     pub(crate) fn new(api: ApiServer, ec2: SimulatedEc2, clock: SimulatedClock, seed: u64) -> Self {
         Self {
             region: ec2.region(),
@@ -100,14 +100,14 @@ impl Cluster {
             pace: None,
             pods: BTreeMap::new(),
             nodes: BTreeMap::new(),
-            shapes: ShapeTable::default(),
+            shapes: SchedulingShapes::default(),
             timers: Timers::default(),
-            wake: Wake::Unset,
+            wake: SchedulerWake::Unset,
             owned: BTreeMap::new(),
             objects: BTreeMap::new(),
             dirty: BTreeSet::new(),
             queue: BTreeSet::new(),
-            unschedulable: Waiting::default(),
+            unschedulable: UnschedulablePods::default(),
             nominated: BTreeMap::new(),
             news: News::default(),
             census: Census::default(),
@@ -121,12 +121,12 @@ impl Cluster {
     pub(crate) fn table<'a>(
         &'a self,
         resource: &Resource,
-    ) -> impl Iterator<Item = (&'a ObjectKey, &'a Arc<Value>)> + use<'a> {
+    ) -> impl Iterator<Item = (&'a NamespacedName, &'a Arc<Value>)> + use<'a> {
         self.objects.get(resource).into_iter().flatten()
     }
 
     /// One object of a kind that is kept.
-    pub(crate) fn object(&self, resource: &Resource, key: &ObjectKey) -> Option<&Arc<Value>> {
+    pub(crate) fn object(&self, resource: &Resource, key: &NamespacedName) -> Option<&Arc<Value>> {
         self.objects.get(resource)?.get(key)
     }
 

@@ -32,16 +32,17 @@ use jiff::{SignedDuration, Timestamp};
 use tokio::sync::mpsc;
 
 use crate::api_server::KUBERNETES_MINOR;
-use crate::catalogue::{Catalogue, InstanceType};
+use crate::catalogue::{Catalogue, CatalogueEntry};
 use crate::clock::SimulatedClock;
-use crate::random::{Random, hash};
+use crate::random::{SplitMix64, hash};
 
-pub use bootstrap::Bootstrap;
+pub use bootstrap::KubeletSettings;
 pub use capacity::{CapacityReservationSpec, PlacementGroupSpec};
 pub use gate::Gate;
 pub use instance::{
-    CapacityType, Instance, InstanceEvent, InstanceState, StatusCheck, TerminationReason,
+    InstanceEvent, InstanceState, PurchaseOption, SimulatedInstance, StatusCheck, TerminationReason,
 };
+pub use network::zone_id;
 pub use queue::SimulatedQueue;
 pub use resume::KnownInstance;
 
@@ -152,20 +153,20 @@ impl Default for Ec2Faults {
 /// A simulated account in a simulated region; clones share it.
 #[derive(Debug, Clone)]
 pub struct SimulatedEc2 {
-    state: Arc<Mutex<State>>,
+    state: Arc<Mutex<AccountState>>,
     latency: bool,
     gate: Option<Arc<dyn Gate>>,
 }
 
 /// Everything that exists in the account.
 #[derive(Debug)]
-struct State {
+struct AccountState {
     config: Ec2Config,
     catalogue: &'static Catalogue,
     clock: SimulatedClock,
-    ids: Random,
-    chance: Random,
-    instances: BTreeMap<String, Instance>,
+    ids: SplitMix64,
+    chance: SplitMix64,
+    instances: BTreeMap<String, SimulatedInstance>,
     subnets: Vec<network::SubnetRecord>,
     security_groups: Vec<network::SecurityGroupRecord>,
     launch_templates: BTreeMap<String, launch_templates::LaunchTemplateRecord>,
@@ -174,12 +175,12 @@ struct State {
     /// Instances on their way out, by when they are gone.
     ending: BTreeSet<(Timestamp, String)>,
     /// Instances taken from a pool, by pool.
-    used: BTreeMap<market::Pool, u32>,
+    used: BTreeMap<market::CapacityPool, u32>,
     /// Pools that were emptied by hand until a moment.
-    drained: BTreeMap<market::Pool, Timestamp>,
+    drained: BTreeMap<market::CapacityPool, Timestamp>,
     fleets: BTreeMap<String, fleet::FleetRecord>,
     reservations: BTreeMap<String, capacity::ReservationRecord>,
-    buckets: throttle::Buckets,
+    buckets: throttle::TokenBuckets,
     calls: BTreeMap<&'static str, u64>,
     subscribers: Vec<mpsc::UnboundedSender<InstanceEvent>>,
     launches: u64,
@@ -190,11 +191,11 @@ impl SimulatedEc2 {
     /// An account with subnets, security groups and images, and no instance.
     pub fn new(config: Ec2Config, clock: SimulatedClock) -> Self {
         let latency = config.latency;
-        let mut state = State {
+        let mut state = AccountState {
             catalogue: Catalogue::embedded(),
             clock,
-            ids: Random::new(config.seed, "ec2-ids"),
-            chance: Random::new(config.seed, "ec2-chance"),
+            ids: SplitMix64::new(config.seed, "ec2-ids"),
+            chance: SplitMix64::new(config.seed, "ec2-chance"),
             instances: BTreeMap::new(),
             subnets: network::subnets(&config),
             security_groups: network::security_groups(&config),
@@ -206,7 +207,7 @@ impl SimulatedEc2 {
             drained: BTreeMap::new(),
             fleets: BTreeMap::new(),
             reservations: capacity::reservations(&config),
-            buckets: throttle::Buckets::default(),
+            buckets: throttle::TokenBuckets::default(),
             calls: BTreeMap::new(),
             subscribers: Vec::new(),
             launches: 0,
@@ -229,17 +230,17 @@ impl SimulatedEc2 {
     }
 
     /// One instance as it is in truth, whatever DescribeInstances says by now.
-    pub fn instance(&self, id: &str) -> Option<Instance> {
+    pub fn instance(&self, id: &str) -> Option<SimulatedInstance> {
         self.state().instances.get(id).cloned()
     }
 
     /// All instances as they are in truth, in the order of their ids.
-    pub fn instances(&self) -> Vec<Instance> {
-        self.each_instance(Instance::clone)
+    pub fn instances(&self) -> Vec<SimulatedInstance> {
+        self.each_instance(SimulatedInstance::clone)
     }
 
     /// What `look` makes of every instance as it is in truth, in the order of their ids.
-    pub fn each_instance<T>(&self, look: impl FnMut(&Instance) -> T) -> Vec<T> {
+    pub fn each_instance<T>(&self, look: impl FnMut(&SimulatedInstance) -> T) -> Vec<T> {
         self.state().instances.values().map(look).collect()
     }
 
@@ -290,10 +291,10 @@ impl SimulatedEc2 {
         &self,
         instance_type: &str,
         zone: &str,
-        capacity: CapacityType,
+        capacity: PurchaseOption,
         until: Timestamp,
     ) {
-        let pool = market::Pool::new(instance_type, zone, capacity);
+        let pool = market::CapacityPool::new(instance_type, zone, capacity);
         self.state().drained.insert(pool, until);
     }
 
@@ -327,19 +328,31 @@ impl SimulatedEc2 {
         self.state().spot_price(instance_type, zone)
     }
 
+    /// What an instance costs an hour here; nothing where the catalogue has no price of it.
+    pub fn price_per_hour_of(
+        &self,
+        instance_type: &str,
+        zone: &str,
+        how: PurchaseOption,
+    ) -> Option<f64> {
+        let state = self.state();
+        let found = state.catalogue.get(instance_type)?;
+        state.price(found, zone, how)
+    }
+
     /// Lets what is due happen: notices of interruption become terminations, terminations end, old records go.
     /// Returns the moment at which the next notice comes true.
     pub fn advance(&self) -> Option<Timestamp> {
         self.state().advance()
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, AccountState> {
         // A panic elsewhere left the state as consistent as any panic does; the world goes on.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl State {
+impl AccountState {
     fn now(&self) -> Timestamp {
         self.clock.now()
     }
@@ -391,7 +404,7 @@ impl State {
         {
             self.tell(&InstanceEvent::Terminated(id));
         }
-        let kept = |i: &Instance| {
+        let kept = |i: &SimulatedInstance| {
             i.terminated_at
                 .is_none_or(|at| now.duration_since(at) < TERMINATED_KEPT)
         };

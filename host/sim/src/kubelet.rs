@@ -6,12 +6,13 @@
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
-use crate::api_server::{DeleteOptions, ObjectKey, Resource};
-use crate::cluster::Cluster;
-use crate::cluster::pod::{Phase, PodRecord};
+use crate::api_server::{DeleteOptions, NamespacedName, Resource, StatusError};
+use crate::cluster::SimulatedCluster;
+use crate::cluster::pod::{PodRecord, SimulatedPhase};
 use crate::cluster::timers::Timer;
 use crate::random::hash;
 use crate::status::{set_condition, time_text};
+use crate::world::SimulatedWorld;
 
 /// Annotation: the containers finish after so many seconds.
 pub const RUN_SECONDS_ANNOTATION: &str = "sim.mortise.dev/run-seconds";
@@ -22,11 +23,11 @@ pub const STOP_SECONDS_ANNOTATION: &str = "sim.mortise.dev/stop-seconds";
 /// How long a pod of a Job runs when nothing else is said, in seconds.
 const JOB_RUN_SECONDS: (u64, u64) = (20, 120);
 
-impl Cluster {
+impl SimulatedCluster {
     /// A pod was bound, or someone deletes it: its kubelet sets to work.
     pub(crate) fn kubelet_sees(
         &mut self,
-        key: &ObjectKey,
+        key: &NamespacedName,
         pod: &PodRecord,
         old: Option<&PodRecord>,
     ) {
@@ -41,7 +42,7 @@ impl Cluster {
                 self.timers
                     .set(at, Timer::PodStops(key.clone(), pod.uid.clone()));
             }
-        } else if pod.phase == Phase::Pending && old.is_none_or(|old| old.node.is_none()) {
+        } else if pod.phase == SimulatedPhase::Pending && old.is_none_or(|old| old.node.is_none()) {
             let at = after_millis(now, 800 + hash(self.seed, &["start", &pod.uid]) % 2_400);
             self.timers
                 .set(at, Timer::PodStarts(key.clone(), pod.uid.clone()));
@@ -84,8 +85,8 @@ impl Cluster {
         };
         let now = self.clock.now();
         let waiting = record.pods.iter().filter_map(|key| self.pods.get(key));
-        let waiting: Vec<(ObjectKey, String)> = waiting
-            .filter(|pod| pod.phase == Phase::Pending && !pod.is_deleting())
+        let waiting: Vec<(NamespacedName, String)> = waiting
+            .filter(|pod| pod.phase == SimulatedPhase::Pending && !pod.is_deleting())
             .map(|pod| (pod.key.clone(), pod.uid.clone()))
             .collect();
         for (key, uid) in waiting {
@@ -94,7 +95,7 @@ impl Cluster {
         }
     }
 
-    pub(crate) fn pod_starts(&mut self, key: &ObjectKey, uid: &str) {
+    pub(crate) fn pod_starts(&mut self, key: &NamespacedName, uid: &str) {
         let Some(pod) = self
             .pods
             .get(key)
@@ -102,7 +103,11 @@ impl Cluster {
         else {
             return;
         };
-        let Some(node) = pod.node.clone().filter(|_| pod.phase == Phase::Pending) else {
+        let Some(node) = pod
+            .node
+            .clone()
+            .filter(|_| pod.phase == SimulatedPhase::Pending)
+        else {
             return;
         };
         // A node that is not ready yet starts its pods when it is.
@@ -140,11 +145,15 @@ impl Cluster {
         of_job.then(|| low + hash(self.seed, &["run", &pod.uid]) % (high - low + 1))
     }
 
-    pub(crate) fn pod_completes(&mut self, key: &ObjectKey, uid: &str) {
+    pub(crate) fn pod_completes(&mut self, key: &NamespacedName, uid: &str) {
         let Some(pod) = self.pods.get(key).filter(|pod| pod.uid == uid) else {
             return;
         };
-        let Some(node) = pod.node.clone().filter(|_| pod.phase == Phase::Running) else {
+        let Some(node) = pod
+            .node
+            .clone()
+            .filter(|_| pod.phase == SimulatedPhase::Running)
+        else {
             return;
         };
         if !self.kubelet_lives(&node) {
@@ -156,7 +165,7 @@ impl Cluster {
             .modify_status(&Resource::PODS, key, |pod| complete_status(pod, now));
     }
 
-    pub(crate) fn pod_stops(&mut self, key: &ObjectKey, uid: &str) {
+    pub(crate) fn pod_stops(&mut self, key: &NamespacedName, uid: &str) {
         let Some(pod) = self
             .pods
             .get(key)
@@ -189,7 +198,7 @@ impl Cluster {
             .pods
             .values()
             .filter(|pod| pod.node.as_deref() == Some(node));
-        let lost: Vec<(ObjectKey, String)> =
+        let lost: Vec<(NamespacedName, String)> =
             lost.map(|pod| (pod.key.clone(), pod.uid.clone())).collect();
         for (key, uid) in lost {
             let options = DeleteOptions {
@@ -207,6 +216,18 @@ impl Cluster {
         // The shared address space, as with the VPC CNI's custom networking.
         let n = self.pod_ips;
         format!("100.{}.{}.{}", 64 + n / 65_536 % 64, n / 256 % 256, n % 256)
+    }
+}
+
+impl SimulatedWorld {
+    /// Ends the containers of a pod now, `Succeeded` or `Failed`.
+    pub fn end_pod(&self, key: &NamespacedName, phase: &str) -> Result<(), StatusError> {
+        let now = self.clock().now_seconds();
+        let ended = self.api().modify_status(&Resource::PODS, key, |pod| {
+            complete_status(pod, now);
+            pod["status"]["phase"] = phase.into();
+        });
+        ended.map(drop)
     }
 }
 

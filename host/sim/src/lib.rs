@@ -1,6 +1,6 @@
 //! The simulated world: API server, workload controllers, scheduler, kubelets and EC2, in virtual or real time.
 //!
-//! [`World`] wires the parts; [`ec2::SimulatedEc2`] also stands alone, for a controller on a foreign API server.
+//! [`SimulatedWorld`] wires the parts; [`ec2::SimulatedEc2`] also stands alone, for a controller on a foreign API server.
 
 pub mod catalogue;
 pub mod checkers;
@@ -22,4 +22,4 @@ pub use api_server;
 pub use checkers::Violation;
 pub use clock::SimulatedClock;
 pub use statistics::Statistics;
-pub use world::{Time, World, WorldConfig};
+pub use world::{SimulatedWorld, Time, WorldConfig};

@@ -1,17 +1,20 @@
-//! From instance to Node and back: registration, readiness, loss, removal; and what NoExecute taints drive away.
+//! From instance to Node and back: registration, readiness, loss and removal.
 //!
 //! Answers to the kubelet's registration, cloud-controller-manager's node lifecycle and kube-controller-manager's
-//! node-lifecycle and taint-eviction controllers.
+//! node-lifecycle controller.
 
+mod taint_eviction;
+
+use apis::labels;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
-use crate::api_server::{DeleteOptions, ObjectKey, Part, Resource};
-use crate::cluster::Cluster;
+use crate::api_server::{DeleteOptions, NamespacedName, ObjectPart, Resource};
+use crate::cluster::SimulatedCluster;
 use crate::cluster::timers::Timer;
-use crate::ec2::{Instance, InstanceEvent};
+use crate::ec2::{InstanceEvent, SimulatedInstance};
 use crate::node::{conditions, node_object};
-use crate::status::{event, set_condition, time_text};
+use crate::status::{SimulatedEvent, event, set_condition, time_text};
 
 /// How long a silent kubelet is believed.
 const NODE_MONITOR_GRACE: SignedDuration = SignedDuration::from_secs(40);
@@ -28,7 +31,7 @@ const LEASE_NAMESPACE: &str = "kube-node-lease";
 /// EBS volumes that a node takes, as the CSI driver says it.
 const EBS_VOLUMES_MAX: i64 = 26;
 
-impl Cluster {
+impl SimulatedCluster {
     /// EC2 told of an instance.
     pub(crate) fn apply_instance(&mut self, event: &InstanceEvent) {
         match event {
@@ -75,13 +78,13 @@ impl Cluster {
             return;
         };
         let now = self.clock.now_seconds();
-        let key = ObjectKey::new("", instance.private_dns_name(&self.region));
+        let key = NamespacedName::new("", instance.private_dns_name(&self.region));
         let condition = json!({
             "type": "Ready", "status": "False", "reason": "KubeletNotReady", "message": "node is shutting down",
         });
         let _ = self
             .api
-            .modify_part(&Resource::NODES, &key, Part::Whole, |node| {
+            .modify_part(&Resource::NODES, &key, ObjectPart::Whole, |node| {
                 set_condition(&mut node["status"], condition.clone(), now);
             });
         self.timers.set(
@@ -96,18 +99,18 @@ impl Cluster {
             return;
         };
         let now = self.clock.now_seconds();
-        let key = ObjectKey::new("", instance.private_dns_name(&self.region));
+        let key = NamespacedName::new("", instance.private_dns_name(&self.region));
         let ready = serde_json::to_value(conditions(true, now)).unwrap_or_default();
         let boot = format!("boot-{id}-{}", instance.reboots);
         let _ = self
             .api
-            .modify_part(&Resource::NODES, &key, Part::Whole, |node| {
+            .modify_part(&Resource::NODES, &key, ObjectPart::Whole, |node| {
                 node["status"]["conditions"] = ready.clone();
                 node["status"]["nodeInfo"]["bootID"] = boot.clone().into();
             });
     }
 
-    fn living(&self, id: &str) -> Option<Instance> {
+    fn living(&self, id: &str) -> Option<SimulatedInstance> {
         self.ec2
             .instance(id)
             .filter(|instance| instance.shutting_down_at.is_none())
@@ -140,7 +143,7 @@ impl Cluster {
                 event(
                     &self.api,
                     &node,
-                    ("Normal", "RegisteredNode"),
+                    SimulatedEvent::RegisteredNode,
                     &message,
                     now,
                 );
@@ -163,10 +166,10 @@ impl Cluster {
             node["status"]["conditions"] = ready;
             drop_taint(node, "node.kubernetes.io/not-ready");
         };
-        let key = ObjectKey::new("", name.clone());
+        let key = NamespacedName::new("", name.clone());
         let Ok(node) = self
             .api
-            .modify_part(&Resource::NODES, &key, Part::Whole, change)
+            .modify_part(&Resource::NODES, &key, ObjectPart::Whole, change)
         else {
             return;
         };
@@ -211,7 +214,7 @@ impl Cluster {
                 .as_ref()
                 .is_some_and(|id| self.living(id).is_some());
             if lives {
-                let key = ObjectKey::new(LEASE_NAMESPACE, node.name.clone());
+                let key = NamespacedName::new(LEASE_NAMESPACE, node.name.clone());
                 let _ = self.api.modify(&Resource::LEASES, &key, |lease| {
                     lease["spec"]["renewTime"] = micro_time(now).into();
                 });
@@ -225,16 +228,16 @@ impl Cluster {
         let Some(name) = self.node_of(id) else {
             return;
         };
-        let key = ObjectKey::new("", name);
+        let key = NamespacedName::new("", name);
         let now = self.clock.now_seconds();
-        let _ = self.api.modify_part(&Resource::NODES, &key, Part::Whole, |node| {
+        let _ = self.api.modify_part(&Resource::NODES, &key, ObjectPart::Whole, |node| {
             let condition = json!({
                 "type": "Ready", "status": "Unknown", "reason": "NodeStatusUnknown",
                 "message": "Kubelet stopped posting node status.",
                 "lastHeartbeatTime": time_text(now),
             });
             set_condition(&mut node["status"], condition, now);
-            for effect in ["NoSchedule", "NoExecute"] {
+            for effect in [labels::NO_SCHEDULE, labels::NO_EXECUTE] {
                 let taint = json!({
                     "key": "node.kubernetes.io/unreachable", "effect": effect, "timeAdded": time_text(now),
                 });
@@ -273,70 +276,6 @@ impl Cluster {
             self.timers.set(at, Timer::CollectPods(node.to_owned()));
         }
     }
-
-    /// Deletes the pods of a node that do not, or no longer, tolerate its NoExecute taints.
-    pub(crate) fn reconcile_taints(&mut self, name: &str) {
-        let Some(node) = self.nodes.get(name) else {
-            return;
-        };
-        let now = self.clock.now();
-        let mut again: Option<Timestamp> = None;
-        let mut leaving = Vec::new();
-        for pod in node.pods.iter().filter_map(|key| self.pods.get(key)) {
-            if pod.is_deleting() {
-                continue;
-            }
-            match leave_time(node, &pod.shape.tolerations, now) {
-                Some(at) if at <= now => leaving.push((pod.key.clone(), pod.uid.clone())),
-                Some(at) => again = Some(again.map_or(at, |other| other.min(at))),
-                None => {}
-            }
-        }
-        for (key, uid) in leaving {
-            let _ = self.api.delete(
-                &Resource::PODS,
-                &key.namespace,
-                &key.name,
-                &DeleteOptions::of_uid(uid),
-            );
-        }
-        if let Some(at) = again {
-            self.timers.set(at, Timer::TaintsAgain(name.to_owned()));
-        }
-    }
-}
-
-/// When a pod has to leave a node: now, later, or never.
-fn leave_time(
-    node: &crate::cluster::node::NodeRecord,
-    tolerations: &[k8s_openapi::api::core::v1::Toleration],
-    now: Timestamp,
-) -> Option<Timestamp> {
-    let mut leave: Option<Timestamp> = None;
-    for taint in node
-        .taints
-        .iter()
-        .filter(|taint| taint.effect == "NoExecute")
-    {
-        let covering: Vec<_> = tolerations
-            .iter()
-            .filter(|t| crate::cluster::node::tolerates(t, taint))
-            .collect();
-        if covering.is_empty() {
-            return Some(now);
-        }
-        // The shortest of the tolerations decides, from the moment of the taint.
-        let seconds = covering
-            .iter()
-            .filter_map(|toleration| toleration.toleration_seconds)
-            .min();
-        if let Some(seconds) = seconds {
-            let since = taint.time_added.as_ref().map_or(now, |time| time.0);
-            let at = later(since, SignedDuration::from_secs(seconds.max(0)));
-            leave = Some(leave.map_or(at, |other| other.min(at)));
-        }
-    }
-    leave
 }
 
 fn drop_taint(node: &mut Value, key: &str) {

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use apis::quantity;
+use apis::{labels, quantity};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{
     Node, NodeAddress, NodeCondition, NodeSpec, NodeStatus, NodeSystemInfo, Taint,
@@ -14,8 +14,8 @@ use k8s_openapi::api::core::v1::{
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 
-use crate::catalogue::InstanceType;
-use crate::ec2::{Bootstrap, Instance};
+use crate::catalogue::CatalogueEntry;
+use crate::ec2::{KubeletSettings, SimulatedInstance};
 
 const MIB: i64 = 1 << 20;
 const GIB: i64 = 1 << 30;
@@ -24,7 +24,7 @@ const GIB: i64 = 1 << 30;
 const MEMORY_OVERHEAD_THOUSANDTHS: i64 = 60;
 
 /// The Node as it stands once its kubelet is up; `ready` says whether it reports Ready yet.
-pub fn node_object(instance: &Instance, region: &str, ready: Option<Timestamp>) -> Node {
+pub fn node_object(instance: &SimulatedInstance, region: &str, ready: Option<Timestamp>) -> Node {
     let name = instance.private_dns_name(region);
     let capacity = capacity(instance);
     Node {
@@ -110,7 +110,7 @@ pub fn conditions(ready: bool, at: Timestamp) -> Vec<NodeCondition> {
     ]
 }
 
-fn labels(instance: &Instance, region: &str, name: &str) -> BTreeMap<String, String> {
+fn labels(instance: &SimulatedInstance, region: &str, name: &str) -> BTreeMap<String, String> {
     let t = instance.instance_type;
     let mut labels = instance.bootstrap.labels.clone();
     let own = [
@@ -131,7 +131,7 @@ fn labels(instance: &Instance, region: &str, name: &str) -> BTreeMap<String, Str
     labels
 }
 
-fn taints(instance: &Instance, ready: bool) -> Vec<Taint> {
+fn taints(instance: &SimulatedInstance, ready: bool) -> Vec<Taint> {
     let taint = |key: &str, value: &str, effect: &str| Taint {
         key: key.to_owned(),
         value: (!value.is_empty()).then(|| value.to_owned()),
@@ -143,11 +143,11 @@ fn taints(instance: &Instance, ready: bool) -> Vec<Taint> {
         .taints
         .iter()
         .map(|(key, value, effect)| taint(key, value, effect));
-    let waiting = (!ready).then(|| taint("node.kubernetes.io/not-ready", "", "NoSchedule"));
+    let waiting = (!ready).then(|| taint("node.kubernetes.io/not-ready", "", labels::NO_SCHEDULE));
     own.chain(waiting).collect()
 }
 
-fn node_info(instance: &Instance) -> NodeSystemInfo {
+fn node_info(instance: &SimulatedInstance) -> NodeSystemInfo {
     NodeSystemInfo {
         architecture: instance.instance_type.kubernetes_architecture().to_owned(),
         boot_id: format!("boot-{}", instance.id),
@@ -169,7 +169,7 @@ fn node_info(instance: &Instance) -> NodeSystemInfo {
 }
 
 /// Resources in milli-units, as `apis::Resources` counts them.
-fn capacity(instance: &Instance) -> BTreeMap<String, i64> {
+fn capacity(instance: &SimulatedInstance) -> BTreeMap<String, i64> {
     let t = instance.instance_type;
     let pods = instance.bootstrap.max_pods.unwrap_or_else(|| t.eni_pods());
     let mut capacity = BTreeMap::from([
@@ -217,7 +217,7 @@ fn capacity(instance: &Instance) -> BTreeMap<String, i64> {
     capacity
 }
 
-fn memory_bytes(t: &InstanceType) -> i64 {
+fn memory_bytes(t: &CatalogueEntry) -> i64 {
     let mut mib = i64::try_from(t.memory_mib).unwrap_or(i64::MAX >> 30);
     if t.kubernetes_architecture() == "arm64" {
         // Kept for the crash kernel of arm64 images.
@@ -226,7 +226,10 @@ fn memory_bytes(t: &InstanceType) -> i64 {
     (mib - mib * MEMORY_OVERHEAD_THOUSANDTHS / 1_000) * MIB
 }
 
-fn allocatable(instance: &Instance, capacity: &BTreeMap<String, i64>) -> BTreeMap<String, i64> {
+fn allocatable(
+    instance: &SimulatedInstance,
+    capacity: &BTreeMap<String, i64>,
+) -> BTreeMap<String, i64> {
     let of = |name: &str| capacity.get(name).copied().unwrap_or_default();
     let kube = kube_reserved(instance, of("pods") / 1_000);
     let system = parsed(&instance.bootstrap.system_reserved);
@@ -241,7 +244,7 @@ fn allocatable(instance: &Instance, capacity: &BTreeMap<String, i64>) -> BTreeMa
 }
 
 /// What user data reserve, over the defaults of EKS's bootstrap.
-fn kube_reserved(instance: &Instance, pods: i64) -> BTreeMap<String, i64> {
+fn kube_reserved(instance: &SimulatedInstance, pods: i64) -> BTreeMap<String, i64> {
     let t = instance.instance_type;
     let cpu_millis = i64::from(t.vcpus) * 1_000;
     // The slices that EKS reserves: 6 % of the first core, then 1 %, 0.5 % and 0.25 %.
@@ -268,7 +271,7 @@ fn kube_reserved(instance: &Instance, pods: i64) -> BTreeMap<String, i64> {
     reserved
 }
 
-fn eviction(bootstrap: &Bootstrap, resource: &str, capacity: i64) -> i64 {
+fn eviction(bootstrap: &KubeletSettings, resource: &str, capacity: i64) -> i64 {
     let (signal, default) = match resource {
         "memory" => ("memory.available", 100 * MIB * 1_000),
         "ephemeral-storage" => ("nodefs.available", capacity / 10),

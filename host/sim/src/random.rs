@@ -4,11 +4,11 @@
 
 /// The splitmix64 generator.
 #[derive(Debug, Clone)]
-pub struct Random {
+pub struct SplitMix64 {
     state: u64,
 }
 
-impl Random {
+impl SplitMix64 {
     /// A generator for one concern under the world's seed.
     pub fn new(seed: u64, concern: &str) -> Self {
         Self {

@@ -15,33 +15,33 @@ pub(crate) mod waiting;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use crate::api_server::ObjectKey;
-use crate::cluster::Cluster;
+use crate::api_server::NamespacedName;
+use crate::cluster::SimulatedCluster;
 use crate::cluster::node::NodeRecord;
-use crate::cluster::shape::PodShape;
-use crate::cluster::work::Wake;
+use crate::cluster::shape::SchedulingShape;
+use crate::cluster::work::SchedulerWake;
 use crate::volumes::ClaimZones;
 
-use filter::{Rejection, Rejections};
+use filter::{FilterFailure, Rejections};
 use terms::TermStates;
 use waiting::{News, ShapeRank};
 
 /// One look at the pods of a shape.
 struct Look {
-    shape: Arc<PodShape>,
+    shape: Arc<SchedulingShape>,
     /// Pods that were not judged before: they are judged on every node.
-    fresh: Vec<ObjectKey>,
+    fresh: Vec<NamespacedName>,
     /// Pods of the shape may wait for just what happened.
     is_woken: bool,
 }
 
-impl Cluster {
+impl SimulatedCluster {
     /// Tries to place every pod in the queue, and those that waited for what happened since the last time.
     /// Returns how many were bound.
     pub(crate) fn schedule(&mut self) -> usize {
         let queue = std::mem::take(&mut self.queue);
-        let news = if self.wake == Wake::Due {
-            self.wake = Wake::Unset;
+        let news = if self.wake == SchedulerWake::Due {
+            self.wake = SchedulerWake::Unset;
             std::mem::take(&mut self.news)
         } else {
             News::default()
@@ -70,7 +70,7 @@ impl Cluster {
 
     /// Whether what happened may help pods of the shape: what happens to nodes that their taints keep them off does not, as
     /// the hints of `TaintToleration` say.
-    fn may_concern(&self, news: &News, shape: &PodShape) -> bool {
+    fn may_concern(&self, news: &News, shape: &SchedulingShape) -> bool {
         let News::Nodes(names) = news else {
             return true;
         };
@@ -79,7 +79,7 @@ impl Cluster {
             let rejection = filter::static_rejection(shape, node);
             !matches!(
                 rejection,
-                Some(Rejection::Unschedulable | Rejection::Taint(..))
+                Some(FilterFailure::Unschedulable | FilterFailure::Taint(..))
             )
         })
     }
@@ -134,11 +134,11 @@ impl Cluster {
     /// Places pods of one shape while that works. Returns how many were bound, and those that were not.
     fn place_all(
         &mut self,
-        shape: &Arc<PodShape>,
-        mut pods: Vec<ObjectKey>,
+        shape: &Arc<SchedulingShape>,
+        mut pods: Vec<NamespacedName>,
         places: &[String],
         terms: &mut TermStates,
-    ) -> (usize, Vec<ObjectKey>) {
+    ) -> (usize, Vec<NamespacedName>) {
         let mut bound = 0;
         loop {
             let (on_nominated, rest) = self.place_nominated(shape, pods, terms);
@@ -154,13 +154,13 @@ impl Cluster {
 
     fn place_anywhere(
         &mut self,
-        shape: &Arc<PodShape>,
-        pods: Vec<ObjectKey>,
+        shape: &Arc<SchedulingShape>,
+        pods: Vec<NamespacedName>,
         places: &[String],
         terms: &mut TermStates,
-    ) -> (usize, Vec<ObjectKey>) {
+    ) -> (usize, Vec<NamespacedName>) {
         let mut bound = 0;
-        let mut failed: Vec<ObjectKey> = Vec::new();
+        let mut failed: Vec<NamespacedName> = Vec::new();
         let mut rest = pods.into_iter();
         while let Some(key) = rest.next() {
             let Some(node) = self.choose(shape, places, terms) else {
@@ -189,7 +189,7 @@ impl Cluster {
     /// Nodes with room on which the shape may run as far as that does not depend on other pods, by name.
     fn places(
         &self,
-        shape: &PodShape,
+        shape: &SchedulingShape,
         zones: &ClaimZones,
         scope: Option<&BTreeSet<String>>,
     ) -> Vec<String> {
@@ -210,7 +210,12 @@ impl Cluster {
         }
     }
 
-    fn choose(&self, shape: &PodShape, places: &[String], terms: &TermStates) -> Option<String> {
+    fn choose(
+        &self,
+        shape: &SchedulingShape,
+        places: &[String],
+        terms: &TermStates,
+    ) -> Option<String> {
         let mut best: Option<(i64, &str)> = None;
         for name in places {
             let Some(node) = self.nodes.get(name) else {
@@ -230,11 +235,16 @@ impl Cluster {
     }
 
     /// Why each node turned the shape down, with counts.
-    fn rejections(&self, shape: &PodShape, zones: &ClaimZones, terms: &TermStates) -> Rejections {
-        let mut counts: BTreeMap<Rejection<'_>, usize> = BTreeMap::new();
+    fn rejections(
+        &self,
+        shape: &SchedulingShape,
+        zones: &ClaimZones,
+        terms: &TermStates,
+    ) -> Rejections {
+        let mut counts: BTreeMap<FilterFailure<'_>, usize> = BTreeMap::new();
         let mut judge = |node| {
             let reason = filter::static_rejection(shape, node)
-                .or_else(|| (!zones.admit(node)).then_some(Rejection::Volume))
+                .or_else(|| (!zones.admit(node)).then_some(FilterFailure::Volume))
                 .or_else(|| filter::resource_rejection(shape, node))
                 .or_else(|| terms.rejection(node));
             if let Some(reason) = reason {
@@ -246,7 +256,7 @@ impl Cluster {
             node.into_iter().for_each(&mut judge);
             let others = self.nodes.len().saturating_sub(1);
             if others > 0 {
-                *counts.entry(Rejection::Affinity).or_default() += others;
+                *counts.entry(FilterFailure::Affinity).or_default() += others;
             }
         } else {
             self.nodes.values().for_each(judge);
@@ -260,12 +270,12 @@ impl Cluster {
     /// Says why to those of the pods that were not told before.
     fn report_failed(
         &mut self,
-        shape: &PodShape,
-        failed: &[ObjectKey],
+        shape: &SchedulingShape,
+        failed: &[NamespacedName],
         zones: &ClaimZones,
         terms: &TermStates,
     ) {
-        let is_new = |key: &ObjectKey| {
+        let is_new = |key: &NamespacedName| {
             let pod = self.pods.get(key);
             pod.is_some_and(|pod| !pod.reported_unschedulable)
         };
@@ -276,7 +286,7 @@ impl Cluster {
         }
     }
 
-    fn bind(&mut self, key: &ObjectKey, node: &str, shape: &Arc<PodShape>) -> bool {
+    fn bind(&mut self, key: &NamespacedName, node: &str, shape: &Arc<SchedulingShape>) -> bool {
         self.provision_claims(shape, node);
         if let Err(status) = self.api.bind(&key.namespace, &key.name, node) {
             tracing::debug!(pod = %key.name, %status, "a pod was not bound");
@@ -301,7 +311,7 @@ impl Cluster {
 }
 
 impl Look {
-    fn fresh(shape: Arc<PodShape>) -> Self {
+    fn fresh(shape: Arc<SchedulingShape>) -> Self {
         Self {
             shape,
             fresh: Vec::new(),
@@ -309,7 +319,7 @@ impl Look {
         }
     }
 
-    fn woken(shape: Arc<PodShape>) -> Self {
+    fn woken(shape: Arc<SchedulingShape>) -> Self {
         Self {
             is_woken: true,
             ..Self::fresh(shape)

@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::api_server::Resource;
-use crate::cluster::Cluster;
-use crate::cluster::pod::Phase;
-use crate::ec2::{Instance, InstanceState};
+use crate::cluster::SimulatedCluster;
+use crate::cluster::pod::SimulatedPhase;
+use crate::ec2::{InstanceState, SimulatedInstance};
 
 /// Numbers of a moment.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -50,7 +50,7 @@ pub struct Pulse {
 }
 
 impl Pulse {
-    pub(crate) fn of(cluster: &Cluster) -> Self {
+    pub(crate) fn of(cluster: &SimulatedCluster) -> Self {
         let mut pulse = Self {
             launches: cluster.ec2.launches(),
             terminations: cluster.ec2.terminations(),
@@ -58,9 +58,9 @@ impl Pulse {
         };
         for pod in cluster.pods.values() {
             match pod.phase {
-                Phase::Running => pulse.pods_running += 1,
-                Phase::Pending => pulse.pods_pending += 1,
-                Phase::Succeeded | Phase::Failed => {}
+                SimulatedPhase::Running => pulse.pods_running += 1,
+                SimulatedPhase::Pending => pulse.pods_pending += 1,
+                SimulatedPhase::Succeeded | SimulatedPhase::Failed => {}
             }
         }
         pulse
@@ -68,9 +68,9 @@ impl Pulse {
 }
 
 impl Statistics {
-    pub(crate) fn of(cluster: &Cluster) -> Self {
+    pub(crate) fn of(cluster: &SimulatedCluster) -> Self {
         let states = cluster.ec2.count_by_state();
-        let pods = |phase: Phase| {
+        let pods = |phase: SimulatedPhase| {
             cluster
                 .pods
                 .values()
@@ -86,10 +86,10 @@ impl Statistics {
             terminations: cluster.ec2.terminations(),
             nodes: cluster.nodes.len(),
             nodes_ready: cluster.nodes.values().filter(|node| node.ready).count(),
-            pods_running: pods(Phase::Running),
-            pods_pending: pods(Phase::Pending),
+            pods_running: pods(SimulatedPhase::Running),
+            pods_pending: pods(SimulatedPhase::Pending),
             pods_unschedulable: cluster.unschedulable.len(),
-            pods_finished: pods(Phase::Succeeded) + pods(Phase::Failed),
+            pods_finished: pods(SimulatedPhase::Succeeded) + pods(SimulatedPhase::Failed),
             price_per_hour: cluster.ec2.price_per_hour(),
             leaked_instances: leaked(cluster)
                 .into_iter()
@@ -101,7 +101,7 @@ impl Statistics {
 }
 
 /// Billed instances that no NodeClaim names by its provider id.
-pub(crate) fn leaked(cluster: &Cluster) -> Vec<Instance> {
+pub(crate) fn leaked(cluster: &SimulatedCluster) -> Vec<SimulatedInstance> {
     let now = cluster.clock.now();
     let claimed: BTreeSet<String> = cluster
         .table(&Resource::NODE_CLAIMS)
@@ -116,9 +116,9 @@ pub(crate) fn leaked(cluster: &Cluster) -> Vec<Instance> {
 }
 
 /// Whether any instance is booting or on its way out.
-pub(crate) fn has_moving_instances(cluster: &Cluster) -> bool {
+pub(crate) fn has_moving_instances(cluster: &SimulatedCluster) -> bool {
     let now = cluster.clock.now();
-    let moves = |instance: &Instance| match instance.state(now) {
+    let moves = |instance: &SimulatedInstance| match instance.state(now) {
         InstanceState::Pending | InstanceState::ShuttingDown => true,
         InstanceState::Running => instance.ready_at > now,
         InstanceState::Terminated => false,

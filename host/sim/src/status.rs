@@ -33,22 +33,51 @@ pub(crate) fn set_condition(status: &mut Value, mut condition: Value, now: Times
     }
 }
 
-/// Writes an event about an object; `kind` is its type and reason.
+/// What the simulated controllers write Events of.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum SimulatedEvent {
+    FailedCreate,
+    FailedScheduling,
+    RegisteredNode,
+    UnparseableSchedule,
+}
+
+impl SimulatedEvent {
+    fn event_type(self) -> &'static str {
+        match self {
+            Self::RegisteredNode => "Normal",
+            Self::FailedCreate | Self::FailedScheduling | Self::UnparseableSchedule => "Warning",
+        }
+    }
+
+    fn reason(self) -> &'static str {
+        match self {
+            Self::FailedCreate => "FailedCreate",
+            Self::FailedScheduling => "FailedScheduling",
+            Self::RegisteredNode => "RegisteredNode",
+            Self::UnparseableSchedule => "UnparseableSchedule",
+        }
+    }
+
+    fn component(self) -> &'static str {
+        match self {
+            Self::FailedScheduling => "default-scheduler",
+            Self::FailedCreate | Self::RegisteredNode | Self::UnparseableSchedule => "simulator",
+        }
+    }
+}
+
+/// Writes an event about an object.
 pub(crate) fn event(
     api: &ApiServer,
     about: &Value,
-    kind: (&str, &str),
+    event: SimulatedEvent,
     message: &str,
     now: Timestamp,
 ) {
     let metadata = &about["metadata"];
     let namespace = metadata["namespace"].as_str().unwrap_or("default");
-    let (type_, reason) = kind;
-    let component = if reason == "FailedScheduling" {
-        "default-scheduler"
-    } else {
-        "simulator"
-    };
+    let component = event.component();
     let object = json!({
         "metadata": {
             "generateName": format!("{}.", metadata["name"].as_str().unwrap_or_default()),
@@ -58,7 +87,7 @@ pub(crate) fn event(
             "apiVersion": about["apiVersion"], "kind": about["kind"],
             "name": metadata["name"], "namespace": metadata["namespace"], "uid": metadata["uid"],
         },
-        "type": type_, "reason": reason, "message": message, "count": 1,
+        "type": event.event_type(), "reason": event.reason(), "message": message, "count": 1,
         "source": { "component": component },
         "reportingComponent": component,
         "firstTimestamp": time_text(now), "lastTimestamp": time_text(now),

@@ -9,11 +9,11 @@ use std::sync::Arc;
 use k8s_openapi::api::core::v1::{NodeSelector, NodeSelectorRequirement, NodeSelectorTerm};
 use serde_json::{Value, json};
 
-use crate::api_server::{DeleteOptions, ObjectKey, Part, Resource};
-use crate::cluster::Cluster;
+use crate::api_server::{DeleteOptions, NamespacedName, ObjectPart, Resource};
+use crate::cluster::SimulatedCluster;
 use crate::cluster::node::NodeRecord;
 use crate::cluster::object_meta::{is_deleting, uid};
-use crate::cluster::shape::PodShape;
+use crate::cluster::shape::SchedulingShape;
 use crate::random::hash;
 use crate::scheduler::filter::matches_selector;
 
@@ -32,12 +32,12 @@ impl ClaimZones {
     }
 }
 
-impl Cluster {
+impl SimulatedCluster {
     /// Where the volumes of a shape's claims are or may be, or why no node will do.
-    pub(crate) fn claim_zones(&self, shape: &PodShape) -> Result<ClaimZones, String> {
+    pub(crate) fn claim_zones(&self, shape: &SchedulingShape) -> Result<ClaimZones, String> {
         let mut zones = ClaimZones::default();
         for name in &shape.claims {
-            let key = ObjectKey::new(shape.namespace.clone(), name.clone());
+            let key = NamespacedName::new(shape.namespace.clone(), name.clone());
             let claim = self
                 .object(&Resource::PERSISTENT_VOLUME_CLAIMS, &key)
                 .ok_or_else(|| format!("persistentvolumeclaim \"{name}\" not found"))?;
@@ -60,13 +60,16 @@ impl Cluster {
     }
 
     fn volume_selector(&self, volume: &str) -> Option<NodeSelector> {
-        let volume = self.object(&Resource::PERSISTENT_VOLUMES, &ObjectKey::new("", volume))?;
+        let volume = self.object(
+            &Resource::PERSISTENT_VOLUMES,
+            &NamespacedName::new("", volume),
+        )?;
         serde_json::from_value(volume["spec"]["nodeAffinity"]["required"].clone()).ok()
     }
 
     fn class_of(&self, claim: &Value) -> Option<&Arc<Value>> {
         let name = claim["spec"]["storageClassName"].as_str()?;
-        self.object(&Resource::STORAGE_CLASSES, &ObjectKey::new("", name))
+        self.object(&Resource::STORAGE_CLASSES, &NamespacedName::new("", name))
     }
 
     fn default_class(&self) -> Option<String> {
@@ -81,17 +84,17 @@ impl Cluster {
     }
 
     /// Makes the volumes of a shape's unbound claims in the zone of the node that was chosen.
-    pub(crate) fn provision_claims(&self, shape: &PodShape, node: &str) {
+    pub(crate) fn provision_claims(&self, shape: &SchedulingShape, node: &str) {
         let Some(zone) = self.nodes.get(node).and_then(|node| node.labels.get(ZONE)) else {
             return;
         };
         for name in &shape.claims {
-            let key = ObjectKey::new(shape.namespace.clone(), name.clone());
+            let key = NamespacedName::new(shape.namespace.clone(), name.clone());
             self.provision(&key, zone, Some(node));
         }
     }
 
-    fn provision(&self, key: &ObjectKey, zone: &str, node: Option<&str>) {
+    fn provision(&self, key: &NamespacedName, zone: &str, node: Option<&str>) {
         // Read the server's truth: a claim that several pods share is bound once.
         let read = self.api.get(
             &Resource::PERSISTENT_VOLUME_CLAIMS,
@@ -138,7 +141,7 @@ impl Cluster {
         self.bind_volume(key, &name, node);
     }
 
-    fn bind_volume(&self, claim: &ObjectKey, volume: &str, node: Option<&str>) {
+    fn bind_volume(&self, claim: &NamespacedName, volume: &str, node: Option<&str>) {
         let bind = |claim: &mut Value| {
             claim["spec"]["volumeName"] = volume.into();
             let annotations = &mut claim["metadata"]["annotations"];
@@ -155,19 +158,22 @@ impl Cluster {
         let _ = self.api.modify_part(
             &Resource::PERSISTENT_VOLUME_CLAIMS,
             claim,
-            Part::Whole,
+            ObjectPart::Whole,
             bind,
         );
-        let key = ObjectKey::new("", volume);
-        let _ = self
-            .api
-            .modify_part(&Resource::PERSISTENT_VOLUMES, &key, Part::Whole, |volume| {
+        let key = NamespacedName::new("", volume);
+        let _ = self.api.modify_part(
+            &Resource::PERSISTENT_VOLUMES,
+            &key,
+            ObjectPart::Whole,
+            |volume| {
                 volume["status"] = json!({ "phase": "Bound" });
-            });
+            },
+        );
     }
 
     /// A claim came, changed or went.
-    pub(crate) fn reconcile_claim(&mut self, key: &ObjectKey) {
+    pub(crate) fn reconcile_claim(&mut self, key: &NamespacedName) {
         let Some(claim) = self
             .object(&Resource::PERSISTENT_VOLUME_CLAIMS, key)
             .cloned()
@@ -181,7 +187,7 @@ impl Cluster {
         if claim["spec"]["storageClassName"].is_null() {
             if let Some(class) = self.default_class() {
                 let set = |claim: &mut Value| claim["spec"]["storageClassName"] = class.into();
-                let part = Part::Whole;
+                let part = ObjectPart::Whole;
                 let _ = self
                     .api
                     .modify_part(&Resource::PERSISTENT_VOLUME_CLAIMS, key, part, set);
@@ -189,10 +195,10 @@ impl Cluster {
             return;
         }
         if let Some(volume) = self.matching_volume(&claim) {
-            let part = Part::Whole;
+            let part = ObjectPart::Whole;
             let reference =
                 json!({ "namespace": key.namespace, "name": key.name, "uid": uid(&claim) });
-            let at = ObjectKey::new("", volume.clone());
+            let at = NamespacedName::new("", volume.clone());
             let _ = self
                 .api
                 .modify_part(&Resource::PERSISTENT_VOLUMES, &at, part, |volume| {
@@ -246,13 +252,13 @@ impl Cluster {
             .map(|(key, _)| key.name.clone())
     }
 
-    fn release(&self, claim: &ObjectKey) {
+    fn release(&self, claim: &NamespacedName) {
         let of_claim = |volume: &Value| {
             let reference = &volume["spec"]["claimRef"];
             reference["namespace"] == claim.namespace.as_str()
                 && reference["name"] == claim.name.as_str()
         };
-        let volumes: Vec<(ObjectKey, bool)> = self
+        let volumes: Vec<(NamespacedName, bool)> = self
             .table(&Resource::PERSISTENT_VOLUMES)
             .filter(|(_, volume)| of_claim(volume))
             .map(|(key, volume)| {

@@ -15,14 +15,15 @@ mod stateful_set;
 use jiff::SignedDuration;
 use serde_json::{Value, json};
 
-use crate::api_server::{DeleteOptions, ObjectKey, Resource};
-use crate::cluster::Cluster;
+use crate::api_server::{DeleteOptions, NamespacedName, Resource};
+use crate::cluster::SimulatedCluster;
 use crate::cluster::object_meta::uid;
 use crate::cluster::pod::PodRecord;
 use crate::cluster::timers::Timer;
 use crate::cluster::work::Work;
 use crate::machine::later;
 use crate::random::hash;
+use crate::status::{SimulatedEvent, event};
 
 /// Pods that one reconcile creates or deletes at most; the rest follows in the next, as with bursts upstream.
 const BURST_MAX: usize = 500;
@@ -30,9 +31,9 @@ const BURST_MAX: usize = 500;
 /// How soon a controller that may create no more pods for now goes on.
 const AGAIN: SignedDuration = SignedDuration::from_millis(200);
 
-impl Cluster {
+impl SimulatedCluster {
     /// How many of these pods may be created now; for the rest the object comes again.
-    fn may_create(&mut self, wanted: usize, (work, key): (Work, &ObjectKey)) -> usize {
+    fn may_create(&mut self, wanted: usize, work: Work, key: &NamespacedName) -> usize {
         let now = self.clock.now();
         let Some(pace) = &mut self.pace else {
             return wanted;
@@ -46,7 +47,7 @@ impl Cluster {
     }
 
     /// Does what is noted for an object.
-    pub(crate) fn reconcile(&mut self, work: Work, key: &ObjectKey) {
+    pub(crate) fn reconcile(&mut self, work: Work, key: &NamespacedName) {
         match work {
             Work::CronJob => self.reconcile_cron_job(key),
             Work::Deployment => self.reconcile_deployment(key),
@@ -62,7 +63,7 @@ impl Cluster {
     }
 
     /// Writes a status if it differs from the one that is there; fields it does not name stay.
-    fn write_status(&self, resource: &Resource, key: &ObjectKey, fields: &Value) {
+    fn write_status(&self, resource: &Resource, key: &NamespacedName, fields: &Value) {
         let Ok(object) = self.api.get(resource, &key.namespace, &key.name) else {
             return;
         };
@@ -110,7 +111,13 @@ impl Cluster {
             Err(status) => {
                 let message = format!("Error creating: {status}");
                 let now = self.clock.now_seconds();
-                crate::status::event(&self.api, owner, ("Warning", "FailedCreate"), &message, now);
+                event(
+                    &self.api,
+                    owner,
+                    SimulatedEvent::FailedCreate,
+                    &message,
+                    now,
+                );
                 false
             }
         }

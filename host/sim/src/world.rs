@@ -13,11 +13,11 @@ use tokio::sync::Notify;
 use tokio::sync::mpsc::UnboundedReceiver;
 
 use crate::api_server::KUBERNETES_MINOR;
-use crate::api_server::{ApiServer, Resource, Status, Watch};
+use crate::api_server::{ApiServer, Resource, StatusError, Watch};
 use crate::clock::SimulatedClock;
 use crate::cluster::timers::Timer;
-use crate::cluster::work::{Wake, Work};
-use crate::cluster::{Cluster, WATCHED};
+use crate::cluster::work::{SchedulerWake, Work};
+use crate::cluster::{SimulatedCluster, WATCHED};
 use crate::ec2::{Ec2Config, InstanceEvent, SimulatedEc2};
 use crate::machine::{HEARTBEAT, later};
 use crate::statistics::{Pulse, Statistics};
@@ -68,11 +68,11 @@ impl Default for WorldConfig {
 
 /// A simulated cluster in a simulated region.
 #[derive(Debug)]
-pub struct World {
+pub struct SimulatedWorld {
     api: ApiServer,
     clock: SimulatedClock,
     ec2: SimulatedEc2,
-    cluster: Mutex<Cluster>,
+    cluster: Mutex<SimulatedCluster>,
     inputs: Mutex<Inputs>,
     /// Somebody runs the loop.
     runs: AtomicBool,
@@ -86,7 +86,7 @@ struct Inputs {
     instances: UnboundedReceiver<InstanceEvent>,
 }
 
-impl World {
+impl SimulatedWorld {
     /// A world with an empty cluster. Nothing moves until `run` is polled.
     pub fn new(config: WorldConfig) -> Arc<Self> {
         let clock = match config.time {
@@ -107,7 +107,7 @@ impl World {
             watch: api.watch(&WATCHED),
             instances: ec2.subscribe(),
         };
-        let mut cluster = Cluster::new(api.clone(), ec2.clone(), clock, config.seed);
+        let mut cluster = SimulatedCluster::new(api.clone(), ec2.clone(), clock, config.seed);
         cluster.pace = config.pods_per_second.map(|it| Pace::new(it, clock.now()));
         cluster
             .timers
@@ -143,7 +143,7 @@ impl World {
     }
 
     /// Serves Karpenter's CustomResourceDefinitions.
-    pub fn install_crds(&self) -> Result<(), Status> {
+    pub fn install_crds(&self) -> Result<(), StatusError> {
         for definition in apis::crd::all() {
             self.api.install_crd(&definition)?;
         }
@@ -151,7 +151,7 @@ impl World {
     }
 
     /// Creates objects as `kubectl apply` would in an empty cluster: an object that exists is left as it is.
-    pub fn install(&self, resource: &Resource, object: Value) -> Result<Arc<Value>, Status> {
+    pub fn install(&self, resource: &Resource, object: Value) -> Result<Arc<Value>, StatusError> {
         let namespace = object["metadata"]["namespace"]
             .as_str()
             .unwrap_or_default()
@@ -225,7 +225,7 @@ impl World {
     }
 
     /// Takes in everything that waits to be read.
-    fn read(&self, cluster: &mut Cluster) -> bool {
+    fn read(&self, cluster: &mut SimulatedCluster) -> bool {
         let mut inputs = self.inputs();
         let mut busy = false;
         while let Some(event) = inputs.watch.try_next() {
@@ -251,14 +251,14 @@ impl World {
         let instance = std::future::poll_fn(|cx| self.inputs().instances.poll_recv(cx));
         let event = tokio::select! {
             biased;
-            event = object => event.map(Input::Object),
-            event = instance => event.map(Input::Instance),
+            event = object => event.map(WorldInput::Object),
+            event = instance => event.map(WorldInput::Instance),
             () = tokio::time::sleep_until(until) => None,
         };
         let mut cluster = self.cluster();
         match event {
-            Some(Input::Object(event)) => cluster.apply(event),
-            Some(Input::Instance(event)) => cluster.apply_instance(&event),
+            Some(WorldInput::Object(event)) => cluster.apply(event),
+            Some(WorldInput::Instance(event)) => cluster.apply_instance(&event),
             None => {}
         }
     }
@@ -293,18 +293,18 @@ impl World {
         self.inputs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn cluster(&self) -> MutexGuard<'_, Cluster> {
+    pub(crate) fn cluster(&self) -> MutexGuard<'_, SimulatedCluster> {
         // As in EC2: a panic elsewhere must not end the world.
         self.cluster.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-enum Input {
+enum WorldInput {
     Object(crate::api_server::WatchEvent),
     Instance(InstanceEvent),
 }
 
-impl Cluster {
+impl SimulatedCluster {
     fn fire(&mut self, timer: Timer) {
         match timer {
             Timer::Register(id) => self.register_node(&id),
@@ -320,8 +320,8 @@ impl Cluster {
             Timer::CronJob(key) => drop(self.dirty.insert((Work::CronJob, key))),
             Timer::JobExpires(key) => self.expire_job(&key),
             Timer::Again(work, key) => drop(self.dirty.insert((work, key))),
-            Timer::Wake if self.wakes_pods() => self.wake = Wake::Due,
-            Timer::Wake => self.wake = Wake::Unset,
+            Timer::Wake if self.wakes_pods() => self.wake = SchedulerWake::Due,
+            Timer::Wake => self.wake = SchedulerWake::Unset,
             Timer::Heartbeat => self.heartbeat(),
             Timer::Ec2 => {
                 if let Some(at) = self.ec2.advance() {

@@ -10,14 +10,14 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use sim::api_server::{Resource, Selection};
-use sim::{World, WorldConfig};
+use sim::{SimulatedWorld, WorldConfig};
 use tokio::time::{Duration, sleep};
 
 /// Nodes of four CPUs, each for one pod of three and one of one; small pods are seen first.
 const NODES: usize = 4;
 
-fn world(kubernetes_minor: u32) -> Arc<World> {
-    let world = World::new(WorldConfig {
+fn world(kubernetes_minor: u32) -> Arc<SimulatedWorld> {
+    let world = SimulatedWorld::new(WorldConfig {
         kubernetes_minor,
         ..WorldConfig::default()
     });
@@ -25,11 +25,11 @@ fn world(kubernetes_minor: u32) -> Arc<World> {
     world
 }
 
-fn create_node(world: &World, number: usize) {
+fn create_node(world: &SimulatedWorld, number: usize) {
     create_zonal_node(world, number, "z0");
 }
 
-fn create_zonal_node(world: &World, number: usize, zone: &str) {
+fn create_zonal_node(world: &SimulatedWorld, number: usize, zone: &str) {
     let labels = json!({"topology.kubernetes.io/zone": zone});
     let amounts = json!({"cpu": "4", "memory": "64Gi", "pods": "110"});
     let taints = json!([{"key": "karpenter.sh/unregistered", "effect": "NoExecute"}]);
@@ -44,7 +44,7 @@ fn create_zonal_node(world: &World, number: usize, zone: &str) {
     world.api().create(&Resource::NODES, "", node).unwrap();
 }
 
-fn open_nodes<const N: usize>(world: &World, names: [&str; N]) {
+fn open_nodes<const N: usize>(world: &SimulatedWorld, names: [&str; N]) {
     for name in names {
         let open = json!({"spec": {"taints": null}});
         let nodes = Resource::NODES;
@@ -52,11 +52,11 @@ fn open_nodes<const N: usize>(world: &World, names: [&str; N]) {
     }
 }
 
-fn create_pod(world: &World, name: &str, cpu: &str) {
+fn create_pod(world: &SimulatedWorld, name: &str, cpu: &str) {
     create_pod_with(world, name, (cpu, json!([])));
 }
 
-fn create_spread_pod(world: &World, name: &str) {
+fn create_spread_pod(world: &SimulatedWorld, name: &str) {
     let spread = json!([{
         "maxSkew": 1, "topologyKey": "topology.kubernetes.io/zone", "whenUnsatisfiable": "DoNotSchedule",
         "labelSelector": {"matchLabels": {"app": "p"}},
@@ -64,7 +64,7 @@ fn create_spread_pod(world: &World, name: &str) {
     create_pod_with(world, name, ("1", spread));
 }
 
-fn create_pod_with(world: &World, name: &str, (cpu, spread): (&str, Value)) {
+fn create_pod_with(world: &SimulatedWorld, name: &str, (cpu, spread): (&str, Value)) {
     let container = json!({"name": "c", "image": "x", "resources": {"requests": {"cpu": cpu}}});
     let pod = json!({
         "apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "labels": {"app": "p"}},
@@ -73,7 +73,7 @@ fn create_pod_with(world: &World, name: &str, (cpu, spread): (&str, Value)) {
     world.api().create(&Resource::PODS, "default", pod).unwrap();
 }
 
-fn nominate(world: &World, pod: &str, node: &str) {
+fn nominate(world: &SimulatedWorld, pod: &str, node: &str) {
     let status = json!({"status": {"nominatedNodeName": node}});
     let pods = Resource::PODS;
     world
@@ -82,7 +82,7 @@ fn nominate(world: &World, pod: &str, node: &str) {
         .unwrap();
 }
 
-fn pod(world: &World, name: &str) -> Arc<Value> {
+fn pod(world: &SimulatedWorld, name: &str) -> Arc<Value> {
     world.api().get(&Resource::PODS, "default", name).unwrap()
 }
 

@@ -22,10 +22,10 @@ use base64::Engine as _;
 use serde_json::{Value, json};
 use sim::api_server::{DeleteOptions, EvictionOptions, Resource, Selection};
 use sim::ec2::{Ec2Config, Ec2Faults, InstanceState};
-use sim::{World, WorldConfig};
+use sim::{SimulatedWorld, WorldConfig};
 use tokio::time::{Duration, sleep};
 
-fn world(seed: u64) -> Arc<World> {
+fn world(seed: u64) -> Arc<SimulatedWorld> {
     let faults = Ec2Faults {
         on_demand_pools_dry: 0.0,
         ..Ec2Faults::default()
@@ -34,7 +34,7 @@ fn world(seed: u64) -> Arc<World> {
         faults,
         ..Ec2Config::default()
     };
-    let world = World::new(WorldConfig {
+    let world = SimulatedWorld::new(WorldConfig {
         seed,
         ec2,
         ..WorldConfig::default()
@@ -43,7 +43,7 @@ fn world(seed: u64) -> Arc<World> {
     world
 }
 
-async fn settle(world: &World) {
+async fn settle(world: &SimulatedWorld) {
     for _ in 0..600 {
         sleep(Duration::from_secs(1)).await;
         if world.is_settled() {
@@ -54,7 +54,12 @@ async fn settle(world: &World) {
 }
 
 /// One instance in each of the first `zones` zones; `user_data` as the kubelet's flags.
-async fn launch(world: &World, zones: usize, instance_type: &str, user_data: &str) -> Vec<String> {
+async fn launch(
+    world: &SimulatedWorld,
+    zones: usize,
+    instance_type: &str,
+    user_data: &str,
+) -> Vec<String> {
     let ec2 = world.ec2();
     let path = "/aws/service/eks/optimized-ami/1.33/amazon-linux-2023/x86_64/standard/recommended/image_id";
     let parameter = ec2
@@ -124,11 +129,11 @@ fn workload(kind: &str, name: &str, spec: &Value) -> Value {
     object
 }
 
-fn pods(world: &World) -> Vec<Arc<Value>> {
+fn pods(world: &SimulatedWorld) -> Vec<Arc<Value>> {
     world.api().list(&Resource::PODS, &Selection::default())
 }
 
-fn get(world: &World, resource: &Resource, name: &str) -> Arc<Value> {
+fn get(world: &SimulatedWorld, resource: &Resource, name: &str) -> Arc<Value> {
     world.api().get(resource, "default", name).unwrap()
 }
 
@@ -277,7 +282,7 @@ async fn what_is_set_for_a_node_that_is_gone_keeps_the_world_from_settling_no_lo
 }
 
 /// Deletes the only node, which a finalizer holds; answers its name.
-fn begin_deleting_the_node(world: &World) -> String {
+fn begin_deleting_the_node(world: &SimulatedWorld) -> String {
     let api = world.api();
     let nodes = api.list(&Resource::NODES, &Selection::default());
     let node = nodes[0]["metadata"]["name"].as_str().unwrap();

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use apis::conditions::is_node_ready;
+use apis::conditions::{self, is_node_ready};
 use apis::duration::GoDuration;
 use apis::labels;
 use apis::resources::Resources;
@@ -228,7 +228,7 @@ impl ClaimFacts {
 
 fn drift_reason(conditions: &[Condition]) -> String {
     let mut conditions = conditions.iter();
-    let drifted = conditions.find(|it| it.type_ == "Drifted" && it.status == "True");
+    let drifted = conditions.find(|it| it.type_ == conditions::DRIFTED && it.status == "True");
     drifted.map(|it| it.reason.clone()).unwrap_or_default()
 }
 
@@ -241,17 +241,17 @@ impl ClaimConditions {
                 .map(|it| it.last_transition_time.0)
         };
         Self {
-            launched_at: since("Launched"),
-            registered_at: since("Registered"),
-            initialized_at: since("Initialized"),
-            drifted_at: since("Drifted"),
-            consolidatable_at: since("Consolidatable"),
-            instance_terminating_at: since("InstanceTerminating"),
-            disruption_reason_at: since("DisruptionReason"),
-            rebooting_at: since("Rebooting"),
+            launched_at: since(conditions::LAUNCHED),
+            registered_at: since(conditions::REGISTERED),
+            initialized_at: since(conditions::INITIALIZED),
+            drifted_at: since(conditions::DRIFTED),
+            consolidatable_at: since(conditions::CONSOLIDATABLE),
+            instance_terminating_at: since(conditions::INSTANCE_TERMINATING),
+            disruption_reason_at: since(conditions::DISRUPTION_REASON),
+            rebooting_at: since(conditions::REBOOTING),
             rebooted_at: conditions
                 .iter()
-                .find(|it| it.type_ == "Rebooting" && it.status == "False")
+                .find(|it| it.type_ == conditions::REBOOTING && it.status == "False")
                 .map(|it| it.last_transition_time.0),
         }
     }

@@ -14,7 +14,7 @@ use k8s_openapi::api::{
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1 as apiextensions;
 use k8s_openapi::kube_aggregator::pkg::apis::apiregistration::v1 as apiregistration;
 
-use super::super::kinds::{Kind, Kinds, ScalePaths};
+use super::super::kinds::{Kinds, ScalePaths, ServedKind};
 use super::super::resource::Resource;
 
 /// Facts of a kind that its type does not tell.
@@ -67,7 +67,7 @@ const CLUSTER_SPEC_STATUS: Traits = Traits {
     ..CLUSTER_STATUS
 };
 
-fn kind<T: Typed>(traits: Traits, short_names: &[&str], categories: &[&str]) -> Kind {
+fn kind<T: Typed>(traits: Traits, short_names: &[&str], categories: &[&str]) -> ServedKind {
     let (group, plural) = (T::GROUP, T::URL_PATH_SEGMENT);
     let resource = if plural == "events" {
         Resource::EVENTS
@@ -79,7 +79,7 @@ fn kind<T: Typed>(traits: Traits, short_names: &[&str], categories: &[&str]) -> 
         status_replicas: ".status.replicas".to_owned(),
         selector: Some(".spec.selector".to_owned()),
     });
-    Kind {
+    ServedKind {
         resource,
         group: group.to_owned(),
         versions: vec![T::VERSION.to_owned()],

@@ -4,7 +4,7 @@
 
 use serde_json::Value;
 
-use super::super::kinds::Kind;
+use super::super::kinds::ServedKind;
 use super::super::status::FieldError;
 
 const LABEL_NAME: &str = "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must \
@@ -96,7 +96,7 @@ pub(crate) fn validate_labels(labels: &Value, path: &str) -> Vec<FieldError> {
     errors
 }
 
-fn validate_name(kind: &Kind, name: &Value) -> Option<FieldError> {
+fn validate_name(kind: &ServedKind, name: &Value) -> Option<FieldError> {
     let text = name.as_str().unwrap_or_default();
     let rbac = kind.group == "rbac.authorization.k8s.io";
     let problem = match kind.resource.plural.as_ref() {
@@ -111,7 +111,7 @@ fn validate_name(kind: &Kind, name: &Value) -> Option<FieldError> {
 }
 
 /// Rules for the metadata of any object.
-pub(crate) fn validate(kind: &Kind, object: &Value) -> Vec<FieldError> {
+pub(crate) fn validate(kind: &ServedKind, object: &Value) -> Vec<FieldError> {
     let metadata = &object["metadata"];
     let mut errors: Vec<FieldError> = validate_name(kind, &metadata["name"]).into_iter().collect();
     errors.extend(validate_labels(&metadata["labels"], "metadata.labels"));

@@ -6,21 +6,21 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use super::super::kinds::Kind;
-use super::super::object_key::ObjectKey;
+use super::super::kinds::ServedKind;
+use super::super::object_key::NamespacedName;
 use super::super::resource::Resource;
 use super::super::selectors::Selection;
-use super::super::status::{FieldError, Status};
+use super::super::status::{FieldError, StatusError};
 use super::super::store::Store;
 use super::super::timestamp::time_text;
-use super::super::write_options::{Part, WriteOptions};
+use super::super::write_options::{ObjectPart, WriteOptions};
 use super::pod_template::{self, defaults};
 
 /// Taints of failing nodes that every pod bears for a while.
 const BORNE_SECONDS: i64 = 300;
 
 /// Defaults of a new pod and its first status.
-pub(super) fn prepare_create(store: &Store, pod: &mut Value) -> Result<(), Status> {
+pub(super) fn prepare_create(store: &Store, pod: &mut Value) -> Result<(), StatusError> {
     defaults::set_defaults(&mut pod["spec"]);
     let spec = &mut pod["spec"];
     if spec["serviceAccountName"]
@@ -44,7 +44,7 @@ pub(super) fn prepare_update(_store: &Store, old: &Value, pod: &mut Value) {
     }
 }
 
-fn resolve_priority(store: &Store, pod: &mut Value) -> Result<(), Status> {
+fn resolve_priority(store: &Store, pod: &mut Value) -> Result<(), StatusError> {
     let named = pod["spec"]["priorityClassName"]
         .as_str()
         .unwrap_or_default()
@@ -61,12 +61,12 @@ fn resolve_priority(store: &Store, pod: &mut Value) -> Result<(), Status> {
     } else {
         let found = store.get(
             &Resource::PRIORITY_CLASSES,
-            &ObjectKey::new("", named.as_str()),
+            &NamespacedName::new("", named.as_str()),
         );
         let Some(found) = found else {
             let name = pod["metadata"]["name"].as_str().unwrap_or_default();
             let detail = format!("no PriorityClass with name {named} was found");
-            return Err(Status::forbidden(&Resource::PODS, name, &detail));
+            return Err(StatusError::forbidden(&Resource::PODS, name, &detail));
         };
         Some(found)
     };
@@ -255,23 +255,27 @@ fn without_nulls(value: &Value) -> Value {
 }
 
 /// Assigns a pod to a node, as `pods/binding` does.
-pub(crate) fn bind(store: &mut Store, key: &ObjectKey, node: &str) -> Result<Arc<Value>, Status> {
-    let kind: Arc<Kind> = store.kind(&Resource::PODS)?;
+pub(crate) fn bind(
+    store: &mut Store,
+    key: &NamespacedName,
+    node: &str,
+) -> Result<Arc<Value>, StatusError> {
+    let kind: Arc<ServedKind> = store.kind(&Resource::PODS)?;
     let old = store
         .get_to_write(&Resource::PODS, key)
-        .ok_or_else(|| Status::not_found(&Resource::PODS, &key.name))?;
+        .ok_or_else(|| StatusError::not_found(&Resource::PODS, &key.name))?;
     if let Some(taken) = old["spec"]["nodeName"].as_str()
         && !taken.is_empty()
     {
         let detail = format!("pod {} is already assigned to node {taken:?}", key.name);
-        return Err(Status::conflict(&Resource::PODS, &key.name, &detail));
+        return Err(StatusError::conflict(&Resource::PODS, &key.name, &detail));
     }
     if old["metadata"]["deletionTimestamp"].is_string() {
         let detail = format!(
             "pod {} is being deleted, cannot be assigned to a host",
             key.name
         );
-        return Err(Status::conflict(&Resource::PODS, &key.name, &detail));
+        return Err(StatusError::conflict(&Resource::PODS, &key.name, &detail));
     }
     let mut pod = (*old).clone();
     pod["spec"]["nodeName"] = node.into();
@@ -287,7 +291,7 @@ pub(crate) fn bind(store: &mut Store, key: &ObjectKey, node: &str) -> Result<Arc
         None => pod["status"]["conditions"] = json!([condition]),
     }
     let options = WriteOptions {
-        part: Part::Whole,
+        part: ObjectPart::Whole,
         ..WriteOptions::default()
     };
     store.update(&kind, key, pod, &options)

@@ -1,30 +1,30 @@
 //! One manager's entry, and the entries of an object.
 
-use crate::managed_fields::fields_v1::{Path, from_fields, to_fields};
+use crate::managed_fields::fields_v1::{FieldPath, from_fields, to_fields};
 use crate::timestamp::time_text;
-use crate::write_options::Part;
+use crate::write_options::ObjectPart;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
 /// One manager's entry.
 #[derive(Debug, Clone)]
-pub(crate) struct Entry {
+pub(crate) struct ManagedFieldsEntry {
     pub(crate) manager: String,
     /// `Apply` or `Update`.
     pub(crate) operation: String,
     /// Empty, or `status`.
     pub(crate) subresource: String,
     time: Value,
-    pub(crate) paths: BTreeSet<Path>,
+    pub(crate) paths: BTreeSet<FieldPath>,
 }
 
-impl Entry {
-    pub(crate) fn new(manager: &str, operation: &str, part: Part, now: Timestamp) -> Self {
+impl ManagedFieldsEntry {
+    pub(crate) fn new(manager: &str, operation: &str, part: ObjectPart, now: Timestamp) -> Self {
         Self {
             manager: manager.to_owned(),
             operation: operation.to_owned(),
-            subresource: if part == Part::Status {
+            subresource: if part == ObjectPart::Status {
                 "status".to_owned()
             } else {
                 String::new()
@@ -43,13 +43,13 @@ impl Entry {
 }
 
 /// The entries of an object.
-pub(crate) fn read(object: &Value) -> Vec<Entry> {
+pub(crate) fn read(object: &Value) -> Vec<ManagedFieldsEntry> {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let entries = object["metadata"]["managedFields"].as_array();
     entries
         .into_iter()
         .flatten()
-        .map(|entry| Entry {
+        .map(|entry| ManagedFieldsEntry {
             manager: text(&entry["manager"]),
             operation: text(&entry["operation"]),
             subresource: text(&entry["subresource"]),
@@ -60,7 +60,7 @@ pub(crate) fn read(object: &Value) -> Vec<Entry> {
 }
 
 /// Writes the entries into an object; managers that own nothing are dropped.
-pub(crate) fn write(object: &mut Value, entries: &[Entry]) {
+pub(crate) fn write(object: &mut Value, entries: &[ManagedFieldsEntry]) {
     let api_version = object["apiVersion"].clone();
     let list: Vec<Value> = entries
         .iter()

@@ -4,10 +4,10 @@ use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 
 /// A path through an object, each step in the notation of `fieldsV1`: `f:name`, `k:{…}`, `v:…`.
-pub(crate) type Path = Vec<String>;
+pub(crate) type FieldPath = Vec<String>;
 
 /// Paths as the nested object of `fieldsV1`.
-pub(crate) fn to_fields(paths: &BTreeSet<Path>) -> Value {
+pub(crate) fn to_fields(paths: &BTreeSet<FieldPath>) -> Value {
     let mut root = Map::new();
     for path in paths {
         let mut at = &mut root;
@@ -23,13 +23,13 @@ pub(crate) fn to_fields(paths: &BTreeSet<Path>) -> Value {
 }
 
 /// The paths in a `fieldsV1`.
-pub(crate) fn from_fields(fields: &Value) -> BTreeSet<Path> {
+pub(crate) fn from_fields(fields: &Value) -> BTreeSet<FieldPath> {
     let mut paths = BTreeSet::new();
     collect(fields, &mut Vec::new(), &mut paths);
     paths
 }
 
-fn collect(fields: &Value, path: &mut Path, paths: &mut BTreeSet<Path>) {
+fn collect(fields: &Value, path: &mut FieldPath, paths: &mut BTreeSet<FieldPath>) {
     match fields.as_object() {
         Some(map) if !map.is_empty() => {
             for (step, inner) in map {

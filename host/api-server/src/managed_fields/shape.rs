@@ -1,6 +1,6 @@
 //! Which lists are maps, sets or one value: what a kind's schema, or the table of the typed API, knows of its lists.
 
-use crate::kinds::Kind;
+use crate::kinds::ServedKind;
 use crate::patch::strategic;
 use crate::schema::Schema;
 
@@ -16,15 +16,15 @@ pub(crate) enum ListKeys {
 
 /// What a kind knows of its lists: its schema, or the table of the typed API.
 #[derive(Clone, Copy)]
-pub(crate) enum Shape<'a> {
+pub(crate) enum FieldSchema<'a> {
     /// A built-in kind; the name of the field around.
     Builtin(&'a str),
     /// A custom kind's schema, as far as it reaches.
     Custom(Option<&'a Schema>),
 }
 
-impl<'a> Shape<'a> {
-    pub(crate) fn of(kind: &'a Kind) -> Self {
+impl<'a> FieldSchema<'a> {
+    pub(crate) fn of(kind: &'a ServedKind) -> Self {
         match kind.stored_custom() {
             Some(version) => Self::Custom(Some(&version.schema)),
             None => Self::Builtin(""),
@@ -87,7 +87,7 @@ impl<'a> Shape<'a> {
         }
     }
 
-    fn field_of(self, name: &str) -> Shape<'a> {
+    fn field_of(self, name: &str) -> FieldSchema<'a> {
         match self {
             Self::Builtin(parent) => Self::Builtin(parent),
             Self::Custom(_) if name == "metadata" => Self::Builtin(""),

@@ -5,7 +5,7 @@
 
 use serde_json::{Map, Value};
 
-use super::super::status::Status;
+use super::super::status::StatusError;
 
 /// The keys by which a list merges, given the name of its field and of the field around it.
 pub(crate) fn merge_key(parent: &str, field: &str) -> Option<&'static str> {
@@ -41,11 +41,11 @@ fn is_set(field: &str) -> bool {
 }
 
 /// Merges `change` into `target`.
-pub(crate) fn apply(target: &mut Value, change: &Value) -> Result<(), Status> {
+pub(crate) fn apply(target: &mut Value, change: &Value) -> Result<(), StatusError> {
     merge_map(target, change, "")
 }
 
-fn merge_map(target: &mut Value, change: &Value, name: &str) -> Result<(), Status> {
+fn merge_map(target: &mut Value, change: &Value, name: &str) -> Result<(), StatusError> {
     let Value::Object(fields) = change else {
         *target = change.clone();
         return Ok(());
@@ -124,7 +124,7 @@ fn merge_list(
     items: &[Value],
     parent: &str,
     field: &str,
-) -> Result<(), Status> {
+) -> Result<(), StatusError> {
     let replaces = items
         .iter()
         .any(|item| item["$patch"].as_str() == Some("replace"));
@@ -154,7 +154,7 @@ fn merge_list(
     for item in items {
         let id = &item[key];
         if id.is_null() {
-            return Err(Status::bad_request(format!(
+            return Err(StatusError::bad_request(format!(
                 "map: {item} does not contain declared merge key: {key}"
             )));
         }

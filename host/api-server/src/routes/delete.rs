@@ -1,17 +1,17 @@
 //! DELETE: one object, or all that are selected.
 
-use crate::answer::{Answer, answer_json};
+use crate::answer::{ApiResponse, answer_json};
 use crate::delete_options;
 use crate::delete_options::DeleteOptions;
-use crate::object_key::ObjectKey;
+use crate::object_key::NamespacedName;
 use crate::request::selection;
 use crate::resource::Resource;
 use crate::routes::resource_request::ResourceRequest;
-use crate::status::Status;
+use crate::status::StatusError;
 use serde_json::{Value, json};
 
 impl ResourceRequest<'_> {
-    pub(super) fn delete(&self) -> Result<Answer, Status> {
+    pub(super) fn delete(&self) -> Result<ApiResponse, StatusError> {
         let body = if self.body.is_empty() {
             Value::Null
         } else {
@@ -28,7 +28,7 @@ impl ResourceRequest<'_> {
         }
         let kind = &self.target.kind;
         if !self.target.subresource.is_empty() {
-            return Err(Status::method_not_allowed());
+            return Err(StatusError::method_not_allowed());
         }
         if self.target.name.is_empty() {
             return self.delete_collection(&options);
@@ -36,7 +36,7 @@ impl ResourceRequest<'_> {
         let key = self.key();
         let (last, is_gone) = self.server.with(|store| {
             let last = store.delete(kind, &key, &options)?;
-            Ok::<_, Status>((last, !store.contains(&kind.resource, &key)))
+            Ok::<_, StatusError>((last, !store.contains(&kind.resource, &key)))
         })?;
         if !is_gone || kind.resource == Resource::PODS {
             return Ok(self.answer_object(200, &last, &[]));
@@ -53,11 +53,11 @@ impl ResourceRequest<'_> {
         ))
     }
 
-    fn delete_collection(&self, options: &DeleteOptions) -> Result<Answer, Status> {
+    fn delete_collection(&self, options: &DeleteOptions) -> Result<ApiResponse, StatusError> {
         let selection = selection(&self.target, &self.query)?;
         let kind = &self.target.kind;
         let deleted = self.server.with(|store| {
-            let chosen: Vec<ObjectKey> = store
+            let chosen: Vec<NamespacedName> = store
                 .iter_after(&kind.resource, &selection, None)
                 .map(|(key, _)| key.clone())
                 .collect();

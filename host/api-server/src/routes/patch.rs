@@ -1,14 +1,14 @@
 //! PATCH, of any sort.
 
-use crate::answer::{Answer, answer_json};
+use crate::answer::{ApiResponse, answer_json};
 use crate::patch::{self, Patch};
 use crate::routes::resource_request::ResourceRequest;
 use crate::scale;
-use crate::status::Status;
+use crate::status::StatusError;
 use crate::write_options::WriteOptions;
 
 impl ResourceRequest<'_> {
-    pub(super) fn patch(&self) -> Result<Answer, Status> {
+    pub(super) fn patch(&self) -> Result<ApiResponse, StatusError> {
         let (kind, key, options) = (&self.target.kind, self.key(), self.options());
         let body = self.object()?;
         let patch = match self
@@ -23,7 +23,7 @@ impl ResourceRequest<'_> {
             "application/strategic-merge-patch+json" => Patch::Strategic(body),
             "application/apply-patch+yaml" | "application/apply-patch+cbor" => {
                 if options.field_manager.is_none() {
-                    return Err(Status::bad_request(
+                    return Err(StatusError::bad_request(
                         "PatchOptions.meta.k8s.io \"\" is invalid: fieldManager: Required value: \
                          is required for apply patch",
                     ));
@@ -33,7 +33,7 @@ impl ResourceRequest<'_> {
                     is_forced: self.query.is_true("force"),
                 }
             }
-            other => return Err(Status::unsupported_media_type(other)),
+            other => return Err(StatusError::unsupported_media_type(other)),
         };
         if self.target.subresource == "scale" {
             return self.patch_scale(&patch, &options);
@@ -42,7 +42,7 @@ impl ResourceRequest<'_> {
             self.target.subresource.as_str(),
             "" | "status" | "ephemeralcontainers" | "resize"
         ) {
-            return Err(Status::no_such_resource());
+            return Err(StatusError::no_such_resource());
         }
         let warnings = match &patch {
             Patch::Json(_) => Vec::new(),
@@ -59,7 +59,11 @@ impl ResourceRequest<'_> {
         Ok(self.answer_object(if existed { 200 } else { 201 }, &stored, &warnings))
     }
 
-    fn patch_scale(&self, patch: &Patch, options: &WriteOptions) -> Result<Answer, Status> {
+    fn patch_scale(
+        &self,
+        patch: &Patch,
+        options: &WriteOptions,
+    ) -> Result<ApiResponse, StatusError> {
         let (kind, key) = (&self.target.kind, self.key());
         let replicas = match patch {
             Patch::Merge(value) | Patch::Strategic(value) | Patch::Apply { intent: value, .. } => {
@@ -72,8 +76,8 @@ impl ResourceRequest<'_> {
                 .find(|o| o["path"].as_str() == Some("/spec/replicas"))
                 .and_then(|o| o["value"].as_i64()),
         };
-        let replicas =
-            replicas.ok_or_else(|| Status::bad_request("the patch does not set spec.replicas"))?;
+        let replicas = replicas
+            .ok_or_else(|| StatusError::bad_request("the patch does not set spec.replicas"))?;
         let scale = self.server.with(|store| {
             let object = scale::set(store, kind, &key, replicas, options)?;
             scale::of(kind, &object)

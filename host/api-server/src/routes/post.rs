@@ -1,17 +1,17 @@
 //! POST: objects to create, and the subresources that act: binding, eviction, token.
 
 use crate::answer::answer_success;
-use crate::answer::{Answer, answer_json};
+use crate::answer::{ApiResponse, answer_json};
 use crate::builtin;
 use crate::delete_options;
 use crate::eviction;
 use crate::resource::Resource;
 use crate::review;
 use crate::routes::resource_request::ResourceRequest;
-use crate::status::Status;
+use crate::status::StatusError;
 
 impl ResourceRequest<'_> {
-    pub(super) fn post(&self) -> Result<Answer, Status> {
+    pub(super) fn post(&self) -> Result<ApiResponse, StatusError> {
         let kind = &self.target.kind;
         match (self.target.name.as_str(), self.target.subresource.as_str()) {
             ("", _) => {
@@ -22,7 +22,7 @@ impl ResourceRequest<'_> {
                     && namespace.is_empty()
                     && object["metadata"]["namespace"].as_str().is_none()
                 {
-                    return Err(Status::bad_request(
+                    return Err(StatusError::bad_request(
                         "an empty namespace may not be set during creation",
                     ));
                 }
@@ -51,7 +51,7 @@ impl ResourceRequest<'_> {
                 let now = self.server.with(|store| store.now());
                 Ok(answer_json(201, &review::token(name, now)))
             }
-            _ => Err(Status::method_not_allowed()),
+            _ => Err(StatusError::method_not_allowed()),
         }
     }
 }

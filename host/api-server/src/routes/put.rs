@@ -1,16 +1,16 @@
 //! PUT: an object or a part of it, replaced.
 
-use crate::answer::{Answer, answer_json};
+use crate::answer::{ApiResponse, answer_json};
 use crate::routes::resource_request::ResourceRequest;
 use crate::scale;
-use crate::status::Status;
+use crate::status::StatusError;
 use serde_json::json;
 
 impl ResourceRequest<'_> {
-    pub(super) fn put(&self) -> Result<Answer, Status> {
+    pub(super) fn put(&self) -> Result<ApiResponse, StatusError> {
         let (kind, key, options) = (&self.target.kind, self.key(), self.options());
         if self.target.name.is_empty() {
-            return Err(Status::method_not_allowed());
+            return Err(StatusError::method_not_allowed());
         }
         let object = self.object()?;
         match self.target.subresource.as_str() {
@@ -29,7 +29,7 @@ impl ResourceRequest<'_> {
                         &json!(0),
                         "must be specified for an update",
                     );
-                    return Err(Status::invalid(
+                    return Err(StatusError::invalid(
                         &kind.group,
                         &kind.kind,
                         &key.name,
@@ -41,7 +41,7 @@ impl ResourceRequest<'_> {
                     .with(|store| store.update(kind, &key, object, &options))?;
                 Ok(self.answer_object(200, &stored, &warnings))
             }
-            _ => Err(Status::no_such_resource()),
+            _ => Err(StatusError::no_such_resource()),
         }
     }
 }

@@ -1,19 +1,19 @@
 //! GET: an object, a subresource, a list, page by page.
 
-use crate::answer::{Answer, answer_bytes, answer_json};
-use crate::object_key::ObjectKey;
+use crate::answer::{ApiResponse, answer_bytes, answer_json};
+use crate::object_key::NamespacedName;
 use crate::request::selection;
 use crate::resource::Resource;
 use crate::routes::continue_token::Resume;
 use crate::routes::resource_request::ResourceRequest;
 use crate::scale;
-use crate::status::Status;
+use crate::status::StatusError;
 use crate::watch_stream;
 use serde_json::{Value, json};
 use std::sync::Arc;
 
 impl ResourceRequest<'_> {
-    pub(super) fn read(&self) -> Result<Answer, Status> {
+    pub(super) fn read(&self) -> Result<ApiResponse, StatusError> {
         if self.query.is_true("watch") {
             return watch_stream::start(self.server, self.target.clone(), self.shape, &self.query);
         }
@@ -27,12 +27,12 @@ impl ResourceRequest<'_> {
         Ok(self.answer_object(200, &object, &[]))
     }
 
-    fn list(&self) -> Result<Answer, Status> {
+    fn list(&self) -> Result<ApiResponse, StatusError> {
         let selection = selection(&self.target, &self.query)?;
         let limit: usize = self.query.get("limit").parse().unwrap_or(0);
         let resume = Resume::decode(self.query.get("continue"))?;
         let resource = &self.target.kind.resource;
-        let page = self.server.with(|store| -> Result<Page, Status> {
+        let page = self.server.with(|store| -> Result<Page, StatusError> {
             let revision = match &resume {
                 Some(resume) => {
                     store.check_remembered(resource, resume.revision)?;
@@ -70,7 +70,7 @@ impl ResourceRequest<'_> {
         Ok(self.answer_list(&page.items, &metadata))
     }
 
-    pub(super) fn read_subresource(&self) -> Result<Answer, Status> {
+    pub(super) fn read_subresource(&self) -> Result<ApiResponse, StatusError> {
         let key = self.key();
         match self.target.subresource.as_str() {
             "status" if self.target.kind.has_status => self.read(),
@@ -88,7 +88,7 @@ impl ResourceRequest<'_> {
                 let text = format!("simulated pod {}/{} on {node}\n", key.namespace, key.name);
                 Ok(answer_bytes(200, "text/plain", text.into_bytes()))
             }
-            _ => Err(Status::no_such_resource()),
+            _ => Err(StatusError::no_such_resource()),
         }
     }
 }
@@ -97,5 +97,5 @@ struct Page {
     items: Vec<Arc<Value>>,
     revision: u64,
     remaining: usize,
-    last: Option<ObjectKey>,
+    last: Option<NamespacedName>,
 }

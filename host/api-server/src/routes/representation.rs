@@ -1,7 +1,7 @@
 //! Objects and lists in the shape that a request accepts: whole, as a table, or their metadata alone.
 
-use crate::answer::{Answer, answer_bytes, answer_json};
-use crate::request::Shape;
+use crate::answer::{ApiResponse, answer_bytes, answer_json};
+use crate::request::Representation;
 use crate::routes::resource_request::ResourceRequest;
 use crate::table;
 use http::header;
@@ -9,12 +9,17 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 
 impl ResourceRequest<'_> {
-    pub(super) fn answer_object(&self, code: u16, object: &Value, warnings: &[String]) -> Answer {
+    pub(super) fn answer_object(
+        &self,
+        code: u16,
+        object: &Value,
+        warnings: &[String],
+    ) -> ApiResponse {
         let wire = self.target.kind.to_wire(object, &self.target.version);
         let mut answer = match self.shape {
-            Shape::Full => answer_json(code, &*wire),
-            Shape::Partial => answer_json(code, &table::partial(&wire)),
-            Shape::Table => {
+            Representation::Full => answer_json(code, &*wire),
+            Representation::Partial => answer_json(code, &table::partial(&wire)),
+            Representation::Table => {
                 let metadata = json!({"resourceVersion": object["metadata"]["resourceVersion"]});
                 answer_json(code, &self.view().render(&[wire.as_ref()], &metadata))
             }
@@ -28,8 +33,8 @@ impl ResourceRequest<'_> {
         answer
     }
 
-    fn view(&self) -> table::View<'_> {
-        table::View {
+    fn view(&self) -> table::TableView<'_> {
+        table::TableView {
             kind: &self.target.kind,
             version: &self.target.version,
             now: self.server.with(|store| store.now()),
@@ -37,18 +42,18 @@ impl ResourceRequest<'_> {
         }
     }
 
-    pub(super) fn answer_list(&self, items: &[Arc<Value>], metadata: &Value) -> Answer {
+    pub(super) fn answer_list(&self, items: &[Arc<Value>], metadata: &Value) -> ApiResponse {
         let kind = &self.target.kind;
         let wire: Vec<_> = items
             .iter()
             .map(|o| kind.to_wire(o, &self.target.version))
             .collect();
         match self.shape {
-            Shape::Table => {
+            Representation::Table => {
                 let rows: Vec<&Value> = wire.iter().map(AsRef::as_ref).collect();
                 answer_json(200, &self.view().render(&rows, metadata))
             }
-            Shape::Partial => {
+            Representation::Partial => {
                 let items: Vec<Value> = wire.iter().map(|o| table::partial(o)).collect();
                 answer_json(
                     200,
@@ -58,7 +63,7 @@ impl ResourceRequest<'_> {
                     }),
                 )
             }
-            Shape::Full => {
+            Representation::Full => {
                 // Written by hand, so that thousands of objects are not copied into one value first.
                 let head = json!({
                     "kind": kind.list_kind, "apiVersion": kind.api_version(&self.target.version),

@@ -13,7 +13,7 @@ use regex::Regex;
 use serde_json::Value;
 
 use super::super::status::FieldError;
-use super::{Additional, Schema, Type};
+use super::{Additional, Schema, ValueType};
 
 /// The language as the API server offers it: CEL, its string and list libraries.
 static ENVIRONMENT: LazyLock<Arc<Env>> = LazyLock::new(|| {
@@ -28,7 +28,7 @@ static ENVIRONMENT: LazyLock<Arc<Env>> = LazyLock::new(|| {
 
 /// One compiled rule.
 #[derive(Clone)]
-pub(super) struct Rule {
+pub(super) struct CompiledRule {
     source: String,
     program: Arc<Program>,
     message: Option<String>,
@@ -41,7 +41,7 @@ pub(super) struct Rule {
     has_optional_old: bool,
 }
 
-impl fmt::Debug for Rule {
+impl fmt::Debug for CompiledRule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Rule").field(&self.source).finish()
     }
@@ -103,7 +103,7 @@ fn compile(source: &str) -> Result<Arc<Program>, String> {
         .map_err(|error| format!("compilation failed: {source}: {error}"))
 }
 
-impl Rule {
+impl CompiledRule {
     /// Compiles an entry of `x-kubernetes-validations`.
     pub(super) fn compile(entry: &Value) -> Result<Self, String> {
         let source = entry["rule"].as_str().unwrap_or_default().to_owned();
@@ -141,12 +141,12 @@ impl Rule {
             .unwrap_or_else(|| format!("failed rule: {}", self.source))
     }
 
-    fn error(&self, kind: Option<Type>, path: &str, detail: &str) -> FieldError {
+    fn error(&self, kind: Option<ValueType>, path: &str, detail: &str) -> FieldError {
         let field = match &self.field_path {
             Some(below) => format!("{path}{below}").trim_start_matches('.').to_owned(),
             None => path.to_owned(),
         };
-        let shown: Value = kind.map_or("object", Type::as_str).into();
+        let shown: Value = kind.map_or("object", ValueType::as_str).into();
         match self.reason {
             "FieldValueRequired" => FieldError::required(field, detail),
             "FieldValueForbidden" => FieldError::forbidden(field, detail),
@@ -226,7 +226,7 @@ fn to_cel(schema: Option<&Schema>, value: &Value) -> CelValue {
         Value::Bool(flag) => CelValue::Bool(*flag),
         Value::String(text) => CelValue::String(Arc::new(text.clone())),
         Value::Number(number) => {
-            let is_float = schema.is_some_and(|s| s.kind == Some(Type::Number));
+            let is_float = schema.is_some_and(|s| s.kind == Some(ValueType::Number));
             match number.as_i64() {
                 Some(whole) if !is_float => CelValue::Int(whole),
                 _ => CelValue::Float(number.as_f64().unwrap_or_default()),

@@ -3,7 +3,7 @@
 use regex::Regex;
 use serde_json::Value;
 
-use super::{Additional, Bounds, ListType, Schema, Type, cel};
+use super::{Additional, Bounds, ListType, Schema, ValueType, cel};
 
 /// Compiles a schema; `path` tells where a refusal is.
 pub(super) fn schema(source: &Value, path: &str) -> Result<Schema, String> {
@@ -47,7 +47,7 @@ pub(super) fn schema(source: &Value, path: &str) -> Result<Schema, String> {
     {
         compiled
             .rules
-            .push(cel::Rule::compile(rule).map_err(|e| format!("{path}: {e}"))?);
+            .push(cel::CompiledRule::compile(rule).map_err(|e| format!("{path}: {e}"))?);
     }
     for (name, list) in [
         ("allOf", &mut compiled.all_of),
@@ -64,15 +64,15 @@ pub(super) fn schema(source: &Value, path: &str) -> Result<Schema, String> {
     Ok(compiled)
 }
 
-fn kind(source: &Value, path: &str) -> Result<Option<Type>, String> {
+fn kind(source: &Value, path: &str) -> Result<Option<ValueType>, String> {
     Ok(Some(match source["type"].as_str() {
         None | Some("") => return Ok(None),
-        Some("object") => Type::Object,
-        Some("array") => Type::Array,
-        Some("string") => Type::String,
-        Some("integer") => Type::Integer,
-        Some("number") => Type::Number,
-        Some("boolean") => Type::Boolean,
+        Some("object") => ValueType::Object,
+        Some("array") => ValueType::Array,
+        Some("string") => ValueType::String,
+        Some("integer") => ValueType::Integer,
+        Some("number") => ValueType::Number,
+        Some("boolean") => ValueType::Boolean,
         Some(other) => return Err(format!("{path}.type: unknown type {other:?}")),
     }))
 }

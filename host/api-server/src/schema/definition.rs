@@ -7,14 +7,14 @@ use serde_json::{Value, json};
 
 use super::super::delete_options::DeleteOptions;
 use super::super::json_path;
-use super::super::kinds::{Kind, ScalePaths};
-use super::super::object_key::ObjectKey;
+use super::super::kinds::{ScalePaths, ServedKind};
+use super::super::object_key::NamespacedName;
 use super::super::resource::Resource;
-use super::super::status::{FieldError, Status};
+use super::super::status::{FieldError, StatusError};
 use super::super::store::Store;
 use super::super::timestamp::time_text;
-use super::super::write_options::{Part, WriteOptions};
-use super::{Column, CustomVersion, Schema};
+use super::super::write_options::{ObjectPart, WriteOptions};
+use super::{CustomVersion, PrinterColumn, Schema};
 
 fn texts(list: &Value) -> Vec<String> {
     let items = list.as_array().into_iter().flatten();
@@ -33,7 +33,7 @@ fn table_of(definition: &Value) -> Resource {
 }
 
 /// Serves the kind that a stored definition describes, and writes its conditions.
-pub(crate) fn register(store: &mut Store, definition: &Value) -> Result<(), Status> {
+pub(crate) fn register(store: &mut Store, definition: &Value) -> Result<(), StatusError> {
     let kind = compile(definition)?;
     let resource = kind.resource.clone();
     store.kinds.register(kind);
@@ -58,9 +58,9 @@ pub(crate) fn register(store: &mut Store, definition: &Value) -> Result<(), Stat
         ],
     });
     tracing::debug!(%resource, "serving a custom resource");
-    let key = ObjectKey::of(&changed);
+    let key = NamespacedName::of(&changed);
     let options = WriteOptions {
-        part: Part::Whole,
+        part: ObjectPart::Whole,
         ..WriteOptions::default()
     };
     store.update(&crds, &key, changed, &options).map(|_| ())
@@ -70,7 +70,7 @@ pub(crate) fn register(store: &mut Store, definition: &Value) -> Result<(), Stat
 pub(crate) fn unregister(store: &mut Store, definition: &Value) {
     let resource = table_of(definition);
     if let Ok(kind) = store.kind(&resource) {
-        let keys: Vec<ObjectKey> = store
+        let keys: Vec<NamespacedName> = store
             .iter_after(&resource, &super::super::Selection::everything(), None)
             .map(|(key, _)| key.clone())
             .collect();
@@ -82,9 +82,9 @@ pub(crate) fn unregister(store: &mut Store, definition: &Value) {
     store.kinds.unregister(&resource);
 }
 
-fn column(definition: &Value) -> Column {
+fn column(definition: &Value) -> PrinterColumn {
     let path = definition["jsonPath"].as_str().unwrap_or_default();
-    Column {
+    PrinterColumn {
         steps: json_path::parse(path),
         definition: definition.clone(),
     }
@@ -100,7 +100,7 @@ fn stored_version(definition: &Value) -> String {
 }
 
 /// Compiles a definition into a kind.
-fn compile(definition: &Value) -> Result<Kind, Status> {
+fn compile(definition: &Value) -> Result<ServedKind, StatusError> {
     let spec = &definition["spec"];
     let names = &spec["names"];
     let kind = text(&names["kind"]);
@@ -134,7 +134,7 @@ fn compile(definition: &Value) -> Result<Kind, Status> {
             let error = FieldError::invalid(path, &Value::Null, &problem);
             let crd = text(&definition["metadata"]["name"]);
             let group = "apiextensions.k8s.io";
-            Status::invalid(group, "CustomResourceDefinition", &crd, &[error])
+            StatusError::invalid(group, "CustomResourceDefinition", &crd, &[error])
         })?;
         custom.insert(
             name,
@@ -149,7 +149,7 @@ fn compile(definition: &Value) -> Result<Kind, Status> {
         Some(given) if !given.is_empty() => given.to_owned(),
         _ => format!("{}{suffix}", kind.to_ascii_lowercase()),
     };
-    Ok(Kind {
+    Ok(ServedKind {
         resource: table_of(definition),
         group: text(&spec["group"]),
         versions,

@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::super::kinds::Kind;
+use super::super::kinds::ServedKind;
 use super::super::openapi;
-use super::{Additional, Schema, Type};
+use super::{Additional, Schema, ValueType};
 
 /// One line for each unknown field, such as `unknown field "spec.replica"`.
-pub(crate) fn fields(kind: &Kind, version: &str, object: &Value) -> Vec<String> {
+pub(crate) fn fields(kind: &ServedKind, version: &str, object: &Value) -> Vec<String> {
     let mut found = Vec::new();
     if let Some(custom) = kind.custom.get(version) {
         walk(&custom.schema, object, "", &mut found);
@@ -20,7 +20,7 @@ pub(crate) fn fields(kind: &Kind, version: &str, object: &Value) -> Vec<String> 
 }
 
 /// The first value of a built-in kind whose type is not its field's, in the words of a Go decoder.
-pub(crate) fn mistyped(kind: &Kind, object: &Value) -> Option<String> {
+pub(crate) fn mistyped(kind: &ServedKind, object: &Value) -> Option<String> {
     if kind.is_custom() {
         return None;
     }
@@ -41,17 +41,17 @@ fn first_mistyped(
     let (given, is_right) = match value {
         // Null is absence, or the removal of a patch.
         Value::Null => return None,
-        Value::Bool(_) => ("bool", matches!(wanted, None | Some(Type::Boolean))),
+        Value::Bool(_) => ("bool", matches!(wanted, None | Some(ValueType::Boolean))),
         Value::Number(_) => (
             "number",
-            matches!(wanted, None | Some(Type::Integer | Type::Number)),
+            matches!(wanted, None | Some(ValueType::Integer | ValueType::Number)),
         ),
-        Value::String(_) => ("string", matches!(wanted, None | Some(Type::String))),
-        Value::Array(_) => ("array", matches!(wanted, None | Some(Type::Array))),
-        Value::Object(_) => ("object", matches!(wanted, None | Some(Type::Object))),
+        Value::String(_) => ("string", matches!(wanted, None | Some(ValueType::String))),
+        Value::Array(_) => ("array", matches!(wanted, None | Some(ValueType::Array))),
+        Value::Object(_) => ("object", matches!(wanted, None | Some(ValueType::Object))),
     };
     if !is_right && !schema.preserves_unknown {
-        return Some((path.to_owned(), given, wanted.map_or("", Type::as_str)));
+        return Some((path.to_owned(), given, wanted.map_or("", ValueType::as_str)));
     }
     match value {
         Value::Object(fields) => fields.iter().find_map(|(name, field)| {
@@ -70,7 +70,7 @@ fn first_mistyped(
     }
 }
 
-fn builtin(kind: &Kind) -> Option<Arc<Schema>> {
+fn builtin(kind: &ServedKind) -> Option<Arc<Schema>> {
     openapi::builtin_schema(&kind.group, &kind.kind)
 }
 

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::super::quantity;
 use super::super::status::FieldError;
-use super::{Additional, ListType, Schema, Type, cel};
+use super::{Additional, ListType, Schema, ValueType, cel};
 
 /// Validates a whole object; apiVersion, kind and metadata are the server's own.
 pub(super) fn root(schema: &Schema, object: &Value, old: Option<&Value>) -> Vec<FieldError> {
@@ -72,23 +72,23 @@ fn check_type(schema: &Schema, value: &Value, path: &str, errors: &mut Vec<Field
     } else {
         match schema.kind {
             None => true,
-            Some(Type::Object) => value.is_object(),
-            Some(Type::Array) => value.is_array(),
-            Some(Type::String) => value.is_string(),
-            Some(Type::Integer) => {
+            Some(ValueType::Object) => value.is_object(),
+            Some(ValueType::Array) => value.is_array(),
+            Some(ValueType::String) => value.is_string(),
+            Some(ValueType::Integer) => {
                 value.is_i64()
                     || value.is_u64()
                     || value
                         .as_f64()
                         .is_some_and(|n| n.fract().abs() < f64::EPSILON)
             }
-            Some(Type::Number) => value.is_number(),
-            Some(Type::Boolean) => value.is_boolean(),
+            Some(ValueType::Number) => value.is_number(),
+            Some(ValueType::Boolean) => value.is_boolean(),
         }
     };
     if !is_right {
         let given = type_name(value);
-        let wanted = schema.kind.map_or("integer,string", Type::as_str);
+        let wanted = schema.kind.map_or("integer,string", ValueType::as_str);
         errors.push(FieldError {
             reason: "FieldValueTypeInvalid",
             field: path.to_owned(),

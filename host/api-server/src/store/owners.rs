@@ -1,16 +1,16 @@
 //! Who owns whom, by UID.
 
-use crate::object_key::ObjectKey;
+use crate::object_key::NamespacedName;
 use crate::resource::Resource;
 use crate::store::Store;
 use serde_json::Value;
 
 impl Store {
-    pub(crate) fn by_uid(&self, uid: &str) -> Option<&(Resource, ObjectKey)> {
+    pub(crate) fn by_uid(&self, uid: &str) -> Option<&(Resource, NamespacedName)> {
         self.uids.get(uid)
     }
 
-    pub(crate) fn dependents_of(&self, uid: &str) -> Vec<(Resource, ObjectKey)> {
+    pub(crate) fn dependents_of(&self, uid: &str) -> Vec<(Resource, NamespacedName)> {
         self.dependents
             .get(uid)
             .into_iter()
@@ -22,7 +22,7 @@ impl Store {
     pub(super) fn index_owners(
         &mut self,
         resource: &Resource,
-        key: &ObjectKey,
+        key: &NamespacedName,
         before: &[String],
         after: &[String],
     ) {

@@ -1,13 +1,13 @@
 //! Objects at rest: pods and events that nobody wrote for a while are kept as text.
 
-use crate::object_key::ObjectKey;
+use crate::object_key::NamespacedName;
 use crate::resource::Resource;
 use crate::store::Store;
 use serde_json::Value;
 use std::sync::Arc;
 
 /// Pods and events that are kept ready to read; those written longer ago rest as text.
-const AWAKE_MAX: usize = 512;
+pub(super) const AWAKE_MAX: usize = 512;
 
 /// An object as its table holds it.
 #[derive(Debug)]
@@ -41,7 +41,7 @@ impl Store {
     pub(crate) fn get_to_write(
         &mut self,
         resource: &Resource,
-        key: &ObjectKey,
+        key: &NamespacedName,
     ) -> Option<Arc<Value>> {
         let stored = self.tables.get_mut(resource)?.objects.get_mut(key)?;
         let object = stored.value();
@@ -53,13 +53,13 @@ impl Store {
     }
 
     /// Notes that an object is awake, and puts the one to rest that has been so for longest.
-    pub(super) fn lull(&mut self, resource: &Resource, key: &ObjectKey, revision: u64) {
+    pub(super) fn lull(&mut self, resource: &Resource, key: &NamespacedName, revision: u64) {
         if *resource != Resource::PODS && *resource != Resource::EVENTS {
             return;
         }
         self.awake
             .push_back((resource.clone(), key.clone(), revision));
-        if self.awake.len() <= AWAKE_MAX {
+        if self.awake.len() <= self.awake_max {
             return;
         }
         let Some((resource, key, revision)) = self.awake.pop_front() else {

@@ -2,13 +2,13 @@
 
 use crate::resource::Resource;
 use crate::selectors::Selection;
-use crate::status::Status;
+use crate::status::StatusError;
 use crate::store::Store;
 use crate::watch::{Watch, WatchEvent};
 
 /// Changes each table remembers for watches that resume; older ones answer 410. A watch resumes from what it saw
 /// last, and each change holds on to two states of its object.
-const LOG_LENGTH_MAX: usize = 256;
+pub(super) const LOG_LENGTH_MAX: usize = 256;
 
 impl Store {
     pub(super) fn publish(&mut self, event: WatchEvent) {
@@ -20,7 +20,7 @@ impl Store {
             return;
         };
         table.log.push_back(event);
-        if table.log.len() > LOG_LENGTH_MAX
+        if table.log.len() > self.log_length_max
             && let Some(oldest) = table.log.pop_front()
         {
             table.forgotten = oldest.revision;
@@ -32,10 +32,10 @@ impl Store {
         &self,
         resource: &Resource,
         revision: u64,
-    ) -> Result<(), Status> {
+    ) -> Result<(), StatusError> {
         let forgotten = self.tables.get(resource).map_or(0, |table| table.forgotten);
         if revision < forgotten {
-            return Err(Status::expired(revision, forgotten));
+            return Err(StatusError::expired(revision, forgotten));
         }
         Ok(())
     }
@@ -58,7 +58,7 @@ impl Store {
         resources: &[Resource],
         selection: Selection,
         since: u64,
-    ) -> Result<Watch, Status> {
+    ) -> Result<Watch, StatusError> {
         let mut past = Vec::new();
         for resource in resources {
             self.check_remembered(resource, since)?;

@@ -4,12 +4,12 @@ use crate::json_path::find;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::super::schema::Column;
+use super::super::schema::PrinterColumn;
 use super::cells::since;
 
 /// The columns as kubectl reads them; the name always comes first.
-pub(super) fn definitions(columns: &[Column]) -> Vec<Value> {
-    let mut definitions = vec![super::printer::definition(&("Name", "string", 0))];
+pub(super) fn definitions(columns: &[PrinterColumn]) -> Vec<Value> {
+    let mut definitions = vec![super::printer::definition("Name", "string", 0)];
     for column in columns {
         let given = &column.definition;
         definitions.push(json!({
@@ -20,13 +20,13 @@ pub(super) fn definitions(columns: &[Column]) -> Vec<Value> {
         }));
     }
     if columns.is_empty() {
-        definitions.push(super::printer::definition(&("Age", "date", 0)));
+        definitions.push(super::printer::definition("Age", "date", 0));
     }
     definitions
 }
 
 /// The cells of one object.
-pub(super) fn cells(columns: &[Column], object: &Value, now: Timestamp) -> Vec<Value> {
+pub(super) fn cells(columns: &[PrinterColumn], object: &Value, now: Timestamp) -> Vec<Value> {
     let mut cells = vec![super::cells::name(object)];
     for column in columns {
         let found = find(object, &column.steps);

@@ -1,8 +1,8 @@
 //! Names for objects that come with the stem of one: `metadata.generateName`.
 
-use crate::kinds::Kind;
-use crate::object_key::ObjectKey;
-use crate::status::{FieldError, Status};
+use crate::kinds::ServedKind;
+use crate::object_key::NamespacedName;
+use crate::status::{FieldError, StatusError};
 use crate::store::Store;
 use crate::write::metadata::metadata;
 use serde_json::Value;
@@ -10,9 +10,9 @@ use serde_json::Value;
 impl Store {
     pub(super) fn name_new_object(
         &mut self,
-        kind: &Kind,
+        kind: &ServedKind,
         object: &mut Value,
-    ) -> Result<(), Status> {
+    ) -> Result<(), StatusError> {
         let fields = metadata(object)?;
         let name = fields
             .get("name")
@@ -29,10 +29,10 @@ impl Store {
             .to_owned();
         if stem.is_empty() {
             let error = FieldError::required("metadata.name", "name or generateName is required");
-            return Err(Status::invalid(&kind.group, &kind.kind, "", &[error]));
+            return Err(StatusError::invalid(&kind.group, &kind.kind, "", &[error]));
         }
         let stem: String = stem.chars().take(58).collect();
-        let mut key = ObjectKey::of(object);
+        let mut key = NamespacedName::of(object);
         loop {
             key.name = format!("{stem}{}", self.names.suffix());
             if !self.contains(&kind.resource, &key) {

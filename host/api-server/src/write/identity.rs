@@ -1,21 +1,21 @@
 //! Which object a write means: kind, namespace and name in body and path, and the revision and UID that it insists on.
 
-use crate::kinds::Kind;
-use crate::object_key::ObjectKey;
-use crate::status::Status;
+use crate::kinds::ServedKind;
+use crate::object_key::NamespacedName;
+use crate::status::StatusError;
 use crate::write::metadata::metadata;
 use serde_json::Value;
 
 /// Checks that body and path speak of the same kind and fills in what the body leaves out.
 pub(super) fn check_identity(
-    kind: &Kind,
+    kind: &ServedKind,
     namespace: &str,
     name: Option<&str>,
     object: &mut Value,
-) -> Result<(), Status> {
+) -> Result<(), StatusError> {
     let body_kind = object["kind"].as_str().unwrap_or_default();
     if !body_kind.is_empty() && body_kind != kind.kind {
-        return Err(Status::bad_request(format!(
+        return Err(StatusError::bad_request(format!(
             "{body_kind} in the data does not match the expected kind {}",
             kind.kind
         )));
@@ -28,7 +28,7 @@ pub(super) fn check_identity(
             .and_then(Value::as_str)
             .unwrap_or_default();
         if !given.is_empty() && !namespace.is_empty() && given != namespace {
-            return Err(Status::bad_request(format!(
+            return Err(StatusError::bad_request(format!(
                 "the namespace of the provided object does not match the namespace sent on the \
                  request ({given} is not {namespace})"
             )));
@@ -52,7 +52,7 @@ pub(super) fn check_identity(
         if given.is_empty() {
             fields.insert("name".to_owned(), name.into());
         } else if given != name {
-            return Err(Status::bad_request(format!(
+            return Err(StatusError::bad_request(format!(
                 "the name of the object ({given}) does not match the name on the URL ({name})"
             )));
         }
@@ -61,11 +61,11 @@ pub(super) fn check_identity(
 }
 
 pub(super) fn check_preconditions(
-    kind: &Kind,
-    key: &ObjectKey,
+    kind: &ServedKind,
+    key: &NamespacedName,
     old: &Value,
     new: &Value,
-) -> Result<(), Status> {
+) -> Result<(), StatusError> {
     let given = new["metadata"]["resourceVersion"]
         .as_str()
         .unwrap_or_default();
@@ -73,7 +73,7 @@ pub(super) fn check_preconditions(
         && given != "0"
         && Some(given) != old["metadata"]["resourceVersion"].as_str()
     {
-        return Err(Status::conflict(
+        return Err(StatusError::conflict(
             &kind.resource,
             &key.name,
             "the object has been modified; please apply your changes to the latest version and \
@@ -83,7 +83,7 @@ pub(super) fn check_preconditions(
     let uid = new["metadata"]["uid"].as_str().unwrap_or_default();
     let actual = old["metadata"]["uid"].as_str().unwrap_or_default();
     if !uid.is_empty() && uid != actual {
-        return Err(Status::conflict(
+        return Err(StatusError::conflict(
             &kind.resource,
             &key.name,
             &format!(

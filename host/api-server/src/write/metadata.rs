@@ -1,24 +1,24 @@
 //! The metadata that the server owns: clients may send it, and never change it.
 
-use crate::status::Status;
+use crate::status::StatusError;
 use serde_json::{Map, Value, json};
 
 /// The metadata map of an object, made if absent.
-pub(super) fn metadata(object: &mut Value) -> Result<&mut Map<String, Value>, Status> {
+pub(super) fn metadata(object: &mut Value) -> Result<&mut Map<String, Value>, StatusError> {
     let fields = object
         .as_object_mut()
-        .ok_or_else(|| Status::bad_request("the object provided is not a JSON object"))?;
+        .ok_or_else(|| StatusError::bad_request("the object provided is not a JSON object"))?;
     let entry = fields.entry("metadata").or_insert_with(|| json!({}));
     if entry.is_null() {
         *entry = json!({});
     }
-    entry
-        .as_object_mut()
-        .ok_or_else(|| Status::bad_request("metadata of the object provided is not a JSON object"))
+    entry.as_object_mut().ok_or_else(|| {
+        StatusError::bad_request("metadata of the object provided is not a JSON object")
+    })
 }
 
 /// Copies what clients may not change from the old metadata.
-pub(super) fn keep_server_metadata(old: &Value, new: &mut Value) -> Result<(), Status> {
+pub(super) fn keep_server_metadata(old: &Value, new: &mut Value) -> Result<(), StatusError> {
     let had_managed_fields = old["metadata"].get("managedFields").cloned();
     let fields = metadata(new)?;
     for owned in [

@@ -1,12 +1,12 @@
 //! Spec and status kept apart, where status is a subresource.
 
-use crate::kinds::Kind;
+use crate::kinds::ServedKind;
 use crate::resource::Resource;
-use crate::write_options::Part;
+use crate::write_options::ObjectPart;
 use serde_json::Value;
 
 /// Keeps spec and status apart where status is a subresource.
-pub(super) fn split_parts(kind: &Kind, old: &Value, new: &mut Value, part: Part) {
+pub(super) fn split_parts(kind: &ServedKind, old: &Value, new: &mut Value, part: ObjectPart) {
     let copy = |field: &str, new: &mut Value| match old.get(field) {
         Some(value) => new[field] = value.clone(),
         None => {
@@ -16,15 +16,15 @@ pub(super) fn split_parts(kind: &Kind, old: &Value, new: &mut Value, part: Part)
         }
     };
     match part {
-        Part::Main if kind.has_status => copy("status", new),
-        Part::Status => keep_all_but_status(kind, old, new),
-        Part::Main | Part::Whole => {}
+        ObjectPart::Main if kind.has_status => copy("status", new),
+        ObjectPart::Status => keep_all_but_status(kind, old, new),
+        ObjectPart::Main | ObjectPart::Whole => {}
     }
 }
 
 /// Takes back whatever a status update changed besides the status. Equal fields are left where they are: that is
 /// the common case, and comparing is cheaper than copying.
-fn keep_all_but_status(kind: &Kind, old: &Value, new: &mut Value) {
+fn keep_all_but_status(kind: &ServedKind, old: &Value, new: &mut Value) {
     let (Some(before), Some(after)) = (old.as_object(), new.as_object_mut()) else {
         return;
     };

@@ -37,8 +37,6 @@ pub const STARTUP_TAINTS_EXIST: &str = "StartupTaintsExist";
 pub const KNOWN_EPHEMERAL_TAINTS_EXIST: &str = "KnownEphemeralTaintsExist";
 /// NodeClaim: an expected resource is missing from the node.
 pub const RESOURCE_NOT_REGISTERED: &str = "ResourceNotRegistered";
-/// NodeClaim: a DRA driver has not published.
-pub const DRA_DRIVER_POOLS_NOT_PUBLISHED: &str = "DRADriverPoolsNotPublished";
 /// NodeClaim: differs from its pool's template.
 pub const NODE_POOL_DRIFTED: &str = "NodePoolDrifted";
 /// NodeClaim: its labels no longer meet the pool's requirements.

@@ -3,22 +3,22 @@
 //! Answers to Karpenter's `pkg/providers/amifamily/bootstrap/eksbootstrap.go`.
 
 use super::flags::kubelet_flags;
-use super::mime::{self, Part};
-use super::{Bootstrap, BootstrapError};
+use super::mime::{self, MimePart};
+use super::{BootstrapError, BootstrapOptions};
 
 const SHELL_SCRIPT: &str = "text/x-shellscript; charset=\"us-ascii\"";
 
-pub(super) fn render(bootstrap: &Bootstrap<'_>) -> Result<String, BootstrapError> {
+pub(super) fn render(bootstrap: &BootstrapOptions<'_>) -> Result<String, BootstrapError> {
     let mut parts = match bootstrap.custom {
         None | Some("") => Vec::new(),
         Some(custom) if mime::is_archive(custom) => mime::parse(custom)?,
-        Some(custom) => vec![Part::new(SHELL_SCRIPT, custom)],
+        Some(custom) => vec![MimePart::new(SHELL_SCRIPT, custom)],
     };
-    parts.push(Part::new(SHELL_SCRIPT, script(bootstrap)));
+    parts.push(MimePart::new(SHELL_SCRIPT, script(bootstrap)));
     Ok(mime::render(&parts))
 }
 
-fn script(bootstrap: &Bootstrap<'_>) -> String {
+fn script(bootstrap: &BootstrapOptions<'_>) -> String {
     let bundle = bootstrap
         .cluster_ca_bundle
         .map(|bundle| format!(" --b64-cluster-ca '{bundle}'"))

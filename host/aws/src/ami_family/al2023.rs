@@ -6,17 +6,17 @@
 use serde_json::{Value, json};
 
 use super::flags::node_labels;
-use super::mime::{self, Part};
-use super::{Bootstrap, BootstrapError};
+use super::mime::{self, MimePart};
+use super::{BootstrapError, BootstrapOptions};
 
 const NODE_CONFIG: &str = "application/node.eks.aws";
 const SHELL_SCRIPT: &str = "text/x-shellscript; charset=\"us-ascii\"";
 
-pub(super) fn render(bootstrap: &Bootstrap<'_>) -> Result<String, BootstrapError> {
+pub(super) fn render(bootstrap: &BootstrapOptions<'_>) -> Result<String, BootstrapError> {
     let mut parts = match bootstrap.custom {
         None | Some("") => Vec::new(),
         Some(custom) if mime::is_archive(custom) => mime::parse(custom)?,
-        Some(custom) => vec![Part::new(content_type(custom), custom)],
+        Some(custom) => vec![MimePart::new(content_type(custom), custom)],
     };
     for part in &mut parts {
         part.headers
@@ -25,7 +25,7 @@ pub(super) fn render(bootstrap: &Bootstrap<'_>) -> Result<String, BootstrapError
     let config = node_config(bootstrap)?;
     let yaml = serde_saphyr::to_string(&config)
         .map_err(|error| BootstrapError::Custom(error.to_string()))?;
-    parts.push(Part::new(
+    parts.push(MimePart::new(
         NODE_CONFIG,
         format!("# generated, do not edit\n{yaml}"),
     ));
@@ -42,7 +42,7 @@ fn content_type(custom: &str) -> &'static str {
     }
 }
 
-fn node_config(bootstrap: &Bootstrap<'_>) -> Result<Value, BootstrapError> {
+fn node_config(bootstrap: &BootstrapOptions<'_>) -> Result<Value, BootstrapError> {
     let cidr = bootstrap
         .cluster_cidr
         .ok_or(BootstrapError::NoClusterCidr)?;
@@ -76,7 +76,7 @@ fn node_config(bootstrap: &Bootstrap<'_>) -> Result<Value, BootstrapError> {
     }))
 }
 
-fn kubelet_config(bootstrap: &Bootstrap<'_>) -> Value {
+fn kubelet_config(bootstrap: &BootstrapOptions<'_>) -> Value {
     let mut config: serde_json::Map<String, Value> = bootstrap
         .kubelet
         .raw

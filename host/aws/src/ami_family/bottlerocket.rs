@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use toml_edit::{Array, DocumentMut, Item, Table, Value, value};
 
-use super::{Bootstrap, BootstrapError};
+use super::{BootstrapError, BootstrapOptions};
 
 /// The first minor version that binds the instance store by itself.
 const BINDS_BY_ITSELF: (u32, u32) = (1, 46);
@@ -65,7 +65,7 @@ const KNOWN: [&str; 49] = [
     "log-level",
 ];
 
-pub(super) fn render(bootstrap: &Bootstrap<'_>) -> Result<String, BootstrapError> {
+pub(super) fn render(bootstrap: &BootstrapOptions<'_>) -> Result<String, BootstrapError> {
     let custom = bootstrap.custom.unwrap_or_default();
     let mut document: DocumentMut = custom
         .parse()
@@ -111,7 +111,7 @@ fn drop_unknown(kubernetes: &mut Table) {
     }
 }
 
-fn write_cluster(kubernetes: &mut Table, bootstrap: &Bootstrap<'_>) {
+fn write_cluster(kubernetes: &mut Table, bootstrap: &BootstrapOptions<'_>) {
     kubernetes["api-server"] = value(bootstrap.cluster_endpoint);
     kubernetes["cluster-name"] = value(bootstrap.cluster_name);
     if let Some(bundle) = bootstrap.cluster_ca_bundle {
@@ -123,7 +123,10 @@ fn write_cluster(kubernetes: &mut Table, bootstrap: &Bootstrap<'_>) {
     kubernetes["max-pods"] = value(bootstrap.max_pods);
 }
 
-fn write_kubelet(kubernetes: &mut Table, bootstrap: &Bootstrap<'_>) -> Result<(), BootstrapError> {
+fn write_kubelet(
+    kubernetes: &mut Table,
+    bootstrap: &BootstrapOptions<'_>,
+) -> Result<(), BootstrapError> {
     let kubelet = bootstrap.kubelet;
     let maps = [
         ("system-reserved", &kubelet.system_reserved),
@@ -160,7 +163,7 @@ fn merge(table: &mut Table, entries: &BTreeMap<String, String>) {
     }
 }
 
-fn write_taints(kubernetes: &mut Table, bootstrap: &Bootstrap<'_>) {
+fn write_taints(kubernetes: &mut Table, bootstrap: &BootstrapOptions<'_>) {
     let mut by_key: BTreeMap<&str, Array> = BTreeMap::new();
     for taint in &bootstrap.taints {
         let text = format!(

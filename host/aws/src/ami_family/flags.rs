@@ -4,10 +4,10 @@
 
 use std::collections::BTreeMap;
 
-use super::Bootstrap;
+use super::BootstrapOptions;
 
 /// All flags, in the order the original writes them.
-pub(super) fn kubelet_flags(bootstrap: &Bootstrap<'_>) -> Vec<String> {
+pub(super) fn kubelet_flags(bootstrap: &BootstrapOptions<'_>) -> Vec<String> {
     let kubelet = bootstrap.kubelet;
     let mut flags = Vec::new();
     if !bootstrap.labels.is_empty() {

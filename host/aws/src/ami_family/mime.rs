@@ -10,12 +10,12 @@ const BOUNDARY: &str = "//";
 
 /// One document of an archive.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Part {
+pub(super) struct MimePart {
     pub(super) headers: Vec<(String, String)>,
     pub(super) body: String,
 }
 
-impl Part {
+impl MimePart {
     pub(super) fn new(content_type: &str, body: impl Into<String>) -> Self {
         Self {
             headers: vec![("Content-Type".to_owned(), content_type.to_owned())],
@@ -31,7 +31,7 @@ pub(super) fn is_archive(text: &str) -> bool {
 }
 
 /// The documents of an archive.
-pub(super) fn parse(text: &str) -> Result<Vec<Part>, BootstrapError> {
+pub(super) fn parse(text: &str) -> Result<Vec<MimePart>, BootstrapError> {
     let text = text.replace('\r', "");
     let (headers, body) = split_headers(text.trim_start());
     let content_type = header(&headers, "Content-Type").unwrap_or_default();
@@ -63,7 +63,7 @@ pub(super) fn parse(text: &str) -> Result<Vec<Part>, BootstrapError> {
         };
         if let Some(lines) = current.take() {
             let (headers, body) = split_headers(&lines.join("\n"));
-            parts.push(Part { headers, body });
+            parts.push(MimePart { headers, body });
         }
         if rest.trim() == "--" {
             break;
@@ -74,8 +74,8 @@ pub(super) fn parse(text: &str) -> Result<Vec<Part>, BootstrapError> {
 }
 
 /// An archive of the documents.
-pub(super) fn render(parts: &[Part]) -> String {
-    let part = |part: &Part| {
+pub(super) fn render(parts: &[MimePart]) -> String {
+    let part = |part: &MimePart| {
         let headers: Vec<String> = part
             .headers
             .iter()
@@ -124,7 +124,7 @@ mod tests {
 
     #[test]
     fn an_archive_survives_the_way_through_text() {
-        let parts = vec![Part::new(
+        let parts = vec![MimePart::new(
             "text/x-shellscript; charset=\"us-ascii\"",
             "#!/bin/sh\necho a\n\necho b",
         )];

@@ -2,10 +2,10 @@
 //!
 //! Answers to Karpenter's `pkg/providers/amifamily/bootstrap/windows.go`.
 
-use super::Bootstrap;
+use super::BootstrapOptions;
 use super::flags::kubelet_flags;
 
-pub(super) fn render(bootstrap: &Bootstrap<'_>) -> String {
+pub(super) fn render(bootstrap: &BootstrapOptions<'_>) -> String {
     let custom = bootstrap.custom.filter(|custom| !custom.is_empty());
     let custom = custom
         .map(|custom| format!("{custom}\n"))

@@ -16,9 +16,9 @@ use crate::ami_family::windows_build;
 use crate::placement_group::PlacementGroup;
 use crate::seed::seed;
 
-struct Labels(Vec<Requirement>);
+struct LabelRequirements(Vec<Requirement>);
 
-impl Labels {
+impl LabelRequirements {
     fn one(&mut self, key: &str, value: impl AsRef<str>) {
         self.0
             .push(Requirement::new(key, Operator::In, [value.as_ref()]));
@@ -85,7 +85,7 @@ pub(super) fn requirements(
     capacity_types: &[&str],
     shape: &ClassShape,
 ) -> Requirements {
-    let mut labels = Labels(Vec::with_capacity(40));
+    let mut labels = LabelRequirements(Vec::with_capacity(40));
     let architecture = architecture(info);
     labels.one(labels::INSTANCE_TYPE, name);
     labels.maybe(labels::ARCH, architecture);
@@ -113,7 +113,7 @@ pub(super) fn requirements(
 }
 
 /// Where the partition is left open, EC2 chooses; a pod that asks for one, or that spreads over them, pins it.
-fn placement_labels(labels: &mut Labels, shape: &ClassShape) {
+fn placement_labels(labels: &mut LabelRequirements, shape: &ClassShape) {
     let group = shape.placement_group.as_ref();
     labels.maybe(labels::PLACEMENT_GROUP_ID, group.map(|it| it.id.as_str()));
     let partitions = group.into_iter().flat_map(PlacementGroup::partition_names);
@@ -126,7 +126,7 @@ fn placement_labels(labels: &mut Labels, shape: &ClassShape) {
     }
 }
 
-fn name_labels(labels: &mut Labels, name: &str) {
+fn name_labels(labels: &mut LabelRequirements, name: &str) {
     let (family, size) = match name.split_once('.') {
         Some((family, size)) => (Some(family), Some(size)),
         None => (None, None),
@@ -166,7 +166,7 @@ fn naming_scheme(family: &str) -> Option<(&str, &str)> {
         .map(|generation| (category, generation))
 }
 
-fn machine_labels(labels: &mut Labels, name: &str, info: &InstanceTypeInfo) {
+fn machine_labels(labels: &mut LabelRequirements, name: &str, info: &InstanceTypeInfo) {
     let network = info.network_info();
     let processor = info.processor_info();
     labels.one(
@@ -248,7 +248,7 @@ fn baseline_mbps(info: &InstanceTypeInfo) -> Option<u32> {
     Some((gbps * 1000.0).round() as u32)
 }
 
-fn accelerator_labels(labels: &mut Labels, info: &InstanceTypeInfo) {
+fn accelerator_labels(labels: &mut LabelRequirements, info: &InstanceTypeInfo) {
     // More than one kind of GPU in a type cannot be told by single labels.
     let gpu = match info.gpu_info().map(aws_sdk_ec2::types::GpuInfo::gpus) {
         Some([gpu]) => Some(gpu),
@@ -312,7 +312,7 @@ fn accelerator(info: &InstanceTypeInfo) -> Option<(String, String, String)> {
     ))
 }
 
-fn reservation_labels(labels: &mut Labels, name: &str, shape: &ClassShape) {
+fn reservation_labels(labels: &mut LabelRequirements, name: &str, shape: &ClassShape) {
     let mine = || {
         shape
             .reservations
@@ -346,22 +346,4 @@ fn kebab(text: &str) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::naming_scheme;
-
-    #[test]
-    fn families_are_read_by_their_naming_scheme() {
-        let cases = [
-            ("m7i-flex", Some(("m", "7"))),
-            ("c5", Some(("c", "5"))),
-            ("u-6tb1", Some(("u", "1"))),
-            ("u7i-12tb", Some(("u", "7"))),
-            ("p6-b200", Some(("p", "6"))),
-            ("trn1n", Some(("trn", "1"))),
-            ("mac", None),
-        ];
-        for (family, want) in cases {
-            assert_eq!(naming_scheme(family), want, "{family}");
-        }
-    }
-}
+mod tests;

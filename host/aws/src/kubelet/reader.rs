@@ -7,13 +7,13 @@ use apis::quantity::ParsedQuantity;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-pub(super) struct Reader<'a> {
+pub(super) struct KubeletReader<'a> {
     pub(super) map: &'a BTreeMap<String, Value>,
     pub(super) errors: Vec<String>,
     pub(super) expressions: Vec<String>,
 }
 
-impl Reader<'_> {
+impl KubeletReader<'_> {
     pub(super) fn fail(&mut self, path: &str, what: &str) {
         self.errors.push(format!("spec.kubelet.{path}: {what}"));
     }

@@ -5,14 +5,13 @@
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 
+use cloudprovider::LISTED_AFTER;
 use jiff::{SignedDuration, Timestamp};
 
 use crate::cache::lock;
 
 /// How long a launch matters to anybody; claims are given up long before.
 const KEPT: SignedDuration = SignedDuration::from_hours(1);
-/// EC2 lists an instance this long after its launch at the latest.
-const LISTED_AFTER: SignedDuration = SignedDuration::from_mins(2);
 
 /// What is known, by token.
 #[derive(Debug, Default)]
@@ -68,7 +67,8 @@ impl Dealings {
     /// The instance of a claim: what it was dealt before, or else the first that nobody has.
     pub(super) fn deal(
         &self,
-        (token, uid): (&str, &str),
+        token: &str,
+        uid: &str,
         now: Timestamp,
         free: impl IntoIterator<Item = String>,
     ) -> Option<String> {
@@ -84,7 +84,7 @@ impl Dealings {
     }
 
     /// The claim begins anew, whatever it was dealt before.
-    pub(super) fn forget(&self, (token, uid): (&str, &str), now: Timestamp) {
+    pub(super) fn forget(&self, token: &str, uid: &str, now: Timestamp) {
         self.with(token, now, |it| it.dealt.remove(uid));
     }
 
@@ -108,7 +108,7 @@ mod tests {
         let dealings = Dealings::default();
         let now = Timestamp::UNIX_EPOCH;
         let ids = || ["i-1", "i-2"].map(str::to_owned);
-        let deal = |uid: &str| dealings.deal(("t", uid), now, ids());
+        let deal = |uid: &str| dealings.deal("t", uid, now, ids());
         assert_eq!(deal("a").as_deref(), Some("i-1"));
         assert_eq!(deal("b").as_deref(), Some("i-2"));
         assert_eq!(deal("c"), None);

@@ -19,10 +19,10 @@ use scheduling::ranking::RankedOffering;
 use scheduling::requirements::Requirements;
 
 use super::filter::is_exotic;
-use super::plan::Plan;
+use super::plan::LaunchPlan;
 use super::request::fleet_input;
-use super::template::{Template, templates};
-use super::{LaunchContext, Launcher};
+use super::template::{LaunchTemplate, templates};
+use super::{InstanceLauncher, LaunchContext};
 use crate::ami::ami_for;
 use crate::error::{
     explained, invalid, is_dry_run, is_profile_unknown, is_unauthorized, is_user_data_too_large,
@@ -160,7 +160,7 @@ fn requirements(pool: &NodePool) -> Requirements {
     all
 }
 
-impl Launcher {
+impl InstanceLauncher {
     /// Asks EC2 what it would say of the launch.
     pub(crate) async fn try_out(&self, context: &LaunchContext<'_>) -> DryRun {
         let (plan, template) = match planned(context) {
@@ -185,7 +185,7 @@ impl Launcher {
     async fn try_fleet(
         &self,
         context: &LaunchContext<'_>,
-        plan: &Plan,
+        plan: &LaunchPlan,
         template: &str,
     ) -> Result<(), DryRun> {
         let class = &context.request.node_class;
@@ -211,7 +211,7 @@ impl Launcher {
     async fn try_instances(
         &self,
         context: &LaunchContext<'_>,
-        plan: &Plan,
+        plan: &LaunchPlan,
         template: &str,
     ) -> DryRun {
         let class = &context.request.node_class;
@@ -230,8 +230,10 @@ impl Launcher {
     }
 }
 
-fn planned(context: &LaunchContext<'_>) -> Result<(Plan, Template), CloudProviderError> {
-    let plan = Plan::of(context)?;
+fn planned(
+    context: &LaunchContext<'_>,
+) -> Result<(LaunchPlan, LaunchTemplate), CloudProviderError> {
+    let plan = LaunchPlan::of(context)?;
     let template = templates(&plan, context)?.into_iter().next();
     let template = template.ok_or_else(|| {
         CloudProviderError::Other("no launch template suits the class".to_owned())
@@ -241,7 +243,7 @@ fn planned(context: &LaunchContext<'_>) -> Result<(Plan, Template), CloudProvide
 
 fn instances_input(
     context: &LaunchContext<'_>,
-    plan: &Plan,
+    plan: &LaunchPlan,
     (template, subnet_id): (&str, &str),
 ) -> Result<RunInstancesInput, CloudProviderError> {
     let class = &context.request.node_class;

@@ -16,7 +16,7 @@ pub(super) const INSTANCE_TYPES_MAX: usize = 60;
 
 /// A type with the offerings of it that may be launched, best first.
 #[derive(Debug, Clone)]
-pub(super) struct Candidate {
+pub(super) struct LaunchableType {
     pub(super) instance_type: Arc<InstanceType>,
     pub(super) offerings: Vec<RankedOffering>,
 }
@@ -25,13 +25,13 @@ pub(super) struct Candidate {
 pub(super) fn candidates(
     offerings: &[RankedOffering],
     instance_types: &[Arc<InstanceType>],
-) -> Vec<Candidate> {
+) -> Vec<LaunchableType> {
     let by_name: BTreeMap<&str, &Arc<InstanceType>> = instance_types
         .iter()
         .map(|instance_type| (instance_type.name.as_str(), instance_type))
         .collect();
     let mut positions: BTreeMap<&str, usize> = BTreeMap::new();
-    let mut candidates: Vec<Candidate> = Vec::new();
+    let mut candidates: Vec<LaunchableType> = Vec::new();
     for offering in offerings {
         let Some(instance_type) = by_name.get(offering.instance_type.as_str()) else {
             continue;
@@ -39,7 +39,7 @@ pub(super) fn candidates(
         let position = *positions
             .entry(instance_type.name.as_str())
             .or_insert_with(|| {
-                candidates.push(Candidate {
+                candidates.push(LaunchableType {
                     instance_type: Arc::clone(instance_type),
                     offerings: Vec::new(),
                 });
@@ -51,7 +51,7 @@ pub(super) fn candidates(
 }
 
 /// Drops metal sizes and accelerators unless nothing else is left: pods that wanted them would have said so.
-pub(super) fn without_exotic(candidates: Vec<Candidate>) -> Vec<Candidate> {
+pub(super) fn without_exotic(candidates: Vec<LaunchableType>) -> Vec<LaunchableType> {
     let (exotic, plain): (Vec<_>, Vec<_>) = candidates
         .into_iter()
         .partition(|candidate| is_exotic(&candidate.instance_type));
@@ -71,7 +71,7 @@ pub(super) fn is_exotic(instance_type: &InstanceType) -> bool {
 }
 
 /// Drops spot offerings that cost more than the cheapest on-demand one.
-pub(super) fn without_dear_spot(candidates: Vec<Candidate>) -> Vec<Candidate> {
+pub(super) fn without_dear_spot(candidates: Vec<LaunchableType>) -> Vec<LaunchableType> {
     let of_kind = |kind: &'static str| {
         let all = candidates.iter().flat_map(|candidate| &candidate.offerings);
         all.filter(move |offering| offering.capacity_type == kind)
@@ -94,9 +94,9 @@ pub(super) fn without_dear_spot(candidates: Vec<Candidate>) -> Vec<Candidate> {
 
 /// Keeps the offerings that satisfy `keep`, and the types that still have one.
 pub(super) fn keep_offerings(
-    mut candidates: Vec<Candidate>,
+    mut candidates: Vec<LaunchableType>,
     keep: impl Fn(&RankedOffering) -> bool,
-) -> Vec<Candidate> {
+) -> Vec<LaunchableType> {
     for candidate in &mut candidates {
         candidate.offerings.retain(&keep);
     }
@@ -106,10 +106,10 @@ pub(super) fn keep_offerings(
 
 /// Cuts to what a fleet takes, unless that would break the claim's minValues.
 pub(super) fn truncate(
-    mut candidates: Vec<Candidate>,
+    mut candidates: Vec<LaunchableType>,
     claim: &NodeClaim,
     is_best_effort: bool,
-) -> Result<Vec<Candidate>, CloudProviderError> {
+) -> Result<Vec<LaunchableType>, CloudProviderError> {
     candidates.truncate(INSTANCE_TYPES_MAX);
     if is_best_effort {
         return Ok(candidates);

@@ -9,7 +9,7 @@ use apis::labels;
 use async_trait::async_trait;
 use aws_sdk_ec2::operation::create_fleet::{CreateFleetInput, CreateFleetOutput};
 use aws_sdk_ec2::types::{CreateFleetError, CreateFleetInstance, Tag};
-use cloudprovider::{CloudProviderError, LaunchAttempt, LaunchRecord};
+use cloudprovider::{AttemptRecord, CloudProviderError, LaunchAttempt};
 use futures::stream::{self, StreamExt as _};
 use jiff::Timestamp;
 
@@ -18,7 +18,7 @@ use crate::batcher::BatchCall;
 use crate::cache::fingerprint;
 use crate::error::TOKEN_REUSED;
 use crate::instance::provider_id;
-use crate::seam::{ApiError, Ec2Api, Fault};
+use crate::seam::{ApiError, Ec2Api, ErrorFault};
 
 /// Claims that are written at once before their call.
 const WRITES_AT_ONCE: usize = 100;
@@ -29,14 +29,14 @@ pub(super) struct FleetRequest {
     pub(super) input: Arc<CreateFleetInput>,
     /// Of the claim.
     pub(super) uid: String,
-    pub(super) asked: Asked,
-    pub(super) record: Arc<dyn LaunchRecord>,
+    pub(super) asked: FleetAttempt,
+    pub(super) record: Arc<dyn AttemptRecord>,
     pub(super) now: Timestamp,
 }
 
 /// Whether the claim bears a token already.
 #[derive(Debug, Clone)]
-pub(super) enum Asked {
+pub(super) enum FleetAttempt {
     /// Not for this attempt, which has this number.
     First(u32),
     /// Nobody knows what came of it.
@@ -112,8 +112,8 @@ impl FleetCall {
                 vec![Err(FleetFailure::Spent); requests.len()]
             }
             Err(error) => {
-                let is_first = matches!(first.asked, Asked::First(_));
-                if is_first && error.fault == Fault::Client {
+                let is_first = matches!(first.asked, FleetAttempt::First(_));
+                if is_first && error.fault == ErrorFault::Client {
                     // Refused as a whole. Of a call before this one, which may have been answered, it says nothing.
                     self.dealings.answered(token, first.now);
                 }
@@ -139,17 +139,16 @@ impl FleetCall {
         let outcome = |(index, request): (usize, &&FleetRequest)| {
             // What is asked for again may be told again, of claims that have it long since.
             let is_free = |it: &&FleetInstance| match (&request.asked, &it.zone) {
-                (Asked::Again(_), Some(zone)) => {
+                (FleetAttempt::Again(_), Some(zone)) => {
                     !request.record.is_owned(&provider_id(zone, &it.id))
                 }
-                (Asked::First(_), _) | (Asked::Again(_), None) => true,
+                (FleetAttempt::First(_), _) | (FleetAttempt::Again(_), None) => true,
             };
             let free = instances.iter().filter(is_free).map(|it| it.id.clone());
-            let key = (token, request.uid.as_str());
-            if let Asked::First(_) = request.asked {
-                self.dealings.forget(key, request.now);
+            if let FleetAttempt::First(_) = request.asked {
+                self.dealings.forget(token, &request.uid, request.now);
             }
-            let id = self.dealings.deal(key, request.now, free);
+            let id = self.dealings.deal(token, &request.uid, request.now, free);
             let instance = id.and_then(|id| instances.iter().find(|it| it.id == id));
             Ok(FleetOutcome {
                 instance: instance.cloned(),
@@ -183,8 +182,8 @@ async fn begin(requests: &[FleetRequest]) -> (String, Vec<Result<(), CloudProvid
     let mut rest = requests.iter();
     for request in rest.by_ref() {
         token = match &request.asked {
-            Asked::First(number) => format!("{}-{number}", request.uid),
-            Asked::Again(attempt) => attempt.token.clone(),
+            FleetAttempt::First(number) => format!("{}-{number}", request.uid),
+            FleetAttempt::Again(attempt) => attempt.token.clone(),
         };
         let result = request.begin(&token).await;
         let is_begun = result.is_ok();
@@ -204,7 +203,7 @@ async fn begin(requests: &[FleetRequest]) -> (String, Vec<Result<(), CloudProvid
 
 impl FleetRequest {
     async fn begin(&self, token: &str) -> Result<(), CloudProviderError> {
-        let Asked::First(number) = self.asked else {
+        let FleetAttempt::First(number) = self.asked else {
             return Ok(());
         };
         let attempt = LaunchAttempt {
@@ -222,8 +221,8 @@ impl BatchCall for FleetCall {
 
     fn bucket(&self, request: &FleetRequest) -> String {
         let token = match &request.asked {
-            Asked::First(_) => "",
-            Asked::Again(attempt) => &attempt.token,
+            FleetAttempt::First(_) => "",
+            FleetAttempt::Again(attempt) => &attempt.token,
         };
         fingerprint([token, format!("{:?}", request.input).as_str()]).to_string()
     }

@@ -10,7 +10,7 @@ use cloudprovider::{CloudProviderError, LaunchRequest};
 use super::LaunchContext;
 use super::claim::{has_annotation, tenancy};
 use super::filter::{
-    Candidate, candidates, has_min_values, keep_offerings, truncate, without_dear_spot,
+    LaunchableType, candidates, has_min_values, keep_offerings, truncate, without_dear_spot,
     without_exotic,
 };
 use super::reserved::{Reservation, reserve};
@@ -18,9 +18,9 @@ use crate::options::AwsOptions;
 
 /// What one launch asks for.
 #[derive(Debug)]
-pub(super) struct Plan {
+pub(super) struct LaunchPlan {
     pub(super) capacity_type: &'static str,
-    pub(super) candidates: Vec<Candidate>,
+    pub(super) candidates: Vec<LaunchableType>,
     pub(super) tenancy: &'static str,
     /// Reservations by type and zone; empty unless the capacity type is reserved.
     pub(super) reservations: BTreeMap<(String, String), Reservation>,
@@ -30,7 +30,7 @@ pub(super) struct Plan {
     ranks: BTreeMap<(String, String), usize>,
 }
 
-impl Plan {
+impl LaunchPlan {
     pub(super) fn of(context: &LaunchContext<'_>) -> Result<Self, CloudProviderError> {
         let LaunchContext {
             request, options, ..
@@ -121,8 +121,9 @@ impl Plan {
     }
 
     /// Lower goes first: the place in the caller's order, or the price.
-    pub(super) fn priority(&self, key: &(String, String), price_per_hour: f64) -> f64 {
-        match self.ranks.get(key) {
+    pub(super) fn priority(&self, instance_type: &str, zone: &str, price_per_hour: f64) -> f64 {
+        let key = (instance_type.to_owned(), zone.to_owned());
+        match self.ranks.get(&key) {
             Some(rank) if self.is_prioritized => *rank as f64,
             _ => price_per_hour,
         }

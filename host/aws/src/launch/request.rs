@@ -21,16 +21,16 @@ use scheduling::ranking::RankedOffering;
 
 use super::LaunchContext;
 use super::claim::{has_annotation, node_pool};
-use super::plan::Plan;
-use super::template::Template;
+use super::plan::LaunchPlan;
+use super::template::LaunchTemplate;
 use crate::error::invalid;
 use crate::subnet::ZonalSubnets;
 use crate::tags::{launch_tags, specification};
 
 /// The offerings of the template that have a subnet, each with its type's name and that subnet.
 pub(super) fn offered<'a>(
-    plan: &'a Plan,
-    template: &'a Template,
+    plan: &'a LaunchPlan,
+    template: &'a LaunchTemplate,
     zonal: &'a ZonalSubnets,
 ) -> impl Iterator<Item = (&'a str, &'a RankedOffering, &'a Subnet)> {
     let of_template = plan
@@ -50,16 +50,15 @@ pub(super) fn offered<'a>(
 
 /// One override for each type and zone of the template that has a subnet.
 pub(super) fn overrides(
-    plan: &Plan,
-    template: &Template,
+    plan: &LaunchPlan,
+    template: &LaunchTemplate,
     zonal: &ZonalSubnets,
 ) -> Vec<FleetLaunchTemplateOverridesRequest> {
     let mut seen = BTreeSet::new();
     let mut overrides = Vec::new();
     for (name, offering, subnet) in offered(plan, template, zonal) {
-        let key = (name.to_owned(), offering.zone.clone());
-        let priority = plan.priority(&key, offering.price_per_hour);
-        if seen.insert(key) {
+        let priority = plan.priority(name, &offering.zone, offering.price_per_hour);
+        if seen.insert((name, &offering.zone)) {
             overrides.push(
                 FleetLaunchTemplateOverridesRequest::builder()
                     .instance_type(name.into())
@@ -76,7 +75,7 @@ pub(super) fn overrides(
 
 /// The request, with a template of each name and its overrides.
 pub(super) fn fleet_input(
-    plan: &Plan,
+    plan: &LaunchPlan,
     context: &LaunchContext<'_>,
     configs: Vec<(String, Vec<FleetLaunchTemplateOverridesRequest>)>,
 ) -> Result<CreateFleetInput, CloudProviderError> {
@@ -126,7 +125,7 @@ pub(super) fn fleet_input(
         .map_err(invalid)
 }
 
-fn target_capacity_type(plan: &Plan) -> DefaultTargetCapacityType {
+fn target_capacity_type(plan: &LaunchPlan) -> DefaultTargetCapacityType {
     if plan.capacity_type == labels::CAPACITY_TYPE_SPOT {
         return DefaultTargetCapacityType::Spot;
     }
@@ -140,7 +139,7 @@ fn target_capacity_type(plan: &Plan) -> DefaultTargetCapacityType {
     }
 }
 
-fn strategies(plan: &Plan, input: CreateFleetInputBuilder) -> CreateFleetInputBuilder {
+fn strategies(plan: &LaunchPlan, input: CreateFleetInputBuilder) -> CreateFleetInputBuilder {
     match target_capacity_type(plan) {
         DefaultTargetCapacityType::Spot => {
             let strategy = if plan.is_prioritized {

@@ -10,7 +10,7 @@ use apis::{NodeClaim, labels};
 use scheduling::instance_type::Offering;
 use scheduling::requirements::{AllowUndefined, Requirements};
 
-use super::filter::{Candidate, keep_offerings};
+use super::filter::{LaunchableType, keep_offerings};
 
 /// A reservation chosen for a type and zone.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,9 +26,9 @@ type ByOffering = BTreeMap<(String, String), Reservation>;
 /// Keeps the reserved offerings of one kind, the cheapest; for each type and zone the reservation with the most
 /// free slots.
 pub(super) fn reserve(
-    candidates: Vec<Candidate>,
+    candidates: Vec<LaunchableType>,
     claim: &NodeClaim,
-) -> (Vec<Candidate>, ByOffering) {
+) -> (Vec<LaunchableType>, ByOffering) {
     let requirements = Requirements::from_node_selector_requirements(&claim.spec.requirements);
     let kinds = [
         (CapacityReservationType::Default, false),
@@ -36,8 +36,8 @@ pub(super) fn reserve(
         (CapacityReservationType::Default, true),
     ];
     let mut best: Option<(f64, ByOffering)> = None;
-    for kind in kinds {
-        let (price, reservations) = of_kind(&candidates, &requirements, kind);
+    for (kind, is_interruptible) in kinds {
+        let (price, reservations) = of_kind(&candidates, &requirements, kind, is_interruptible);
         let is_better = best.as_ref().is_none_or(|(cheapest, _)| price < *cheapest);
         if !reservations.is_empty() && is_better {
             best = Some((price, reservations));
@@ -55,9 +55,10 @@ pub(super) fn reserve(
 }
 
 fn of_kind(
-    candidates: &[Candidate],
+    candidates: &[LaunchableType],
     requirements: &Requirements,
-    kind: (CapacityReservationType, bool),
+    kind: CapacityReservationType,
+    is_interruptible: bool,
 ) -> (f64, ByOffering) {
     let mut cheapest = f64::INFINITY;
     let mut reservations = ByOffering::new();
@@ -78,7 +79,7 @@ fn of_kind(
             let reservation = reservation(offering);
             if !is_compatible
                 || !is_ranked
-                || (reservation.kind, reservation.is_interruptible) != kind
+                || (reservation.kind, reservation.is_interruptible) != (kind, is_interruptible)
             {
                 continue;
             }
@@ -99,7 +100,7 @@ fn of_kind(
 }
 
 /// A fleet takes a single block: that of the best candidate.
-fn keep_one_block(reservations: &mut ByOffering, candidates: &[Candidate]) {
+fn keep_one_block(reservations: &mut ByOffering, candidates: &[LaunchableType]) {
     let is_block =
         |reservation: &Reservation| reservation.kind == CapacityReservationType::CapacityBlock;
     if !reservations.values().any(is_block) {

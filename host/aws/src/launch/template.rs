@@ -11,10 +11,10 @@ use cloudprovider::CloudProviderError;
 
 use super::LaunchContext;
 use super::claim::{asks_for, node_pool};
-use super::plan::Plan;
+use super::plan::LaunchPlan;
 use crate::ami::ami_for;
 use crate::ami_family::{
-    Bootstrap, BootstrapError, boot_taints, default_block_device_mappings, kubelet_labels,
+    BootstrapError, BootstrapOptions, boot_taints, default_block_device_mappings, kubelet_labels,
     user_data,
 };
 use crate::kubelet::Kubelet;
@@ -23,7 +23,7 @@ use crate::tags::launch_tags;
 
 /// A launch template and the types it is for.
 #[derive(Debug)]
-pub(super) struct Template {
+pub(super) struct LaunchTemplate {
     pub(super) parameters: TemplateParameters,
     pub(super) instance_types: BTreeSet<String>,
     pub(super) reservation_id: Option<String>,
@@ -31,7 +31,7 @@ pub(super) struct Template {
 
 /// What types of one template have in common.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Kind {
+struct TemplateKey {
     image_id: String,
     efa_count: i64,
     max_pods: i64,
@@ -40,16 +40,16 @@ struct Kind {
 
 /// All templates that the plan's offerings need.
 pub(super) fn templates(
-    plan: &Plan,
+    plan: &LaunchPlan,
     context: &LaunchContext<'_>,
-) -> Result<Vec<Template>, CloudProviderError> {
+) -> Result<Vec<LaunchTemplate>, CloudProviderError> {
     let class = &context.request.node_class;
     let amis = class
         .status
         .as_ref()
         .map(|status| status.amis.as_slice())
         .unwrap_or_default();
-    let mut kinds: BTreeMap<Kind, BTreeSet<String>> = BTreeMap::new();
+    let mut kinds: BTreeMap<TemplateKey, BTreeSet<String>> = BTreeMap::new();
     for (kind, name) in kinds_of(plan, context, amis) {
         kinds.entry(kind).or_default().insert(name);
     }
@@ -66,8 +66,8 @@ pub(super) fn templates(
                 ReservationPlan::Target { id, .. } => Some(id.clone()),
                 ReservationPlan::Unmanaged | ReservationPlan::Avoid => None,
             };
-            let parameters = parameters(plan, context, (kind, &kubelet))?;
-            Ok(Template {
+            let parameters = parameters(plan, context, kind, &kubelet)?;
+            Ok(LaunchTemplate {
                 parameters,
                 instance_types,
                 reservation_id,
@@ -76,7 +76,11 @@ pub(super) fn templates(
         .collect()
 }
 
-fn kinds_of(plan: &Plan, context: &LaunchContext<'_>, amis: &[Ami]) -> Vec<(Kind, String)> {
+fn kinds_of(
+    plan: &LaunchPlan,
+    context: &LaunchContext<'_>,
+    amis: &[Ami],
+) -> Vec<(TemplateKey, String)> {
     let wants_efa = asks_for(&context.request.node_claim, labels::RESOURCE_EFA);
     let mut kinds = Vec::new();
     for candidate in &plan.candidates {
@@ -96,7 +100,7 @@ fn kinds_of(plan: &Plan, context: &LaunchContext<'_>, amis: &[Ami]) -> Vec<(Kind
                 None => ReservationPlan::Unmanaged,
             };
             let efa_count = instance_type.capacity.get(labels::RESOURCE_EFA) / 1000;
-            let kind = Kind {
+            let kind = TemplateKey {
                 image_id: ami.id.clone(),
                 efa_count: if wants_efa { efa_count } else { 0 },
                 max_pods: instance_type.capacity.get(labels::RESOURCE_PODS) / 1000,
@@ -109,9 +113,10 @@ fn kinds_of(plan: &Plan, context: &LaunchContext<'_>, amis: &[Ami]) -> Vec<(Kind
 }
 
 fn parameters(
-    plan: &Plan,
+    plan: &LaunchPlan,
     context: &LaunchContext<'_>,
-    (kind, kubelet): (Kind, &Kubelet),
+    kind: TemplateKey,
+    kubelet: &Kubelet,
 ) -> Result<TemplateParameters, CloudProviderError> {
     let options = context.options;
     let class = &context.request.node_class;
@@ -129,7 +134,7 @@ fn parameters(
         .as_ref()
         .and_then(|cpu| cpu.nested_virtualization.clone());
     Ok(TemplateParameters {
-        user_data: render(plan, context, (kind.max_pods, kubelet))?,
+        user_data: render(plan, context, kind.max_pods, kubelet)?,
         image_id: kind.image_id,
         instance_profile: status.instance_profile,
         block_device_mappings,
@@ -164,9 +169,10 @@ fn parameters(
 }
 
 fn render(
-    plan: &Plan,
+    plan: &LaunchPlan,
     context: &LaunchContext<'_>,
-    (max_pods, kubelet): (i64, &Kubelet),
+    max_pods: i64,
+    kubelet: &Kubelet,
 ) -> Result<String, CloudProviderError> {
     let options = context.options;
     let class = &context.request.node_class;
@@ -189,7 +195,7 @@ fn render(
     } else {
         kubelet.cluster_dns.clone()
     };
-    let bootstrap = Bootstrap {
+    let bootstrap = BootstrapOptions {
         cluster_name: &options.cluster_name,
         cluster_endpoint: &options.cluster_endpoint,
         cluster_ca_bundle: options.cluster_ca_bundle.as_deref(),

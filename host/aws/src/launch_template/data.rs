@@ -221,10 +221,10 @@ fn interfaces(
             .iter()
             .map(|interface| {
                 let kind = interface.interface_type;
-                let place = (interface.network_card_index, interface.device_index);
                 network_interface(
                     parameters,
-                    place,
+                    interface.network_card_index,
+                    interface.device_index,
                     kind.as_str(),
                     kind == InterfaceType::Interface,
                 )
@@ -234,15 +234,16 @@ fn interfaces(
     if plan.efa_count > 0 {
         let cards = 0..i32::try_from(plan.efa_count).unwrap_or(i32::MAX);
         return cards
-            .map(|card| network_interface(parameters, (card, card.min(1)), "efa", true))
+            .map(|card| network_interface(parameters, card, card.min(1), "efa", true))
             .collect();
     }
-    vec![network_interface(parameters, (0, 0), "interface", true)]
+    vec![network_interface(parameters, 0, 0, "interface", true)]
 }
 
 fn network_interface(
     parameters: &TemplateParameters,
-    (card, device): (i32, i32),
+    card: i32,
+    device: i32,
     kind: &str,
     has_addresses: bool,
 ) -> LaunchTemplateInstanceNetworkInterfaceSpecificationRequest {

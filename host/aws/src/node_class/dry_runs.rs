@@ -6,7 +6,7 @@ use apis::Ec2NodeClass;
 use apis::conditions::reason;
 use jiff::{SignedDuration, Timestamp};
 
-use super::{FAILED_SECONDS, Outcome, Verdict};
+use super::{FAILED_SECONDS, Outcome, PartCondition};
 use crate::cache::{TtlCache, fingerprint};
 use crate::hash::is_hash_annotation;
 use crate::launch::DryRun;
@@ -22,12 +22,12 @@ const PROFILE_SECONDS: u64 = 5;
 
 /// Remembers what EC2 said.
 pub(crate) struct DryRuns {
-    told: TtlCache<String, Told>,
+    told: TtlCache<String, DryRunAnswer>,
 }
 
 /// What EC2 said for sure.
 #[derive(Debug, Clone)]
-enum Told {
+enum DryRunAnswer {
     Passed,
     Refused {
         reason: &'static str,
@@ -59,8 +59,10 @@ impl DryRuns {
     ) -> Outcome {
         self.told.sweep(now);
         let (told, ttl) = match dry_run {
-            DryRun::Passed => (Told::Passed, PASSED_TTL),
-            DryRun::Refused { reason, message } => (Told::Refused { reason, message }, REFUSED_TTL),
+            DryRun::Passed => (DryRunAnswer::Passed, PASSED_TTL),
+            DryRun::Refused { reason, message } => {
+                (DryRunAnswer::Refused { reason, message }, REFUSED_TTL)
+            }
             DryRun::ProfileUnknown => return unknown_profile(node_class),
             DryRun::Unasked(error) => return Outcome::unasked(error),
         };
@@ -70,7 +72,7 @@ impl DryRuns {
     }
 }
 
-impl Told {
+impl DryRunAnswer {
     fn outcome(&self) -> Outcome {
         match self {
             Self::Passed => Outcome::ready(LOOK_SECONDS),
@@ -85,13 +87,13 @@ impl Told {
 fn unknown_profile(node_class: &Ec2NodeClass) -> Outcome {
     let named = node_class.spec.instance_profile.as_ref();
     let verdict = match named {
-        Some(name) => Verdict::False {
+        Some(name) => PartCondition::False {
             reason: reason::INSTANCE_PROFILE_NOT_FOUND,
             message: format!(
                 "EC2 does not know the instance profile {name:?} of spec.instanceProfile"
             ),
         },
-        None => Verdict::Unknown {
+        None => PartCondition::Unknown {
             reason: reason::INSTANCE_PROFILE_NOT_FOUND,
             message: "IAM has not told EC2 of the instance profile yet".to_owned(),
         },

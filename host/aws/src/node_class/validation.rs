@@ -10,7 +10,7 @@ use apis::conditions::{
 use apis::{AmiFamily, Ec2NodeClass, Ec2NodeClassSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
-use super::{Outcome, Verdict};
+use super::{Outcome, PartCondition};
 use crate::ami_family::features::features;
 use crate::kubelet::Kubelet;
 use crate::options::AwsOptions;
@@ -135,9 +135,9 @@ fn dependencies(conditions: &[Condition]) -> Option<Outcome> {
         .iter()
         .any(|dependency| is_false(conditions, dependency));
     let verdict = if has_failed {
-        Verdict::False { reason, message }
+        PartCondition::False { reason, message }
     } else {
-        Verdict::Unknown { reason, message }
+        PartCondition::Unknown { reason, message }
     };
     Some(Outcome {
         verdict,

@@ -9,7 +9,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
 
-use crate::seam::{ApiError, ApiResult, CODE_TRANSPORT, Fault};
+use crate::seam::{ApiError, ApiResult, CODE_TRANSPORT, ErrorFault};
 
 /// What is asked before a change is sent.
 #[derive(Clone)]
@@ -61,7 +61,7 @@ fn lapsed() -> ApiError {
     ApiError {
         code: CODE_TRANSPORT.to_owned(),
         message: "not sent, or not waited for: this replica does not hold the lease".to_owned(),
-        fault: Fault::Transport,
+        fault: ErrorFault::Transport,
     }
 }
 

@@ -1,6 +1,6 @@
 //! How a request of the seam becomes one of the SDK, and its failure one of the seam.
 
-use crate::seam::{ApiError, CODE_TRANSPORT, Fault};
+use crate::seam::{ApiError, CODE_TRANSPORT, ErrorFault};
 use aws_smithy_runtime_api::client::orchestrator::HttpResponse;
 use aws_smithy_runtime_api::client::result::SdkError;
 use aws_smithy_types::error::metadata::ProvideErrorMetadata;
@@ -13,7 +13,7 @@ where
         return ApiError {
             code: CODE_TRANSPORT.to_owned(),
             message: aws_smithy_types::error::display::DisplayErrorContext(error).to_string(),
-            fault: Fault::Transport,
+            fault: ErrorFault::Transport,
         };
     };
     let is_server = error
@@ -23,9 +23,9 @@ where
         code: service.code().unwrap_or("Unknown").to_owned(),
         message: service.message().unwrap_or_default().to_owned(),
         fault: if is_server {
-            Fault::Server
+            ErrorFault::Server
         } else {
-            Fault::Client
+            ErrorFault::Client
         },
     }
 }

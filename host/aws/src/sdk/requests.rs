@@ -19,8 +19,8 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
 /// `service`, `action`, `code`.
-type Labels = Vec<(&'static str, String)>;
-type Histograms = Family<Labels, Histogram, fn() -> Histogram>;
+type RequestLabels = Vec<(&'static str, String)>;
+type RequestHistograms = Family<RequestLabels, Histogram, fn() -> Histogram>;
 
 fn times() -> Histogram {
     Histogram::new((0..20).map(|exponent| 0.01 * 1.5_f64.powi(exponent)))
@@ -33,11 +33,11 @@ fn retries() -> Histogram {
 /// Clones count together.
 #[derive(Debug, Clone)]
 pub(super) struct RequestMetrics {
-    requests: Family<Labels, Counter>,
-    attempts: Family<Labels, Counter>,
-    request_seconds: Histograms,
-    attempt_seconds: Histograms,
-    retries: Histograms,
+    requests: Family<RequestLabels, Counter>,
+    attempts: Family<RequestLabels, Counter>,
+    request_seconds: RequestHistograms,
+    attempt_seconds: RequestHistograms,
+    retries: RequestHistograms,
 }
 
 impl Default for RequestMetrics {
@@ -98,7 +98,7 @@ impl Storable for Course {
 }
 
 /// What is known of a request at its end: 0 is the code of one without an answer.
-fn labels(context: &FinalizerInterceptorContextRef<'_>, config: &ConfigBag) -> Labels {
+fn labels(context: &FinalizerInterceptorContextRef<'_>, config: &ConfigBag) -> RequestLabels {
     let metadata = config.load::<Metadata>();
     let of = |name: fn(&Metadata) -> &str| metadata.map(name).unwrap_or_default().to_owned();
     let code = context.response().map_or(0, |it| it.status().as_u16());

@@ -12,7 +12,7 @@ use aws_sdk_ec2::types::{
 };
 
 use super::{Rig, class};
-use crate::unavailable_offerings::Offered;
+use crate::unavailable_offerings::OfferingName;
 
 const ROWS: &str = include_str!("../../testdata/representative-types.csv");
 
@@ -250,7 +250,7 @@ async fn a_mark_rebuilds_its_own_type_only() {
         std::sync::Arc::ptr_eq(&before, &rig.types(&class).await),
         "nothing has changed"
     );
-    let offered = Offered {
+    let offered = OfferingName {
         instance_type: "m5.large",
         zone: "us-east-1a",
         capacity_type: "spot",

@@ -10,7 +10,7 @@ use scheduling::ranking::RankedOffering;
 
 use super::catalogue::infos;
 use super::{Rig, class};
-use crate::seam::{ApiError, CODE_TRANSPORT, Fault};
+use crate::seam::{ApiError, CODE_TRANSPORT, ErrorFault};
 
 type Change<'a> = &'a dyn Fn(&mut Ec2NodeClass);
 
@@ -281,7 +281,7 @@ async fn a_launch_keeps_its_token_until_it_is_known_how_it_ended() {
     let lost = ApiError {
         code: CODE_TRANSPORT.to_owned(),
         message: "cut".to_owned(),
-        fault: Fault::Transport,
+        fault: ErrorFault::Transport,
     };
     let refused = ApiError::client("InvalidParameterValue", "no");
     rig.aws

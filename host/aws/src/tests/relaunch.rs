@@ -10,13 +10,13 @@ use cloudprovider::{
 use super::catalogue::infos;
 use super::launch::{offering, request};
 use super::{Rig, class};
-use crate::seam::{ApiError, CODE_TRANSPORT, Fault};
+use crate::seam::{ApiError, CODE_TRANSPORT, ErrorFault};
 
 fn lost() -> ApiError {
     ApiError {
         code: CODE_TRANSPORT.to_owned(),
         message: "cut".to_owned(),
-        fault: Fault::Transport,
+        fault: ErrorFault::Transport,
     }
 }
 

@@ -11,7 +11,7 @@ use scheduling::ranking::RankedLaunch;
 use state::ledger::{OutcomeId, Record};
 use tracing::info;
 
-use crate::journal::Entry;
+use crate::journal::JournalEntry;
 use crate::metrics::Metrics;
 use crate::node_claim::disrupted;
 use crate::node_claim::launch_record::launch_record;
@@ -31,7 +31,7 @@ pub(super) enum WithdrawalEntry<'a> {
     Deleted(&'a InterruptionKind),
 }
 
-impl<'a> Entry for WithdrawalEntry<'a> {
+impl<'a> JournalEntry for WithdrawalEntry<'a> {
     type Subject = Affected<'a>;
 
     fn log(&self, Affected { claim, .. }: &Affected<'a>) {

@@ -11,8 +11,11 @@ use prometheus_client::registry::Registry;
 use super::buckets::{Histograms, doubling_to_8192, histograms, library_default};
 use super::labels::Labels;
 
+/// Makes a histogram with its buckets.
+type Buckets = fn() -> Histogram;
+
 /// Kinds as metrics call them, and the buckets of their times.
-const KINDS: [(&str, fn() -> Histogram); 5] = [
+const KINDS: [(&str, Buckets); 5] = [
     ("nodeclaim", doubling_to_8192),
     ("nodepool", doubling_to_8192),
     ("ec2nodeclass", library_default),
@@ -39,7 +42,7 @@ pub(crate) struct OfKind {
 }
 
 impl OfKind {
-    fn new(buckets: fn() -> Histogram) -> Self {
+    fn new(buckets: Buckets) -> Self {
         Self {
             transitions: Family::default(),
             transition_seconds: histograms(buckets),

@@ -133,12 +133,12 @@ mod tests {
         }
         let (sum, count, quantiles) = summary.read();
         assert_eq!((sum, count), (5050.0, 100));
-        assert_eq!(quantiles, [1.0, 50.0, 90.0, 99.0, 100.0]);
+        assert_eq!(quantiles.to_vec(), [1.0, 50.0, 90.0, 99.0, 100.0]);
         tokio::time::advance(AGE_MAX + Duration::from_secs(1)).await;
         summary.observe(7.0);
         let (sum, count, quantiles) = summary.read();
         assert_eq!((sum, count), (5057.0, 101));
-        assert_eq!(quantiles, [7.0; 5]);
+        assert_eq!(quantiles.to_vec(), [7.0; 5]);
     }
 
     #[tokio::test(start_paused = true)]

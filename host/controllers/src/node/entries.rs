@@ -3,6 +3,7 @@
 //! Events answer to `pkg/controllers/node/termination/terminator/events`, metrics and log lines to
 //! `pkg/controllers/node/termination`.
 
+use apis::conditions::reason;
 use apis::{NodeClaim, labels};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Node, ObjectReference};
@@ -12,7 +13,7 @@ use scheduling::pod::Pod;
 use state::ledger::{OutcomeId, Record, TerminationRecord};
 use tracing::{debug, info};
 
-use crate::journal::Entry;
+use crate::journal::JournalEntry;
 use crate::metrics::Metrics;
 use crate::node_claim::{NodeClaimExt, drain_reason};
 use crate::recorder::{EventType, Notice};
@@ -41,11 +42,15 @@ pub(crate) enum NodeEntry<'a> {
     Drained,
     /// Volumes are still attached.
     AwaitsVolumes { attachments: &'a [String] },
+    /// No volume that was waited for is attached any more.
+    VolumesDetached,
+    /// Its deadline passed with volumes attached.
+    DeadlinePassed { attachments: &'a [String] },
     /// It is gone.
     Gone { now: Timestamp },
 }
 
-impl<'a> Entry for NodeEntry<'a> {
+impl<'a> JournalEntry for NodeEntry<'a> {
     type Subject = LeavingNode<'a>;
 
     fn log(&self, LeavingNode { node, .. }: &LeavingNode<'a>) {
@@ -54,7 +59,12 @@ impl<'a> Entry for NodeEntry<'a> {
                 info!(Node = %node.name_any(), taint = labels::DISRUPTED_TAINT_KEY, "tainted node");
             }
             Self::Gone { .. } => info!(Node = %node.name_any(), "deleted node"),
-            _ => {}
+            Self::DeadlineSet { .. }
+            | Self::DrainWaits { .. }
+            | Self::Drained
+            | Self::AwaitsVolumes { .. }
+            | Self::VolumesDetached
+            | Self::DeadlinePassed { .. } => {}
         }
     }
 
@@ -70,10 +80,14 @@ impl<'a> Entry for NodeEntry<'a> {
             Self::DrainWaits { why } => vec![failed_draining(regarding, why)],
             Self::AwaitsVolumes { attachments } => {
                 let message = awaited_volumes(attachments);
-                let reason = "AwaitingVolumeDetachment";
+                let reason = reason::AWAITING_VOLUME_DETACHMENT;
                 vec![Notice::new(regarding, EventType::Normal, reason, message)]
             }
-            _ => Vec::new(),
+            Self::Tainted { .. }
+            | Self::Drained
+            | Self::VolumesDetached
+            | Self::DeadlinePassed { .. }
+            | Self::Gone { .. } => Vec::new(),
         }
     }
 
@@ -100,7 +114,12 @@ impl<'a> Entry for NodeEntry<'a> {
                 let labels = vec![pool, ("zone", zone.unwrap_or_default())];
                 metrics.nodes_terminated.get_or_create(&labels).inc();
             }
-            _ => {}
+            Self::Tainted { .. }
+            | Self::DeadlineSet { .. }
+            | Self::DrainWaits { .. }
+            | Self::AwaitsVolumes { .. }
+            | Self::VolumesDetached
+            | Self::DeadlinePassed { .. } => {}
         }
     }
 
@@ -109,11 +128,25 @@ impl<'a> Entry for NodeEntry<'a> {
     }
 
     fn record(&self, subject: &LeavingNode<'a>, at: Timestamp) -> Option<Record> {
-        let (outcome, pods) = match self {
-            Self::Tainted { pods } => (OutcomeId::TerminationStarted, pods.clone()),
-            Self::Drained => (OutcomeId::TerminationDrained, Vec::new()),
-            Self::Gone { .. } => (OutcomeId::TerminationFinished, Vec::new()),
-            _ => return None,
+        let none = Vec::new;
+        let (outcome, pods, reason) = match self {
+            Self::Tainted { pods } => {
+                let outcome = OutcomeId::TerminationStarted;
+                (outcome, pods.clone(), String::new())
+            }
+            Self::Drained => (OutcomeId::TerminationDrained, none(), String::new()),
+            Self::VolumesDetached => {
+                let outcome = OutcomeId::TerminationVolumesDetached;
+                (outcome, none(), String::new())
+            }
+            Self::DeadlinePassed { attachments } => {
+                let outcome = OutcomeId::TerminationGracePeriodElapsed;
+                (outcome, none(), awaited_volumes(attachments))
+            }
+            Self::Gone { .. } => (OutcomeId::TerminationFinished, none(), String::new()),
+            Self::DeadlineSet { .. } | Self::DrainWaits { .. } | Self::AwaitsVolumes { .. } => {
+                return None;
+            }
         };
         let LeavingNode { node, claim } = subject;
         Some(Record::Termination(TerminationRecord {
@@ -123,7 +156,7 @@ impl<'a> Entry for NodeEntry<'a> {
             pool: pool_of(node),
             outcome,
             pods,
-            reason: String::new(),
+            reason,
         }))
     }
 }
@@ -144,18 +177,23 @@ pub(crate) struct LeavingPod<'a> {
 pub(crate) enum PodEntry<'a> {
     /// It was evicted.
     Evicted,
-    /// A disruption budget refuses.
+    /// A disruption budget refuses, for the first time.
+    EvictionBlocked { why: &'a str },
+    /// A disruption budget refuses again.
     EvictionRefused { why: &'a str },
     /// It would have outlived its node's deadline.
     ForceDeleted { grace_seconds: u32 },
 }
 
-impl<'a> Entry for PodEntry<'a> {
+impl<'a> JournalEntry for PodEntry<'a> {
     type Subject = LeavingPod<'a>;
 
     fn log(&self, LeavingPod { pod, node, .. }: &LeavingPod<'a>) {
-        if let Self::EvictionRefused { .. } = self {
-            debug!(Node = %node, pod = %pod.key, "eviction refused by a budget");
+        match self {
+            Self::EvictionBlocked { .. } | Self::EvictionRefused { .. } => {
+                debug!(Node = %node, pod = %pod.key, "eviction refused by a budget");
+            }
+            Self::Evicted | Self::ForceDeleted { .. } => {}
         }
     }
 
@@ -170,7 +208,9 @@ impl<'a> Entry for PodEntry<'a> {
                 let message = format!("Evicted pod: {}", drain_reason(subject.claim));
                 about_pod("Evicted", message)
             }
-            Self::EvictionRefused { why } => failed_draining(subject.node_reference.clone(), why),
+            Self::EvictionBlocked { why } | Self::EvictionRefused { why } => {
+                failed_draining(subject.node_reference.clone(), why)
+            }
             Self::ForceDeleted { grace_seconds } => {
                 about_pod("Disrupted", force_deleted(subject, *grace_seconds))
             }
@@ -178,9 +218,12 @@ impl<'a> Entry for PodEntry<'a> {
     }
 
     fn measure(&self, subject: &LeavingPod<'a>, metrics: &Metrics) {
-        if !matches!(self, Self::EvictionRefused { .. }) {
-            let labels = vec![("reason", drain_reason(subject.claim))];
-            metrics.pods_drained.get_or_create(&labels).inc();
+        match self {
+            Self::Evicted | Self::ForceDeleted { .. } => {
+                let labels = vec![("reason", drain_reason(subject.claim))];
+                metrics.pods_drained.get_or_create(&labels).inc();
+            }
+            Self::EvictionBlocked { .. } | Self::EvictionRefused { .. } => {}
         }
     }
 
@@ -191,6 +234,7 @@ impl<'a> Entry for PodEntry<'a> {
         let (outcome, reason) = match self {
             Self::Evicted => (OutcomeId::PodEvicted, drain_reason(*claim)),
             Self::ForceDeleted { .. } => (OutcomeId::PodForceDeleted, deadline_of(*claim)),
+            Self::EvictionBlocked { why } => (OutcomeId::PodEvictionBlocked, (*why).to_owned()),
             Self::EvictionRefused { .. } => return None,
         };
         let name = claim.and_then(|it| it.metadata.name.clone());

@@ -3,7 +3,8 @@
 //!
 //! Answers to `pkg/controllers/node/termination/terminator/eviction.go`.
 
-use std::sync::Arc;
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use apis::{NodeClaim, conditions};
 use disruption::drain::{DrainInput, PodRef, drain_step};
@@ -43,6 +44,8 @@ impl WorkQueue<EvictionKey> {
 /// The controller.
 pub(crate) struct EvictionQueue {
     shell: Arc<Shell>,
+    /// Evictions of the queue that were refused before: the ledger has that already.
+    refused: Mutex<BTreeSet<EvictionKey>>,
 }
 
 struct Observed {
@@ -62,7 +65,10 @@ enum Step {
 
 impl EvictionQueue {
     pub(crate) fn new(shell: Arc<Shell>) -> Self {
-        Self { shell }
+        Self {
+            shell,
+            refused: Mutex::default(),
+        }
     }
 
     async fn observe(&self, key: &EvictionKey) -> Result<Option<Observed>, ReconcileError> {
@@ -124,7 +130,11 @@ impl EvictionQueue {
             Err(error) => {
                 if code == 429 || is_many_budgets(&error) {
                     let why = format!("failed to evict pod {}: {}", key.pod, message_of(&error));
-                    let entry = PodEntry::EvictionRefused { why: &why };
+                    let entry = if self.refused().insert(key.clone()) {
+                        PodEntry::EvictionBlocked { why: &why }
+                    } else {
+                        PodEntry::EvictionRefused { why: &why }
+                    };
                     self.write_entry(key, observed, &entry);
                     return Err(ReconcileError::Refused(why));
                 }
@@ -161,6 +171,10 @@ impl EvictionQueue {
         self.shell.journal.write(&subject, entry);
     }
 
+    fn refused(&self) -> MutexGuard<'_, BTreeSet<EvictionKey>> {
+        self.refused.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn pods(&self, key: &EvictionKey) -> Api<v1::Pod> {
         Api::namespaced(self.shell.client.clone(), &key.pod.namespace)
     }
@@ -171,6 +185,16 @@ impl Reconciler for EvictionQueue {
     type Key = EvictionKey;
 
     async fn reconcile(&self, key: &EvictionKey) -> Result<Action, ReconcileError> {
+        let done = self.step(key).await;
+        if done.is_ok() {
+            self.refused().remove(key);
+        }
+        done
+    }
+}
+
+impl EvictionQueue {
+    async fn step(&self, key: &EvictionKey) -> Result<Action, ReconcileError> {
         let Some(observed) = self.observe(key).await? else {
             return Ok(Action::Await);
         };

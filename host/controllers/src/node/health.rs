@@ -7,15 +7,15 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use apis::GoDuration;
-use cloudprovider::{CloudProvider, RepairAction, RepairPolicy};
+use apis::{GoDuration, RepairAction, RepairPolicy};
+use cloudprovider::CloudProvider;
 use jiff::{SignedDuration, Timestamp};
 use regex::Regex;
 use state::{Snapshot, StateNode};
 use tracing::error;
 
 use crate::error::{ReconcileError, ignore_not_found};
-use crate::journal::Entry;
+use crate::journal::JournalEntry;
 use crate::node_claim::entries::ClaimEntry;
 use crate::node_claim::{NodeClaimExt, with_deadline};
 use crate::recorder::Notice;
@@ -28,7 +28,7 @@ const BREAKER_PERCENT: usize = 20;
 const BLOCKED_PERIOD: SignedDuration = SignedDuration::from_mins(5);
 
 /// The controller.
-pub(crate) struct Health {
+pub(crate) struct NodeHealth {
     pub(crate) shell: Arc<Shell>,
     pub(crate) provider: Arc<dyn CloudProvider>,
 }
@@ -89,7 +89,7 @@ impl Share {
     }
 }
 
-impl Health {
+impl NodeHealth {
     pub(crate) async fn run(&self) {
         let policies = self.provider.repair_policies();
         let mut held_back = HeldBack::default();
@@ -145,13 +145,13 @@ struct RepairBlocked<'a> {
     why: &'static str,
 }
 
-impl Entry for RepairBlocked<'_> {
+impl JournalEntry for RepairBlocked<'_> {
     type Subject = Snapshot;
 
     fn events(&self, snapshot: &Snapshot) -> Vec<Notice> {
         let Sick { node, claim, .. } = self.sick;
         let pool = snapshot.node(node).and_then(|it| it.node_pool());
-        repair_blocked(snapshot, (node, claim, pool), self.why)
+        repair_blocked(snapshot, node, claim, pool, self.why)
     }
 }
 
@@ -213,14 +213,9 @@ fn matching<'a>(
                             .is_ok_and(|reason| reason.is_match(&condition.reason)))
             })
             .filter_map(|it| {
-                let toleration = i64::try_from(it.toleration_seconds).unwrap_or(i64::MAX);
-                let until = condition
-                    .since?
-                    .checked_add(SignedDuration::from_secs(toleration));
-                let bound = it.termination_grace_period_seconds;
-                let bound =
-                    bound.map(|it| GoDuration::from_seconds(i64::try_from(it).unwrap_or(i64::MAX)));
-                Some((until.ok()?, condition.kind.as_str(), bound))
+                let toleration = it.toleration.to_signed_duration();
+                let until = condition.since?.checked_add(toleration).ok()?;
+                Some((until, condition.kind.as_str(), it.termination_grace_period))
             })
     })
 }

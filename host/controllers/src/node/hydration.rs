@@ -13,12 +13,12 @@ use crate::runtime::{Action, Reconciler};
 use crate::shell::Shell;
 
 /// The controller.
-pub(crate) struct Hydration {
+pub(crate) struct NodeHydration {
     pub(crate) shell: Arc<Shell>,
 }
 
 #[async_trait::async_trait]
-impl Reconciler for Hydration {
+impl Reconciler for NodeHydration {
     type Key = ObjectKey;
 
     async fn reconcile(&self, key: &ObjectKey) -> Result<Action, ReconcileError> {

@@ -3,26 +3,27 @@
 //! Level-triggered: each reconcile looks at the objects and takes the next step. Answers to
 //! `pkg/controllers/node/termination/controller.go`.
 
+mod decision;
+
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
 use apis::ObjectKey;
-use apis::conditions::{self, Conditioned, Status, is_node_ready, reason};
-use apis::{NodeClaim, labels};
+use apis::conditions::{self, Conditioned as _, Status, is_node_ready, reason};
+use apis::labels;
 use cloudprovider::{CloudProvider, CloudProviderError};
-use disruption::drain::{DrainInput, DrainStep, drain_step};
-use jiff::Timestamp;
+use disruption::drain::DrainStep;
 use k8s_openapi::api::core::v1::Node;
 use kube::ResourceExt;
 use scheduling::pod::Pod;
 use state::pod::PodLife;
 
+use self::decision::{Observed, Step, decide, is_ours, tainted};
 use crate::error::{ReconcileError, ignore_not_found};
 use crate::node::entries::{LeavingNode, NodeEntry};
 use crate::node::eviction::EvictionKey;
 use crate::node_claim::NodeClaimExt;
-use crate::node_claim::initialization::taints;
 use crate::runtime::{Action, Reconciler};
 use crate::shell::Shell;
 use crate::work_queue::WorkQueue;
@@ -35,38 +36,6 @@ pub(crate) struct Termination {
     shell: Arc<Shell>,
     provider: Arc<dyn CloudProvider>,
     evictions: Arc<WorkQueue<EvictionKey>>,
-}
-
-struct Observed {
-    node: Arc<Node>,
-    claim: Option<Arc<NodeClaim>>,
-    pods: Vec<Arc<Pod>>,
-    /// VolumeAttachments that somebody may still wait for.
-    attachments: Vec<String>,
-    /// Asked only of nodes that are not ready.
-    is_instance_gone: bool,
-}
-
-#[derive(Debug)]
-enum Step {
-    /// Not ours, or not deleted.
-    Leave,
-    /// The claim goes with the node.
-    DeleteClaim,
-    /// Keep new pods and load balancers away.
-    Taint,
-    /// Pods are still there, or the drain is too young to be trusted.
-    Drain(DrainStep),
-    /// Tell that the drain is over.
-    Drained,
-    /// Volumes are still attached.
-    AwaitVolumes,
-    /// Tell how the wait for volumes ended.
-    VolumesDone { in_time: bool },
-    /// Take the instance away.
-    TerminateInstance,
-    /// Let the node go.
-    Release,
 }
 
 impl Termination {
@@ -133,30 +102,39 @@ impl Termination {
             Step::Drain(drain) => self.drain(observed, drain).await,
             Step::Drained => {
                 self.write_entry(observed, &NodeEntry::Drained);
-                self.tell(
-                    observed,
-                    conditions::DRAINED,
-                    (Status::True, conditions::DRAINED, ""),
-                )
-                .await?;
+                let kind = conditions::DRAINED;
+                self.write_condition(observed, kind, Status::True, kind)
+                    .await?;
                 Ok(Action::RequeueAfter(Duration::ZERO))
             }
             Step::AwaitVolumes => {
                 let entry = NodeEntry::AwaitsVolumes { attachments };
                 self.write_entry(observed, &entry);
-                let told = (Status::Unknown, reason::AWAITING_VOLUME_DETACHMENT, "");
-                self.tell(observed, conditions::VOLUMES_DETACHED, told)
+                let (kind, reason) = (
+                    conditions::VOLUMES_DETACHED,
+                    reason::AWAITING_VOLUME_DETACHMENT,
+                );
+                self.write_condition(observed, kind, Status::Unknown, reason)
                     .await?;
                 Ok(Action::RequeueAfter(DRAIN_POLL))
             }
             Step::VolumesDone { in_time } => {
-                let told = if in_time {
-                    (Status::True, conditions::VOLUMES_DETACHED, "")
+                let entry = if in_time {
+                    NodeEntry::VolumesDetached
                 } else {
-                    (Status::False, reason::TERMINATION_GRACE_PERIOD_ELAPSED, "")
+                    NodeEntry::DeadlinePassed { attachments }
                 };
-                self.tell(observed, conditions::VOLUMES_DETACHED, told)
-                    .await?;
+                // Of volumes that were never there, nothing is to be told.
+                if !in_time || has_awaited_volumes(observed) {
+                    self.write_entry(observed, &entry);
+                }
+                let kind = conditions::VOLUMES_DETACHED;
+                let (status, reason) = if in_time {
+                    (Status::True, kind)
+                } else {
+                    (Status::False, reason::TERMINATION_GRACE_PERIOD_ELAPSED)
+                };
+                self.write_condition(observed, kind, status, reason).await?;
                 Ok(Action::RequeueAfter(Duration::ZERO))
             }
             Step::TerminateInstance => self.terminate_instance(observed).await,
@@ -183,8 +161,9 @@ impl Termination {
             waiting,
             is_drained: _,
         } = drain;
-        let told = (Status::Unknown, reason::DRAINING, "");
-        self.tell(observed, conditions::DRAINED, told).await?;
+        let (kind, reason) = (conditions::DRAINED, reason::DRAINING);
+        self.write_condition(observed, kind, Status::Unknown, reason)
+            .await?;
         let node = observed.node.name_any();
         for pod in evict.iter().chain(delete.iter().map(|forced| &forced.pod)) {
             self.evictions.evict(&node, pod);
@@ -202,8 +181,8 @@ impl Termination {
         };
         match self.provider.delete(provider_id).await {
             Ok(()) => {
-                let told = (Status::True, conditions::INSTANCE_TERMINATING, "");
-                self.tell(observed, conditions::INSTANCE_TERMINATING, told)
+                let kind = conditions::INSTANCE_TERMINATING;
+                self.write_condition(observed, kind, Status::True, kind)
                     .await?;
                 Ok(Action::RequeueAfter(INSTANCE_POLL))
             }
@@ -225,28 +204,16 @@ impl Termination {
     }
 
     /// Writes a condition of the claim; nodes without one keep no such record.
-    async fn tell(
+    async fn write_condition(
         &self,
         observed: &Observed,
         condition_type: &str,
-        told: (Status, &str, &str),
+        status: Status,
+        reason: &str,
     ) -> Result<(), ReconcileError> {
         if let Some(claim) = &observed.claim {
-            let reason = if told.1.is_empty() {
-                condition_type
-            } else {
-                told.1
-            };
-            let told = (
-                told.0,
-                if told.0 == Status::True {
-                    condition_type
-                } else {
-                    reason
-                },
-                told.2,
-            );
-            let after = claim.with_condition(condition_type, told, self.shell.now());
+            let now = self.shell.now();
+            let after = claim.with_condition(condition_type, status, reason, "", now);
             ignore_gone(self.shell.writer.write_claim_status(claim, &after).await)?;
         }
         Ok(())
@@ -296,82 +263,11 @@ impl Reconciler for Termination {
     }
 }
 
-fn decide(observed: &Observed, now: Timestamp) -> Step {
-    let Observed {
-        node,
-        claim,
-        pods,
-        attachments,
-        is_instance_gone,
-    } = observed;
-    if !is_ours(node) {
-        return Step::Leave;
-    }
-    if claim
-        .as_ref()
-        .is_some_and(|claim| claim.metadata.deletion_timestamp.is_none())
-    {
-        return Step::DeleteClaim;
-    }
-    if *is_instance_gone {
-        return Step::Release;
-    }
-    if tainted(node) != **node {
-        return Step::Taint;
-    }
-    let deadline = claim
-        .as_ref()
-        .and_then(|claim| claim.termination_deadline());
-    // A claim that does not say since when it drains has only begun; a node without claim has no such record.
-    let draining_since = match claim {
-        Some(claim) if claim.condition(conditions::DRAINED).is_none() => now,
-        Some(claim) if claim.is_true(conditions::DRAINED) => Timestamp::UNIX_EPOCH,
-        Some(claim) => claim.condition_since(conditions::DRAINED),
-        None => node
-            .metadata
-            .deletion_timestamp
-            .as_ref()
-            .map_or(now, |time| time.0),
-    };
-    let drain = drain_step(&DrainInput {
-        pods,
-        deadline,
-        draining_since,
-        now,
-    });
-    if !drain.is_drained {
-        return Step::Drain(drain);
-    }
-    let is_told = |condition: &str| claim.as_ref().is_none_or(|claim| claim.is_true(condition));
-    if !is_told(conditions::DRAINED) {
-        return Step::Drained;
-    }
-    let is_late = deadline.is_some_and(|deadline| now > deadline);
-    if !attachments.is_empty() && !is_late {
-        return Step::AwaitVolumes;
-    }
-    let is_volume_result_told = claim.as_ref().is_none_or(|claim| {
-        claim
-            .condition(conditions::VOLUMES_DETACHED)
-            .is_some_and(|told| told.status != Status::Unknown.as_str())
-    });
-    if is_volume_result_told {
-        Step::TerminateInstance
-    } else {
-        Step::VolumesDone {
-            in_time: attachments.is_empty(),
-        }
-    }
-}
-
-/// Deleted, held by our finalizer, and made from a class we know.
-fn is_ours(node: &Node) -> bool {
-    node.metadata.deletion_timestamp.is_some()
-        && node
-            .finalizers()
-            .iter()
-            .any(|name| name == labels::TERMINATION_FINALIZER)
-        && node.labels().contains_key(labels::EC2_NODE_CLASS)
+/// Whether the claim says that volumes are waited for.
+fn has_awaited_volumes(observed: &Observed) -> bool {
+    let claim = observed.claim.as_ref();
+    let condition = claim.and_then(|it| it.condition(conditions::VOLUMES_DETACHED));
+    condition.is_some_and(|it| it.reason == reason::AWAITING_VOLUME_DETACHMENT)
 }
 
 fn provider_id(node: &Node) -> Option<&str> {
@@ -380,29 +276,6 @@ fn provider_id(node: &Node) -> Option<&str> {
         .provider_id
         .as_deref()
         .filter(|id| !id.is_empty())
-}
-
-/// The node with the taint and the label of those that go.
-fn tainted(node: &Node) -> Node {
-    let mut after = node.clone();
-    let disrupted = labels::disrupted_taint();
-    let has_taint = taints(node)
-        .iter()
-        .any(|taint| taint.key == disrupted.key && taint.effect == disrupted.effect);
-    if !has_taint {
-        let taints = after
-            .spec
-            .get_or_insert_default()
-            .taints
-            .get_or_insert_default();
-        taints.retain(|taint| taint.key != disrupted.key);
-        taints.push(disrupted);
-    }
-    after.labels_mut().insert(
-        labels::NODE_EXCLUDE_BALANCERS.to_owned(),
-        labels::EXCLUDE_BALANCERS_VALUE.to_owned(),
-    );
-    after
 }
 
 fn ignore_gone<T>(result: Result<T, ReconcileError>) -> Result<(), ReconcileError> {

@@ -76,12 +76,11 @@ impl Reconciler for Consistency {
                 self.shell.journal.write(claim.as_ref(), &entry);
             }
             let message = issues.join(", ");
-            let told = (
-                Status::False,
+            let (kind, reason) = (
+                conditions::CONSISTENT_STATE_FOUND,
                 reason::CONSISTENCY_CHECK_FAILED,
-                message.as_str(),
             );
-            claim.with_condition(conditions::CONSISTENT_STATE_FOUND, told, now)
+            claim.with_condition(kind, Status::False, reason, &message, now)
         };
         if claim.conditions() != after.conditions() {
             self.shell.writer.write_claim_status(&claim, &after).await?;

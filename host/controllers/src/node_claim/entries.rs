@@ -3,6 +3,8 @@
 //! Events answer to `pkg/controllers/nodeclaim/lifecycle/events.go` and its neighbours, log lines and metrics to the
 //! controllers of `pkg/controllers/nodeclaim`. Reboots have their own, `reboot/entries.rs`.
 
+mod causes;
+
 use apis::{GoDuration, NodeClaim, labels};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::ObjectReference;
@@ -11,11 +13,13 @@ use scheduling::ranking::RankedLaunch;
 use state::ledger::{OutcomeId, Record};
 use tracing::{error, info};
 
-use crate::journal::Entry;
+use crate::journal::JournalEntry;
 use crate::metrics::Metrics;
 use crate::node_claim::launch_record::{launch_record, with_policy};
 use crate::node_claim::{NodeClaimExt, disrupted, unhealthy_disrupted};
 use crate::recorder::{EventType, Notice, RateClass, shorten};
+
+pub(crate) use self::causes::{LaunchFailure, TimeLimit};
 
 const ERROR_BYTES_MAX: usize = 1024;
 
@@ -79,64 +83,7 @@ pub(crate) enum ClaimEntry<'a> {
     Released { took: Option<SignedDuration> },
 }
 
-/// Why a claim can never be launched.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum LaunchFailure {
-    /// Nothing it may be is to be had.
-    InsufficientCapacity,
-    /// Its NodeClass is not there or not ready.
-    NodeClassNotReady,
-}
-
-/// What took too long.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum TimeLimit {
-    /// To launch the instance.
-    Launch,
-    /// To join the cluster.
-    Registration,
-}
-
-impl LaunchFailure {
-    fn metric_reason(self) -> &'static str {
-        match self {
-            Self::InsufficientCapacity => "insufficient_capacity",
-            Self::NodeClassNotReady => "nodeclass_not_ready",
-        }
-    }
-
-    fn outcome(self) -> OutcomeId {
-        match self {
-            Self::InsufficientCapacity => OutcomeId::ClaimInsufficientCapacity,
-            Self::NodeClassNotReady => OutcomeId::ClaimNodeClassNotReady,
-        }
-    }
-}
-
-impl TimeLimit {
-    fn metric_reason(self) -> &'static str {
-        match self {
-            Self::Launch => "launch_timeout",
-            Self::Registration => "registration_timeout",
-        }
-    }
-
-    fn outcome(self) -> OutcomeId {
-        match self {
-            Self::Launch => OutcomeId::ClaimLaunchTimeout,
-            Self::Registration => OutcomeId::ClaimRegistrationTimeout,
-        }
-    }
-
-    fn verb(self) -> &'static str {
-        match self {
-            Self::Launch => "launch",
-            Self::Registration => "register",
-        }
-    }
-}
-
-impl Entry for ClaimEntry<'_> {
+impl JournalEntry for ClaimEntry<'_> {
     type Subject = NodeClaim;
 
     fn log(&self, claim: &NodeClaim) {
@@ -170,7 +117,19 @@ impl Entry for ClaimEntry<'_> {
             Self::Initialized { node } => {
                 info!(NodeClaim = %name, Node = %node, provider_id, "initialized nodeclaim");
             }
-            _ => self.log_of_its_end(claim),
+            Self::OffPlan { .. }
+            | Self::LaunchFailed { .. }
+            | Self::AwaitedByCommand
+            | Self::TimedOut(_)
+            | Self::Inconsistent { .. }
+            | Self::Drifted { .. }
+            | Self::Expired
+            | Self::InstanceLost
+            | Self::Surplus { .. }
+            | Self::Repaired { .. }
+            | Self::DeadlineSet { .. }
+            | Self::InstanceTerminated { .. }
+            | Self::Released { .. } => self.log_of_its_end(claim),
         }
     }
 
@@ -212,7 +171,25 @@ impl Entry for ClaimEntry<'_> {
                 let notices = notices.into_iter();
                 notices.map(|it| it.distinct_by(issue)).collect()
             }
-            _ => Vec::new(),
+            Self::Created { .. }
+            | Self::OffPlan { .. }
+            | Self::Launched { .. }
+            | Self::LaunchFailed { .. }
+            | Self::LaunchGivenUp {
+                cause: LaunchFailure::NodeClassNotReady,
+                ..
+            }
+            | Self::GoneMeanwhile { .. }
+            | Self::Registered { .. }
+            | Self::Initialized { .. }
+            | Self::TimedOut(_)
+            | Self::Drifted { .. }
+            | Self::Expired
+            | Self::InstanceLost
+            | Self::Surplus { .. }
+            | Self::Repaired { .. }
+            | Self::InstanceTerminated { .. }
+            | Self::Released { .. } => Vec::new(),
         }
     }
 
@@ -235,7 +212,7 @@ impl Entry for ClaimEntry<'_> {
                 condition, bound, ..
             } => {
                 disrupted(metrics, claim, "unhealthy");
-                unhealthy_disrupted(metrics, claim, (condition, *bound));
+                unhealthy_disrupted(metrics, claim, condition, *bound);
             }
             Self::InstanceTerminated { took } => {
                 let seconds = &metrics.instance_termination_seconds;
@@ -243,7 +220,16 @@ impl Entry for ClaimEntry<'_> {
                 seconds.get_or_create(&labels).observe(took.as_secs_f64());
             }
             Self::Released { took } => released(metrics, claim, *took),
-            _ => {}
+            Self::Launched { .. }
+            | Self::LaunchFailed { .. }
+            | Self::GoneMeanwhile { .. }
+            | Self::UnregisteredTaintMissing { .. }
+            | Self::Initialized { .. }
+            | Self::AwaitedByCommand
+            | Self::Inconsistent { .. }
+            | Self::Drifted { .. }
+            | Self::Surplus { .. }
+            | Self::DeadlineSet { .. } => {}
         }
     }
 
@@ -262,7 +248,18 @@ impl Entry for ClaimEntry<'_> {
             Self::Expired => format!("{name} reached its expiry"),
             Self::InstanceLost => format!("{name} has lost its instance"),
             Self::Surplus { pool } => format!("{name} is one more than {pool} needs"),
-            _ => return None,
+            Self::Created { .. }
+            | Self::OffPlan { .. }
+            | Self::LaunchFailed { .. }
+            | Self::GoneMeanwhile { .. }
+            | Self::UnregisteredTaintMissing { .. }
+            | Self::Registered { .. }
+            | Self::AwaitedByCommand
+            | Self::Inconsistent { .. }
+            | Self::Repaired { .. }
+            | Self::DeadlineSet { .. }
+            | Self::InstanceTerminated { .. }
+            | Self::Released { .. } => return None,
         })
     }
 
@@ -291,7 +288,22 @@ impl Entry for ClaimEntry<'_> {
                 let outcome = OutcomeId::ClaimRepaired;
                 (outcome, (*condition).to_owned(), &unranked)
             }
-            _ => (self.plain_outcome()?, String::new(), &unranked),
+            Self::Created { record: None, .. }
+            | Self::OffPlan { .. }
+            | Self::GoneMeanwhile { .. }
+            | Self::UnregisteredTaintMissing { .. }
+            | Self::Registered { .. }
+            | Self::Initialized { .. }
+            | Self::AwaitedByCommand
+            | Self::TimedOut(_)
+            | Self::Inconsistent { .. }
+            | Self::Drifted { .. }
+            | Self::Expired
+            | Self::InstanceLost
+            | Self::Surplus { .. }
+            | Self::DeadlineSet { .. }
+            | Self::InstanceTerminated { .. }
+            | Self::Released { .. } => (self.plain_outcome()?, String::new(), &unranked),
         };
         Some(launch_record(claim, at, outcome, &reason, ranked))
     }
@@ -326,7 +338,18 @@ impl ClaimEntry<'_> {
                 info!(NodeClaim = %name, deadline, "annotated nodeclaim");
             }
             Self::Released { .. } => info!(NodeClaim = %name, provider_id, "deleted nodeclaim"),
-            _ => {}
+            Self::Created { .. }
+            | Self::OffPlan { .. }
+            | Self::Launched { .. }
+            | Self::LaunchFailed { .. }
+            | Self::LaunchGivenUp { .. }
+            | Self::GoneMeanwhile { .. }
+            | Self::UnregisteredTaintMissing { .. }
+            | Self::Registered { .. }
+            | Self::Initialized { .. }
+            | Self::AwaitedByCommand
+            | Self::Drifted { .. }
+            | Self::InstanceTerminated { .. } => {}
         }
     }
 
@@ -339,7 +362,20 @@ impl ClaimEntry<'_> {
             Self::Expired => OutcomeId::ClaimExpired,
             Self::InstanceLost => OutcomeId::ClaimGarbageCollected,
             Self::Surplus { .. } => OutcomeId::ClaimSurplus,
-            _ => return None,
+            Self::Created { .. }
+            | Self::OffPlan { .. }
+            | Self::Launched { .. }
+            | Self::LaunchFailed { .. }
+            | Self::LaunchGivenUp { .. }
+            | Self::GoneMeanwhile { .. }
+            | Self::UnregisteredTaintMissing { .. }
+            | Self::AwaitedByCommand
+            | Self::Inconsistent { .. }
+            | Self::Drifted { .. }
+            | Self::Repaired { .. }
+            | Self::DeadlineSet { .. }
+            | Self::InstanceTerminated { .. }
+            | Self::Released { .. } => return None,
         })
     }
 }

@@ -19,7 +19,7 @@ use state::ledger::{LaunchRecord, OutcomeId, Record};
 use tracing::{error, warn};
 
 use crate::error::{ReconcileError, ignore_not_found};
-use crate::journal::Entry;
+use crate::journal::JournalEntry;
 use crate::node_claim::entries::ClaimEntry;
 use crate::node_claim::launch::is_listed_by_now;
 use crate::node_claim::{NodeClaimExt, remaining};
@@ -155,7 +155,7 @@ impl GarbageCollection {
 /// An instance that belonged to no claim was terminated.
 struct LeakedInstance;
 
-impl Entry for LeakedInstance {
+impl JournalEntry for LeakedInstance {
     type Subject = Launched;
 
     fn log(&self, instance: &Launched) {

@@ -3,7 +3,7 @@
 //! Pure. Answers to `pkg/controllers/nodeclaim/lifecycle/initialization.go`.
 
 use apis::NodeClaim;
-use apis::conditions::is_node_ready;
+use apis::conditions::{is_node_ready, reason};
 use apis::labels;
 use apis::resources::Resources;
 use k8s_openapi::api::core::v1::{Node, Taint};
@@ -19,7 +19,7 @@ pub(crate) struct Lack {
 pub(crate) fn lack(claim: &NodeClaim, node: &Node) -> Option<Lack> {
     let lack = |reason, message: String| Some(Lack { reason, message });
     if !is_node_ready(node) {
-        return lack("NodeNotReady", "Node status is NotReady".to_owned());
+        return lack(reason::NODE_NOT_READY, "Node status is NotReady".to_owned());
     }
     let taints = taints(node);
     let startup = claim.spec.startup_taints.iter().find(|startup| {
@@ -29,7 +29,7 @@ pub(crate) fn lack(claim: &NodeClaim, node: &Node) -> Option<Lack> {
     });
     if let Some(taint) = startup {
         return lack(
-            "StartupTaintsExist",
+            reason::STARTUP_TAINTS_EXIST,
             format!("StartupTaint \"{}\" still exists", show(taint)),
         );
     }
@@ -38,7 +38,7 @@ pub(crate) fn lack(claim: &NodeClaim, node: &Node) -> Option<Lack> {
         .find(|taint| labels::is_known_ephemeral_taint(taint))
     {
         let message = format!("KnownEphemeralTaint \"{}\" still exists", show(taint));
-        return lack("KnownEphemeralTaintsExist", message);
+        return lack(reason::KNOWN_EPHEMERAL_TAINTS_EXIST, message);
     }
     let requested = Resources::from_list(&claim.spec.resources.requests);
     let allocatable = node
@@ -53,7 +53,7 @@ pub(crate) fn lack(claim: &NodeClaim, node: &Node) -> Option<Lack> {
         .map(|(name, _)| name.to_owned());
     missing.and_then(|name| {
         lack(
-            "ResourceNotRegistered",
+            reason::RESOURCE_NOT_REGISTERED,
             format!("Resource \"{name}\" was requested but not registered"),
         )
     })

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use apis::ObjectKey;
-use apis::conditions::{self, Conditioned, Status};
+use apis::conditions::{self, Conditioned, Status, reason};
 use apis::{NodeClaim, labels};
 use cloudprovider::{CloudProvider, Registrable};
 use jiff::Timestamp;
@@ -56,7 +56,7 @@ enum Step {
     Launch,
     /// Its node is not there, or not the only one.
     AwaitNode {
-        is_false: bool,
+        status: Status,
         reason: &'static str,
         message: String,
     },
@@ -104,29 +104,25 @@ impl Lifecycle {
             Step::AddFinalizer => self.add_finalizer(&claim).await,
             Step::Launch => self.launcher.launch(&claim).await,
             Step::AwaitNode {
-                is_false,
+                status,
                 reason,
                 message,
             } => {
-                let status = if is_false {
-                    Status::False
-                } else {
-                    Status::Unknown
-                };
-                self.await_registration(&claim, (status, reason, &message))
+                self.await_registration(&claim, status, reason, &message)
                     .await
             }
             Step::Register(node) => self.register(&claim, &node).await,
             Step::AwaitInitialization(Lack { reason, message }) => {
-                let told = (Status::Unknown, reason, message.as_str());
-                let now = self.shell.now();
-                let after = claim.with_condition(conditions::INITIALIZED, told, now);
+                let (kind, now) = (conditions::INITIALIZED, self.shell.now());
+                let after = claim.with_condition(kind, Status::Unknown, reason, &message, now);
                 self.shell.writer.write_claim_status(&claim, &after).await?;
                 Ok(Action::Await)
             }
             Step::Initialize(node) => self.initialize(&claim, &node).await,
             Step::GiveUp(what) => self.give_up(&claim, what).await,
-            Step::Rest(Some(node)) if self.shell.nominations.tells_again(&claim, &node).await => {
+            Step::Rest(Some(node))
+                if self.shell.nominations.nominates_again(&claim, &node).await =>
+            {
                 Ok(Action::RequeueAfter(self.next_poll()))
             }
             Step::Rest(_) => Ok(Action::Await),
@@ -145,10 +141,12 @@ impl Lifecycle {
     async fn await_registration(
         &self,
         claim: &NodeClaim,
-        told: (Status, &str, &str),
+        status: Status,
+        reason: &str,
+        message: &str,
     ) -> Result<Action, ReconcileError> {
         let now = self.shell.now();
-        let after = claim.with_condition(conditions::REGISTERED, told, now);
+        let after = claim.with_condition(conditions::REGISTERED, status, reason, message, now);
         self.shell.writer.write_claim_status(claim, &after).await?;
         let since = claim.condition_since(conditions::REGISTERED);
         Ok(Action::RequeueAfter(remaining(
@@ -214,12 +212,11 @@ impl Lifecycle {
     ) -> Result<Action, ReconcileError> {
         let synced = registration::synced_node(claim, node);
         self.shell.writer.write_node(node, &synced).await?;
-        let told = (
+        let (status, reason) = (
             Status::Unknown,
             conditions::reason::REGISTRATION_HOOK_PENDING,
-            hook,
         );
-        match self.await_registration(claim, told).await? {
+        match self.await_registration(claim, status, reason, hook).await? {
             Action::RequeueAfter(left) if left.is_zero() => {
                 self.give_up(claim, TimeLimit::Registration).await
             }
@@ -319,13 +316,13 @@ fn decide(observed: &Observed, now: Timestamp) -> Step {
                 Step::GiveUp(TimeLimit::Registration)
             }
             [] => Step::AwaitNode {
-                is_false: false,
-                reason: "NodeNotFound",
+                status: Status::Unknown,
+                reason: reason::NODE_NOT_FOUND,
                 message: message(),
             },
             several => Step::AwaitNode {
-                is_false: true,
-                reason: "MultipleNodesFound",
+                status: Status::False,
+                reason: reason::MULTIPLE_NODES_FOUND,
                 message: format!("Invariant violated, matched {} nodes", several.len()),
             },
         };
@@ -336,7 +333,7 @@ fn decide(observed: &Observed, now: Timestamp) -> Step {
     }
     let Some(node) = nodes.first() else {
         return Step::AwaitInitialization(Lack {
-            reason: "NodeNotFound",
+            reason: reason::NODE_NOT_FOUND,
             message: "Node not registered with cluster".to_owned(),
         });
     };

@@ -4,6 +4,7 @@
 //! the middle goes on where it was. What does not come back is replaced. Answers to Karpenter's
 //! `pkg/controllers/nodeclaim/reboot`.
 
+mod decision;
 pub(crate) mod draining;
 mod entries;
 
@@ -12,28 +13,27 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use apis::ObjectKey;
-use apis::conditions::{self, Conditioned, Status, is_node_ready};
+use apis::conditions::{self, Status};
 use apis::duration::GoDuration;
 use apis::{NodeClaim, labels};
 use cloudprovider::{CloudProvider, RebootError};
-use disruption::drain::{DrainInput, DrainStep, drain_step};
+use disruption::drain::DrainStep;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::Node;
 use kube::ResourceExt;
-use scheduling::pod::Pod;
 use tracing::warn;
 
 use crate::error::{ReconcileError, ignore_not_found};
 use crate::node::eviction::EvictionKey;
-use crate::node_claim::initialization::taints;
-use crate::node_claim::reboot::draining::boot_before;
+use crate::node_claim::reboot::decision::{
+    Ending, ISSUED, Observed, Step, bound, decide, is_issued,
+};
 use crate::node_claim::reboot::entries::RebootEntry;
 use crate::node_claim::{NodeClaimExt, uid, with_deadline};
 use crate::runtime::{Action, Reconciler};
 use crate::shell::Shell;
 use crate::work_queue::WorkQueue;
 
-const ISSUED: &str = "RebootIssued";
 const SUCCEEDED: &str = "RebootSucceeded";
 const FAILED: &str = "RebootFailed";
 /// Reason of `Initialized` while the node is away.
@@ -41,11 +41,6 @@ const AWAY: &str = "Rebooting";
 
 const POLL: Duration = Duration::from_secs(15);
 const DRAIN_POLL: Duration = Duration::from_secs(1);
-const DRAIN_MIN_SECONDS: i64 = 5;
-/// For so long the cloud is asked again when it does not answer.
-const ISSUANCE_SECONDS: i64 = 300;
-/// So long the node may be away.
-const RECOVERY_SECONDS: i64 = 1_200;
 
 /// The controller.
 pub(crate) struct Reboot {
@@ -54,47 +49,6 @@ pub(crate) struct Reboot {
     evictions: Arc<WorkQueue<EvictionKey>>,
     /// When the cloud was first asked, by UID of the claim; a restart begins anew.
     asked: Mutex<BTreeMap<String, Timestamp>>,
-}
-
-struct Observed {
-    claim: Arc<NodeClaim>,
-    node: Option<Arc<Node>>,
-    pods: Vec<Arc<Pod>>,
-    asked_at: Option<Timestamp>,
-}
-
-/// What a reboot that did not help comes to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Ending {
-    /// The bound of the drain cannot be read, so nobody knows what was meant: the node stays.
-    Invalid,
-    /// The cloud cannot or would not.
-    Refused,
-    /// The node did not come back.
-    Lost,
-}
-
-#[derive(Debug, PartialEq)]
-enum Step {
-    /// Keep new pods away.
-    Fence,
-    /// Pods are asked to leave.
-    Drain(DrainStep),
-    /// Note which boot the node is in before the cloud is asked.
-    Remember(String),
-    /// Ask the cloud.
-    Ask {
-        operation_id: String,
-    },
-    /// The cloud has been asked; the node is not ours to use until it is back.
-    Issued,
-    /// The node is away.
-    Wait,
-    /// It has booted anew; pods may come again.
-    Unfence,
-    /// It is back.
-    Succeed,
-    Fail(Ending, &'static str),
 }
 
 impl Reboot {
@@ -212,8 +166,7 @@ impl Reboot {
     async fn succeed(&self, claim: &NodeClaim) -> Result<Action, ReconcileError> {
         let claim = self.forget(claim).await?;
         let now = self.shell.now();
-        let told = (Status::False, SUCCEEDED, "");
-        let after = claim.with_condition(conditions::REBOOTING, told, now);
+        let after = claim.with_condition(conditions::REBOOTING, Status::False, SUCCEEDED, "", now);
         self.shell.writer.write_claim_status(&claim, &after).await?;
         let away = now.duration_since(claim.condition_since(conditions::INITIALIZED));
         let took = self.is_over(&claim);
@@ -237,8 +190,8 @@ impl Reboot {
         };
         if ending == Ending::Invalid {
             let claim = self.forget(claim).await?;
-            let told = (Status::False, FAILED, why);
-            let after = claim.with_condition(conditions::REBOOTING, told, now);
+            let after =
+                claim.with_condition(conditions::REBOOTING, Status::False, FAILED, why, now);
             self.shell.writer.write_claim_status(&claim, &after).await?;
         } else {
             let bound = bound(claim)
@@ -313,40 +266,10 @@ impl Reconciler for Reboot {
     }
 }
 
-fn is_issued(claim: &NodeClaim) -> bool {
-    let condition = claim.condition(conditions::REBOOTING);
-    condition.is_some_and(|it| it.reason == ISSUED)
-}
-
 /// The claim while the node is away.
 fn issued(claim: &NodeClaim, now: Timestamp) -> NodeClaim {
-    let told = (Status::True, ISSUED, "");
-    let after = claim.with_condition(conditions::REBOOTING, told, now);
-    let told = (Status::Unknown, AWAY, "");
-    after.with_condition(conditions::INITIALIZED, told, now)
-}
-
-/// How long the drain may take; nothing where it is not bounded.
-fn bound(claim: &NodeClaim) -> Result<Option<GoDuration>, ()> {
-    let key = labels::REBOOT_TERMINATION_GRACE_PERIOD_ANNOTATION;
-    let Some(text) = claim.annotations().get(key) else {
-        return Ok(None);
-    };
-    match text.parse::<GoDuration>() {
-        Ok(bound) if bound >= GoDuration::ZERO => Ok(Some(bound)),
-        Ok(_) | Err(_) => Err(()),
-    }
-}
-
-fn boot_id(node: &Node) -> Option<&str> {
-    let info = node.status.as_ref()?.node_info.as_ref()?;
-    Some(info.boot_id.as_str())
-}
-
-fn is_fenced(node: &Node) -> bool {
-    taints(node)
-        .iter()
-        .any(|it| it.key == labels::REBOOTING_TAINT_KEY)
+    let after = claim.with_condition(conditions::REBOOTING, Status::True, ISSUED, "", now);
+    after.with_condition(conditions::INITIALIZED, Status::Unknown, AWAY, "", now)
 }
 
 fn fenced(node: &Node) -> Node {
@@ -364,87 +287,4 @@ fn unfenced(node: &Node) -> Node {
         taints.retain(|it| it.key != labels::REBOOTING_TAINT_KEY);
     }
     after
-}
-
-fn decide(observed: &Observed, now: Timestamp) -> Step {
-    let claim = &observed.claim;
-    if is_issued(claim) {
-        return away(observed, now);
-    }
-    let requested_at = claim.condition_since(conditions::REBOOTING);
-    let since = |at: Timestamp| now.duration_since(at).as_secs();
-    let Ok(bound) = bound(claim) else {
-        return Step::Fail(Ending::Invalid, "the bound of its drain cannot be read");
-    };
-    let Some(node) = &observed.node else {
-        return if since(requested_at) > ISSUANCE_SECONDS {
-            Step::Fail(Ending::Lost, "its node is gone")
-        } else {
-            Step::Wait
-        };
-    };
-    if !is_fenced(node) {
-        return Step::Fence;
-    }
-    let boot = boot_id(node).unwrap_or_default();
-    let Some(before) = boot_before(claim) else {
-        return drain(observed, bound, requested_at, now)
-            .map_or_else(|| Step::Remember(boot.to_owned()), Step::Drain);
-    };
-    if boot != before {
-        return Step::Issued;
-    }
-    if observed
-        .asked_at
-        .is_some_and(|at| since(at) > ISSUANCE_SECONDS)
-    {
-        return Step::Fail(Ending::Refused, "the cloud did not answer");
-    }
-    let nanos = requested_at.as_nanosecond();
-    Step::Ask {
-        operation_id: format!("{}-{nanos}-{before}", uid(claim)),
-    }
-}
-
-/// What is left to do of the drain, if anything.
-fn drain(
-    observed: &Observed,
-    bound: Option<GoDuration>,
-    since: Timestamp,
-    now: Timestamp,
-) -> Option<DrainStep> {
-    let step = drain_step(&DrainInput {
-        pods: &observed.pods,
-        deadline: None,
-        draining_since: since,
-        now,
-    });
-    let is_over = match bound {
-        Some(bound) if bound == GoDuration::ZERO => true,
-        Some(bound) => {
-            let least = SignedDuration::from_secs(DRAIN_MIN_SECONDS);
-            now.duration_since(since) >= bound.to_signed_duration().max(least)
-        }
-        None => false,
-    };
-    (!is_over && !step.is_drained).then_some(step)
-}
-
-fn away(observed: &Observed, now: Timestamp) -> Step {
-    let claim = &observed.claim;
-    let left_at = claim.condition_since(conditions::INITIALIZED);
-    let is_late = now.duration_since(left_at).as_secs() > RECOVERY_SECONDS;
-    let lost = Step::Fail(Ending::Lost, "the node did not come back in time");
-    let Some(node) = &observed.node else {
-        return if is_late { lost } else { Step::Wait };
-    };
-    let has_booted = boot_before(claim).is_some_and(|before| boot_id(node) != Some(before));
-    let is_initialized = node.labels().contains_key(labels::INITIALIZED);
-    match (has_booted, is_node_ready(node)) {
-        (true, _) if is_fenced(node) => Step::Unfence,
-        (true, true) => Step::Succeed,
-        (true | false, _) if is_late => lost,
-        (true | false, _) if is_initialized => Step::Issued,
-        (true | false, _) => Step::Wait,
-    }
 }

@@ -30,18 +30,18 @@ const TAGGED: [&str; 2] = [
 pub(crate) struct Tagging {
     shell: Arc<Shell>,
     provider: Arc<dyn CloudProvider>,
-    line: Mutex<Line>,
+    line: Mutex<TagTurns>,
 }
 
 /// Whose turn it is when.
 #[derive(Debug, Default)]
-struct Line {
+struct TagTurns {
     /// The next that nobody has.
     free_at: Timestamp,
     turns: BTreeMap<ObjectKey, Timestamp>,
 }
 
-impl Line {
+impl TagTurns {
     /// How long the claim still waits; nothing when it is its turn.
     fn wait(&mut self, key: &ObjectKey, now: Timestamp) -> Option<Duration> {
         let Self { free_at, turns } = self;
@@ -67,7 +67,7 @@ impl Tagging {
         }
     }
 
-    fn line<T>(&self, ask: impl FnOnce(&mut Line) -> T) -> T {
+    fn line<T>(&self, ask: impl FnOnce(&mut TagTurns) -> T) -> T {
         ask(&mut self.line.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
@@ -122,7 +122,7 @@ mod tests {
     fn each_claim_has_its_second_and_keeps_its_place() {
         let key = |name: &str| ObjectKey::new("", name);
         let after = |seconds: i64| Timestamp::UNIX_EPOCH + SignedDuration::from_secs(seconds);
-        let mut line = Line::default();
+        let mut line = TagTurns::default();
         let seconds = |wait: Option<Duration>| wait.map(|it| it.as_secs());
         assert_eq!(seconds(line.wait(&key("a"), after(0))), None);
         assert_eq!(seconds(line.wait(&key("b"), after(0))), Some(1));

@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use apis::{Ec2NodeClass, NodeClaim, NodePool};
+use apis::{Ec2NodeClass, NodeClaim, NodePool, RepairPolicy};
 use cloudprovider::{
     CloudProvider, CloudProviderError, Impairment, LaunchRequest, Launched, NodeClassStatus,
-    RebootError, Registrable, RepairPolicy,
+    RebootError, Registrable,
 };
 use kube::ResourceExt;
 use scheduling::instance_type::InstanceType;

@@ -11,19 +11,19 @@ use scheduling::node_overlay::{self, Overlaid};
 /// Overlays in force, once they were judged, and what they make of the types told last.
 #[derive(Debug, Default)]
 pub(crate) struct Overlays {
-    pub(super) judged: RwLock<Option<Arc<Judged>>>,
+    pub(super) judged: RwLock<Option<Arc<JudgedOverlays>>>,
     pub(super) latest: Mutex<BTreeMap<String, Latest>>,
 }
 
 #[derive(Debug)]
-pub(super) struct Judged {
+pub(super) struct JudgedOverlays {
     pub(super) accepted: Vec<NodeOverlay>,
     pub(super) pools: BTreeSet<String>,
 }
 
 #[derive(Debug)]
 pub(super) struct Latest {
-    judged: Arc<Judged>,
+    judged: Arc<JudgedOverlays>,
     told: Arc<[Arc<InstanceType>]>,
     overlaid: Arc<Overlaid>,
 }

@@ -42,11 +42,11 @@ impl Registration<'_> {
 
 /// Shared by all that launch and register.
 #[derive(Debug, Default)]
-pub(crate) struct RegistrationHealth(Mutex<Health>);
+pub(crate) struct RegistrationHealth(Mutex<PoolResults>);
 
 /// The last results of each pool, by its UID: a pool that was made anew starts afresh.
 #[derive(Debug, Default)]
-struct Health {
+struct PoolResults {
     results: BTreeMap<String, VecDeque<bool>>,
     /// UIDs of pools whose condition is being written.
     writing: BTreeSet<String>,
@@ -72,7 +72,7 @@ impl RegistrationHealth {
         if !self.health().writing.insert(uid.clone()) {
             return Ok(());
         }
-        let result = write(model, writer, &pool, (status, outcome)).await;
+        let result = write(model, writer, &pool, status, outcome).await;
         self.health().writing.remove(&uid);
         result
     }
@@ -82,12 +82,12 @@ impl RegistrationHealth {
         self.health().results.remove(pool);
     }
 
-    fn health(&self) -> MutexGuard<'_, Health> {
+    fn health(&self) -> MutexGuard<'_, PoolResults> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Health {
+impl PoolResults {
     /// Takes in a result; answers the status that the pool's condition is to get, where it says something else.
     fn decide(&mut self, pool: &NodePool, is_success: bool) -> Option<Status> {
         let uid = pool.uid().unwrap_or_default();
@@ -138,7 +138,8 @@ async fn write(
     model: &Model,
     writer: &Writer,
     pool: &NodePool,
-    (status, outcome): (Status, &Registration<'_>),
+    status: Status,
+    outcome: &Registration<'_>,
 ) -> Result<(), ReconcileError> {
     let Some(pool) = model.fresh_node_pool(&pool.name_any()).await? else {
         return Ok(());
@@ -168,7 +169,7 @@ mod tests {
             (&[false, false, true, true, true], true),
         ];
         for (results, healthy) in cases {
-            let mut health = Health::default();
+            let mut health = PoolResults::default();
             let last = results
                 .iter()
                 .map(|result| health.note("p", *result))
@@ -184,11 +185,11 @@ mod tests {
             (Some(true), false, true),
             (None, false, true),
         ] {
-            let mut health = Health::default();
+            let mut health = PoolResults::default();
             health.seed("p", told);
             assert_eq!(health.note("p", result), healthy, "{told:?} {result}");
         }
-        let mut health = Health::default();
+        let mut health = PoolResults::default();
         health.note("p", true);
         health.seed("p", Some(false));
         assert!(health.note("p", true), "what is remembered counts more");

@@ -4,7 +4,6 @@
 
 use std::fmt;
 
-use apis::ObjectKey;
 use prometheus_client::encoding::DescriptorEncoder;
 use prometheus_client::metrics::MetricType;
 
@@ -92,30 +91,29 @@ impl ConditionGauge<'_> {
             }
         };
         for kind in self.kinds {
-            observation
-                .shell
-                .status_conditions
-                .each(*kind, |key, seen| {
-                    self.tell((key, seen), observation, &mut tell);
-                });
+            observation.shell.status_conditions.each(*kind, |seen| {
+                self.tell(seen, observation, &mut tell);
+            });
         }
         written
     }
 
     fn tell(
         &self,
-        (key, seen): (&ObjectKey, &StatusSeen),
+        seen: &StatusSeen,
         observation: &Observation<'_>,
         tell: &mut impl FnMut(&[(&str, &str)], f64),
     ) {
         let now = observation.now;
-        let mut labels = vec![("namespace", &*key.namespace), ("name", &*key.name)];
+        let [namespace, name] = [&seen.regarding.namespace, &seen.regarding.name]
+            .map(|it| it.as_deref().unwrap_or_default());
+        let mut labels = vec![("namespace", namespace), ("name", name)];
         if self.is_twin {
             let (group, kind) = seen.kind.name();
             labels.extend([("group", group), ("kind", kind)]);
         } else {
             // Of Nodes the model knows more, as what is written here comes back as no news.
-            let node = observation.snapshot.node(&key.name);
+            let node = observation.snapshot.node(name);
             let node = node.filter(|_| seen.kind == StatusKind::Node);
             let facts = node.and_then(|it| it.node.as_ref());
             let extra = seen.kind.extra_labels().iter().zip(&seen.extra);

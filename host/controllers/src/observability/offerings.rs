@@ -32,12 +32,12 @@ fn number(of: &InstanceType, label: &str) -> Option<f64> {
 }
 
 /// Every type once, whichever NodePools see it.
-fn each_type(observation: &Observation<'_>, mut each: impl FnMut(&InstanceType)) {
+fn each_type(observation: &Observation<'_>, each: impl FnMut(&InstanceType)) {
     let types = observation.shell.sold_types.get();
     let all = types.values().flat_map(|it| it.iter());
     let by_name: BTreeMap<&str, &InstanceType> =
         all.map(|it| (it.name.as_str(), it.as_ref())).collect();
-    by_name.into_values().for_each(|it| each(it));
+    by_name.into_values().for_each(each);
 }
 
 pub(super) fn available(observation: &Observation<'_>, tell: &mut Tell<'_>) {

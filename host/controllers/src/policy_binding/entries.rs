@@ -4,7 +4,7 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use kube::{Resource, ResourceExt};
 use tracing::{info, warn};
 
-use crate::journal::Entry;
+use crate::journal::JournalEntry;
 use crate::policy_binding::status::StatusAnnotation;
 use crate::recorder::{EventType, Notice};
 
@@ -22,7 +22,7 @@ pub(super) enum BindingEntry<'a> {
     Failed { failure: String },
 }
 
-impl Entry for BindingEntry<'_> {
+impl JournalEntry for BindingEntry<'_> {
     type Subject = ConfigMap;
 
     fn log(&self, config_map: &ConfigMap) {
@@ -58,7 +58,7 @@ impl Entry for BindingEntry<'_> {
                 annotation,
             } => {
                 let message = &annotation.message;
-                notice(*event_type, *reason, message).distinct_by(message)
+                notice(*event_type, reason, message).distinct_by(message)
             }
             Self::NodePoolNotFound { warning: why } => {
                 notice(warning, "PolicyNodePoolNotFound", why).distinct_by(why)
@@ -88,7 +88,7 @@ impl Entry for BindingEntry<'_> {
 /// A policy's ConfigMap is gone, and so is the policy.
 pub(super) struct Removed;
 
-impl Entry for Removed {
+impl JournalEntry for Removed {
     /// The name.
     type Subject = str;
 

@@ -24,7 +24,7 @@ pub(crate) enum Batch {
 
 /// The batch being collected.
 #[derive(Debug, Default)]
-struct Window {
+struct OpenBatch {
     elements: BTreeSet<String>,
     /// When the first and the last *new* element came.
     bounds: Option<(Instant, Instant)>,
@@ -35,7 +35,7 @@ struct Window {
 /// Shared by all that trigger and the one provisioner that waits.
 #[derive(Debug)]
 pub(crate) struct Batcher {
-    window: Mutex<Window>,
+    window: Mutex<OpenBatch>,
     triggered: Notify,
     idle: Duration,
     longest: Duration,
@@ -44,7 +44,7 @@ pub(crate) struct Batcher {
 impl Batcher {
     pub(crate) fn new(idle: Duration, longest: Duration) -> Self {
         Self {
-            window: Mutex::new(Window::default()),
+            window: Mutex::new(OpenBatch::default()),
             triggered: Notify::new(),
             idle,
             longest,
@@ -103,7 +103,7 @@ impl Batcher {
         self.lock().bounds.is_some()
     }
 
-    fn lock(&self) -> MutexGuard<'_, Window> {
+    fn lock(&self) -> MutexGuard<'_, OpenBatch> {
         self.window.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

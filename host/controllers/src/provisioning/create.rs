@@ -16,7 +16,7 @@ use crate::capacity_buffer;
 use crate::node_claim::entries::ClaimEntry;
 use crate::nomination::is_off_plan;
 
-use super::creation::{Creation, Refusal};
+use super::creation::{Creation, CreationRefusal};
 use super::report::Pass;
 use super::{Decided, Observed, Provisioner};
 
@@ -35,7 +35,7 @@ impl Provisioner {
                 pods, "computed new nodeclaim(s) to fit pod(s)"
             );
         }
-        capacity_buffer::tell(&self.shell, &observed.snapshot, solution).await;
+        capacity_buffer::write_rooms(&self.shell, &observed.snapshot, solution).await;
         self.nominate(observed, solution);
         let moved = solution.claims.iter().flat_map(|claim| &claim.pods);
         self.shell.nominations.withdraw(moved).await;
@@ -65,7 +65,7 @@ impl Provisioner {
                 name: name.clone(),
                 pods: pods.clone(),
             };
-            self.shell.model.apply(placed).ok();
+            self.shell.model.note(placed);
         }
     }
 
@@ -77,12 +77,16 @@ impl Provisioner {
         Creation { new, result }
     }
 
-    async fn try_create(&self, observed: &Observed, new: &NewClaim) -> Result<NodeClaim, Refusal> {
+    async fn try_create(
+        &self,
+        observed: &Observed,
+        new: &NewClaim,
+    ) -> Result<NodeClaim, CreationRefusal> {
         let node_pool = self
             .shell
             .model
             .node_pool(&new.pool)
-            .ok_or_else(|| Refusal::PoolGone(new.pool.clone()))?;
+            .ok_or_else(|| CreationRefusal::PoolGone(new.pool.clone()))?;
         self.check_limits(&node_pool)?;
         let seed = self.shell.seed_for(&observed.decision_id);
         let mut object = new.to_node_claim(&node_pool, seed);
@@ -98,13 +102,10 @@ impl Provisioner {
             let entry = ClaimEntry::OffPlan { price_per_hour };
             self.shell.journal.write(&created, &entry);
         }
-        self.shell
-            .model
-            .apply(Event::Placed {
-                name: created.name_any(),
-                pods: awaited(observed, &new.pods),
-            })
-            .ok();
+        self.shell.model.note(Event::Placed {
+            name: created.name_any(),
+            pods: awaited(observed, &new.pods),
+        });
         self.shell
             .pods
             .claim_for(&created.name_any(), real(observed, &new.pods));
@@ -112,7 +113,7 @@ impl Provisioner {
     }
 
     /// Equality is fine: the claim was decided within what remains, and this only catches what came in between.
-    fn check_limits(&self, node_pool: &NodePool) -> Result<(), Refusal> {
+    fn check_limits(&self, node_pool: &NodePool) -> Result<(), CreationRefusal> {
         let Some(limits) = &node_pool.spec.limits else {
             return Ok(());
         };
@@ -126,7 +127,7 @@ impl Provisioner {
         if over.is_empty() {
             return Ok(());
         }
-        Err(Refusal::OverLimits {
+        Err(CreationRefusal::OverLimits {
             pool: node_pool.name_any(),
             resources: over.join(", "),
         })

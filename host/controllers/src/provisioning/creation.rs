@@ -7,12 +7,12 @@ use state::ledger::OutcomeId;
 /// A new claim and what came of its creation.
 pub(super) struct Creation<'a> {
     pub(super) new: &'a NewClaim,
-    pub(super) result: Result<NodeClaim, Refusal>,
+    pub(super) result: Result<NodeClaim, CreationRefusal>,
 }
 
 /// Why a claim was not created.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum Refusal {
+pub(super) enum CreationRefusal {
     #[error("nodepool \"{pool}\" is over its limits ({resources})")]
     OverLimits { pool: String, resources: String },
     #[error("nodepool \"{0}\" is gone")]
@@ -21,7 +21,7 @@ pub(super) enum Refusal {
     Api(#[from] kube::Error),
 }
 
-impl Refusal {
+impl CreationRefusal {
     pub(super) fn outcome(&self) -> OutcomeId {
         match self {
             Self::OverLimits { .. } => OutcomeId::ClaimLimitExceeded,

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use kube::ResourceExt;
-use scheduling::error::PodError;
+use scheduling::error::{PodError, PoolCause};
 use scheduling::pod::{Pod, PodKey};
 use scheduling::solution::{NewClaim, PlanPremium};
 use state::coming::is_coming;
@@ -19,7 +19,7 @@ use state::provisioning::IgnoredReason;
 
 use super::creation::Creation;
 use super::{Decided, Observed};
-use crate::journal::Entry;
+use crate::journal::JournalEntry;
 use crate::metrics::{Metrics, replace};
 use crate::pod_ledger::PodLedger;
 use crate::pod_starts::PodStarts;
@@ -49,11 +49,11 @@ struct PodsOutcome<'a> {
     target: String,
     reason: String,
     pods: Vec<&'a PodKey>,
-    told: Told<'a>,
+    told: PodNotice<'a>,
 }
 
 /// What the pods' Events say.
-enum Told<'a> {
+enum PodNotice<'a> {
     /// Where they should go.
     Nominated {
         claim: Option<String>,
@@ -96,9 +96,9 @@ impl<'a> Pass<'a> {
         for it in &self.outcomes {
             for pod in &it.pods {
                 match it.told {
-                    Told::Nominated { .. } => starts.placed(pod, self.observed.now),
-                    Told::Failed => starts.displaced(pod),
-                    Told::Nothing => {}
+                    PodNotice::Nominated { .. } => starts.placed(pod, self.observed.now),
+                    PodNotice::Failed => starts.displaced(pod),
+                    PodNotice::Nothing => {}
                 }
             }
         }
@@ -140,12 +140,42 @@ impl<'a> Pass<'a> {
             if let Some(reason) = solution.pool_errors.get(&pool.pool) {
                 pool.outcome = OutcomeId::PoolNoInstanceTypes;
                 pool.reason.clone_from(reason);
+            } else if let Some(reason) = self.limit_reached(&pool.pool) {
+                pool.outcome = OutcomeId::PoolLimitReached;
+                pool.reason = reason;
             } else if let Some(premium) = refused.filter(|_| buys(&pool.pool)) {
                 pool.outcome = OutcomeId::PoolPremiumExceeded;
                 pool.reason = premium.to_string();
             }
         }
         pools
+    }
+
+    /// The limit of a pool for which a claim was not created, or that is all that keeps pods out of the pool.
+    fn limit_reached(&self, pool: &str) -> Option<String> {
+        let refusals = self.creations.iter().filter(|it| it.new.pool == pool);
+        let mut refusals = refusals.filter_map(|it| it.result.as_ref().err());
+        let refusal = refusals.find(|it| it.outcome() == OutcomeId::ClaimLimitExceeded);
+        if let Some(refusal) = refusal {
+            return Some(refusal.to_string());
+        }
+        let mut causes = self.decided.solution.pod_errors.values().flat_map(|error| {
+            let failures = match error {
+                PodError::Pools(failures) => failures.as_slice(),
+                PodError::NoPools
+                | PodError::Volumes(_)
+                | PodError::ResourceClaims
+                | PodError::Devices(_)
+                | PodError::ReservedCapacityPending { .. }
+                | PodError::Interrupted => &[],
+            };
+            let failures = failures.iter().filter(|it| it.pool == pool);
+            failures.map(|it| &it.cause)
+        });
+        let is_limit =
+            |it: &&PoolCause| matches!(it, PoolCause::Limit { .. } | PoolCause::NodeLimit);
+        let first = causes.next().filter(is_limit)?;
+        causes.all(|it| is_limit(&it)).then(|| first.to_string())
     }
 
     fn claim(&self, creation: &Creation<'_>) -> ClaimOutcome {
@@ -199,7 +229,7 @@ impl<'a> Pass<'a> {
     }
 }
 
-impl Entry for Pass<'_> {
+impl JournalEntry for Pass<'_> {
     type Subject = ();
 
     fn events(&self, (): &()) -> Vec<Notice> {
@@ -209,13 +239,13 @@ impl Entry for Pass<'_> {
             let pods = it.pods.iter();
             let pods = pods.filter_map(|key| self.observed.snapshot.pod(key));
             match &it.told {
-                Told::Nominated { claim, node } => {
+                PodNotice::Nominated { claim, node } => {
                     notices.extend(pods.map(|pod| nominated(pod, claim.as_deref(), *node)));
                 }
-                Told::Failed => {
+                PodNotice::Failed => {
                     notices.extend(pods.map(|pod| failed_scheduling(pod, &it.reason)));
                 }
-                Told::Nothing => {}
+                PodNotice::Nothing => {}
             }
         }
         notices
@@ -291,7 +321,7 @@ fn placed<'a>(
             target: node.clone(),
             reason: String::new(),
             pods: present(pods),
-            told: Told::Nominated {
+            told: PodNotice::Nominated {
                 claim: claim.map(str::to_owned),
                 node: Some(node),
             },
@@ -308,7 +338,7 @@ fn opened<'a>(Creation { new, result }: &'a Creation<'_>) -> PodsOutcome<'a> {
             target: claim.name_any(),
             reason: String::new(),
             pods,
-            told: Told::Nominated {
+            told: PodNotice::Nominated {
                 claim: Some(claim.name_any()),
                 node: None,
             },
@@ -318,7 +348,7 @@ fn opened<'a>(Creation { new, result }: &'a Creation<'_>) -> PodsOutcome<'a> {
             target: String::new(),
             reason: refusal.to_string(),
             pods,
-            told: Told::Failed,
+            told: PodNotice::Failed,
         },
     }
 }
@@ -340,9 +370,9 @@ fn failed(decided: &Decided) -> impl Iterator<Item = PodsOutcome<'_>> {
         reason: error.to_string(),
         pods: present(std::slice::from_ref(key)),
         told: if is_deferral(error) {
-            Told::Nothing
+            PodNotice::Nothing
         } else {
-            Told::Failed
+            PodNotice::Failed
         },
     })
 }
@@ -355,9 +385,9 @@ fn ignored(decided: &Decided) -> impl Iterator<Item = PodsOutcome<'_>> {
         reason: reason.to_string(),
         pods: present(std::slice::from_ref(key)),
         told: if *reason == IgnoredReason::OptsOut {
-            Told::Nothing
+            PodNotice::Nothing
         } else {
-            Told::Failed
+            PodNotice::Failed
         },
     })
 }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::{RULES, Role, Rule, When};
+use super::{RULES, RbacRule, Role, When};
 
 const HEAD: &str = "\
 {{- /*
@@ -28,7 +28,7 @@ pub fn template() -> String {
     text
 }
 
-fn write_rule(text: &mut String, rule: &Rule) {
+fn write_rule(text: &mut String, rule: &RbacRule) {
     let condition = condition(rule.when);
     if let Some(condition) = condition {
         let _ = writeln!(text, "{{{{- if {condition} }}}}");

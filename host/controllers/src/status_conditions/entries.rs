@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 
 use super::seen::{ConditionSeen, StatusSeen};
-use crate::journal::Entry;
+use crate::journal::JournalEntry;
 use crate::metrics::{Labels, Metrics};
 use crate::recorder::{EventType, Notice};
 
@@ -40,7 +40,7 @@ pub(super) fn of_change(
     }
     let finalizers = before.into_iter().flat_map(|it| &it.finalizers);
     let removed = finalizers.filter(|it| !seen.finalizers.contains(it));
-    entries.extend(removed.map(finalized));
+    entries.extend(removed.map(|it| finalized(it)));
     about(seen, entries)
 }
 
@@ -51,13 +51,13 @@ pub(super) fn of_end(seen: &StatusSeen, now: Timestamp) -> Vec<(StatusSeen, Stat
         let millis = now.duration_since(deleted_at).as_millis().max(0);
         entries.push(StatusEntry::Gone { millis });
     }
-    entries.extend(seen.finalizers.iter().map(finalized));
+    entries.extend(seen.finalizers.iter().map(|it| finalized(it)));
     about(seen, entries)
 }
 
-fn finalized(finalizer: &String) -> StatusEntry {
+fn finalized(finalizer: &str) -> StatusEntry {
     StatusEntry::Finalized {
-        finalizer: finalizer.clone(),
+        finalizer: finalizer.to_owned(),
     }
 }
 
@@ -66,7 +66,7 @@ fn about(seen: &StatusSeen, entries: Vec<StatusEntry>) -> Vec<(StatusSeen, Statu
     told.map(|entry| (seen.clone(), entry)).collect()
 }
 
-impl Entry for StatusEntry {
+impl JournalEntry for StatusEntry {
     type Subject = StatusSeen;
 
     fn events(&self, seen: &StatusSeen) -> Vec<Notice> {

@@ -90,6 +90,6 @@ fn an_object_that_is_gone_took_its_time_and_is_forgotten() {
     );
     assert_eq!(gone, ["gone after 5000"]);
     let mut left = 0;
-    told.conditions.each(StatusKind::NodePool, |_, _| left += 1);
+    told.conditions.each(StatusKind::NodePool, |_| left += 1);
     assert_eq!(left, 0);
 }

@@ -1,10 +1,12 @@
 //! What is told of a disruption command, from its announcement to its end.
 
+mod counts;
+
 use std::sync::Arc;
 
-use apis::{NodeClaim, labels};
+use apis::NodeClaim;
 use disruption::validation::Rejection;
-use disruption::{Command, CommandCandidate, Manner, Method};
+use disruption::{Command, CommandCandidate};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::ResourceExt;
@@ -12,9 +14,10 @@ use state::Snapshot;
 use state::ledger::{CommandRecord, CommandStep, DisruptionRound, NodeOutcome, OutcomeId, Record};
 use tracing::{info, warn};
 
-use crate::journal::Entry;
-use crate::metrics::{Metrics, snake_case};
-use crate::node_claim::{NodeClaimExt, disrupted_with, termination_mode, unhealthy_disrupted};
+use self::counts::{count_decision, count_deletion};
+use crate::journal::JournalEntry;
+use crate::metrics::Metrics;
+use crate::node_claim::unhealthy_disrupted;
 use crate::recorder::Notice;
 use crate::references;
 use crate::voluntary_disruption::{events, method_labels};
@@ -33,6 +36,11 @@ pub(super) enum CommandEntry<'a> {
     Started {
         replacements: &'a [NodeClaim],
         rebooting: Vec<Arc<NodeClaim>>,
+    },
+    /// It waits for replacements, these first of all.
+    Waiting {
+        replacements: &'a [String],
+        on: &'a [String],
     },
     /// It never began.
     NotBegun { why: &'a str },
@@ -59,7 +67,7 @@ pub(super) enum CommandEntry<'a> {
     Rejected(&'a Rejection),
 }
 
-impl<'a> Entry for CommandEntry<'a> {
+impl<'a> JournalEntry for CommandEntry<'a> {
     type Subject = Underway<'a>;
 
     fn log(&self, Underway { command, .. }: &Underway<'a>) {
@@ -89,6 +97,7 @@ impl<'a> Entry for CommandEntry<'a> {
                 info!(command = %text(command), reason = %rejection, "abandoning disruption attempt");
             }
             Self::Started { .. }
+            | Self::Waiting { .. }
             | Self::NotBegun { .. }
             | Self::Finished { .. }
             | Self::Dropped(_) => {}
@@ -123,7 +132,8 @@ impl<'a> Entry for CommandEntry<'a> {
                 });
                 notices.collect()
             }
-            Self::NotBegun { .. }
+            Self::Waiting { .. }
+            | Self::NotBegun { .. }
             | Self::LeftOut { .. }
             | Self::GivenUp { .. }
             | Self::Finished { .. }
@@ -137,9 +147,9 @@ impl<'a> Entry for CommandEntry<'a> {
             Self::Started { rebooting, .. } => {
                 count_decision(metrics, command);
                 if let Some(sickness) = &command.sickness {
-                    let found = (sickness.condition.as_str(), sickness.policy_bound);
+                    let (condition, bound) = (&sickness.condition, sickness.policy_bound);
                     for claim in rebooting {
-                        unhealthy_disrupted(metrics, claim, found);
+                        unhealthy_disrupted(metrics, claim, condition, bound);
                     }
                 }
             }
@@ -167,6 +177,7 @@ impl<'a> Entry for CommandEntry<'a> {
                     .inc_by(dropped.len() as u64);
             }
             Self::Announced
+            | Self::Waiting { .. }
             | Self::NotBegun { .. }
             | Self::LeftOut { .. }
             | Self::Finished { .. }
@@ -185,6 +196,7 @@ impl<'a> Entry for CommandEntry<'a> {
             Self::GivenUp { why, .. } => Some(format!("gave up {}: {why}", command.id)),
             Self::Rejected(rejection) => Some(format!("dropped {}: {rejection}", command.id)),
             Self::Started { .. }
+            | Self::Waiting { .. }
             | Self::NotBegun { .. }
             | Self::Deleted { .. }
             | Self::Finished { .. }
@@ -194,16 +206,22 @@ impl<'a> Entry for CommandEntry<'a> {
 
     fn record(&self, Underway { command, .. }: &Underway<'a>, at: Timestamp) -> Option<Record> {
         let finished = |outcome, replacements: &[String], detail: &str| {
-            let step = CommandStep::Finished;
-            step_of(command, at, (step, outcome), replacements, detail)
+            record_of(command, at, outcome, replacements, detail)
         };
         let failed = OutcomeId::CommandFailed;
         Some(Record::Command(match self {
             Self::Announced | Self::Deleted { .. } | Self::Dropped([]) => return None,
             Self::Started { replacements, .. } => {
                 let names: Vec<String> = replacements.iter().map(ResourceExt::name_any).collect();
-                let step = (CommandStep::Started, OutcomeId::CommandStarted);
-                step_of(command, at, step, &names, &command.policy_reason)
+                CommandRecord {
+                    step: CommandStep::Started,
+                    ..finished(OutcomeId::CommandStarted, &names, &command.policy_reason)
+                }
+            }
+            Self::Waiting { replacements, on } => {
+                let step = (CommandStep::Waiting, OutcomeId::CommandWaiting);
+                let detail = format!("waiting for {}", on.join(", "));
+                step_of(command, at, step, replacements, &detail)
             }
             Self::NotBegun { why } => finished(failed, &[], why),
             Self::LeftOut { candidate, why } => {
@@ -211,7 +229,7 @@ impl<'a> Entry for CommandEntry<'a> {
                     candidates: vec![(*candidate).clone()],
                     ..(*command).clone()
                 };
-                step_of(&alone, at, (CommandStep::Finished, failed), &[], why)
+                record_of(&alone, at, failed, &[], why)
             }
             Self::GivenUp { replacements, why } => finished(failed, replacements, why),
             Self::Finished { replacements } => {
@@ -241,68 +259,6 @@ fn class(rejection: &Rejection) -> &'static str {
         Rejection::Budget(_) => "budget",
         Rejection::Scheduling(_) => "scheduling",
     }
-}
-
-fn count_decision(metrics: &Metrics, command: &Command) {
-    let mut labels = method_labels(command.method);
-    labels.insert(0, ("decision", command.decision().to_owned()));
-    metrics.disruption_decisions.get_or_create(&labels).inc();
-    let pools = command.candidates.iter().map(|it| it.pool.as_str());
-    let mut pools: Vec<&str> = pools.collect();
-    pools.sort_unstable();
-    pools.dedup();
-    for pool in pools {
-        let mut labels = labels.clone();
-        labels.insert(0, ("nodepool", pool.to_owned()));
-        metrics
-            .disruption_decisions_by_node_pool
-            .get_or_create(&labels)
-            .inc();
-    }
-    if let Manner::TerminateFirst(why) = command.manner {
-        for candidate in &command.candidates {
-            let labels = vec![
-                ("nodepool", candidate.pool.clone()),
-                ("reason", command.reason().to_string().to_lowercase()),
-                ("terminate_first_reason", why.as_str().to_owned()),
-            ];
-            metrics
-                .terminate_first_decisions
-                .get_or_create(&labels)
-                .inc();
-        }
-    }
-}
-
-fn count_deletion(
-    metrics: &Metrics,
-    Underway { command, snapshot }: &Underway<'_>,
-    candidate: &CommandCandidate,
-    claim: &NodeClaim,
-) {
-    let reason = command.reason().to_string().to_lowercase();
-    let pool = snapshot.node_pool(&candidate.pool);
-    let policy =
-        pool.map(|pool| snake_case(&pool.spec.disruption.consolidation_policy.to_string()));
-    let is_by_policy = command.method.is_consolidation() || command.method == Method::Emptiness;
-    let policy = policy.filter(|_| is_by_policy).unwrap_or_default();
-    disrupted_with(metrics, claim, &reason, &policy);
-    if let Some(sickness) = &command.sickness {
-        let found = (sickness.condition.as_str(), sickness.policy_bound);
-        unhealthy_disrupted(metrics, claim, found);
-    }
-    let capacity_type = claim.label(labels::CAPACITY_TYPE).to_owned();
-    let initiated = vec![
-        ("reason", reason),
-        ("nodepool", candidate.pool.clone()),
-        ("capacity_type", capacity_type),
-        ("consolidation_policy", policy),
-        ("termination_mode", termination_mode(claim).to_owned()),
-    ];
-    metrics
-        .pods_disruption_initiated
-        .get_or_create(&initiated)
-        .inc_by(u64::from(candidate.pods));
 }
 
 /// The command in one line, as logs, events and the decision feed show it.
@@ -360,10 +316,11 @@ fn second_look(
     }
 }
 
-fn step_of(
+/// Of a command that is over.
+fn record_of(
     command: &Command,
     at: Timestamp,
-    (step, outcome): (CommandStep, OutcomeId),
+    outcome: OutcomeId,
     replacements: &[String],
     detail: &str,
 ) -> CommandRecord {
@@ -371,7 +328,7 @@ fn step_of(
     CommandRecord {
         at,
         command_id: command.id.clone(),
-        step,
+        step: CommandStep::Finished,
         outcome,
         reason: command.reason().to_string(),
         decision: command.decision().to_owned(),

@@ -39,7 +39,9 @@ pub(super) fn blocked(snapshot: &Snapshot, blocked: &Blocked, why: &str) -> Vec<
 /// Too much of a pool, or of a cluster, is sick for anything of it to be repaired.
 pub(crate) fn repair_blocked(
     snapshot: &Snapshot,
-    (node, claim, pool): (&str, &str, Option<&str>),
+    node: &str,
+    claim: &str,
+    pool: Option<&str>,
     why: &str,
 ) -> Vec<Notice> {
     let pool = pool.map(|it| references::node_pool(snapshot, it));

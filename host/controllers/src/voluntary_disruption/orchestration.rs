@@ -144,10 +144,7 @@ impl Orchestration {
             .iter()
             .map(|it| it.claim.clone())
             .collect();
-        self.shell
-            .model
-            .apply(Event::MarkedForDeletion(claims))
-            .ok();
+        self.shell.model.note(Event::MarkedForDeletion(claims));
         for name in &command.destinations {
             self.shell.model.nominate(name);
         }
@@ -168,6 +165,7 @@ impl Orchestration {
             command,
             replacements: names,
             started_at,
+            is_wait_told: false,
         });
         true
     }
@@ -241,10 +239,10 @@ impl Orchestration {
         };
         let claim = self.shell.writer.write_claim(&claim, &after).await?;
         let (reason, now) = (command.reason().to_string(), self.shell.now());
-        let sick = (Status::True, reason.as_str(), reason.as_str());
-        let after = claim.with_condition(conditions::DISRUPTION_REASON, sick, now);
-        let told = (Status::True, reboot::draining::REQUESTED, "");
-        let after = after.with_condition(conditions::REBOOTING, told, now);
+        let kind = conditions::DISRUPTION_REASON;
+        let after = claim.with_condition(kind, Status::True, &reason, &reason, now);
+        let (kind, requested) = (conditions::REBOOTING, reboot::draining::REQUESTED);
+        let after = after.with_condition(kind, Status::True, requested, "", now);
         self.shell.writer.write_claim_status(&claim, &after).await?;
         Ok(claim.uid())
     }
@@ -290,9 +288,8 @@ impl Orchestration {
             info!(Node = %candidate.node, taint = labels::DISRUPTED_TAINT_KEY, "tainted node");
         }
         if let Some(claim) = self.shell.model.node_claim(&candidate.claim).await? {
-            let told = (Status::True, reason, reason);
-            let now = self.shell.now();
-            let after = claim.with_condition(conditions::DISRUPTION_REASON, told, now);
+            let (kind, now) = (conditions::DISRUPTION_REASON, self.shell.now());
+            let after = claim.with_condition(kind, Status::True, reason, reason, now);
             self.shell.writer.write_claim_status(&claim, &after).await?;
         }
         Ok(())
@@ -305,8 +302,8 @@ impl Orchestration {
     ) -> Result<Vec<NodeClaim>, ReconcileError> {
         let mut pending = self.shell.static_pending.lock().await;
         for replacement in &command.replacements {
-            let standing = static_capacity::count(&self.shell, &replacement.pool, &pending).await?;
-            if standing.room() == 0 {
+            let count = static_capacity::count(&self.shell, &replacement.pool, &pending).await?;
+            if count.headroom() == 0 {
                 let reason = format!("nodepool \"{}\" is at its limit of nodes", replacement.pool);
                 return Err(ReconcileError::Terminal(reason));
             }
@@ -359,13 +356,10 @@ impl Orchestration {
         };
         self.shell.journal.write(&created, &entry);
         // Else whoever looks at the pods next plans anew for nodes that were chosen for an exact fit.
-        self.shell
-            .model
-            .apply(Event::Placed {
-                name: created.name_any(),
-                pods: replacement.pods.clone(),
-            })
-            .ok();
+        self.shell.model.note(Event::Placed {
+            name: created.name_any(),
+            pods: replacement.pods.clone(),
+        });
         self.shell
             .pods
             .claim_for(&created.name_any(), replacement.pods.clone());
@@ -375,6 +369,7 @@ impl Orchestration {
     async fn apply(&self, running: RunningCommand, step: Progress) {
         match step {
             Progress::Wait { on } => {
+                self.tell_of_wait(&running, &on);
                 for name in on {
                     if let Ok(Some(claim)) = self.shell.model.node_claim(&name).await {
                         let entry = ClaimEntry::AwaitedByCommand;
@@ -388,6 +383,21 @@ impl Orchestration {
                 self.remember(|history| history.failed(&running.command, now));
                 self.give_up(&running, &reason).await;
             }
+        }
+    }
+
+    /// Once a command.
+    fn tell_of_wait(&self, running: &RunningCommand, on: &[String]) {
+        let same = |it: &&mut RunningCommand| it.command.id == running.command.id;
+        let is_new = self
+            .running()
+            .iter_mut()
+            .find(same)
+            .is_some_and(|it| !std::mem::replace(&mut it.is_wait_told, true));
+        if is_new {
+            let replacements = &running.replacements;
+            let entry = CommandEntry::Waiting { replacements, on };
+            self.write_entry(&running.command, &entry);
         }
     }
 
@@ -587,10 +597,7 @@ impl Orchestration {
     async fn release(&self, candidates: &[CommandCandidate]) {
         self.take_back(candidates).await;
         let claims = candidates.iter().map(|it| it.claim.clone()).collect();
-        self.shell
-            .model
-            .apply(Event::UnmarkedForDeletion(claims))
-            .ok();
+        self.shell.model.note(Event::UnmarkedForDeletion(claims));
         self.remember(|history| {
             for candidate in candidates {
                 history.abandoned(&candidate.claim);

@@ -13,7 +13,7 @@ use state::Snapshot;
 use state::ledger::{OutcomeId, Record};
 use state::pod::PodLife;
 
-use crate::journal::Entry;
+use crate::journal::JournalEntry;
 use crate::metrics::{Labels, Metrics, replace};
 use crate::recorder::Notice;
 use crate::references;
@@ -30,7 +30,7 @@ pub(super) struct ScanEntry<'a> {
     pub(super) repairs_nodes: bool,
 }
 
-impl Entry for ScanEntry<'_> {
+impl JournalEntry for ScanEntry<'_> {
     type Subject = Snapshot;
 
     fn events(&self, snapshot: &Snapshot) -> Vec<Notice> {
@@ -120,8 +120,8 @@ fn blocked(decision: &Decision, snapshot: &Snapshot) -> Vec<Notice> {
         if blocked.outcome == OutcomeId::NodeRepairBreaker
             && let (Some(node), Some(claim)) = (&blocked.node, &blocked.claim)
         {
-            let sick = (node.as_str(), claim.as_str(), Some(blocked.pool.as_str()));
-            notices.extend(events::repair_blocked(snapshot, sick, message));
+            let pool = Some(blocked.pool.as_str());
+            notices.extend(events::repair_blocked(snapshot, node, claim, pool, message));
         } else {
             notices.extend(events::blocked(snapshot, blocked, message));
         }

@@ -24,18 +24,18 @@ enum Weight {
 
 /// A kind that is watched.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Kind {
+pub(crate) struct WatchedKind {
     name: &'static str,
     weight: Weight,
 }
 
-impl fmt::Debug for Kind {
+impl fmt::Debug for WatchedKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name)
     }
 }
 
-impl Kind {
+impl WatchedKind {
     /// There is no cluster to manage without it.
     pub(super) const fn core(name: &'static str) -> Self {
         let weight = Weight::Core;
@@ -77,27 +77,27 @@ pub(crate) enum Failure {
 
 /// Kinds whose first list is waited for.
 #[derive(Debug, Default)]
-pub(crate) struct Progress {
+pub(crate) struct FirstLists {
     /// None before the watches have begun.
-    awaited: Option<BTreeSet<Kind>>,
-    failures: BTreeMap<Kind, usize>,
+    awaited: Option<BTreeSet<WatchedKind>>,
+    failures: BTreeMap<WatchedKind, usize>,
 }
 
-impl Progress {
+impl FirstLists {
     /// The watches of these kinds begin.
-    pub(crate) fn begin(&mut self, kinds: impl IntoIterator<Item = Kind>) {
+    pub(crate) fn begin(&mut self, kinds: impl IntoIterator<Item = WatchedKind>) {
         self.awaited = Some(kinds.into_iter().collect());
     }
 
     /// A list of the kind is complete.
-    pub(crate) fn listed(&mut self, kind: Kind) {
+    pub(crate) fn listed(&mut self, kind: WatchedKind) {
         if let Some(awaited) = &mut self.awaited {
             awaited.remove(&kind);
         }
     }
 
     /// A list of the kind failed; it is tried again, whether it is waited for or not.
-    pub(crate) fn failed(&mut self, kind: Kind, failure: Failure) {
+    pub(crate) fn failed(&mut self, kind: WatchedKind, failure: Failure) {
         let failures = self.failures.entry(kind).or_default();
         *failures += 1;
         let is_over = match kind.weight {
@@ -118,7 +118,7 @@ impl Progress {
     }
 
     /// What is still waited for.
-    pub(crate) fn awaited(&self) -> Vec<Kind> {
+    pub(crate) fn awaited(&self) -> Vec<WatchedKind> {
         self.awaited.iter().flatten().copied().collect()
     }
 }
@@ -127,12 +127,12 @@ impl Progress {
 mod tests {
     use super::*;
 
-    const POD: Kind = Kind::core("Pod");
-    const NODE: Kind = Kind::core("Node");
+    const POD: WatchedKind = WatchedKind::core("Pod");
+    const NODE: WatchedKind = WatchedKind::core("Node");
 
     #[test]
     fn nothing_is_complete_before_it_begins() {
-        let mut progress = Progress::default();
+        let mut progress = FirstLists::default();
         assert!(!progress.is_complete());
         progress.begin([POD, NODE]);
         progress.listed(POD);
@@ -147,27 +147,35 @@ mod tests {
         // Kind, how it fails, and after how many failures nobody waits any more.
         let cases = [
             (POD, Failure::Passing, None),
-            (Kind::core("NodeClaim"), Failure::NotServed, None),
-            (Kind::guarding("VolumeAttachment"), Failure::Passing, None),
+            (WatchedKind::core("NodeClaim"), Failure::NotServed, None),
             (
-                Kind::guarding("VolumeAttachment"),
+                WatchedKind::guarding("VolumeAttachment"),
+                Failure::Passing,
+                None,
+            ),
+            (
+                WatchedKind::guarding("VolumeAttachment"),
                 Failure::NotServed,
                 Some(1),
             ),
             (
-                Kind::guarding("PodDisruptionBudget"),
+                WatchedKind::guarding("PodDisruptionBudget"),
                 Failure::NotServed,
                 Some(1),
             ),
-            (Kind::helpful("NodeOverlay"), Failure::NotServed, Some(1)),
             (
-                Kind::helpful("StorageClass"),
+                WatchedKind::helpful("NodeOverlay"),
+                Failure::NotServed,
+                Some(1),
+            ),
+            (
+                WatchedKind::helpful("StorageClass"),
                 Failure::Passing,
                 Some(PATIENCE),
             ),
         ];
         for (kind, failure, expected) in cases {
-            let mut progress = Progress::default();
+            let mut progress = FirstLists::default();
             progress.begin([kind]);
             let given_up = (1..=2 * PATIENCE).find(|_| {
                 progress.failed(kind, failure);

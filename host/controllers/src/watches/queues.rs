@@ -12,7 +12,7 @@ pub(crate) type Keys = Arc<WorkQueue<ObjectKey>>;
 
 /// The queues that changes of the model are routed to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Queue {
+pub(super) enum QueueName {
     Lifecycle,
     Reboots,
     ClaimDisruption,
@@ -92,27 +92,27 @@ impl Queues {
         }
     }
 
-    pub(super) fn of(&self, queue: Queue) -> &Keys {
+    pub(super) fn of(&self, queue: QueueName) -> &Keys {
         match queue {
-            Queue::Lifecycle => &self.lifecycle,
-            Queue::Reboots => &self.reboots,
-            Queue::ClaimDisruption => &self.claim_disruption,
-            Queue::Expiration => &self.expiration,
-            Queue::Consistency => &self.consistency,
-            Queue::ClaimHydration => &self.claim_hydration,
-            Queue::NodeHydration => &self.node_hydration,
-            Queue::Tagging => &self.tagging,
-            Queue::PodEvents => &self.pod_events,
-            Queue::NodeTermination => &self.node_termination,
-            Queue::PoolHash => &self.pool_hash,
-            Queue::PoolReadiness => &self.pool_readiness,
-            Queue::PoolValidation => &self.pool_validation,
-            Queue::PoolCounter => &self.pool_counter,
-            Queue::NodeClass => &self.node_class,
-            Queue::CapacityBuffers => &self.capacity_buffers,
-            Queue::PodTrigger => &self.pod_trigger,
-            Queue::NodeTrigger => &self.node_trigger,
-            Queue::StaticPools => &self.static_pools,
+            QueueName::Lifecycle => &self.lifecycle,
+            QueueName::Reboots => &self.reboots,
+            QueueName::ClaimDisruption => &self.claim_disruption,
+            QueueName::Expiration => &self.expiration,
+            QueueName::Consistency => &self.consistency,
+            QueueName::ClaimHydration => &self.claim_hydration,
+            QueueName::NodeHydration => &self.node_hydration,
+            QueueName::Tagging => &self.tagging,
+            QueueName::PodEvents => &self.pod_events,
+            QueueName::NodeTermination => &self.node_termination,
+            QueueName::PoolHash => &self.pool_hash,
+            QueueName::PoolReadiness => &self.pool_readiness,
+            QueueName::PoolValidation => &self.pool_validation,
+            QueueName::PoolCounter => &self.pool_counter,
+            QueueName::NodeClass => &self.node_class,
+            QueueName::CapacityBuffers => &self.capacity_buffers,
+            QueueName::PodTrigger => &self.pod_trigger,
+            QueueName::NodeTrigger => &self.node_trigger,
+            QueueName::StaticPools => &self.static_pools,
         }
     }
 }

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use state::cluster::Change;
 use tracing::warn;
 
-use super::Fact;
+use super::fact::WatchFact;
 use super::queues::Queues;
 use super::routing::{Wake, wakes};
 use crate::policy_binding::PolicyObjects;
 use crate::shell::Shell;
-use crate::turn::Stage;
+use crate::turn::TurnStage;
 
 /// Feeds model and queues.
 pub(crate) struct Router {
@@ -28,10 +28,10 @@ impl Router {
         }
     }
 
-    pub(super) fn take(&self, fact: Fact) {
+    pub(super) fn take(&self, fact: WatchFact) {
         let event = match fact {
-            Fact::Model(event) => event,
-            Fact::Policy(fact) => return self.policies.take(fact),
+            WatchFact::Model(event) => event,
+            WatchFact::Policy(fact) => return self.policies.take(fact),
         };
         let changes = self.shell.model.apply(event).unwrap_or_else(|refused| {
             warn!(error = %refused, "object left out of cluster state");
@@ -55,7 +55,7 @@ impl Router {
         if !shell.settings.observes_cluster_state {
             return;
         }
-        let leads = shell.turn.stage() >= Stage::Leads;
+        let leads = shell.turn.stage() >= TurnStage::Leads;
         if let Change::Pod {
             after: Some(pod), ..
         } = change

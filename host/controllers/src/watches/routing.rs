@@ -10,7 +10,7 @@ use scheduling::pod::{Pod, PodKey};
 use state::Snapshot;
 use state::cluster::{Change, NodeSight, Versions};
 
-use super::queues::Queue;
+use super::queues::QueueName;
 
 #[cfg(test)]
 mod tests;
@@ -19,11 +19,11 @@ mod tests;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Wake {
     /// A controller looks at the object.
-    Add(Queue, ObjectKey),
+    Add(QueueName, ObjectKey),
     /// It does unless it is to do so at a time of its own already.
-    AddNew(Queue, ObjectKey),
+    AddNew(QueueName, ObjectKey),
     /// There is nothing to look at any more.
-    Forget(Queue, ObjectKey),
+    Forget(QueueName, ObjectKey),
     /// Overlays are judged together, whichever of them or of what they depend on changed.
     Overlays,
     /// Which NodePools a policy is for hangs on what NodePools there are.
@@ -85,7 +85,7 @@ pub(super) fn wakes(change: &Change, snapshot: &Snapshot) -> Vec<Wake> {
         Change::CapacityBuffer(versions) => {
             // Its status is our own doing.
             let is_other = versions.differ(|it: &CapacityBuffer| (it.uid(), it.spec.clone()));
-            let wake = Wake::Add(Queue::CapacityBuffers, versions.key.clone());
+            let wake = Wake::Add(QueueName::CapacityBuffers, versions.key.clone());
             is_other.then_some(wake).into_iter().collect()
         }
         Change::Workload(key) => workload(key, snapshot),
@@ -107,7 +107,7 @@ fn pod_applied(
         });
     }
     if after.is_provisionable() && !before.is_some_and(Pod::is_provisionable) {
-        wakes.push(Wake::Add(Queue::PodTrigger, after.key.clone()));
+        wakes.push(Wake::Add(QueueName::PodTrigger, after.key.clone()));
     }
     let is_same_life = before.is_some_and(|before| {
         before.uid == after.uid
@@ -133,7 +133,7 @@ fn pod_ended(before: &Pod, is_deleted: bool, snapshot: &Snapshot) -> Vec<Wake> {
     match snapshot.node(name) {
         Some(node) if node.is_marked_for_deletion() => {
             let key = ObjectKey::cluster(name);
-            wakes.push(Wake::Add(Queue::NodeTermination, key));
+            wakes.push(Wake::Add(QueueName::NodeTermination, key));
         }
         Some(_) => wakes.push(Wake::RoomFreed),
         None => {}
@@ -147,7 +147,7 @@ fn pod_event(pod: &Pod, snapshot: &Snapshot) -> Option<Wake> {
         return None;
     }
     let claim = snapshot.node(pod.node_name.as_deref()?)?.claim_name()?;
-    Some(Wake::Add(Queue::PodEvents, ObjectKey::cluster(claim)))
+    Some(Wake::Add(QueueName::PodEvents, ObjectKey::cluster(claim)))
 }
 
 fn node(name: &str, provider_id: &str, after: Option<NodeSight>, snapshot: &Snapshot) -> Vec<Wake> {
@@ -158,37 +158,39 @@ fn node(name: &str, provider_id: &str, after: Option<NodeSight>, snapshot: &Snap
     }) = after
     {
         let add = |queue| Wake::Add(queue, ObjectKey::cluster(name));
-        wakes.extend(is_deleting.then(|| add(Queue::NodeTermination)));
-        wakes.extend(is_disrupted.then(|| add(Queue::NodeTrigger)));
-        wakes.push(add(Queue::NodeHydration));
+        wakes.extend(is_deleting.then(|| add(QueueName::NodeTermination)));
+        wakes.extend(is_disrupted.then(|| add(QueueName::NodeTrigger)));
+        wakes.push(add(QueueName::NodeHydration));
     }
     let joined = snapshot.node_by_provider_id(provider_id);
     let claim = joined.and_then(|node| node.claim_name());
-    wakes.extend(claim.map(|claim| Wake::Add(Queue::Lifecycle, ObjectKey::cluster(claim))));
+    wakes.extend(claim.map(|claim| Wake::Add(QueueName::Lifecycle, ObjectKey::cluster(claim))));
     wakes
 }
 
 fn claim_applied(claim: &NodeClaim, node: Option<&str>) -> Vec<Wake> {
     let key = ObjectKey::cluster(claim.name_any());
-    let reboots = claim.is_condition_true(REBOOTING).then_some(Queue::Reboots);
+    let reboots = claim
+        .is_condition_true(REBOOTING)
+        .then_some(QueueName::Reboots);
     let queues = reboots.into_iter().chain([
-        Queue::Lifecycle,
-        Queue::ClaimDisruption,
-        Queue::Expiration,
-        Queue::Consistency,
-        Queue::ClaimHydration,
-        Queue::Tagging,
+        QueueName::Lifecycle,
+        QueueName::ClaimDisruption,
+        QueueName::Expiration,
+        QueueName::Consistency,
+        QueueName::ClaimHydration,
+        QueueName::Tagging,
     ]);
     let wakes = queues.map(|queue| Wake::Add(queue, key.clone()));
-    let node = node.map(|node| Wake::Add(Queue::NodeHydration, ObjectKey::cluster(node)));
+    let node = node.map(|node| Wake::Add(QueueName::NodeHydration, ObjectKey::cluster(node)));
     wakes.chain(node).collect()
 }
 
 fn claim_gone(name: &str, node: Option<&str>) -> Vec<Wake> {
     let key = ObjectKey::cluster(name);
-    let forgotten = [Queue::Lifecycle, Queue::ClaimDisruption];
+    let forgotten = [QueueName::Lifecycle, QueueName::ClaimDisruption];
     let wakes = forgotten.map(|queue| Wake::Forget(queue, key.clone()));
-    let node = node.map(|node| Wake::Add(Queue::NodeTermination, ObjectKey::cluster(node)));
+    let node = node.map(|node| Wake::Add(QueueName::NodeTermination, ObjectKey::cluster(node)));
     wakes.into_iter().chain(node).collect()
 }
 
@@ -196,7 +198,7 @@ fn claim_gone(name: &str, node: Option<&str>) -> Vec<Wake> {
 fn static_pool(pool: Option<&str>, snapshot: &Snapshot) -> Vec<Wake> {
     let pool = pool.and_then(|name| snapshot.node_pool(name));
     let own = pool.filter(|it| it.is_static());
-    let wake = own.map(|it| Wake::Add(Queue::StaticPools, ObjectKey::cluster(it.name_any())));
+    let wake = own.map(|it| Wake::Add(QueueName::StaticPools, ObjectKey::cluster(it.name_any())));
     wake.into_iter().collect()
 }
 
@@ -206,7 +208,7 @@ fn node_pool(versions: &Versions<NodePool>, snapshot: &Snapshot) -> Vec<Wake> {
         let uid = versions.before.as_deref().and_then(ResourceExt::uid);
         return vec![
             Wake::PoolGone(uid.unwrap_or_default()),
-            Wake::Forget(Queue::PoolCounter, key.clone()),
+            Wake::Forget(QueueName::PoolCounter, key.clone()),
             Wake::Policies,
         ];
     }
@@ -216,14 +218,18 @@ fn node_pool(versions: &Versions<NodePool>, snapshot: &Snapshot) -> Vec<Wake> {
             .differ(|it| it.metadata.generation)
             .then_some(Wake::Overlays),
     );
-    let queues = [Queue::PoolHash, Queue::PoolReadiness, Queue::PoolValidation];
+    let queues = [
+        QueueName::PoolHash,
+        QueueName::PoolReadiness,
+        QueueName::PoolValidation,
+    ];
     wakes.extend(queues.map(|queue| Wake::Add(queue, key.clone())));
-    wakes.push(Wake::AddNew(Queue::PoolCounter, key.clone()));
+    wakes.push(Wake::AddNew(QueueName::PoolCounter, key.clone()));
     wakes.extend(static_pool(Some(&key.name), snapshot));
     let own = snapshot.nodes();
     let own = own.filter(|node| node.node_pool() == Some(key.name.as_str()));
     let claims = own.filter_map(|node| node.claim_name());
-    wakes.extend(claims.map(|it| Wake::Add(Queue::ClaimDisruption, ObjectKey::cluster(it))));
+    wakes.extend(claims.map(|it| Wake::Add(QueueName::ClaimDisruption, ObjectKey::cluster(it))));
     let is_relabelled = versions.differ(|it| it.metadata.labels.clone());
     wakes.extend(is_relabelled.then_some(Wake::Policies));
     wakes
@@ -240,17 +246,18 @@ fn node_class(versions: &Versions<Ec2NodeClass>, snapshot: &Snapshot) -> Vec<Wak
     if versions.after.is_some() && is_other {
         wakes.push(Wake::Overlays);
     }
-    wakes.push(Wake::Add(Queue::NodeClass, key.clone()));
+    wakes.push(Wake::Add(QueueName::NodeClass, key.clone()));
     let pools = snapshot
         .node_pools()
         .filter(|pool| pool.spec.template.spec.node_class_ref.name == key.name);
     wakes.extend(pools.map(|it| {
         let pool = ObjectKey::cluster(it.name_any());
-        Wake::Add(Queue::PoolReadiness, pool)
+        Wake::Add(QueueName::PoolReadiness, pool)
     }));
     let claims = snapshot.nodes().filter_map(|node| node.claim.as_ref());
     let own = claims.filter(|claim| claim.node_class == key.name);
-    wakes.extend(own.map(|it| Wake::Add(Queue::ClaimDisruption, ObjectKey::cluster(&*it.name))));
+    wakes
+        .extend(own.map(|it| Wake::Add(QueueName::ClaimDisruption, ObjectKey::cluster(&*it.name))));
     wakes
 }
 
@@ -265,7 +272,7 @@ fn workload(key: &ObjectKey, snapshot: &Snapshot) -> Vec<Wake> {
     let buffers = snapshot.capacity_buffers().filter(|it| names(it));
     let wakes = buffers.map(|it| {
         let buffer = ObjectKey::namespaced(&*key.namespace, it.name_any());
-        Wake::Add(Queue::CapacityBuffers, buffer)
+        Wake::Add(QueueName::CapacityBuffers, buffer)
     });
     wakes.collect()
 }

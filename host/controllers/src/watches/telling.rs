@@ -14,7 +14,7 @@ use state::devices::{DeviceKind, DeviceObject};
 use state::workloads::{Workload, WorkloadKind};
 use tracing::warn;
 
-use super::{Fact, key_of};
+use super::fact::{WatchFact, key_of};
 use crate::managed::Managed;
 use crate::policy_binding::PolicyFact;
 use crate::shell::Shell;
@@ -22,11 +22,11 @@ use crate::shell::Shell;
 /// What is said when a watch hands over an object.
 pub(super) trait Telling<K>: Send + 'static {
     /// An object was added or changed.
-    fn applied(&self, object: K) -> Fact;
+    fn applied(&self, object: K) -> WatchFact;
     /// An object is gone.
-    fn deleted(&self, key: ObjectKey) -> Fact;
+    fn deleted(&self, key: ObjectKey) -> WatchFact;
     /// These are all there are.
-    fn listed(&self, keys: BTreeSet<ObjectKey>) -> Fact;
+    fn listed(&self, keys: BTreeSet<ObjectKey>) -> WatchFact;
 }
 
 /// As it is.
@@ -40,16 +40,16 @@ impl<K> Default for Plain<K> {
 }
 
 impl<K: Watched<Kind = ()>> Telling<K> for Plain<K> {
-    fn applied(&self, object: K) -> Fact {
-        Fact::Model(Event::applied(Arc::new(object)))
+    fn applied(&self, object: K) -> WatchFact {
+        WatchFact::Model(Event::applied(Arc::new(object)))
     }
 
-    fn deleted(&self, key: ObjectKey) -> Fact {
-        Fact::Model(Event::deleted::<K>(key))
+    fn deleted(&self, key: ObjectKey) -> WatchFact {
+        WatchFact::Model(Event::deleted::<K>(key))
     }
 
-    fn listed(&self, keys: BTreeSet<ObjectKey>) -> Fact {
-        Fact::Model(Event::listed::<K>((), keys))
+    fn listed(&self, keys: BTreeSet<ObjectKey>) -> WatchFact {
+        WatchFact::Model(Event::listed::<K>((), keys))
     }
 }
 
@@ -64,7 +64,7 @@ impl<K> Default for Ours<K> {
 }
 
 impl<K: Watched<Kind = ()> + Managed + ResourceExt> Telling<K> for Ours<K> {
-    fn applied(&self, object: K) -> Fact {
+    fn applied(&self, object: K) -> WatchFact {
         if object.is_managed() {
             self.0.applied(object)
         } else {
@@ -72,11 +72,11 @@ impl<K: Watched<Kind = ()> + Managed + ResourceExt> Telling<K> for Ours<K> {
         }
     }
 
-    fn deleted(&self, key: ObjectKey) -> Fact {
+    fn deleted(&self, key: ObjectKey) -> WatchFact {
         self.0.deleted(key)
     }
 
-    fn listed(&self, keys: BTreeSet<ObjectKey>) -> Fact {
+    fn listed(&self, keys: BTreeSet<ObjectKey>) -> WatchFact {
         self.0.listed(keys)
     }
 }
@@ -85,58 +85,58 @@ impl<K: Watched<Kind = ()> + Managed + ResourceExt> Telling<K> for Ours<K> {
 pub(super) struct Pods(pub(super) Arc<Shell>);
 
 impl Telling<Pod> for Pods {
-    fn applied(&self, mut object: Pod) -> Fact {
+    fn applied(&self, mut object: Pod) -> WatchFact {
         let gates = &self.0.settings.feature_gates;
         if gates.pod_deletion_cost_management {
             let annotations = object.metadata.annotations.as_mut();
             let cost = annotations.and_then(|it| it.remove(labels::POD_DELETION_COST_ANNOTATION));
             self.0.deletion_costs.set(&key_of(&object), cost);
         }
-        Fact::Model(Event::applied(Arc::new(object)))
+        WatchFact::Model(Event::applied(Arc::new(object)))
     }
 
-    fn deleted(&self, key: ObjectKey) -> Fact {
+    fn deleted(&self, key: ObjectKey) -> WatchFact {
         self.0.deletion_costs.set(&key, None);
-        Fact::Model(Event::deleted::<Pod>(key))
+        WatchFact::Model(Event::deleted::<Pod>(key))
     }
 
-    fn listed(&self, keys: BTreeSet<ObjectKey>) -> Fact {
+    fn listed(&self, keys: BTreeSet<ObjectKey>) -> WatchFact {
         self.0.deletion_costs.retain(&keys);
-        Fact::Model(Event::listed::<Pod>((), keys))
+        WatchFact::Model(Event::listed::<Pod>((), keys))
     }
 }
 
 /// What the model keeps of workloads, whatever kind they are.
 #[derive(Debug)]
-pub(super) struct Workloads(pub(super) WorkloadKind);
+pub(super) struct WatchedWorkloads(pub(super) WorkloadKind);
 
-impl<K> Telling<K> for Workloads
+impl<K> Telling<K> for WatchedWorkloads
 where
     Workload: From<K>,
 {
-    fn applied(&self, object: K) -> Fact {
-        Fact::Model(Event::applied(Arc::new(Workload::from(object))))
+    fn applied(&self, object: K) -> WatchFact {
+        WatchFact::Model(Event::applied(Arc::new(Workload::from(object))))
     }
 
-    fn deleted(&self, key: ObjectKey) -> Fact {
-        Fact::Model(Event::deleted_of::<Workload>(self.0, key))
+    fn deleted(&self, key: ObjectKey) -> WatchFact {
+        WatchFact::Model(Event::deleted_of::<Workload>(self.0, key))
     }
 
-    fn listed(&self, keys: BTreeSet<ObjectKey>) -> Fact {
-        Fact::Model(Event::listed::<Workload>(self.0, keys))
+    fn listed(&self, keys: BTreeSet<ObjectKey>) -> WatchFact {
+        WatchFact::Model(Event::listed::<Workload>(self.0, keys))
     }
 }
 
 /// What tells of devices. An object that cannot be read counts as absent.
 #[derive(Debug)]
-pub(super) struct Devices(pub(super) DeviceKind);
+pub(super) struct WatchedDevices(pub(super) DeviceKind);
 
-impl Telling<DynamicObject> for Devices {
-    fn applied(&self, object: DynamicObject) -> Fact {
+impl Telling<DynamicObject> for WatchedDevices {
+    fn applied(&self, object: DynamicObject) -> WatchFact {
         let key = key_of(&object);
         let value = serde_json::to_value(object).unwrap_or_default();
         match DeviceObject::read(self.0, &value) {
-            Ok(device) => Fact::Model(Event::applied(Arc::new(device))),
+            Ok(device) => WatchFact::Model(Event::applied(Arc::new(device))),
             Err(error) => {
                 warn!(name = key.name, %error, "object left out of cluster state");
                 self.deleted(key)
@@ -144,12 +144,12 @@ impl Telling<DynamicObject> for Devices {
         }
     }
 
-    fn deleted(&self, key: ObjectKey) -> Fact {
-        Fact::Model(Event::deleted_of::<DeviceObject>(self.0, key))
+    fn deleted(&self, key: ObjectKey) -> WatchFact {
+        WatchFact::Model(Event::deleted_of::<DeviceObject>(self.0, key))
     }
 
-    fn listed(&self, keys: BTreeSet<ObjectKey>) -> Fact {
-        Fact::Model(Event::listed::<DeviceObject>(self.0, keys))
+    fn listed(&self, keys: BTreeSet<ObjectKey>) -> WatchFact {
+        WatchFact::Model(Event::listed::<DeviceObject>(self.0, keys))
     }
 }
 
@@ -158,16 +158,16 @@ impl Telling<DynamicObject> for Devices {
 pub(super) struct Policies;
 
 impl Telling<ConfigMap> for Policies {
-    fn applied(&self, object: ConfigMap) -> Fact {
-        Fact::Policy(PolicyFact::Applied(key_of(&object), Arc::new(object)))
+    fn applied(&self, object: ConfigMap) -> WatchFact {
+        WatchFact::Policy(PolicyFact::Applied(key_of(&object), Arc::new(object)))
     }
 
-    fn deleted(&self, key: ObjectKey) -> Fact {
-        Fact::Policy(PolicyFact::Deleted(key))
+    fn deleted(&self, key: ObjectKey) -> WatchFact {
+        WatchFact::Policy(PolicyFact::Deleted(key))
     }
 
-    fn listed(&self, keys: BTreeSet<ObjectKey>) -> Fact {
-        Fact::Policy(PolicyFact::Listed(keys))
+    fn listed(&self, keys: BTreeSet<ObjectKey>) -> WatchFact {
+        WatchFact::Policy(PolicyFact::Listed(keys))
     }
 }
 
@@ -176,15 +176,15 @@ impl Telling<ConfigMap> for Policies {
 pub(super) struct PolicyData;
 
 impl Telling<PartialObjectMeta<ConfigMap>> for PolicyData {
-    fn applied(&self, object: PartialObjectMeta<ConfigMap>) -> Fact {
+    fn applied(&self, object: PartialObjectMeta<ConfigMap>) -> WatchFact {
         self.deleted(key_of(&object))
     }
 
-    fn deleted(&self, key: ObjectKey) -> Fact {
-        Fact::Policy(PolicyFact::DataTouched(key))
+    fn deleted(&self, key: ObjectKey) -> WatchFact {
+        WatchFact::Policy(PolicyFact::DataTouched(key))
     }
 
-    fn listed(&self, keys: BTreeSet<ObjectKey>) -> Fact {
-        Fact::Policy(PolicyFact::DataListed(keys))
+    fn listed(&self, keys: BTreeSet<ObjectKey>) -> WatchFact {
+        WatchFact::Policy(PolicyFact::DataListed(keys))
     }
 }

@@ -6,11 +6,10 @@ use std::time::Duration;
 
 use apis::conditions::Conditioned;
 use apis::resources::Resources;
-use apis::{Ec2NodeClass, NodeClaim, NodePool, labels};
+use apis::{Ec2NodeClass, NodeClaim, NodePool, RepairPolicy, labels};
 use cloudprovider::{
     CloudProvider, CloudProviderError, Impairment, Interruption, InterruptionKind,
     InterruptionQueue, LaunchRequest, Launched, NodeClassStatus, RebootError, Registrable,
-    RepairPolicy,
 };
 use kube::ResourceExt;
 use scheduling::instance_type::{InstanceType, Offering, Overhead};

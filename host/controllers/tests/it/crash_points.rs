@@ -11,14 +11,14 @@ use std::time::Duration;
 use aws::seam::Ec2Api as _;
 use aws::{AwsApis, AwsOptions, AwsProvider};
 use aws_sdk_ec2::operation::describe_launch_templates::DescribeLaunchTemplatesInput;
-use controllers::{Controllers, ControllersConfig, Hooks, Metrics, Settings, SharedLedger};
+use controllers::{Controllers, ControllersConfig, Metrics, PolicyHooks, Settings, SharedLedger};
 use disruption::hooks::{DeclaredBudgets, DefaultConsolidation};
 use scheduling::ranking::PriceRank;
 use serde_json::{Value, json};
 use sim::api_server::{Resource, Selection};
 use sim::ec2::{Ec2Config, Ec2Faults, InstanceState};
-use sim::random::Random;
-use sim::{World, WorldConfig};
+use sim::random::SplitMix64;
+use sim::{SimulatedWorld, WorldConfig};
 use tokio::task::JoinHandle;
 
 use crate::process::{Death, Door, Judged, Process};
@@ -50,7 +50,7 @@ struct Case {
 
 impl Case {
     fn of(seed: u64) -> Self {
-        let mut chance = Random::new(seed, "crash-points");
+        let mut chance = SplitMix64::new(seed, "crash-points");
         let sizes = ["1Gi", "5Gi", "9Gi"];
         let deployments = sizes[..size(chance.between(1, 3))].iter();
         let deployments = deployments.map(|memory| (chance.between(1, 4), *memory));
@@ -75,7 +75,7 @@ impl Case {
 
 /// A world with the process that runs in it now.
 struct Region {
-    world: Arc<World>,
+    world: Arc<SimulatedWorld>,
     ledger: SharedLedger,
     judged: Judged,
     process: Process,
@@ -87,7 +87,7 @@ struct Region {
 
 impl Region {
     fn new(case: &Case, death: Option<Death>) -> Self {
-        let world = World::new(WorldConfig {
+        let world = SimulatedWorld::new(WorldConfig {
             seed: case.seed,
             ec2: Ec2Config {
                 families: ["m5", "c5", "r5"].map(str::to_owned).to_vec(),
@@ -215,7 +215,7 @@ fn is_true(object: &Value, kind: &str) -> bool {
 
 /// A process: the provider and the controllers, as the program puts them together.
 fn start(
-    world: &Arc<World>,
+    world: &Arc<SimulatedWorld>,
     process: &Process,
     ledger: &SharedLedger,
     judged: &Judged,
@@ -240,7 +240,7 @@ fn start(
     let controllers = Controllers::new(ControllersConfig {
         client: kube::Client::new(door, "default"),
         provider: Arc::clone(&provider) as _,
-        hooks: Hooks {
+        hooks: PolicyHooks {
             rank: Arc::new(PriceRank),
             consolidation: Arc::new(DefaultConsolidation),
             budgets: Arc::new(DeclaredBudgets),
@@ -374,7 +374,7 @@ fn play(case: &Case, deaths: &[Death]) -> Played {
 
 /// Draws deaths of the processes of a world: the first between the first claim and the last node, the others from the
 /// start of their process on.
-fn draw(chance: &mut Random, calls: &[String]) -> Vec<Death> {
+fn draw(chance: &mut SplitMix64, calls: &[String]) -> Vec<Death> {
     let is_claim = |call: &&String| call.starts_with("POST") && call.ends_with("/nodeclaims");
     let first = calls.iter().position(|it| is_claim(&it)).unwrap() as u64 + 1;
     let last = calls.len() as u64;
@@ -401,7 +401,7 @@ fn kill(seed: u64, deaths_wanted: usize) -> (usize, Vec<String>) {
     if !reference.faults.is_empty() {
         wrong.push(format!("{case:?} without a death: {:?}", reference.faults));
     }
-    let mut chance = Random::new(seed, "deaths");
+    let mut chance = SplitMix64::new(seed, "deaths");
     let mut deaths = 0;
     while deaths < deaths_wanted && wrong.len() < 3 {
         let played = play(&case, &draw(&mut chance, &reference.calls));

@@ -1,7 +1,7 @@
 //! How nodes end: expiry, drains, finalizers, and nodes that never were of use.
 
 use serde_json::{Value, json};
-use sim::api_server::{DeleteOptions, ObjectKey, Part, Resource};
+use sim::api_server::{DeleteOptions, NamespacedName, ObjectPart, Resource};
 
 use crate::world::{World, node_pool};
 
@@ -20,7 +20,7 @@ fn health(world: &World) -> Option<String> {
 }
 
 fn modify(world: &World, resource: &Resource, name: &str, change: impl FnMut(&mut Value)) {
-    let key = ObjectKey::new("", name);
+    let key = NamespacedName::new("", name);
     world.api.modify(resource, &key, change).unwrap();
 }
 
@@ -167,6 +167,7 @@ async fn a_drained_node_waits_for_its_volumes_to_be_detached() {
     world.delete(&Resource::VOLUME_ATTACHMENTS, "va");
     world.settle(30).await;
     assert_eq!(world.cloud.running(), 0);
+    assert_eq!(world.times_recorded("termination-volumes-detached"), 1);
 }
 
 #[tokio::test(start_paused = true)]
@@ -184,6 +185,8 @@ async fn the_grace_period_ends_the_wait_for_volumes_too() {
     assert_eq!(world.cloud.running(), 1);
     world.settle(60).await;
     assert_eq!(world.cloud.running(), 0);
+    assert_eq!(world.times_recorded("termination-grace-period-elapsed"), 1);
+    assert_eq!(world.times_recorded("termination-volumes-detached"), 0);
 }
 
 #[tokio::test(start_paused = true)]
@@ -283,10 +286,10 @@ async fn a_node_much_smaller_than_it_was_sold_as_is_noted() {
     let mut world = with_pods(1, "900m").await;
     let claim = world.names(&Resource::NODE_CLAIMS)[0].clone();
     let node = world.names(&Resource::NODES)[0].clone();
-    let key = ObjectKey::new("", node.as_str());
+    let key = NamespacedName::new("", node.as_str());
     world
         .api
-        .modify_part(&Resource::NODES, &key, Part::Status, |node| {
+        .modify_part(&Resource::NODES, &key, ObjectPart::Status, |node| {
             node["status"]["capacity"]["cpu"] = json!("1");
         })
         .unwrap();
@@ -352,6 +355,7 @@ async fn limits_hold_for_pods_that_keep_coming() {
     world.settle(180).await;
     assert_eq!(world.cloud.running(), 2);
     assert_eq!(world.bound_pods(), 2);
+    assert!(world.times_recorded("pool-limit-reached") > 0);
     world.change_pool(json!({"spec": {"limits": {"cpu": "24"}}}));
     world.settle(120).await;
     assert_eq!(world.cloud.running(), 3);
@@ -480,6 +484,7 @@ async fn a_budget_over_two_workloads_lets_their_pods_go_one_after_the_other() {
     world.settle(90).await;
     assert_eq!(world.names(&Resource::PODS).len(), 1, "the first of them");
     assert!(world.names(&Resource::NODE_CLAIMS).contains(&claim));
+    assert_eq!(world.times_recorded("pod-eviction-blocked"), 1);
     allow_one(&world, "front");
     world.settle(60).await;
     assert!(world.names(&Resource::PODS).is_empty());

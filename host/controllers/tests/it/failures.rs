@@ -1,9 +1,12 @@
 //! What goes wrong, and what the controllers make of it.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
+use scheduling::ranking::{PriceRank, RankAnswer, RankHook, RankRound, Stage};
 use serde_json::json;
-use sim::api_server::{Part, Resource};
+use sim::api_server::{ObjectPart, Resource};
 
 use crate::world::World;
 
@@ -174,10 +177,10 @@ async fn an_instance_that_vanishes_takes_its_claim_with_it() {
         world.names(&Resource::NODES),
     );
     world.cloud.with(|state| state.instances.clear());
-    let key = sim::api_server::ObjectKey::new("", nodes[0].as_str());
+    let key = sim::api_server::NamespacedName::new("", nodes[0].as_str());
     world
         .api
-        .modify_part(&Resource::NODES, &key, Part::Status, |node| {
+        .modify_part(&Resource::NODES, &key, ObjectPart::Status, |node| {
             node["status"]["conditions"][0]["status"] = json!("Unknown");
         })
         .unwrap();
@@ -266,4 +269,80 @@ async fn an_instance_of_which_the_claim_could_not_be_told_is_not_launched_again(
     assert_eq!(world.bound_pods(), 1);
     let asked = world.cloud.with(|it| it.asked.clone());
     assert!(asked.values().eq(&[1]), "{asked:?}");
+}
+
+/// Ranks by price, and panics at rounds of a stage for as long as it is told to.
+struct Panics {
+    stage: Stage,
+    is_on: AtomicBool,
+}
+
+impl RankHook for Panics {
+    fn rank(&self, round: &RankRound) -> RankAnswer {
+        let is_due = round.claims.iter().any(|claim| claim.stage == self.stage);
+        let panics = is_due && self.is_on.load(Ordering::Relaxed);
+        assert!(!panics, "as the story has it");
+        PriceRank.rank(round)
+    }
+}
+
+impl Panics {
+    fn world(stage: Stage) -> (World, Arc<Self>) {
+        let is_on = AtomicBool::new(false);
+        let hook = Arc::new(Self { stage, is_on });
+        (World::with_rank_elsewhere(Arc::clone(&hook) as _), hook)
+    }
+
+    fn be(&self, is_on: bool) {
+        self.is_on.store(is_on, Ordering::Relaxed);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_panic_while_ranking_a_launch_costs_no_claim() {
+    let (world, hook) = Panics::world(Stage::Launch);
+    world.pass(5).await;
+    hook.be(true);
+    world.create_pod("a", "900m", &json!({}));
+    world
+        .until("a claim", 30, |world| {
+            !world.names(&Resource::NODE_CLAIMS).is_empty()
+        })
+        .await;
+    let claims = world.names(&Resource::NODE_CLAIMS);
+    world.pass(20).await;
+    hook.be(false);
+    world
+        .until("the pod runs", 120, |world| world.bound_pods() == 1)
+        .await;
+    assert_eq!(world.names(&Resource::NODE_CLAIMS), claims);
+    let told = world.event_reasons("NodeClaim");
+    let unavailable = "InsufficientCapacityError".to_owned();
+    assert!(!told.contains(&unavailable), "{told:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_panic_of_the_solver_is_not_an_answer() {
+    let unschedulable = |world: &World| {
+        let series = "karpenter_scheduler_unschedulable_pods_count";
+        world.series(series)
+    };
+    let (world, hook) = Panics::world(Stage::Packing);
+    world.pass(5).await;
+    world.create_pod("huge", "64", &json!({}));
+    world
+        .until("it has no place", 30, |world| {
+            unschedulable(world) == Some(1.0)
+        })
+        .await;
+    hook.be(true);
+    world.create_pod("a", "900m", &json!({}));
+    for _ in 0..20 {
+        world.pass(1).await;
+        assert_eq!(unschedulable(&world), Some(1.0));
+    }
+    hook.be(false);
+    world
+        .until("the pod runs", 60, |world| world.bound_pods() == 1)
+        .await;
 }

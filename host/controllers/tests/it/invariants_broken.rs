@@ -3,7 +3,7 @@
 use http::Request;
 use kube::client::Body;
 use serde_json::json;
-use sim::api_server::{ObjectKey, Part, Resource};
+use sim::api_server::{NamespacedName, ObjectPart, Resource};
 use tower::Service as _;
 
 use crate::world::World;
@@ -35,11 +35,11 @@ fn is_noticed(world: &World, invariant: &str) {
 
 /// Says that a command is about the claim, as a controller would.
 fn condemn(world: &World, claim: &str, reason: &str) {
-    let key = ObjectKey::new("", claim);
+    let key = NamespacedName::new("", claim);
     let now = world.clock.now().to_string();
     world
         .api
-        .modify_part(&Resource::NODE_CLAIMS, &key, Part::Status, |claim| {
+        .modify_part(&Resource::NODE_CLAIMS, &key, ObjectPart::Status, |claim| {
             claim["status"]["conditions"].as_array_mut().unwrap().push(json!({
                 "type": "DisruptionReason", "status": "True", "reason": reason, "message": "", "lastTransitionTime": now,
             }));
@@ -61,7 +61,7 @@ async fn a_second_instance_of_a_claim_is_noticed() {
 #[tokio::test(start_paused = true)]
 async fn a_claim_that_goes_before_its_instance_is_noticed() {
     let (world, claim, _) = with_a_node().await;
-    let key = ObjectKey::new("", claim.as_str());
+    let key = NamespacedName::new("", claim.as_str());
     world
         .api
         .modify(&Resource::NODE_CLAIMS, &key, |claim| {

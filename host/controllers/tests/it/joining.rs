@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use sim::api_server::{ObjectKey, Part, Resource};
+use sim::api_server::{NamespacedName, ObjectPart, Resource};
 
 use crate::cloud::State;
 use crate::world::World;
@@ -58,7 +58,7 @@ async fn claims_and_nodes_of_older_releases_get_the_label_of_their_class() {
     let mut world = with_a_node().await;
     for kind in [Resource::NODE_CLAIMS, Resource::NODES] {
         let name = world.names(&kind)[0].clone();
-        let key = ObjectKey::new("", name.as_str());
+        let key = NamespacedName::new("", name.as_str());
         world
             .api
             .modify(&kind, &key, |object| {
@@ -114,10 +114,10 @@ async fn a_row_of_pod_events_is_noted_once_in_ten_seconds() {
         let node = world.names(&Resource::NODES)[0].clone();
         world.create_pod(&name, "1m", &json!({"spec": {"nodeName": node}}));
         world.settle(2).await;
-        let key = ObjectKey::new("default", name.as_str());
+        let key = NamespacedName::new("default", name.as_str());
         world
             .api
-            .modify_part(&Resource::PODS, &key, Part::Status, |pod| {
+            .modify_part(&Resource::PODS, &key, ObjectPart::Status, |pod| {
                 pod["status"]["phase"] = json!("Succeeded");
             })
             .unwrap();

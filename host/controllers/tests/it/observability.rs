@@ -106,6 +106,9 @@ async fn a_replacement_that_came_is_not_counted_as_failed() {
         let labels = "{decision=\"replace\",reason=\"drifted\",consolidation_type=\"\"}";
         let failures = world.series(&format!("{name}{labels}"));
         assert_eq!(failures, Some(if comes { 0.0 } else { 1.0 }), "{comes}");
+        if comes {
+            assert_eq!(world.times_recorded("command-waiting"), 1);
+        }
     }
 }
 

@@ -7,7 +7,7 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
-use controllers::rbac::{RULES, Request, Role};
+use controllers::rbac::{RULES, ResourceAttributes, Role};
 use controllers::{PreferencePolicy, Settings};
 use scheduling::pod::TopologySpread;
 use serde_json::{Value, json};
@@ -28,7 +28,7 @@ const OF_THE_PROCESS: [(Role, &str); 5] = [
 
 /// Says what of a request the controllers may not do.
 pub(crate) fn unlawful(info: &RequestInfo, settings: &Settings) -> Option<String> {
-    let request = Request {
+    let request = ResourceAttributes {
         verb: info.verb,
         group: &info.group,
         resource: &info.resource,

@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
-use cloudprovider::{RebootError, RepairAction, RepairPolicy};
+use apis::{GoDuration, RepairAction, RepairPolicy};
+use cloudprovider::RebootError;
 use serde_json::json;
-use sim::api_server::{ObjectKey, Part, Resource};
+use sim::api_server::{NamespacedName, ObjectPart, Resource};
 
 use crate::renewal::repaired;
 use crate::world::World;
@@ -13,14 +14,14 @@ const REBOOTING: &str = "Rebooting";
 const FENCE: &str = "karpenter.sh/rebooting";
 
 /// A world with one node and a pod on it, where hung devices are cured by a reboot.
-async fn with_a_node(bound: Option<u64>) -> World {
+async fn with_a_node(bound: Option<i64>) -> World {
     let mut world = World::with_settings(|settings| settings.feature_gates.node_repair = true);
     let policy = |kind: &str, reason: &str, action| RepairPolicy {
         condition_type: kind.to_owned(),
         condition_status: "False".to_owned(),
         reason_regex: reason.to_owned(),
-        toleration_seconds: 30,
-        termination_grace_period_seconds: bound,
+        toleration: GoDuration::from_seconds(30),
+        termination_grace_period: bound.map(GoDuration::from_seconds),
         priority: 0,
         action,
     };
@@ -163,7 +164,7 @@ async fn a_bound_that_cannot_be_read_ends_the_reboot_and_keeps_the_node() {
     assert!(is(&told(&world, &claim), "True", "RebootRequested"));
     // What was wrong is over, so that it is not asked for again.
     world.be_sick(&node, "DevicesReady", "True");
-    let key = ObjectKey::new("", claim.as_str());
+    let key = NamespacedName::new("", claim.as_str());
     world
         .api
         .modify(&Resource::NODE_CLAIMS, &key, |claim| {
@@ -209,10 +210,10 @@ async fn a_reboot_that_was_called_off_unseen_costs_no_node() {
     world.settle(19 * 60).await;
     let never = Duration::from_hours(1);
     world.process.watches_lag("/nodeclaims", never);
-    let key = ObjectKey::new("", claim.as_str());
+    let key = NamespacedName::new("", claim.as_str());
     world
         .api
-        .modify_part(&Resource::NODE_CLAIMS, &key, Part::Status, |claim| {
+        .modify_part(&Resource::NODE_CLAIMS, &key, ObjectPart::Status, |claim| {
             let conditions = claim["status"]["conditions"].as_array_mut().unwrap();
             conditions.retain(|it| it["type"] != REBOOTING);
         })

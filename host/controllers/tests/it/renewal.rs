@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use cloudprovider::{RepairAction, RepairPolicy};
+use apis::{GoDuration, RepairAction, RepairPolicy};
 use serde_json::{Value, json};
-use sim::api_server::{ObjectKey, Resource};
+use sim::api_server::{NamespacedName, Resource};
 
 use crate::world::World;
 
@@ -14,13 +14,13 @@ fn drift() -> Value {
     json!({"spec": {"template": {"metadata": {"labels": {DRIFT: "a"}}}}})
 }
 
-fn policy(kind: &str, reason: &str, bound: Option<u64>) -> RepairPolicy {
+fn policy(kind: &str, reason: &str, bound: Option<i64>) -> RepairPolicy {
     RepairPolicy {
         condition_type: kind.to_owned(),
         condition_status: "False".to_owned(),
         reason_regex: reason.to_owned(),
-        toleration_seconds: 120,
-        termination_grace_period_seconds: bound,
+        toleration: GoDuration::from_seconds(120),
+        termination_grace_period: bound.map(GoDuration::from_seconds),
         priority: 0,
         action: RepairAction::Replace,
     }
@@ -346,7 +346,7 @@ async fn marks_that_nobody_owns_are_taken_off() {
         .api
         .modify(
             &Resource::NODES,
-            &ObjectKey::new("", node.as_str()),
+            &NamespacedName::new("", node.as_str()),
             |node| {
                 node["spec"]["taints"] =
                     json!([{"key": "karpenter.sh/disrupted", "effect": "NoSchedule"}]);

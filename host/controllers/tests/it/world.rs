@@ -4,7 +4,10 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use cloudprovider::Clock;
-use controllers::{Controllers, ControllersConfig, Hooks, Metrics, Settings, SharedLedger};
+use controllers::{
+    Controllers, ControllersConfig, ControllersHooks, Metrics, Settings, SharedLedger,
+    SolvePlacement,
+};
 use disruption::hooks::{DeclaredBudgets, DefaultConsolidation};
 use hooks::binding::PolicyRegistry;
 use jiff::Timestamp;
@@ -12,7 +15,7 @@ use prometheus_client::registry::Registry;
 use scheduling::ranking::{PriceRank, RankHook};
 use serde_json::{Value, json};
 use sim::SimulatedClock;
-use sim::api_server::{ApiServer, DeleteOptions, ObjectKey, Part, Resource, Selection};
+use sim::api_server::{ApiServer, DeleteOptions, NamespacedName, ObjectPart, Resource, Selection};
 use state::ledger::{Ledger, Subject, Why};
 use tokio::task::JoinHandle;
 
@@ -72,6 +75,15 @@ impl World {
     /// The same with a ranking policy.
     pub(crate) fn with_rank(rank: Arc<dyn RankHook>) -> Self {
         Self::with_hooks((Arc::new(controllers::NoPolicies), rank), settings())
+    }
+
+    /// The same with one that is asked away from the controllers' thread, as in a cluster.
+    pub(crate) fn with_rank_elsewhere(rank: Arc<dyn RankHook>) -> Self {
+        let settings = Settings {
+            solve_placement: SolvePlacement::Blocking,
+            ..settings()
+        };
+        Self::with_hooks((Arc::new(controllers::NoPolicies), rank), settings)
     }
 
     pub(crate) fn with_policies(policies: Arc<dyn PolicyRegistry>) -> Self {
@@ -205,9 +217,9 @@ impl World {
     /// Gives a node a condition that began so long ago.
     pub(crate) fn be_sick(&self, node: &str, kind: &str, status: &str) {
         let since = self.clock.now().to_string();
-        let key = ObjectKey::new("", node);
+        let key = NamespacedName::new("", node);
         self.api
-            .modify_part(&Resource::NODES, &key, Part::Status, |node| {
+            .modify_part(&Resource::NODES, &key, ObjectPart::Status, |node| {
                 let conditions = node["status"]["conditions"].as_array_mut().unwrap();
                 conditions.retain(|it| it["type"] != kind);
                 conditions.push(json!({"type": kind, "status": status, "reason": "Test", "lastTransitionTime": since}));
@@ -395,6 +407,12 @@ impl World {
         start.elapsed().as_secs()
     }
 
+    /// How often the ledger has an outcome.
+    pub(crate) fn times_recorded(&self, outcome: &str) -> usize {
+        let word = format!("\"{outcome}\"");
+        self.ledger_json().matches(&word).count()
+    }
+
     pub(crate) fn ledger_json(&self) -> String {
         let ledger = self.ledger.lock().unwrap();
         ledger
@@ -429,7 +447,7 @@ fn start(
     let controllers = Controllers::new(ControllersConfig {
         client: kube::Client::new(door.clone(), "default"),
         provider: Arc::new(cloud.clone()),
-        hooks: Hooks {
+        hooks: ControllersHooks {
             rank: Arc::clone(rank),
             consolidation: Arc::new(DefaultConsolidation),
             budgets: Arc::new(DeclaredBudgets),
@@ -575,7 +593,7 @@ fn boot(api: &ApiServer, cloud: &Cloud, clock: SimulatedClock) {
             .now()
             .duration_since(instance.launched_at.unwrap())
             .as_secs();
-        let key = ObjectKey::new("", name);
+        let key = NamespacedName::new("", name);
         if age == BOOT_SECONDS && api.get(&Resource::NODES, "", name).is_err() {
             let resources = json!(instance.allocatable.to_list());
             let mut labels = json!(instance.labels);
@@ -621,8 +639,8 @@ fn boot_anew(api: &ApiServer, cloud: &Cloud, clock: SimulatedClock) {
         if !is_back && !is_down {
             continue;
         }
-        let key = ObjectKey::new("", name);
-        api.modify_part(&Resource::NODES, &key, Part::Status, |node| {
+        let key = NamespacedName::new("", name);
+        api.modify_part(&Resource::NODES, &key, ObjectPart::Status, |node| {
             let ready = if is_back { "True" } else { "False" };
             // What was wrong with it is mended.
             node["status"]["conditions"] = json!([{"type": "Ready", "status": ready}]);
@@ -679,8 +697,8 @@ fn schedule(api: &ApiServer, clock: SimulatedClock, pod: &Value, name: &str) {
         .as_array()
         .is_none_or(Vec::is_empty)
     {
-        let key = ObjectKey::new("default", name);
-        api.modify_part(&Resource::PODS, &key, Part::Status, |pod| {
+        let key = NamespacedName::new("default", name);
+        api.modify_part(&Resource::PODS, &key, ObjectPart::Status, |pod| {
             pod["status"]["phase"] = json!("Pending");
             pod["status"]["conditions"] = json!([
                 {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "no nodes"}

@@ -5,17 +5,17 @@
 use apis::labels;
 use serde_json::{Value, json};
 
-use super::{Group, launch_template, own_tags};
-use crate::Work;
+use super::{NodeGroup, launch_template, own_tags};
+use crate::Converter;
 use crate::fields::put;
-use crate::report::{Fate, Origin};
+use crate::report::{Fate, ObjectOrigin};
 use crate::requirements::key;
 
 const TEMPLATE_TAG: &str = "k8s.io/cluster-autoscaler/node-template/";
 
-pub(crate) fn convert(work: &mut Work<'_>, origin: &Origin, object: &Value) {
+pub(crate) fn convert(work: &mut Converter<'_>, origin: &ObjectOrigin, object: &Value) {
     let spec = &object["spec"];
-    let mut group = Group {
+    let mut group = NodeGroup {
         name: object["metadata"]["name"]
             .as_str()
             .unwrap_or_default()
@@ -25,7 +25,7 @@ pub(crate) fn convert(work: &mut Work<'_>, origin: &Origin, object: &Value) {
         expire_after: spec["MaxInstanceLifetime"]
             .as_i64()
             .map(|seconds| format!("{seconds}s")),
-        ..Group::default()
+        ..NodeGroup::default()
     };
     let subnets = spec["VPCZoneIdentifier"]
         .as_str()
@@ -46,7 +46,7 @@ pub(crate) fn convert(work: &mut Work<'_>, origin: &Origin, object: &Value) {
         })
         .collect();
     for (key, value) in &tags {
-        tag(work, origin, &mut group, (key, value));
+        tag(work, origin, &mut group, key, value);
     }
     put(&mut group.class, "tags", own_tags(tags.into_iter()));
     let policy = &spec["MixedInstancesPolicy"];
@@ -61,7 +61,13 @@ pub(crate) fn convert(work: &mut Work<'_>, origin: &Origin, object: &Value) {
     group.make(work, origin);
 }
 
-fn tag(work: &mut Work<'_>, origin: &Origin, group: &mut Group, (tag, value): (&str, &str)) {
+fn tag(
+    work: &mut Converter<'_>,
+    origin: &ObjectOrigin,
+    group: &mut NodeGroup,
+    tag: &str,
+    value: &str,
+) {
     if let Some(cluster) = tag.strip_prefix("kubernetes.io/cluster/") {
         group.cluster = Some(cluster.to_owned());
     }
@@ -86,7 +92,7 @@ fn tag(work: &mut Work<'_>, origin: &Origin, group: &mut Group, (tag, value): (&
 }
 
 /// Types of the overrides, else of the instances that run.
-fn types(work: &mut Work<'_>, origin: &Origin, group: &mut Group, spec: &Value) {
+fn types(work: &mut Converter<'_>, origin: &ObjectOrigin, group: &mut NodeGroup, spec: &Value) {
     let of = |list: &Value| -> Vec<String> {
         let items = list.as_array().into_iter().flatten();
         let mut types: Vec<String> = items
@@ -137,7 +143,12 @@ fn types(work: &mut Work<'_>, origin: &Origin, group: &mut Group, spec: &Value) 
     group.requirements.one_of(labels::TOPOLOGY_ZONE, &zones);
 }
 
-fn capacity_types(work: &mut Work<'_>, origin: &Origin, group: &mut Group, distribution: &Value) {
+fn capacity_types(
+    work: &mut Converter<'_>,
+    origin: &ObjectOrigin,
+    group: &mut NodeGroup,
+    distribution: &Value,
+) {
     if group.requirements.has(labels::CAPACITY_TYPE) {
         return;
     }

@@ -5,19 +5,19 @@
 use apis::labels;
 use serde_json::{Value, json};
 
-use super::{Group, launch_template, own_tags};
-use crate::Work;
+use super::{NodeGroup, launch_template, own_tags};
+use crate::Converter;
 use crate::fields::{Fields, put};
-use crate::report::{Fate, Origin};
+use crate::report::{Fate, ObjectOrigin};
 use crate::requirements::template_labels;
 
-pub(crate) fn convert(work: &mut Work<'_>, origin: &Origin, object: &Value) {
+pub(crate) fn convert(work: &mut Converter<'_>, origin: &ObjectOrigin, object: &Value) {
     let mut fields = Fields::new(origin, "nodegroup", object["spec"].clone());
-    let mut group = Group {
+    let mut group = NodeGroup {
         name: fields.text("nodegroupName").unwrap_or_default(),
         cluster: fields.text("clusterName"),
         subnets: fields.texts("subnets"),
-        ..Group::default()
+        ..NodeGroup::default()
     };
     let why = "no matter of a pool";
     let told = [
@@ -80,7 +80,7 @@ pub(crate) fn convert(work: &mut Work<'_>, origin: &Origin, object: &Value) {
 }
 
 /// What a node group has and a pool has not.
-fn left_behind(work: &mut Work<'_>, origin: &Origin, fields: &mut Fields<'_>) {
+fn left_behind(work: &mut Converter<'_>, origin: &ObjectOrigin, fields: &mut Fields<'_>) {
     if let Some(way_in) = fields
         .take("remoteAccess")
         .filter(|it| it["ec2SshKey"].is_string())
@@ -108,7 +108,7 @@ fn left_behind(work: &mut Work<'_>, origin: &Origin, fields: &mut Fields<'_>) {
 }
 
 /// The AMI type tells architecture, family and with it the device of the disk.
-fn images(work: &mut Work<'_>, fields: &mut Fields<'_>, group: &mut Group) {
+fn images(work: &mut Converter<'_>, fields: &mut Fields<'_>, group: &mut NodeGroup) {
     let kind = fields.text("amiType").unwrap_or_default();
     let disk = fields.number("diskSize");
     let (alias, device) = match kind.as_str() {

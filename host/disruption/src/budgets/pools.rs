@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 
+use apis::fnv::{OFFSET_BASIS, fnv_1a};
 use apis::{NodePool, labels};
 use jiff::Timestamp;
 use state::Snapshot;
@@ -129,8 +130,7 @@ fn of_pool(world: &World<'_>, (name, pool): (&str, &NodePool), count: Count) -> 
 
 /// FNV-1a in hexadecimal: short, and the same on every machine.
 fn short_hash(text: &str) -> String {
-    let step = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
-    format!("{:016x}", text.bytes().fold(0xcbf2_9ce4_8422_2325, step))
+    format!("{:016x}", fnv_1a(OFFSET_BASIS, text.bytes()))
 }
 
 fn counts(snapshot: &Snapshot) -> BTreeMap<&str, Count> {

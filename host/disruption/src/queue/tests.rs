@@ -68,6 +68,7 @@ fn running(replacements: &[&str]) -> RunningCommand {
         },
         replacements: replacements.iter().map(ToString::to_string).collect(),
         started_at: at(0),
+        is_wait_told: false,
     }
 }
 

@@ -6,6 +6,7 @@
 use std::collections::BTreeSet;
 
 use apis::duration::GoDuration;
+use apis::{RepairAction, RepairPolicy};
 use jiff::{SignedDuration, Timestamp};
 use regex::Regex;
 use state::StateNode;
@@ -13,34 +14,6 @@ use state::StateNode;
 const PRIORITY_MAX: u32 = 100;
 /// A node overtakes a rival of the next higher rank after so many minutes.
 const MINUTES_PER_RANK: f64 = 30.0;
-
-/// What is done about a sick node, least first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum RepairAction {
-    /// It reboots in place.
-    Reboot,
-    /// It is replaced.
-    Replace,
-}
-
-/// One way to be sick, as the provider tells it.
-#[derive(Debug, Clone, PartialEq)]
-pub struct RepairPolicy {
-    /// Condition of the Node.
-    pub condition_type: String,
-    /// The status that is sick.
-    pub condition_status: String,
-    /// Matches anywhere in the condition's reason; empty for the one fallback of all policies.
-    pub reason_regex: String,
-    /// How long the status must last.
-    pub toleration: GoDuration,
-    /// How long the drain may take; `None` as the claim says, zero by force.
-    pub termination_grace_period: Option<GoDuration>,
-    /// 0 to 100, greater first.
-    pub priority: u32,
-    /// What is done.
-    pub action: RepairAction,
-}
 
 /// What is wrong with a set of policies.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -18,8 +18,9 @@ use kube::client::Body;
 use tokio::time::Instant;
 use tower::{BoxError, Layer, Service, ServiceExt as _};
 
-use super::rate::Rate;
-use super::repeats::{Kind, pause};
+use super::rate::RateLimiter;
+use super::reads_only::ReadsOnly;
+use super::repeats::{RequestKind, pause};
 use super::requests::{AskedFor, ClientMetrics};
 use crate::fence::{Fence, Lapsed};
 
@@ -33,9 +34,11 @@ pub(crate) struct Guard {
     /// Nothing is changed while it is closed.
     pub(crate) fence: Fence,
     /// Watches aside, no more requests than this; nothing for no limit.
-    pub(crate) rate: Option<Arc<Rate>>,
+    pub(crate) rate: Option<Arc<RateLimiter>>,
     /// Where requests are counted.
     pub(crate) metrics: ClientMetrics,
+    /// Nothing but plain reads is sent.
+    pub(crate) reads_only: Option<ReadsOnly>,
 }
 
 impl Guard {
@@ -45,6 +48,15 @@ impl Guard {
             fence: Fence::open(),
             rate: None,
             metrics: ClientMetrics::default(),
+            reads_only: None,
+        }
+    }
+
+    /// For who may only look.
+    pub(crate) fn reading(reads_only: &ReadsOnly) -> Self {
+        Self {
+            reads_only: Some(reads_only.clone()),
+            ..Self::none()
         }
     }
 }
@@ -99,11 +111,14 @@ where
     B::Error: Into<BoxError>,
 {
     async fn send(self, mut request: Request<Body>) -> Result<Response<AnswerBody>, BoxError> {
-        let kind = Kind::of(&request);
+        let kind = RequestKind::of(&request);
         let Self { inner, guard } = self;
         let mut attempts = 0;
         loop {
-            if let Some(rate) = guard.rate.as_ref().filter(|_| kind != Kind::Watch) {
+            if let Some(reads_only) = &guard.reads_only {
+                reads_only.admit(&request)?;
+            }
+            if let Some(rate) = guard.rate.as_ref().filter(|_| kind != RequestKind::Watch) {
                 rate.admit().await;
             }
             let spare = copy(&request);
@@ -135,7 +150,7 @@ where
 async fn attempt<S, B>(
     service: S,
     fence: &Fence,
-    kind: Kind,
+    kind: RequestKind,
     request: Request<Body>,
 ) -> Result<Response<AnswerBody>, BoxError>
 where
@@ -160,7 +175,7 @@ where
 /// One question and its answer: the beginning of a watch, all of anything else.
 async fn exchange<S, B>(
     service: S,
-    kind: Kind,
+    kind: RequestKind,
     request: Request<Body>,
 ) -> Result<Response<AnswerBody>, BoxError>
 where
@@ -169,7 +184,7 @@ where
     B::Error: Into<BoxError>,
 {
     let answer = service.oneshot(request).await?;
-    if kind == Kind::Watch {
+    if kind == RequestKind::Watch {
         return Ok(answer.map(|body| body.map_err(Into::into).boxed_unsync()));
     }
     let (head, body) = answer.into_parts();

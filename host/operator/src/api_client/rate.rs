@@ -15,7 +15,7 @@ const BURST_DEFAULT: u32 = 10;
 
 /// A bucket of permissions to send.
 #[derive(Debug)]
-pub(crate) struct Rate {
+pub(crate) struct RateLimiter {
     interval: Duration,
     /// How far ahead of a steady pace requests may be.
     ahead_max: Duration,
@@ -23,7 +23,7 @@ pub(crate) struct Rate {
     due: Mutex<Instant>,
 }
 
-impl Rate {
+impl RateLimiter {
     /// As the flags of Karpenter say it: negative is no limit, 0 what client-go takes by itself.
     pub(crate) fn new(qps: i32, burst: i32) -> Option<Self> {
         let qps = match u32::try_from(qps).ok()? {
@@ -64,14 +64,14 @@ impl Rate {
 mod tests {
     use super::*;
 
-    fn waits(rate: &Rate, requests: usize) -> Vec<u128> {
+    fn waits(rate: &RateLimiter, requests: usize) -> Vec<u128> {
         let now = Instant::now();
         (0..requests).map(|_| rate.take(now).as_millis()).collect()
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_burst_goes_at_once_and_the_rest_at_the_rate() {
-        let rate = Rate::new(10, 3).unwrap();
+        let rate = RateLimiter::new(10, 3).unwrap();
         assert_eq!(waits(&rate, 5), [0, 0, 0, 100, 200]);
         tokio::time::advance(Duration::from_millis(500)).await;
         assert_eq!(waits(&rate, 4), [0, 0, 0, 100], "the bucket is full again");
@@ -79,9 +79,9 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn zero_is_the_default_of_client_go_and_less_is_no_limit() {
-        let default = Rate::new(0, 0).unwrap();
+        let default = RateLimiter::new(0, 0).unwrap();
         let wanted = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 200];
         assert_eq!(waits(&default, 11), wanted);
-        assert!(Rate::new(-1, 10).is_none());
+        assert!(RateLimiter::new(-1, 10).is_none());
     }
 }

@@ -18,7 +18,7 @@ const PAUSE_MAX: Duration = Duration::from_secs(15);
 
 /// What a request is to the client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum RequestKind {
     /// A stream without end.
     Watch,
     Read,
@@ -27,7 +27,7 @@ pub(super) enum Kind {
     Eviction,
 }
 
-impl Kind {
+impl RequestKind {
     pub(super) fn of<B>(request: &Request<B>) -> Self {
         let uri = request.uri();
         let asks = |pair: &str| matches!(pair, "watch=true" | "watch=1");
@@ -53,7 +53,7 @@ impl Kind {
 
 /// How long to wait before the same request is sent again; nothing if the answer stands.
 pub(super) fn pause(
-    kind: Kind,
+    kind: RequestKind,
     status: StatusCode,
     headers: &HeaderMap,
     attempts: u32,
@@ -63,17 +63,20 @@ pub(super) fn pause(
     }
     let told = retry_after(headers);
     let pause = match (kind, status) {
-        (Kind::Change, StatusCode::TOO_MANY_REQUESTS) => told,
+        (RequestKind::Change, StatusCode::TOO_MANY_REQUESTS) => told,
         (
-            Kind::Read | Kind::Watch,
+            RequestKind::Read | RequestKind::Watch,
             StatusCode::TOO_MANY_REQUESTS
             | StatusCode::SERVICE_UNAVAILABLE
             | StatusCode::GATEWAY_TIMEOUT,
         ) => Some(
             told.unwrap_or_else(|| PAUSE_FIRST * 2_u32.saturating_pow(attempts.saturating_sub(1))),
         ),
-        (Kind::Read | Kind::Watch, status) if status.is_server_error() => told,
-        (Kind::Change | Kind::Eviction | Kind::Read | Kind::Watch, _) => None,
+        (RequestKind::Read | RequestKind::Watch, status) if status.is_server_error() => told,
+        (
+            RequestKind::Change | RequestKind::Eviction | RequestKind::Read | RequestKind::Watch,
+            _,
+        ) => None,
     };
     pause.filter(|it| *it <= PAUSE_MAX)
 }
@@ -88,8 +91,8 @@ fn retry_after(headers: &HeaderMap) -> Option<Duration> {
 mod tests {
     use super::*;
 
-    fn kind(method: Method, uri: &str) -> Kind {
-        Kind::of(&Request::builder().method(method).uri(uri).body(()).unwrap())
+    fn kind(method: Method, uri: &str) -> RequestKind {
+        RequestKind::of(&Request::builder().method(method).uri(uri).body(()).unwrap())
     }
 
     #[test]
@@ -97,20 +100,28 @@ mod tests {
         let pods = "/api/v1/namespaces/a/pods";
         let evicts = "/api/v1/namespaces/a/pods/b/eviction";
         let cases = [
-            (Method::GET, pods.to_owned(), Kind::Read),
+            (Method::GET, pods.to_owned(), RequestKind::Read),
             (
                 Method::GET,
                 format!("{pods}?limit=5&watch=true"),
-                Kind::Watch,
+                RequestKind::Watch,
             ),
             (
                 Method::GET,
                 format!("{pods}?labelSelector=watch"),
-                Kind::Read,
+                RequestKind::Read,
             ),
-            (Method::POST, pods.to_owned(), Kind::Change),
-            (Method::PATCH, format!("{pods}?watch=true"), Kind::Change),
-            (Method::POST, format!("{evicts}?dryRun=All"), Kind::Eviction),
+            (Method::POST, pods.to_owned(), RequestKind::Change),
+            (
+                Method::PATCH,
+                format!("{pods}?watch=true"),
+                RequestKind::Change,
+            ),
+            (
+                Method::POST,
+                format!("{evicts}?dryRun=All"),
+                RequestKind::Eviction,
+            ),
         ];
         for (method, uri, expected) in cases {
             assert_eq!(kind(method, &uri), expected, "{uri}");
@@ -120,7 +131,7 @@ mod tests {
     #[test]
     fn only_what_certainly_did_not_happen_is_sent_again() {
         let no_answer = [429, 500, 503, 504];
-        let pauses = |kind: Kind, told: Option<&'static str>| {
+        let pauses = |kind: RequestKind, told: Option<&'static str>| {
             no_answer.map(|status| {
                 let mut headers = HeaderMap::new();
                 headers.extend(told.map(|it| (header::RETRY_AFTER, it.parse().unwrap())));
@@ -129,18 +140,18 @@ mod tests {
             })
         };
         let never = [None; 4];
-        assert_eq!(pauses(Kind::Eviction, Some("1")), never);
-        assert_eq!(pauses(Kind::Eviction, None), never);
+        assert_eq!(pauses(RequestKind::Eviction, Some("1")), never);
+        assert_eq!(pauses(RequestKind::Eviction, None), never);
         assert_eq!(
-            pauses(Kind::Change, Some("1")),
+            pauses(RequestKind::Change, Some("1")),
             [Some(1000), None, None, None]
         );
-        assert_eq!(pauses(Kind::Change, None), never);
-        assert_eq!(pauses(Kind::Read, Some("2")), [Some(2000); 4]);
+        assert_eq!(pauses(RequestKind::Change, None), never);
+        assert_eq!(pauses(RequestKind::Read, Some("2")), [Some(2000); 4]);
         let first = Some(200);
-        assert_eq!(pauses(Kind::Read, None), [first, None, first, first]);
+        assert_eq!(pauses(RequestKind::Read, None), [first, None, first, first]);
         assert_eq!(
-            pauses(Kind::Read, Some("60")),
+            pauses(RequestKind::Read, Some("60")),
             never,
             "that is for the queues"
         );
@@ -150,7 +161,7 @@ mod tests {
     fn a_read_gives_up_after_five_attempts() {
         let pauses = (1..=5).map(|attempts| {
             let status = StatusCode::SERVICE_UNAVAILABLE;
-            pause(Kind::Read, status, &HeaderMap::new(), attempts).map(|it| it.as_millis())
+            pause(RequestKind::Read, status, &HeaderMap::new(), attempts).map(|it| it.as_millis())
         });
         let wanted = [Some(200), Some(400), Some(800), Some(1600), None];
         assert!(pauses.eq(wanted));

@@ -10,15 +10,15 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
-type Labels = Vec<(&'static str, String)>;
+type ClientLabels = Vec<(&'static str, String)>;
 
 /// Clones count together.
 #[derive(Debug, Clone)]
 pub(crate) struct ClientMetrics {
     /// Labels: `code`, `method`.
-    total: Family<Labels, Counter>,
+    total: Family<ClientLabels, Counter>,
     /// Labels: `verb`, `group`, `version`, `kind`, `subresource`.
-    seconds: Family<Labels, Histogram, fn() -> Histogram>,
+    seconds: Family<ClientLabels, Histogram, fn() -> Histogram>,
 }
 
 fn buckets() -> Histogram {

@@ -28,7 +28,7 @@ pub(crate) enum Unknown {
 
 /// What was said of the documents, one line each.
 #[derive(Debug, Default)]
-pub(crate) struct Applied {
+pub(crate) struct AppliedDocuments {
     pub(crate) faults: Vec<String>,
     pub(crate) warnings: Vec<String>,
 }
@@ -39,9 +39,9 @@ pub(crate) async fn apply(
     mut documents: Vec<Document>,
     system_namespace: &str,
     unknown: Unknown,
-) -> anyhow::Result<Applied> {
+) -> anyhow::Result<AppliedDocuments> {
     documents.sort_by_key(|document| rank_of(&document.object));
-    let mut applied = Applied::default();
+    let mut applied = AppliedDocuments::default();
     let (first, rest): (Vec<_>, Vec<_>) = documents
         .into_iter()
         .partition(|document| rank_of(&document.object) == 0);
@@ -69,7 +69,7 @@ pub(crate) async fn apply(
     Ok(applied)
 }
 
-impl Applied {
+impl AppliedDocuments {
     async fn add(
         &mut self,
         client: &kube::Client,

@@ -4,7 +4,7 @@
 //! node, some need an architecture or stay on demand. Nothing in it cannot be scheduled.
 
 use serde_json::{Value, json};
-use sim::random::Random;
+use sim::random::SplitMix64;
 
 /// Namespace of the generated Deployments.
 pub(crate) const NAMESPACE: &str = "generated";
@@ -16,7 +16,7 @@ const ANTI_AFFINITY_REPLICAS_MAX: u64 = 8;
 
 /// Deployments with `pods` replicas in all.
 pub(crate) fn deployments(pods: u32, seed: u64) -> Vec<Value> {
-    let mut random = Random::new(seed, "demo-workloads");
+    let mut random = SplitMix64::new(seed, "demo-workloads");
     let mut left = u64::from(pods);
     let mut services = Vec::new();
     while left > 0 {
@@ -31,11 +31,11 @@ struct Service {
     replicas: u64,
     cpu_millis: u64,
     memory_mib: u64,
-    wish: Wish,
+    wish: PodWish,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Wish {
+enum PodWish {
     Nothing,
     ZoneSpread,
     OnePerNode,
@@ -45,23 +45,25 @@ enum Wish {
 }
 
 impl Service {
-    fn draw(random: &mut Random, left: u64) -> Self {
+    fn draw(random: &mut SplitMix64, left: u64) -> Self {
         let wish = match random.between(0, 99) {
-            0..=24 => Wish::ZoneSpread,
-            25..=29 => Wish::OnePerNode,
-            30..=49 => Wish::Amd64,
-            50..=59 => Wish::Arm64,
-            60..=64 => Wish::OnDemand,
-            _ => Wish::Nothing,
+            0..=24 => PodWish::ZoneSpread,
+            25..=29 => PodWish::OnePerNode,
+            30..=49 => PodWish::Amd64,
+            50..=59 => PodWish::Arm64,
+            60..=64 => PodWish::OnDemand,
+            _ => PodWish::Nothing,
         };
         // A unit number to a power gives few large services and many small ones.
         let share = random.next_unit().powi(3);
         let replicas = whole(share * REPLICAS_MAX as f64) + 1;
         let replicas = match wish {
-            Wish::OnePerNode => replicas.min(ANTI_AFFINITY_REPLICAS_MAX),
-            Wish::Nothing | Wish::ZoneSpread | Wish::Amd64 | Wish::Arm64 | Wish::OnDemand => {
-                replicas
-            }
+            PodWish::OnePerNode => replicas.min(ANTI_AFFINITY_REPLICAS_MAX),
+            PodWish::Nothing
+            | PodWish::ZoneSpread
+            | PodWish::Amd64
+            | PodWish::Arm64
+            | PodWish::OnDemand => replicas,
         };
         let cpu_millis = [50, 100, 100, 250, 250, 500, 500, 1000, 1500, 2000][index(random, 10)];
         let mib_per_cpu = [1024, 2048, 2048, 4096, 4096, 8192][index(random, 6)];
@@ -87,8 +89,8 @@ impl Service {
         });
         let selector = json!({"matchLabels": {"app": name}});
         match self.wish {
-            Wish::Nothing => {}
-            Wish::ZoneSpread => {
+            PodWish::Nothing => {}
+            PodWish::ZoneSpread => {
                 spec["topologySpreadConstraints"] = json!([{
                     "maxSkew": 1,
                     "topologyKey": "topology.kubernetes.io/zone",
@@ -96,14 +98,14 @@ impl Service {
                     "labelSelector": selector,
                 }]);
             }
-            Wish::OnePerNode => {
+            PodWish::OnePerNode => {
                 spec["affinity"] = json!({"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [
                     {"topologyKey": "kubernetes.io/hostname", "labelSelector": selector},
                 ]}});
             }
-            Wish::Amd64 => spec["nodeSelector"] = json!({"kubernetes.io/arch": "amd64"}),
-            Wish::Arm64 => spec["nodeSelector"] = json!({"kubernetes.io/arch": "arm64"}),
-            Wish::OnDemand => {
+            PodWish::Amd64 => spec["nodeSelector"] = json!({"kubernetes.io/arch": "amd64"}),
+            PodWish::Arm64 => spec["nodeSelector"] = json!({"kubernetes.io/arch": "arm64"}),
+            PodWish::OnDemand => {
                 spec["nodeSelector"] = json!({"karpenter.sh/capacity-type": "on-demand"});
             }
         }
@@ -129,7 +131,7 @@ fn whole(value: f64) -> u64 {
     value as u64
 }
 
-fn index(random: &mut Random, len: u64) -> usize {
+fn index(random: &mut SplitMix64, len: u64) -> usize {
     usize::try_from(random.between(0, len - 1)).unwrap_or(0)
 }
 

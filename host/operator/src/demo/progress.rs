@@ -1,6 +1,6 @@
 //! Watches a demo run: draws or prints what happens, and tells when it is over.
 
-use super::memory::peak_rss_bytes;
+use super::cost::{cpu_seconds, peak_rss_bytes};
 use super::node_load::{Requested, millis, node_status, share};
 use super::quiet::Quiet;
 use std::collections::BTreeMap;
@@ -8,16 +8,17 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use apis::labels;
-use controllers::Activity;
+use controllers::ControllerActivity;
 use serde_json::Value;
-use sim::World;
+use sim::SimulatedWorld;
 use sim::api_server::{Resource, Selection};
 
 use super::frame::{Frame, NodeLine, round};
 use super::live_view::Screen;
 use super::problems;
-use super::summary::{AllRunning, PodCounts, StageLine, Summary};
-use super::{LOOK_EVERY, Plan};
+use super::summary::{AllRunning, PodTotals, StageLine, Summary};
+use super::waits;
+use super::{DemoPlan, LOOK_EVERY};
 use crate::cli::{Output, Until};
 use crate::stack::Stack;
 
@@ -38,8 +39,8 @@ pub(crate) enum Ended {
 }
 
 /// How a stage of a run went.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Watched {
+#[derive(Debug, Clone)]
+pub(crate) struct StageOutcome {
     pub(crate) ended: Ended,
     /// From its beginning to the last change of the world or end of a disruption command, in the world's time.
     pub(crate) changed_for: Duration,
@@ -51,17 +52,21 @@ pub(crate) struct Watched {
 
 /// Looks at the world and the controllers; changes neither.
 pub(crate) struct Watcher<'a> {
-    world: Arc<World>,
+    world: Arc<SimulatedWorld>,
     stack: Option<&'a Stack>,
 }
 
 impl<'a> Watcher<'a> {
-    pub(crate) fn new(world: Arc<World>, stack: Option<&'a Stack>) -> Self {
+    pub(crate) fn new(world: Arc<SimulatedWorld>, stack: Option<&'a Stack>) -> Self {
         Self { world, stack }
     }
 
     /// Returns when the run, or this stage of it, is over, and meanwhile shows it.
-    pub(crate) async fn watch(&self, until: Until, view: &mut View) -> anyhow::Result<Watched> {
+    pub(crate) async fn watch(
+        &self,
+        until: Until,
+        view: &mut DemoView,
+    ) -> anyhow::Result<StageOutcome> {
         let began = self.world.clock().elapsed();
         let (mut quiet, mut changed) = (Quiet::default(), began);
         let (mut nodes, mut last_turnover) = (self.turnover(), began);
@@ -82,7 +87,7 @@ impl<'a> Watcher<'a> {
             }
             let pulse = self.world.pulse();
             if all_running.is_none() && pulse.pods_pending == 0 && pulse.pods_running > 0 {
-                all_running = Some(AllRunning::of(&self.frame()));
+                all_running = Some(self.all_running());
             }
             if self.is_changing() || quiet.last != Some(pulse) {
                 changed = elapsed;
@@ -97,12 +102,35 @@ impl<'a> Watcher<'a> {
                 Until::Settled | Until::After(_) | Until::Forever => {}
             }
         };
-        Ok(Watched {
+        Ok(StageOutcome {
             ended,
             changed_for: changed.saturating_sub(began),
             last_turnover,
             all_running,
         })
+    }
+
+    fn all_running(&self) -> AllRunning {
+        let frame = self.frame();
+        AllRunning {
+            seconds: frame.virtual_seconds,
+            pods: frame.pods_running,
+            nodes: frame.nodes.len(),
+            launches: frame.launches,
+            price_per_hour: frame.price_per_hour(),
+            evictions: self.evictions(),
+            slowest_pod: waits::slowest_pod(self.world.api()),
+            slowest_boot_seconds: waits::slowest_boot_seconds(self.world.ec2()),
+        }
+    }
+
+    /// Evictions that the API server granted so far.
+    fn evictions(&self) -> u64 {
+        let granted = |stack: &Stack| {
+            let code = vec![("code", "200".to_owned())];
+            stack.metrics.eviction_requests.get_or_create(&code).get()
+        };
+        self.stack.map_or(0, granted)
     }
 
     /// Launches and terminations so far.
@@ -157,7 +185,7 @@ impl<'a> Watcher<'a> {
         StageLine {
             begun_by,
             settled_seconds: round(changed_for.as_secs_f64(), 3),
-            pods: PodCounts::of(&frame),
+            pods: PodTotals::of(&frame),
             nodes: frame.nodes.len(),
             price_per_hour: frame.price_per_hour(),
         }
@@ -166,7 +194,7 @@ impl<'a> Watcher<'a> {
     /// The end of a run.
     pub(crate) fn summary(
         &self,
-        watched: Watched,
+        watched: StageOutcome,
         wall: Duration,
         stages: Vec<StageLine>,
         mut problems: Vec<String>,
@@ -179,16 +207,18 @@ impl<'a> Watcher<'a> {
         };
         problems.extend(violations.iter().map(ToString::to_string));
         Summary {
-            pods: PodCounts::of(&frame),
+            pods: PodTotals::of(&frame),
             first_plan: self.stack.and_then(Stack::first_plan),
             all_running: watched.all_running,
             price_per_hour: frame.price_per_hour(),
             virtual_seconds: frame.virtual_seconds,
             wall_seconds: round(wall.as_secs_f64(), 3),
+            cpu_seconds: round(cpu_seconds(), 2),
             peak_rss_bytes: peak_rss_bytes(),
             launches: frame.launches,
             terminations: frame.terminations,
             last_turnover_seconds: round(watched.last_turnover.as_secs_f64(), 3),
+            evictions: self.evictions(),
             launches_without_capacity: self
                 .stack
                 .map(Stack::launches_without_capacity)
@@ -250,7 +280,7 @@ impl<'a> Watcher<'a> {
     fn is_busy(&self) -> bool {
         // Chores that come back by themselves are no reason to wait, nor are pods that are tried again and
         // again: what comes of either shows in the world.
-        let activity = Activity {
+        let activity = ControllerActivity {
             due_soon: 0,
             is_provisioning: false,
             ..self.activity()
@@ -258,10 +288,10 @@ impl<'a> Watcher<'a> {
         !activity.is_idle() || !self.world.is_settled()
     }
 
-    fn activity(&self) -> Activity {
-        let idle = Activity {
+    fn activity(&self) -> ControllerActivity {
+        let idle = ControllerActivity {
             is_synced: true,
-            ..Activity::default()
+            ..ControllerActivity::default()
         };
         self.stack
             .map_or(idle, |stack| stack.controllers.activity())
@@ -296,7 +326,7 @@ impl<'a> Watcher<'a> {
 }
 
 /// Where what happens is shown: a screen, lines, or nowhere.
-pub(crate) struct View {
+pub(crate) struct DemoView {
     screen: Option<Screen>,
     prints_lines: bool,
     drawn: Option<Instant>,
@@ -304,8 +334,8 @@ pub(crate) struct View {
     decisions: Vec<String>,
 }
 
-impl View {
-    pub(crate) fn open(plan: &Plan) -> anyhow::Result<Self> {
+impl DemoView {
+    pub(crate) fn open(plan: &DemoPlan) -> anyhow::Result<Self> {
         let screen = if plan.is_terminal {
             Some(Screen::open()?)
         } else {

@@ -2,7 +2,7 @@
 
 use anyhow::bail;
 
-use super::progress::{Ended, View, Watched, Watcher};
+use super::progress::{DemoView, Ended, StageOutcome, Watcher};
 use super::summary::StageLine;
 use super::{SYSTEM_NAMESPACE, apply, read};
 use crate::cli::{DemoArguments, Until};
@@ -15,9 +15,9 @@ pub(super) struct Stages {
 }
 
 /// How the whole run went.
-pub(super) struct Run {
+pub(super) struct DemoRun {
     /// The last stage.
-    pub(super) watched: Watched,
+    pub(super) watched: StageOutcome,
     /// Those that settled; none where there was but one stage.
     pub(super) stages: Vec<StageLine>,
     /// What could not be applied.
@@ -42,8 +42,8 @@ impl Stages {
         self,
         client: &kube::Client,
         watcher: &Watcher<'_>,
-        view: &mut View,
-    ) -> anyhow::Result<Run> {
+        view: &mut DemoView,
+    ) -> anyhow::Result<DemoRun> {
         let mut watched = Box::pin(watcher.watch(self.until, view)).await?;
         let all_running = watched.all_running;
         let (mut stages, mut faults) = (Vec::new(), Vec::new());
@@ -64,7 +64,7 @@ impl Stages {
         }
         // Later stages begin with pods that run.
         watched.all_running = all_running;
-        Ok(Run {
+        Ok(DemoRun {
             watched,
             stages,
             faults,

@@ -12,7 +12,7 @@ use super::frame::{Frame, NodeLine};
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Summary {
-    pub(crate) pods: PodCounts,
+    pub(crate) pods: PodTotals,
     /// What the first round of provisioning that opened any claims wanted of them.
     pub(crate) first_plan: Option<PlanLine>,
     /// Of the first stage.
@@ -21,11 +21,15 @@ pub(crate) struct Summary {
     pub(crate) price_per_hour: f64,
     pub(crate) virtual_seconds: f64,
     pub(crate) wall_seconds: f64,
+    /// Of all threads, the simulated world's among them.
+    pub(crate) cpu_seconds: f64,
     pub(crate) peak_rss_bytes: u64,
     pub(crate) launches: u64,
     pub(crate) terminations: u64,
     /// When the last node was launched or ended, in the world's time.
     pub(crate) last_turnover_seconds: f64,
+    /// Pods that left a node because they were evicted.
+    pub(crate) evictions: u64,
     /// Claims that were given up because no offering left to them could be bought.
     pub(crate) launches_without_capacity: usize,
     /// Pods that the scheduler bound elsewhere than planned, and claims opened for those whose place was taken.
@@ -44,7 +48,7 @@ pub(crate) struct Summary {
 
 /// Pods by what became of them.
 #[derive(Debug, Clone, Copy, Serialize)]
-pub(crate) struct PodCounts {
+pub(crate) struct PodTotals {
     pub(crate) running: usize,
     pub(crate) pending: usize,
 }
@@ -59,25 +63,28 @@ pub(crate) struct PlanLine {
 }
 
 /// What it took until no pod waited.
-#[derive(Debug, Clone, Copy, Serialize)]
+#[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct AllRunning {
     /// Simulated time.
     pub(crate) seconds: f64,
+    pub(crate) pods: usize,
     pub(crate) nodes: usize,
     pub(crate) launches: u64,
     pub(crate) price_per_hour: f64,
+    /// Pods that were evicted by then.
+    pub(crate) evictions: u64,
+    /// The pod that waited longest from its creation until it ran.
+    pub(crate) slowest_pod: SlowestPod,
+    /// The longest that an instance took from its launch until its Node was ready.
+    pub(crate) slowest_boot_seconds: f64,
 }
 
-impl AllRunning {
-    pub(crate) fn of(frame: &Frame) -> Self {
-        Self {
-            seconds: frame.virtual_seconds,
-            nodes: frame.nodes.len(),
-            launches: frame.launches,
-            price_per_hour: frame.price_per_hour(),
-        }
-    }
+/// A pod, and how long it waited.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub(crate) struct SlowestPod {
+    pub(crate) pod: String,
+    pub(crate) seconds: f64,
 }
 
 /// How the world settled after something was applied.
@@ -88,7 +95,7 @@ pub(crate) struct StageLine {
     pub(crate) begun_by: String,
     /// From then on to the last change, in simulated time.
     pub(crate) settled_seconds: f64,
-    pub(crate) pods: PodCounts,
+    pub(crate) pods: PodTotals,
     pub(crate) nodes: usize,
     pub(crate) price_per_hour: f64,
 }
@@ -188,9 +195,9 @@ impl Summary {
     }
 }
 
-type Group<'a> = ((&'a str, &'a str), Vec<&'a NodeLine>);
+type NodesAlike<'a> = ((&'a str, &'a str), Vec<&'a NodeLine>);
 
-fn groups(nodes: &[NodeLine]) -> Vec<Group<'_>> {
+fn groups(nodes: &[NodeLine]) -> Vec<NodesAlike<'_>> {
     let mut groups = std::collections::BTreeMap::<(&str, &str), Vec<&NodeLine>>::new();
     for node in nodes {
         groups
@@ -201,7 +208,7 @@ fn groups(nodes: &[NodeLine]) -> Vec<Group<'_>> {
     groups.into_iter().collect()
 }
 
-impl PodCounts {
+impl PodTotals {
     pub(crate) fn of(frame: &Frame) -> Self {
         Self {
             running: frame.pods_running,

@@ -76,7 +76,7 @@ impl Server {
             async move { Ok::<_, Infallible>(server.answer(request).await) }
         });
         let fence = Fence::closed();
-        let election = Election::new(Candidate {
+        let election = Election::new(LeaderElector {
             leases: Api::namespaced(Client::new(service, "default"), "default"),
             lease_name: "lead".to_owned(),
             identity: identity.to_owned(),

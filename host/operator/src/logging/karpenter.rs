@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 use tracing::field::{Field, Visit};
 use tracing::{Event, Level, Subscriber};
 use tracing_subscriber::fmt::format::Writer;
-use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
+use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields, FormattedFields};
 use tracing_subscriber::registry::LookupSpan;
 
 /// The commit that was built, where the build says so.
@@ -31,7 +31,7 @@ where
 {
     fn format_event(
         &self,
-        _: &FmtContext<'_, S, N>,
+        context: &FmtContext<'_, S, N>,
         mut writer: Writer<'_>,
         event: &Event<'_>,
     ) -> fmt::Result {
@@ -49,6 +49,13 @@ where
         }
         line.insert("message".to_owned(), json!(told.message));
         line.insert("commit".to_owned(), json!(COMMIT));
+        // What is at work: its controller and the number of the reconcile.
+        for span in context.event_scope().into_iter().flatten() {
+            let extensions = span.extensions();
+            let written = extensions.get::<FormattedFields<N>>();
+            let fields = written.and_then(|it| serde_json::from_str::<Map<_, _>>(it).ok());
+            line.extend(fields.unwrap_or_default());
+        }
         for (key, value) in told.fields {
             line.insert(key, value);
         }
@@ -135,6 +142,7 @@ mod tests {
     use std::io::Write;
     use std::sync::{Arc, Mutex, PoisonError};
 
+    use tracing_subscriber::fmt::format::JsonFields;
     use tracing_subscriber::layer::SubscriberExt as _;
 
     use super::*;
@@ -160,10 +168,17 @@ mod tests {
         let writer = kept.clone();
         let layer = tracing_subscriber::fmt::layer()
             .event_format(KarpenterLine)
+            .fmt_fields(JsonFields::new())
             .with_writer(move || writer.clone());
         let subscriber = tracing_subscriber::registry().with(layer);
         tracing::subscriber::with_default(subscriber, || {
             let name = "default-abc";
+            let span = tracing::info_span!(
+                "reconcile",
+                controller = "nodeclaim.lifecycle",
+                reconcileID = "1"
+            );
+            let _at_work = span.enter();
             tracing::info!(NodeClaim = %name, Pod = "shop/web-1", provider_id = "aws:///a/i-1", pods = 3, "launched nodeclaim");
             tracing::warn!(error = "no answer", "trying again");
         });
@@ -181,6 +196,7 @@ mod tests {
             "level": "INFO", "logger": "controller", "commit": COMMIT, "message": "launched nodeclaim",
             "NodeClaim": {"name": "default-abc"}, "Pod": {"name": "web-1", "namespace": "shop"},
             "provider-id": "aws:///a/i-1", "pods": 3,
+            "controller": "nodeclaim.lifecycle", "reconcileID": "1",
         });
         assert_eq!(line, wanted);
         assert_eq!(lines.next().unwrap()["level"], "ERROR");

@@ -15,11 +15,12 @@ use authoring::manifests::{Manifests, variables};
 /// A class may need another look once the first filled in its status.
 const LOOKS: usize = 3;
 
-/// Pools that may open nodes with what they may buy, and why the others may not.
-pub(super) async fn pools(world: &mut World) -> anyhow::Result<Pools> {
+/// Pools that may open nodes with what they may buy, and why the others may not. The seed makes spot prices.
+pub(super) async fn pools(world: &mut World, seed: u64) -> anyhow::Result<Pools> {
     let clock = SimulatedClock::virtual_time();
     let ec2 = SimulatedEc2::new(
         Ec2Config {
+            seed,
             cluster_name: CLUSTER_NAME.to_owned(),
             ..Ec2Config::default()
         },

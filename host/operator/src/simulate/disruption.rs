@@ -12,7 +12,7 @@ use scheduling::problem::{Options, ReservedMode};
 use serde::Serialize;
 
 use super::timed_policies::TimedPolicies;
-use super::{Input, Pools};
+use super::{Pools, SimulationStart};
 use crate::cli::SimulateArguments;
 use crate::demo::peak_rss_bytes;
 
@@ -22,7 +22,7 @@ const LOOPS_MAX: usize = 10_000;
 /// What is printed.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Answer {
+struct DisruptionAnswer {
     #[serde(flatten)]
     report: Report,
     scan_seconds: f64,
@@ -37,10 +37,10 @@ struct Answer {
 /// Runs one loop, or loops until one finds nothing; whether the input was faultless.
 pub(super) fn simulate(
     arguments: &SimulateArguments,
-    input: &mut Input,
+    input: &mut SimulationStart,
     policies: &TimedPolicies<'_>,
 ) -> anyhow::Result<bool> {
-    let Input {
+    let SimulationStart {
         world, pools, now, ..
     } = input;
     let Pools { pools, types, .. } = pools;
@@ -89,7 +89,7 @@ pub(super) fn simulate(
         let savings = commands.map(|it| it.before.price_per_hour - it.after.price_per_hour);
         before - savings.sum::<f64>()
     };
-    let answer = Answer {
+    let answer = DisruptionAnswer {
         report: Report::of(&loops, (before, after), arguments.until_stable),
         scan_seconds,
         policy_seconds: policies.spent().as_secs_f64(),
@@ -101,7 +101,7 @@ pub(super) fn simulate(
     Ok(answer.faults.is_empty())
 }
 
-fn text(answer: &Answer, arguments: &SimulateArguments) -> String {
+fn text(answer: &DisruptionAnswer, arguments: &SimulateArguments) -> String {
     let mut text = String::new();
     let report = &answer.report;
     let _ = writeln!(

@@ -114,7 +114,7 @@ pub(super) async fn expand(files: &[PathBuf]) -> anyhow::Result<Expanded> {
     let mut sorted = sort(manifests.documents);
     sorted.warnings.drain(..).for_each(|it| loader.warn(&it));
 
-    let world = sim::World::new(WorldConfig {
+    let world = sim::SimulatedWorld::new(WorldConfig {
         seed: 1,
         time: Time::Virtual,
         ec2: Ec2Config {
@@ -165,7 +165,7 @@ pub(super) async fn expand(files: &[PathBuf]) -> anyhow::Result<Expanded> {
     })
 }
 
-async fn settle(world: &Arc<sim::World>, loader: &mut Loader) {
+async fn settle(world: &Arc<sim::SimulatedWorld>, loader: &mut Loader) {
     let started = world.clock().elapsed();
     loop {
         tokio::time::sleep(LOOK_EVERY).await;
@@ -321,7 +321,7 @@ fn one_run(cron_job: &Value) -> Value {
     job
 }
 
-fn pod_keys(world: &sim::World) -> BTreeSet<PodKey> {
+fn pod_keys(world: &sim::SimulatedWorld) -> BTreeSet<PodKey> {
     let pods = world.api().list(&Resource::PODS, &Selection::everything());
     pods.iter().map(|pod| key_of(pod)).collect()
 }

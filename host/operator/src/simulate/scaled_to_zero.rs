@@ -53,7 +53,8 @@ pub(super) fn split(
 pub(super) fn try_each(
     question: &Question,
     probes: Vec<(String, Arc<Pod>)>,
-    (rank, tables): (&dyn RankHook, &TableCache),
+    rank: &dyn RankHook,
+    tables: &TableCache,
     is_explained: bool,
 ) -> Vec<ScaledToZero> {
     let mut question = question.clone();

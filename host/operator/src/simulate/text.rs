@@ -7,7 +7,7 @@ use problem_file::{ClaimReport, Explanation, Report};
 use scheduling::pod::Pod;
 use scheduling::problem::Problem;
 
-use super::Answer;
+use super::SimulationAnswer;
 
 /// Pods named in a line before the rest is only counted.
 const NAMED_MAX: usize = 3;
@@ -30,7 +30,7 @@ impl Text {
         }
     }
 
-    pub(super) fn of(&self, answer: &Answer<'_>) -> String {
+    pub(super) fn of(&self, answer: &SimulationAnswer<'_>) -> String {
         let mut text = String::new();
         let report = answer.report;
         let _ = writeln!(
@@ -191,7 +191,7 @@ fn pools(explanation: &Explanation, text: &mut String) {
     }
 }
 
-fn scaled_to_zero(answer: &Answer<'_>, text: &mut String) {
+fn scaled_to_zero(answer: &SimulationAnswer<'_>, text: &mut String) {
     for it in &answer.scaled_to_zero {
         let head = format!("scaled to zero: a pod of {}", it.workload);
         let price = it.price_per_hour.unwrap_or_default();

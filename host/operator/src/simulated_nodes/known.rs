@@ -8,27 +8,27 @@ use apis::{Ec2NodeClass, NodeClaim, labels};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Node, Taint};
 use kube::ResourceExt as _;
-use sim::ec2::{Bootstrap, CapacityType, KnownInstance};
+use sim::ec2::{KnownInstance, KubeletSettings, PurchaseOption};
 
 /// What is read of the cluster.
 #[derive(Debug, Default)]
-pub(super) struct Remembered {
-    pub(super) claims: Vec<NodeClaim>,
+pub(crate) struct KnownObjects {
+    pub(crate) claims: Vec<NodeClaim>,
     /// Nodes of simulated instances by provider id.
-    pub(super) nodes: BTreeMap<String, Node>,
-    pub(super) classes: Vec<Ec2NodeClass>,
+    pub(crate) nodes: BTreeMap<String, Node>,
+    pub(crate) classes: Vec<Ec2NodeClass>,
 }
 
-impl Remembered {
+impl KnownObjects {
     /// The instances of all claims that have one, and of Nodes whose claim is gone.
-    pub(super) fn instances(&self, cluster_name: &str) -> Vec<KnownInstance> {
+    pub(crate) fn instances(&self, cluster_name: &str) -> Vec<KnownInstance> {
         let with_id = self.claims.iter().filter_map(|claim| {
             let provider_id = claim.status.as_ref()?.provider_id.clone()?;
             Some((provider_id, claim))
         });
         let claims: BTreeMap<String, &NodeClaim> = with_id.collect();
         let ids: BTreeSet<&String> = claims.keys().chain(self.nodes.keys()).collect();
-        let known = ids.into_iter().map(|id| Known {
+        let known = ids.into_iter().map(|id| InstanceObjects {
             provider_id: id,
             claim: claims.get(id).copied(),
             node: self.nodes.get(id),
@@ -40,13 +40,13 @@ impl Remembered {
 }
 
 /// One instance, as the two objects that speak of it.
-struct Known<'a> {
+struct InstanceObjects<'a> {
     provider_id: &'a str,
     claim: Option<&'a NodeClaim>,
     node: Option<&'a Node>,
 }
 
-impl Known<'_> {
+impl InstanceObjects<'_> {
     fn instance(&self, classes: &[Ec2NodeClass], cluster_name: &str) -> Option<KnownInstance> {
         let (zone, id) = self
             .provider_id
@@ -62,9 +62,9 @@ impl Known<'_> {
             instance_type: self.label(labels::INSTANCE_TYPE)?.to_owned(),
             zone: zone.to_owned(),
             capacity_type: match self.label(labels::CAPACITY_TYPE) {
-                Some(labels::CAPACITY_TYPE_SPOT) => CapacityType::Spot,
-                Some(labels::CAPACITY_TYPE_RESERVED) => CapacityType::Reserved,
-                _ => CapacityType::OnDemand,
+                Some(labels::CAPACITY_TYPE_SPOT) => PurchaseOption::Spot,
+                Some(labels::CAPACITY_TYPE_RESERVED) => PurchaseOption::Reserved,
+                _ => PurchaseOption::OnDemand,
             },
             capacity_reservation_id: self
                 .label(labels::CAPACITY_RESERVATION_ID)
@@ -106,7 +106,7 @@ impl Known<'_> {
     }
 
     /// What a kubelet that has yet to register is told, as its claim says it.
-    fn bootstrap(&self) -> Bootstrap {
+    fn bootstrap(&self) -> KubeletSettings {
         let labels = match (self.node, self.claim) {
             (Some(node), _) => node.labels().clone(),
             (None, Some(claim)) => claim.labels().clone(),
@@ -126,10 +126,10 @@ impl Known<'_> {
             (None, None) => Vec::new(),
         };
         let parts = |taint: Taint| (taint.key, taint.value.unwrap_or_default(), taint.effect);
-        Bootstrap {
+        KubeletSettings {
             labels,
             taints: taints.into_iter().map(parts).collect(),
-            ..Bootstrap::default()
+            ..KubeletSettings::default()
         }
     }
 

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use scheduling::ranking::PriceRank;
-use scheduling::{Interrupt, Solution, solve};
+use scheduling::{
+    Interrupt, Prepared, Solution, TableCache, lower_bound_per_hour, solve, solve_prepared,
+};
 
 use crate::checker;
 
@@ -82,4 +84,26 @@ fn nodes_are_joined_as_far_as_the_bill_may_grow() {
         joined.1 <= least_bill * 1.03 + 1e-6,
         "{joined:?} for {least_bill}"
     );
+}
+
+#[test]
+fn no_plan_undercuts_the_lower_bound() {
+    let types = generator::catalogue(1, 400);
+    // What has no constraints comes near; a fleet pays for its GPUs and Diverse for a host a pod.
+    for (family, gap_max) in [
+        (Family::Plain, 1.10),
+        (Family::Fleet, f64::INFINITY),
+        (Family::Diverse, f64::INFINITY),
+    ] {
+        let problem = generator::problem(family, 9, 1000, &types);
+        let prepared = Prepared::new(&problem, &PriceRank, &TableCache::default());
+        let bound = lower_bound_per_hour(&problem, &prepared).unwrap();
+        let solution = solve_prepared(&problem, &prepared, &Interrupt::never());
+        let gap = solution.price_per_hour() / bound;
+        assert!(gap >= 1.0 && gap <= gap_max, "{family:?}: {gap}");
+        let mut settled = problem;
+        generator::add_nodes(&mut settled, 1);
+        let prepared = Prepared::new(&settled, &PriceRank, &TableCache::default());
+        assert_eq!(lower_bound_per_hour(&settled, &prepared), None);
+    }
 }

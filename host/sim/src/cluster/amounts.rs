@@ -8,7 +8,7 @@ use serde_json::Value;
 
 /// Amounts in milli-units.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Amounts {
+pub(crate) struct MilliAmounts {
     pub(crate) cpu: i64,
     pub(crate) memory: i64,
     pub(crate) ephemeral_storage: i64,
@@ -26,7 +26,7 @@ pub(crate) enum Shortage<'a> {
     Of(&'a str),
 }
 
-impl Amounts {
+impl MilliAmounts {
     pub(crate) fn from_quantities(list: &BTreeMap<String, Quantity>) -> Self {
         let mut amounts = Self::default();
         for (name, quantity) in list {

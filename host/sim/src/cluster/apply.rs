@@ -1,21 +1,21 @@
 //! What a change of an object makes of the view.
 
-use crate::api_server::{Change, ObjectKey, Resource, WatchEvent};
-use crate::cluster::Cluster;
+use crate::api_server::{NamespacedName, Resource, WatchEvent, WatchEventType};
+use crate::cluster::SimulatedCluster;
 use crate::cluster::node::NodeRecord;
 use crate::cluster::object_meta::controller_of;
 use crate::cluster::pod::PodRecord;
-use crate::cluster::shape::PodShape;
+use crate::cluster::shape::SchedulingShape;
 use crate::cluster::work::{Work, work_of};
 use crate::scheduler::waiting::News;
 use serde_json::Value;
 use std::sync::Arc;
 
-impl Cluster {
+impl SimulatedCluster {
     /// Takes in one change, and notes who has to look at it.
     pub(crate) fn apply(&mut self, event: WatchEvent) {
-        let key = ObjectKey::of(&event.object);
-        let gone = event.change == Change::Deleted;
+        let key = NamespacedName::of(&event.object);
+        let gone = event.change == WatchEventType::Deleted;
         if event.resource == Resource::PODS {
             self.apply_pod(key, (!gone).then_some(event.object));
         } else if event.resource == Resource::NODES {
@@ -28,7 +28,7 @@ impl Cluster {
     fn apply_object(
         &mut self,
         resource: Resource,
-        key: ObjectKey,
+        key: NamespacedName,
         object: &Arc<Value>,
         gone: bool,
     ) {
@@ -49,7 +49,7 @@ impl Cluster {
         }
     }
 
-    fn apply_pod(&mut self, key: ObjectKey, object: Option<Arc<Value>>) {
+    fn apply_pod(&mut self, key: NamespacedName, object: Option<Arc<Value>>) {
         let old = self.pods.remove(&key);
         let new = object.map(|object| PodRecord::parse(&object, old.as_ref(), &mut self.shapes));
         for record in old.iter().chain(&new) {
@@ -74,7 +74,7 @@ impl Cluster {
     }
 
     /// Keeps the indices by node and by owner.
-    fn move_pod(&mut self, key: &ObjectKey, old: Option<&PodRecord>, new: Option<&PodRecord>) {
+    fn move_pod(&mut self, key: &NamespacedName, old: Option<&PodRecord>, new: Option<&PodRecord>) {
         let owner = |record: Option<&PodRecord>| {
             record
                 .and_then(|r| r.owner.as_ref())
@@ -118,11 +118,13 @@ impl Cluster {
             if let Some(node) = self.nodes.get_mut(&name) {
                 node.add(key, &shape);
                 if node.has_no_execute_taint() {
-                    self.dirty.insert((Work::Taints, ObjectKey::new("", name)));
+                    self.dirty
+                        .insert((Work::Taints, NamespacedName::new("", name)));
                 }
             } else {
                 // A pod on a node that does not exist (any more).
-                self.dirty.insert((Work::Orphans, ObjectKey::new("", name)));
+                self.dirty
+                    .insert((Work::Orphans, NamespacedName::new("", name)));
             }
         }
     }
@@ -134,7 +136,7 @@ impl Cluster {
             Some((Arc::clone(&record.shape), record.place()?.to_owned()))
         };
         let (before, after) = (place(old), place(new));
-        let id = |it: &Option<(Arc<PodShape>, String)>| {
+        let id = |it: &Option<(Arc<SchedulingShape>, String)>| {
             it.as_ref().map(|(shape, node)| (shape.id, node.clone()))
         };
         if id(&before) == id(&after) {
@@ -150,7 +152,7 @@ impl Cluster {
 
     fn apply_node(&mut self, name: &str, object: Option<Arc<Value>>) {
         let old = self.nodes.remove(name);
-        let key = ObjectKey::new("", name);
+        let key = NamespacedName::new("", name);
         let Some(object) = object else {
             // Its pods repel and attract no more.
             self.news = News::Everything;

@@ -5,16 +5,16 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::shape::PodShape;
+use super::shape::SchedulingShape;
 
 /// Pods by the number of their shape and by node.
 #[derive(Debug, Default)]
 pub(crate) struct Census {
-    shapes: BTreeMap<usize, (Arc<PodShape>, BTreeMap<String, i64>)>,
+    shapes: BTreeMap<usize, (Arc<SchedulingShape>, BTreeMap<String, i64>)>,
 }
 
 impl Census {
-    pub(crate) fn add(&mut self, shape: &Arc<PodShape>, node: &str) {
+    pub(crate) fn add(&mut self, shape: &Arc<SchedulingShape>, node: &str) {
         let of_shape = self.shapes.entry(shape.id);
         let (_, nodes) = of_shape.or_insert_with(|| (Arc::clone(shape), BTreeMap::new()));
         if let Some(count) = nodes.get_mut(node) {
@@ -24,7 +24,7 @@ impl Census {
         }
     }
 
-    pub(crate) fn remove(&mut self, shape: &PodShape, node: &str) {
+    pub(crate) fn remove(&mut self, shape: &SchedulingShape, node: &str) {
         let Some((_, nodes)) = self.shapes.get_mut(&shape.id) else {
             return;
         };
@@ -40,7 +40,9 @@ impl Census {
     }
 
     /// Shapes with their nodes and counts.
-    pub(crate) fn shapes(&self) -> impl Iterator<Item = (&PodShape, &BTreeMap<String, i64>)> {
+    pub(crate) fn shapes(
+        &self,
+    ) -> impl Iterator<Item = (&SchedulingShape, &BTreeMap<String, i64>)> {
         let shapes = self.shapes.values();
         shapes.map(|(shape, nodes)| (&**shape, nodes))
     }

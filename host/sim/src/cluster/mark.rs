@@ -1,18 +1,18 @@
 //! Who is to look again after a change: owners, daemon sets, budgets, the scheduler.
 
-use crate::api_server::{ObjectKey, Resource};
-use crate::cluster::Cluster;
-use crate::cluster::object_meta::Owner;
+use crate::api_server::{NamespacedName, Resource};
+use crate::cluster::SimulatedCluster;
+use crate::cluster::object_meta::ControllerRef;
 use crate::cluster::pod::PodRecord;
 use crate::cluster::timers::Timer;
-use crate::cluster::work::{Wake, Work};
+use crate::cluster::work::{SchedulerWake, Work};
 use jiff::SignedDuration;
 
 /// How soon the scheduler looks at pods that wait for what happened: nodes that open at one time are all open by then.
 const REACTION: SignedDuration = SignedDuration::from_millis(100);
 
-impl Cluster {
-    pub(super) fn mark_owner(&mut self, owner: &Owner, namespace: &str) {
+impl SimulatedCluster {
+    pub(super) fn mark_owner(&mut self, owner: &ControllerRef, namespace: &str) {
         let work = match owner.kind.as_str() {
             "Deployment" => Work::Deployment,
             "ReplicaSet" => Work::ReplicaSet,
@@ -23,11 +23,11 @@ impl Cluster {
             _ => return,
         };
         self.dirty
-            .insert((work, ObjectKey::new(namespace, owner.name.clone())));
+            .insert((work, NamespacedName::new(namespace, owner.name.clone())));
     }
 
     pub(super) fn mark_daemon_sets(&mut self) {
-        let keys: Vec<ObjectKey> = self
+        let keys: Vec<NamespacedName> = self
             .table(&Resource::DAEMON_SETS)
             .map(|(key, _)| key.clone())
             .collect();
@@ -46,7 +46,7 @@ impl Cluster {
         if health(old) == health(new) {
             return;
         }
-        let keys: Vec<ObjectKey> = self
+        let keys: Vec<NamespacedName> = self
             .table(&Resource::POD_DISRUPTION_BUDGETS)
             .map(|(key, _)| key.clone())
             .filter(|key| key.namespace == namespace)
@@ -57,15 +57,15 @@ impl Cluster {
 
     /// Has the scheduler look at the pods that wait for what happened, in a moment.
     pub(crate) fn await_scheduler(&mut self) {
-        if self.wake == Wake::Unset && self.wakes_pods() {
-            self.wake = Wake::Set;
+        if self.wake == SchedulerWake::Unset && self.wakes_pods() {
+            self.wake = SchedulerWake::Set;
             self.timers.set(self.clock.now() + REACTION, Timer::Wake);
         }
     }
 
     /// Whether the scheduler has something to look at.
     pub(crate) fn is_scheduling_due(&self) -> bool {
-        !self.queue.is_empty() || (self.wake == Wake::Due && self.wakes_pods())
+        !self.queue.is_empty() || (self.wake == SchedulerWake::Due && self.wakes_pods())
     }
 
     pub(crate) fn wakes_pods(&self) -> bool {

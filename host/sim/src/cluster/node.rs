@@ -3,12 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use apis::labels;
 use k8s_openapi::api::core::v1::{Taint, Toleration};
 use serde_json::Value;
 
-use super::amounts::Amounts;
-use super::shape::{PodShape, strings};
-use crate::api_server::ObjectKey;
+use super::amounts::MilliAmounts;
+use super::shape::{SchedulingShape, strings};
+use crate::api_server::NamespacedName;
 
 /// A node with the pods that hold its resources.
 #[derive(Debug)]
@@ -18,9 +19,9 @@ pub(crate) struct NodeRecord {
     pub(crate) taints: Vec<Taint>,
     pub(crate) unschedulable: bool,
     pub(crate) ready: bool,
-    pub(crate) allocatable: Amounts,
-    pub(crate) free: Amounts,
-    pub(crate) pods: BTreeSet<ObjectKey>,
+    pub(crate) allocatable: MilliAmounts,
+    pub(crate) free: MilliAmounts,
+    pub(crate) pods: BTreeSet<NamespacedName>,
     /// How often each host port is taken (more than once by pods that did not ask the scheduler).
     pub(crate) host_ports: BTreeMap<(String, i32), u32>,
     pub(crate) instance_id: Option<String>,
@@ -30,7 +31,7 @@ pub(crate) struct NodeRecord {
 impl NodeRecord {
     pub(crate) fn parse(object: Arc<Value>) -> Self {
         let (metadata, spec, status) = (&object["metadata"], &object["spec"], &object["status"]);
-        let allocatable = Amounts::from_value(&status["allocatable"]);
+        let allocatable = MilliAmounts::from_value(&status["allocatable"]);
         let conditions = status["conditions"].as_array().into_iter().flatten();
         let ready = conditions
             .clone()
@@ -72,7 +73,7 @@ impl NodeRecord {
         self.host_ports = old.host_ports;
     }
 
-    pub(crate) fn add(&mut self, key: &ObjectKey, shape: &PodShape) {
+    pub(crate) fn add(&mut self, key: &NamespacedName, shape: &SchedulingShape) {
         if self.pods.insert(key.clone()) {
             self.free.subtract(&shape.requests);
             for port in &shape.host_ports {
@@ -81,7 +82,7 @@ impl NodeRecord {
         }
     }
 
-    pub(crate) fn remove(&mut self, key: &ObjectKey, shape: &PodShape) {
+    pub(crate) fn remove(&mut self, key: &NamespacedName, shape: &SchedulingShape) {
         if self.pods.remove(key) {
             self.free.add(&shape.requests);
             for port in &shape.host_ports {
@@ -102,7 +103,9 @@ impl NodeRecord {
     }
 
     pub(crate) fn has_no_execute_taint(&self) -> bool {
-        self.taints.iter().any(|taint| taint.effect == "NoExecute")
+        self.taints
+            .iter()
+            .any(|taint| taint.effect == labels::NO_EXECUTE)
     }
 
     /// The first taint with one of these effects that nothing tolerates.

@@ -4,20 +4,20 @@ use serde_json::Value;
 
 /// A controlling owner reference.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Owner {
+pub(crate) struct ControllerRef {
     pub(crate) kind: String,
     pub(crate) name: String,
     pub(crate) uid: String,
 }
 
 /// The controller of an object.
-pub(crate) fn controller_of(object: &Value) -> Option<Owner> {
+pub(crate) fn controller_of(object: &Value) -> Option<ControllerRef> {
     let references = object["metadata"]["ownerReferences"].as_array()?;
     let reference = references
         .iter()
         .find(|reference| reference["controller"] == true)?;
     let text = |field: &str| reference[field].as_str().unwrap_or_default().to_owned();
-    Some(Owner {
+    Some(ControllerRef {
         kind: text("kind"),
         name: text("name"),
         uid: text("uid"),

@@ -6,20 +6,20 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::object_meta::{Owner, controller_of};
-use super::shape::{PodShape, ShapeTable, strings};
-use crate::api_server::ObjectKey;
+use super::object_meta::{ControllerRef, controller_of};
+use super::shape::{SchedulingShape, SchedulingShapes, strings};
+use crate::api_server::NamespacedName;
 
 /// Phases of a pod.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Phase {
+pub(crate) enum SimulatedPhase {
     Pending,
     Running,
     Succeeded,
     Failed,
 }
 
-impl Phase {
+impl SimulatedPhase {
     /// Whether the pod holds its resources.
     pub(crate) fn is_active(self) -> bool {
         matches!(self, Self::Pending | Self::Running)
@@ -29,16 +29,16 @@ impl Phase {
 /// A pod.
 #[derive(Debug)]
 pub(crate) struct PodRecord {
-    pub(crate) key: ObjectKey,
+    pub(crate) key: NamespacedName,
     pub(crate) uid: String,
-    pub(crate) owner: Option<Owner>,
-    pub(crate) shape: Arc<PodShape>,
+    pub(crate) owner: Option<ControllerRef>,
+    pub(crate) shape: Arc<SchedulingShape>,
     pub(crate) node: Option<String>,
     /// Where somebody would have it, before it is bound.
     pub(crate) nominated: Option<String>,
     /// Where the scheduler has bound it, before the watch tells so.
     pub(crate) assumed: Option<String>,
-    pub(crate) phase: Phase,
+    pub(crate) phase: SimulatedPhase,
     /// Since when it is ready, if it is.
     pub(crate) ready_since: Option<Timestamp>,
     pub(crate) gated: bool,
@@ -53,7 +53,7 @@ pub(crate) struct PodRecord {
 }
 
 impl PodRecord {
-    pub(crate) fn parse(object: &Value, old: Option<&Self>, shapes: &mut ShapeTable) -> Self {
+    pub(crate) fn parse(object: &Value, old: Option<&Self>, shapes: &mut SchedulingShapes) -> Self {
         let (metadata, spec, status) = (&object["metadata"], &object["spec"], &object["status"]);
         let uid = metadata["uid"].as_str().unwrap_or_default().to_owned();
         let gated = spec["schedulingGates"]
@@ -76,17 +76,17 @@ impl PodRecord {
         Self {
             shape: known.map_or_else(|| shapes.shape(object), |old| Arc::clone(&old.shape)),
             owner: known.map_or_else(|| controller_of(object), |old| old.owner.clone()),
-            key: ObjectKey::of(object),
+            key: NamespacedName::of(object),
             assumed: old
                 .filter(|old| old.uid == uid)
                 .and_then(|old| old.assumed.clone()),
             node: named(&spec["nodeName"]),
             nominated: named(&status["nominatedNodeName"]),
             phase: match status["phase"].as_str() {
-                Some("Running") => Phase::Running,
-                Some("Succeeded") => Phase::Succeeded,
-                Some("Failed") => Phase::Failed,
-                _ => Phase::Pending,
+                Some("Running") => SimulatedPhase::Running,
+                Some("Succeeded") => SimulatedPhase::Succeeded,
+                Some("Failed") => SimulatedPhase::Failed,
+                _ => SimulatedPhase::Pending,
             },
             ready_since: condition("Ready")
                 .filter(|it| it["status"] == "True")
@@ -126,7 +126,7 @@ impl PodRecord {
 
     pub(crate) fn waits_for_scheduler(&self) -> bool {
         self.place().is_none()
-            && self.phase == Phase::Pending
+            && self.phase == SimulatedPhase::Pending
             && !self.gated
             && !self.is_deleting()
             && self.is_ours

@@ -11,16 +11,16 @@ use k8s_openapi::api::core::v1::{
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use serde_json::Value;
 
-use super::amounts::Amounts;
+use super::amounts::MilliAmounts;
 
 /// Everything about a pod that scheduling looks at, but its name.
 #[derive(Debug, Default)]
-pub(crate) struct PodShape {
+pub(crate) struct SchedulingShape {
     /// Order of first sight, so that equal shapes are found by number.
     pub(crate) id: usize,
     pub(crate) namespace: String,
     pub(crate) labels: BTreeMap<String, String>,
-    pub(crate) requests: Amounts,
+    pub(crate) requests: MilliAmounts,
     pub(crate) node_selector: BTreeMap<String, String>,
     pub(crate) node_affinity: Option<NodeSelector>,
     pub(crate) preferred_node_affinity: Vec<PreferredSchedulingTerm>,
@@ -36,21 +36,21 @@ pub(crate) struct PodShape {
 
 /// All shapes seen so far.
 #[derive(Debug, Default)]
-pub(crate) struct ShapeTable {
-    shapes: BTreeMap<String, Arc<PodShape>>,
+pub(crate) struct SchedulingShapes {
+    shapes: BTreeMap<String, Arc<SchedulingShape>>,
     /// Shapes ever seen; the number of a forgotten one is not given again.
     seen: usize,
 }
 
-impl ShapeTable {
+impl SchedulingShapes {
     /// The shape of a pod.
-    pub(crate) fn shape(&mut self, pod: &Value) -> Arc<PodShape> {
+    pub(crate) fn shape(&mut self, pod: &Value) -> Arc<SchedulingShape> {
         let key = identity(pod);
         if let Some(shape) = self.shapes.get(&key) {
             return Arc::clone(shape);
         }
         self.seen += 1;
-        let shape = Arc::new(PodShape::parse(pod, self.seen));
+        let shape = Arc::new(SchedulingShape::parse(pod, self.seen));
         self.shapes.insert(key, Arc::clone(&shape));
         shape
     }
@@ -61,7 +61,7 @@ impl ShapeTable {
     }
 }
 
-impl PodShape {
+impl SchedulingShape {
     fn parse(pod: &Value, id: usize) -> Self {
         let spec: PodSpec = serde_json::from_value(pod["spec"].clone()).unwrap_or_default();
         let affinity = spec.affinity.clone().unwrap_or_default();
@@ -185,11 +185,11 @@ pub(crate) fn strings(value: &Value) -> BTreeMap<String, String> {
 }
 
 /// What kube-scheduler counts: containers and sidecars together, or the greatest init container.
-fn requests(spec: &PodSpec) -> Amounts {
+fn requests(spec: &PodSpec) -> MilliAmounts {
     let of = |container: &Container| {
         let resources = container.resources.clone().unwrap_or_default();
-        let mut amounts = Amounts::from_quantities(&resources.limits.unwrap_or_default());
-        let asked = Amounts::from_quantities(&resources.requests.clone().unwrap_or_default());
+        let mut amounts = MilliAmounts::from_quantities(&resources.limits.unwrap_or_default());
+        let asked = MilliAmounts::from_quantities(&resources.requests.clone().unwrap_or_default());
         // A limit stands in for a request that is missing.
         for name in resources.requests.unwrap_or_default().keys() {
             match name.as_str() {
@@ -201,13 +201,13 @@ fn requests(spec: &PodSpec) -> Amounts {
         }
         amounts
     };
-    let mut sidecars = Amounts::default();
-    let mut peak = Amounts::default();
+    let mut sidecars = MilliAmounts::default();
+    let mut peak = MilliAmounts::default();
     for container in spec.init_containers.iter().flatten() {
         let mut here = of(container);
         if container.restart_policy.as_deref() == Some("Always") {
             sidecars.add(&here);
-            here = Amounts::default();
+            here = MilliAmounts::default();
         }
         here.add(&sidecars);
         peak.raise_to(&here);
@@ -217,7 +217,7 @@ fn requests(spec: &PodSpec) -> Amounts {
         total.add(&of(container));
     }
     total.raise_to(&peak);
-    total.add(&Amounts::from_quantities(
+    total.add(&MilliAmounts::from_quantities(
         spec.overhead.as_ref().unwrap_or(&BTreeMap::new()),
     ));
     total.pods = 1_000;

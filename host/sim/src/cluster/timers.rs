@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 
 use super::work::Work;
-use crate::api_server::ObjectKey;
+use crate::api_server::NamespacedName;
 
 /// Timers fire on this grid, so that a thousand kubelets wake the world a few times a second, not a thousand.
 const GRID_MILLIS: i64 = 200;
@@ -24,21 +24,21 @@ pub(crate) enum Timer {
     /// The Node of a terminated instance goes.
     NodeGone(String),
     /// Containers of a pod run; the pod by name and UID.
-    PodStarts(ObjectKey, String),
+    PodStarts(NamespacedName, String),
     /// Containers of a pod have done their work.
-    PodCompletes(ObjectKey, String),
+    PodCompletes(NamespacedName, String),
     /// Containers of a pod have stopped.
-    PodStops(ObjectKey, String),
+    PodStops(NamespacedName, String),
     /// A toleration of a NoExecute taint ends.
     TaintsAgain(String),
     /// Pods of a node that is gone are collected.
     CollectPods(String),
     /// A schedule of a CronJob may be due.
-    CronJob(ObjectKey),
+    CronJob(NamespacedName),
     /// A finished Job's time to live is over.
-    JobExpires(ObjectKey),
+    JobExpires(NamespacedName),
     /// A controller goes on creating pods.
-    Again(Work, ObjectKey),
+    Again(Work, NamespacedName),
     /// The scheduler looks at pods that wait for what happened.
     Wake,
     /// Kubelets renew their leases.

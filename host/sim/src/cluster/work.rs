@@ -21,7 +21,7 @@ pub(crate) enum Work {
 
 /// Whether the scheduler is about to look at pods that wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Wake {
+pub(crate) enum SchedulerWake {
     Unset,
     Set,
     Due,

@@ -11,7 +11,7 @@ use serde_json::Value;
 
 /// A kubelet's settings from user data.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Bootstrap {
+pub struct KubeletSettings {
     /// Labels that the node registers with.
     pub labels: BTreeMap<String, String>,
     /// Taints that the node registers with, as (key, value, effect).
@@ -30,7 +30,7 @@ pub struct Bootstrap {
     pub bottlerocket: bool,
 }
 
-impl Bootstrap {
+impl KubeletSettings {
     /// Reads user data as EC2 carries them, in base64.
     pub fn from_user_data(encoded: &str) -> Self {
         let decoded = base64::engine::general_purpose::STANDARD.decode(encoded.trim());
@@ -226,7 +226,7 @@ mod tests {
 
     #[test]
     fn al2023_node_config_sets_the_kubelet() {
-        let bootstrap = Bootstrap::from_text(concat!(
+        let bootstrap = KubeletSettings::from_text(concat!(
             "MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=\"//\"\n\n--//\n",
             "Content-Type: application/node.eks.aws\n\n# generated\napiVersion: node.eks.aws/v1alpha1\n",
             "kind: NodeConfig\nspec:\n  instance:\n    localStorage: {strategy: RAID0}\n  kubelet:\n",
@@ -246,7 +246,7 @@ mod tests {
 
     #[test]
     fn al2_script_flags_set_the_kubelet() {
-        let bootstrap = Bootstrap::from_text(concat!(
+        let bootstrap = KubeletSettings::from_text(concat!(
             "/etc/eks/bootstrap.sh 'demo' --kubelet-extra-args '--node-labels=\"a=b\" ",
             "--register-with-taints=\"k=v:NoSchedule,karpenter.sh/unregistered=:NoExecute\" ",
             "--max-pods=29 --eviction-hard=\"memory.available<5%\"'"
@@ -263,7 +263,7 @@ mod tests {
 
     #[test]
     fn bottlerocket_settings_set_the_kubelet() {
-        let bootstrap = Bootstrap::from_text(concat!(
+        let bootstrap = KubeletSettings::from_text(concat!(
             "[settings.kubernetes]\nmax-pods = 58\n[settings.kubernetes.node-labels]\n'a/b' = 'c'\n",
             "[settings.kubernetes.node-taints]\n\"k\" = [\"v:NoSchedule\", ':NoExecute']\n"
         ));

@@ -17,7 +17,7 @@ use aws_sdk_ec2::types::{
 
 use super::filters::{matches, page, tag_list};
 use super::network::{ACCOUNT, zone_id};
-use super::{Ec2Config, State, stable_id};
+use super::{AccountState, Ec2Config, stable_id};
 
 /// A capacity reservation to exist from the start.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -71,7 +71,7 @@ pub(super) fn reservations(config: &Ec2Config) -> BTreeMap<String, ReservationRe
     config.capacity_reservations.iter().map(record).collect()
 }
 
-impl State {
+impl AccountState {
     pub(super) fn describe_capacity_reservations(
         &self,
         input: &DescribeCapacityReservationsInput,

@@ -6,12 +6,12 @@ mod refusal;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::State;
-use super::bootstrap::Bootstrap;
-use super::instance::CapacityType;
+use super::AccountState;
+use super::bootstrap::KubeletSettings;
+use super::instance::PurchaseOption;
 use super::instance_types::dry_run;
-use super::market::Pool;
-use crate::catalogue::InstanceType;
+use super::market::CapacityPool;
+use crate::catalogue::CatalogueEntry;
 use crate::random::hash;
 use aws::seam::{ApiError, ApiResult};
 use aws_sdk_ec2::operation::create_fleet::{CreateFleetInput, CreateFleetOutput};
@@ -35,28 +35,28 @@ pub(super) struct FleetRecord {
 
 /// One override that may give instances.
 #[derive(Debug, Clone)]
-struct Candidate {
-    instance_type: Option<&'static InstanceType>,
+struct PossibleOverride {
+    instance_type: Option<&'static CatalogueEntry>,
     type_name: String,
     zone: String,
     subnet: Option<usize>,
     image_id: String,
     price: Option<f64>,
     priority: f64,
-    pool: Pool,
-    template: Template,
+    pool: CapacityPool,
+    template: FleetTemplate,
     order: usize,
 }
 
 #[derive(Debug, Clone)]
-struct Template {
+struct FleetTemplate {
     id: String,
     name: String,
     data: Arc<RequestLaunchTemplateData>,
-    bootstrap: Arc<Bootstrap>,
+    bootstrap: Arc<KubeletSettings>,
 }
 
-impl State {
+impl AccountState {
     pub(super) fn create_fleet(
         &mut self,
         input: &CreateFleetInput,
@@ -81,8 +81,8 @@ impl State {
                 )
             })?;
         let how = match target.default_target_capacity_type {
-            Some(DefaultTargetCapacityType::Spot) => CapacityType::Spot,
-            _ => CapacityType::OnDemand,
+            Some(DefaultTargetCapacityType::Spot) => PurchaseOption::Spot,
+            _ => PurchaseOption::OnDemand,
         };
         let mut candidates = self.candidates(input, how)?;
         if candidates.is_empty() {
@@ -112,7 +112,7 @@ impl State {
             return Err(ApiError {
                 code: aws::seam::CODE_TRANSPORT.to_owned(),
                 message: "the connection was reset before the answer arrived".to_owned(),
-                fault: aws::seam::Fault::Transport,
+                fault: aws::seam::ErrorFault::Transport,
             });
         }
         Ok(answer)
@@ -135,7 +135,11 @@ impl State {
         ))
     }
 
-    fn candidates(&self, input: &CreateFleetInput, how: CapacityType) -> ApiResult<Vec<Candidate>> {
+    fn candidates(
+        &self,
+        input: &CreateFleetInput,
+        how: PurchaseOption,
+    ) -> ApiResult<Vec<PossibleOverride>> {
         let mut candidates = Vec::new();
         for config in input.launch_template_configs.as_deref().unwrap_or_default() {
             let specification = config.launch_template_specification.as_ref();
@@ -144,14 +148,14 @@ impl State {
                 specification.and_then(|s| s.launch_template_name.as_deref()),
             )?;
             self.check_profile(&record.data)?;
-            let template = Template {
+            let template = FleetTemplate {
                 id: record.id.clone(),
                 name: record.name.clone(),
                 data: Arc::clone(&record.data),
                 bootstrap: Arc::clone(&record.bootstrap),
             };
             let how = match (how, reservation_of(&template.data)) {
-                (CapacityType::OnDemand, Some(_)) => CapacityType::Reserved,
+                (PurchaseOption::OnDemand, Some(_)) => PurchaseOption::Reserved,
                 _ => how,
             };
             for request in config.overrides.as_deref().unwrap_or_default() {
@@ -164,10 +168,10 @@ impl State {
     fn candidate(
         &self,
         request: &FleetLaunchTemplateOverridesRequest,
-        template: &Template,
-        how: CapacityType,
+        template: &FleetTemplate,
+        how: PurchaseOption,
         order: usize,
-    ) -> Candidate {
+    ) -> PossibleOverride {
         let type_name = request
             .instance_type()
             .map_or("", Ec2InstanceType::as_str)
@@ -182,9 +186,9 @@ impl State {
             .image_id()
             .or_else(|| template.data.image_id())
             .unwrap_or_default();
-        Candidate {
+        PossibleOverride {
             price: instance_type.and_then(|t| self.price(t, &zone, how)),
-            pool: Pool::new(&type_name, &zone, how),
+            pool: CapacityPool::new(&type_name, &zone, how),
             instance_type,
             image_id: image_id.to_owned(),
             priority: request.priority().unwrap_or(f64::MAX),
@@ -197,16 +201,21 @@ impl State {
     }
 
     /// Sorts as the fleet's allocation strategy would try the pools.
-    fn order(&self, candidates: &mut [Candidate], input: &CreateFleetInput, how: CapacityType) {
+    fn order(
+        &self,
+        candidates: &mut [PossibleOverride],
+        input: &CreateFleetInput,
+        how: PurchaseOption,
+    ) {
         let now = self.now();
-        let by_price = |c: &Candidate| c.price.unwrap_or(f64::MAX);
-        if how == CapacityType::Spot {
+        let by_price = |c: &PossibleOverride| c.price.unwrap_or(f64::MAX);
+        if how == PurchaseOption::Spot {
             let strategy = input
                 .spot_options
                 .as_ref()
                 .and_then(|o| o.allocation_strategy.clone());
             // Coarse depth: within a class pools count as equally safe, and price or priority decides.
-            let class = |c: &Candidate| {
+            let class = |c: &PossibleOverride| {
                 let Some(t) = c.instance_type else {
                     return u32::MAX;
                 };
@@ -217,7 +226,7 @@ impl State {
                     u32::from(left * 10 < self.depth(t, &c.pool))
                 }
             };
-            let depth = |c: &Candidate| {
+            let depth = |c: &PossibleOverride| {
                 c.instance_type
                     .map_or(0, |t| self.available(t, &c.pool, now))
             };
@@ -254,7 +263,7 @@ impl State {
     fn fulfil(
         &mut self,
         input: &CreateFleetInput,
-        candidates: &[Candidate],
+        candidates: &[PossibleOverride],
         target: i32,
     ) -> CreateFleetOutput {
         let fleet_id = self.new_id("fleet");
@@ -300,7 +309,7 @@ impl State {
     }
 }
 
-fn lifecycle(candidate: &Candidate) -> InstanceLifecycle {
+fn lifecycle(candidate: &PossibleOverride) -> InstanceLifecycle {
     if candidate.pool.is_spot() {
         InstanceLifecycle::Spot
     } else {
@@ -308,7 +317,7 @@ fn lifecycle(candidate: &Candidate) -> InstanceLifecycle {
     }
 }
 
-fn error(candidate: &Candidate, code: &str, message: &str) -> CreateFleetError {
+fn error(candidate: &PossibleOverride, code: &str, message: &str) -> CreateFleetError {
     CreateFleetError::builder()
         .launch_template_and_overrides(response(candidate))
         .lifecycle(lifecycle(candidate))
@@ -317,7 +326,7 @@ fn error(candidate: &Candidate, code: &str, message: &str) -> CreateFleetError {
         .build()
 }
 
-fn response(candidate: &Candidate) -> LaunchTemplateAndOverridesResponse {
+fn response(candidate: &PossibleOverride) -> LaunchTemplateAndOverridesResponse {
     let specification = FleetLaunchTemplateSpecification::builder()
         .launch_template_id(&candidate.template.id)
         .version("1");

@@ -7,9 +7,9 @@ use std::fmt::Debug;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use aws::seam::{ApiError, ApiResult, CODE_TRANSPORT, Fault};
+use aws::seam::{ApiError, ApiResult, CODE_TRANSPORT, ErrorFault};
 
-use super::{SimulatedEc2, State};
+use super::{AccountState, SimulatedEc2};
 
 /// Stands between one caller and the account. Either method may never return: then the caller died.
 #[async_trait]
@@ -35,7 +35,7 @@ impl SimulatedEc2 {
     pub(super) async fn call<T: Send + 'static>(
         &self,
         operation: &'static str,
-        answer: impl FnOnce(&mut State) -> ApiResult<T> + Send + 'static,
+        answer: impl FnOnce(&mut AccountState) -> ApiResult<T> + Send + 'static,
     ) -> ApiResult<T> {
         let Some(gate) = &self.gate else {
             return self.answer(operation, answer).await;
@@ -49,7 +49,7 @@ impl SimulatedEc2 {
             Err(ApiError {
                 code: CODE_TRANSPORT.to_owned(),
                 message: error.to_string(),
-                fault: Fault::Transport,
+                fault: ErrorFault::Transport,
             })
         })
     }
@@ -58,7 +58,7 @@ impl SimulatedEc2 {
     async fn answer<T>(
         &self,
         operation: &'static str,
-        answer: impl FnOnce(&mut State) -> ApiResult<T>,
+        answer: impl FnOnce(&mut AccountState) -> ApiResult<T>,
     ) -> ApiResult<T> {
         let delay = self.latency.then(|| self.state().latency(operation));
         if let Some(delay) = delay {
@@ -80,7 +80,7 @@ impl SimulatedEc2 {
     }
 }
 
-impl State {
+impl AccountState {
     fn authorize(&self, operation: &str) -> ApiResult<()> {
         let asked = operation.trim_end_matches(" DryRun");
         if self.config.faults.denied.iter().any(|it| it == asked) {

@@ -27,7 +27,7 @@ use jiff::Timestamp;
 
 use super::filters::page;
 use super::network::ACCOUNT;
-use super::{State, date_time};
+use super::{AccountState, date_time};
 
 const PROFILES_PAGE_MAX: i32 = 100;
 
@@ -41,7 +41,7 @@ pub(super) struct ProfileRecord {
     tags: BTreeMap<String, String>,
 }
 
-impl State {
+impl AccountState {
     /// EC2 hears of profiles later than IAM. Those that a class names itself are somebody else's, and there.
     pub(super) fn check_profile(&self, data: &RequestLaunchTemplateData) -> ApiResult<()> {
         let name = data.iam_instance_profile().and_then(|it| it.name());

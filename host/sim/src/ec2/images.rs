@@ -10,7 +10,7 @@ use aws_sdk_ssm::types::{Parameter, ParameterType};
 use jiff::Timestamp;
 
 use super::filters::{matches, page, tag_list};
-use super::{State, stable_id};
+use super::{AccountState, stable_id};
 
 /// Releases that exist of every image, oldest first: (date in the name, creation date).
 const RELEASES: [(&str, &str); 3] = [
@@ -35,7 +35,7 @@ pub(super) struct ImageRecord {
 }
 
 /// A published line of images: the SSM path with the place of the version, and the image's name.
-struct Line {
+struct ImageLine {
     path: String,
     latest: &'static str,
     version: String,
@@ -43,7 +43,7 @@ struct Line {
     architecture: &'static str,
 }
 
-impl State {
+impl AccountState {
     /// Publishes the images of the configured version at the start.
     pub(super) fn publish_images(&mut self) {
         let version = self.config.kubernetes_version.clone();
@@ -54,7 +54,7 @@ impl State {
         }
     }
 
-    fn publish(&mut self, line: &Line, release: usize) -> String {
+    fn publish(&mut self, line: &ImageLine, release: usize) -> String {
         let name = release_text(&line.name, release);
         let id = stable_id(self.config.seed, "ami", &[&name]);
         let (_, created) = RELEASES[release];
@@ -186,7 +186,7 @@ fn kubernetes_version(path: &str) -> Option<String> {
     version.map(ToOwned::to_owned)
 }
 
-fn lines(k: &str) -> Vec<Line> {
+fn lines(k: &str) -> Vec<ImageLine> {
     let mut lines = Vec::new();
     let minor: u32 = k
         .split('.')
@@ -200,7 +200,7 @@ fn lines(k: &str) -> Vec<Line> {
     ] {
         for variant in variants {
             let version = format!("amazon-eks-node-al2023-{arch}-{variant}-{k}-v{{D}}");
-            lines.push(Line {
+            lines.push(ImageLine {
                 path: format!("{eks}/{k}/amazon-linux-2023/{arch}/{variant}/{{V}}/image_id"),
                 latest: "recommended",
                 name: version.clone(),
@@ -209,7 +209,7 @@ fn lines(k: &str) -> Vec<Line> {
             });
         }
         for flavour in ["", "-nvidia"] {
-            lines.push(Line {
+            lines.push(ImageLine {
                 path: format!(
                     "/aws/service/bottlerocket/aws-k8s-{k}{flavour}/{arch}/{{V}}/image_id"
                 ),
@@ -228,7 +228,7 @@ fn lines(k: &str) -> Vec<Line> {
             ("amazon-linux-2-gpu", "amazon-eks-gpu-node", "x86_64"),
         ] {
             let version = format!("{stem}-{k}-v{{D}}");
-            lines.push(Line {
+            lines.push(ImageLine {
                 path: format!("{eks}/{k}/{folder}/{{V}}/image_id"),
                 latest: "recommended",
                 name: version.clone(),
@@ -242,7 +242,7 @@ fn lines(k: &str) -> Vec<Line> {
         .filter(|year| *year != "2025" || minor >= 35)
     {
         let name = format!("Windows_Server-{year}-English-Core-EKS_Optimized-{k}");
-        lines.push(Line {
+        lines.push(ImageLine {
             path: format!("/aws/service/ami-windows-latest/{name}/{{V}}"),
             latest: "image_id",
             version: "image_id-{D}".to_owned(),

@@ -8,12 +8,12 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use crate::catalogue::InstanceType;
-use crate::ec2::bootstrap::Bootstrap;
+use crate::catalogue::CatalogueEntry;
+use crate::ec2::bootstrap::KubeletSettings;
 
 /// How an instance is bought.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum CapacityType {
+pub enum PurchaseOption {
     /// At the list price.
     OnDemand,
     /// At the market's price, reclaimable.
@@ -22,7 +22,7 @@ pub enum CapacityType {
     Reserved,
 }
 
-impl CapacityType {
+impl PurchaseOption {
     /// The value of the label `karpenter.sh/capacity-type`.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -69,11 +69,11 @@ pub enum TerminationReason {
 
 /// One instance.
 #[derive(Debug, Clone)]
-pub struct Instance {
+pub struct SimulatedInstance {
     /// For example `i-0123456789abcdef0`.
     pub id: String,
     /// Its type.
-    pub instance_type: &'static InstanceType,
+    pub instance_type: &'static CatalogueEntry,
     /// Zone name.
     pub zone: String,
     /// Zone id, which differs from the name.
@@ -81,13 +81,13 @@ pub struct Instance {
     /// Subnet of its first interface.
     pub subnet_id: String,
     /// How it is bought.
-    pub capacity_type: CapacityType,
+    pub capacity_type: PurchaseOption,
     /// What it costs.
     pub price_per_hour: f64,
     /// Image it booted.
     pub image_id: String,
     /// What its user data tell the kubelet.
-    pub bootstrap: Arc<Bootstrap>,
+    pub bootstrap: Arc<KubeletSettings>,
     /// Size of the disk that holds pods' ephemeral storage.
     pub ephemeral_storage_bytes: i64,
     /// EFA interfaces that the launch asked for.
@@ -147,7 +147,7 @@ pub enum StatusCheck {
     System,
 }
 
-impl Instance {
+impl SimulatedInstance {
     /// Its state at `now`.
     pub fn state(&self, now: Timestamp) -> InstanceState {
         match (self.terminated_at, self.shutting_down_at) {

@@ -11,10 +11,10 @@ use aws_sdk_ec2::types::{
 use jiff::Timestamp;
 
 use super::filters::{matches, page};
-use super::instance::{Instance, InstanceState, StatusCheck};
-use super::{State, date_time};
+use super::instance::{InstanceState, SimulatedInstance, StatusCheck};
+use super::{AccountState, date_time};
 
-impl State {
+impl AccountState {
     pub(super) fn describe_instance_status(
         &self,
         input: &DescribeInstanceStatusInput,
@@ -42,12 +42,12 @@ impl State {
     }
 }
 
-fn failed_at(instance: &Instance, check: StatusCheck) -> Option<Timestamp> {
+fn failed_at(instance: &SimulatedInstance, check: StatusCheck) -> Option<Timestamp> {
     let failed = instance.failed_check.filter(|it| it.0 == check);
     failed.map(|it| it.1)
 }
 
-fn attribute(instance: &Instance, name: &str) -> Vec<String> {
+fn attribute(instance: &SimulatedInstance, name: &str) -> Vec<String> {
     let status = |check| match failed_at(instance, check) {
         Some(_) => vec![SummaryStatus::Impaired.as_str().to_owned()],
         None => vec![SummaryStatus::Ok.as_str().to_owned()],
@@ -60,7 +60,7 @@ fn attribute(instance: &Instance, name: &str) -> Vec<String> {
     }
 }
 
-fn description(instance: &Instance) -> InstanceStatus {
+fn description(instance: &SimulatedInstance) -> InstanceStatus {
     let summary = |check| {
         let failed_at = failed_at(instance, check);
         let (overall, reachability) = match failed_at {

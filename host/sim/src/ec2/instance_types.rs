@@ -19,15 +19,15 @@ use aws_sdk_ec2::types::{
     UsageClassType, VCpuInfo, VirtualizationType,
 };
 
-use super::State;
+use super::AccountState;
 use super::filters::{matches, page};
 use super::network::zone_id;
-use crate::catalogue::InstanceType;
+use crate::catalogue::CatalogueEntry;
 
 const TYPES_PAGE_MAX: i32 = 100;
 const OFFERINGS_PAGE_MAX: i32 = 1_000;
 
-impl State {
+impl AccountState {
     pub(super) fn describe_instance_types(
         &self,
         input: &DescribeInstanceTypesInput,
@@ -38,7 +38,7 @@ impl State {
         let names = input.instance_types.as_deref().unwrap_or_default();
         let filters = input.filters.as_deref().unwrap_or_default();
         let no_tags = BTreeMap::new();
-        let found: Vec<&InstanceType> = self
+        let found: Vec<&CatalogueEntry> = self
             .types()
             .filter(|t| names.is_empty() || names.iter().any(|name| name.as_str() == t.name))
             .filter(|t| t.zones(&self.config.region).next().is_some())
@@ -63,7 +63,7 @@ impl State {
     ) -> ApiResult<DescribeInstanceTypeOfferingsOutput> {
         let by = input.location_type.clone().unwrap_or(LocationType::Region);
         let region = self.config.region.as_str();
-        let locations = |t: &InstanceType| -> Vec<String> {
+        let locations = |t: &CatalogueEntry| -> Vec<String> {
             match by {
                 LocationType::AvailabilityZone => t.zones(region).collect(),
                 LocationType::AvailabilityZoneId => {
@@ -115,7 +115,7 @@ pub(super) fn dry_run() -> ApiError {
     )
 }
 
-fn attribute(t: &InstanceType, name: &str) -> Vec<String> {
+fn attribute(t: &CatalogueEntry, name: &str) -> Vec<String> {
     let words = |words: &[&str]| words.iter().map(|&word| word.to_owned()).collect();
     match name {
         "instance-type" => vec![t.name.to_owned()],
@@ -129,7 +129,7 @@ fn attribute(t: &InstanceType, name: &str) -> Vec<String> {
     }
 }
 
-fn info(t: &InstanceType) -> InstanceTypeInfo {
+fn info(t: &CatalogueEntry) -> InstanceTypeInfo {
     let map = |words: &[&'static str]| words.to_vec();
     let mut info = InstanceTypeInfo::builder()
         .instance_type(Ec2InstanceType::from(t.name))
@@ -198,7 +198,7 @@ fn info(t: &InstanceType) -> InstanceTypeInfo {
 
 type InfoBuilder = aws_sdk_ec2::types::builders::InstanceTypeInfoBuilder;
 
-fn accelerators(mut info: InfoBuilder, t: &InstanceType) -> InfoBuilder {
+fn accelerators(mut info: InfoBuilder, t: &CatalogueEntry) -> InfoBuilder {
     if !t.gpus.is_empty() {
         let gpu = |gpu: &crate::catalogue::Gpu| {
             GpuDeviceInfo::builder()
@@ -248,7 +248,7 @@ fn accelerators(mut info: InfoBuilder, t: &InstanceType) -> InfoBuilder {
     info
 }
 
-fn ebs(t: &InstanceType) -> EbsInfo {
+fn ebs(t: &CatalogueEntry) -> EbsInfo {
     let support = match t.ebs_maximum_mbps {
         Some(_) => EbsOptimizedSupport::Default,
         None => EbsOptimizedSupport::Unsupported,
@@ -265,7 +265,7 @@ fn ebs(t: &InstanceType) -> EbsInfo {
         .build()
 }
 
-fn network(t: &InstanceType) -> NetworkInfo {
+fn network(t: &CatalogueEntry) -> NetworkInfo {
     let cards = t.cards.iter().zip(0..).map(|(card, index)| {
         NetworkCardInfo::builder()
             .network_card_index(index)
@@ -296,7 +296,7 @@ fn network(t: &InstanceType) -> NetworkInfo {
         .build()
 }
 
-fn placement(t: &InstanceType) -> PlacementGroupInfo {
+fn placement(t: &CatalogueEntry) -> PlacementGroupInfo {
     let mut strategies = vec![
         PlacementGroupStrategy::Partition,
         PlacementGroupStrategy::Spread,

@@ -16,16 +16,18 @@ use aws_sdk_ec2::types::{
 use jiff::{SignedDuration, Timestamp};
 
 use super::filters::{matches, page, tag_list, tag_map};
-use super::instance::{CapacityType, Instance, InstanceEvent, InstanceState, TerminationReason};
+use super::instance::{
+    InstanceEvent, InstanceState, PurchaseOption, SimulatedInstance, TerminationReason,
+};
 use super::instance_types::dry_run;
-use super::market::Pool;
+use super::market::CapacityPool;
 use super::network::ACCOUNT;
-use super::{State, date_time};
+use super::{AccountState, date_time};
 
 /// EC2's notice before it takes a spot instance.
 const INTERRUPTION_NOTICE: SignedDuration = SignedDuration::from_mins(2);
 
-impl State {
+impl AccountState {
     pub(super) fn describe_instances(
         &self,
         input: &DescribeInstancesInput,
@@ -39,7 +41,7 @@ impl State {
             .values()
             .filter(|i| i.visible_at <= now && (ids.is_empty() || ids.contains(&i.id)))
             .filter(|i| matches(filters, &i.tags, |name| attribute(i, name, now)));
-        let reservation = |i: &Instance| {
+        let reservation = |i: &SimulatedInstance| {
             Reservation::builder()
                 .reservation_id(i.fleet_id.replacen("fleet", "r", 1))
                 .owner_id(ACCOUNT)
@@ -177,7 +179,7 @@ impl State {
             .extend(instance.terminated_at.map(|at| (at, id.to_owned())));
         instance.termination_reason = Some(reason);
         let capacity_type = instance.capacity_type;
-        let pool = Pool::new(instance.instance_type.name, &instance.zone, capacity_type);
+        let pool = CapacityPool::new(instance.instance_type.name, &instance.zone, capacity_type);
         let (subnet, addresses) = (instance.subnet_id.clone(), instance.addresses);
         let reservation = instance.capacity_reservation_id.clone();
         if let Some(used) = self.used.get_mut(&pool) {
@@ -198,7 +200,7 @@ impl State {
         let Some(instance) = self.instances.get_mut(id) else {
             return false;
         };
-        let spot = instance.capacity_type == CapacityType::Spot;
+        let spot = instance.capacity_type == PurchaseOption::Spot;
         if !spot || instance.shutting_down_at.is_some() || instance.interruption_at.is_some() {
             return false;
         }
@@ -207,7 +209,7 @@ impl State {
         true
     }
 
-    fn description(&self, i: &Instance, now: Timestamp) -> Ec2Instance {
+    fn description(&self, i: &SimulatedInstance, now: Timestamp) -> Ec2Instance {
         let groups: Vec<GroupIdentifier> = i
             .security_group_ids
             .iter()
@@ -224,7 +226,7 @@ impl State {
             .last()
             .copied()
             .unwrap_or("x86_64");
-        let lifecycle = matches!(i.capacity_type, CapacityType::Spot);
+        let lifecycle = matches!(i.capacity_type, PurchaseOption::Spot);
         Ec2Instance::builder()
             .instance_id(&i.id)
             .image_id(&i.image_id)
@@ -280,7 +282,7 @@ impl State {
     }
 }
 
-fn attribute(i: &Instance, name: &str, now: Timestamp) -> Vec<String> {
+fn attribute(i: &SimulatedInstance, name: &str, now: Timestamp) -> Vec<String> {
     match name {
         "instance-id" => vec![i.id.clone()],
         "instance-state-name" => vec![i.state(now).as_str().to_owned()],

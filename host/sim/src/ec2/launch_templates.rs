@@ -17,10 +17,10 @@ use aws_sdk_ec2::types::{LaunchTemplate, RequestLaunchTemplateData};
 use base64::Engine as _;
 use jiff::Timestamp;
 
-use super::bootstrap::Bootstrap;
+use super::bootstrap::KubeletSettings;
 use super::filters::{matches, page, tag_list, tag_map};
 use super::instance_types::dry_run;
-use super::{State, date_time};
+use super::{AccountState, date_time};
 
 /// EC2's limit on user data, decoded.
 const USER_DATA_BYTES_MAX: usize = 16_384;
@@ -32,10 +32,10 @@ pub(super) struct LaunchTemplateRecord {
     created_at: Timestamp,
     tags: BTreeMap<String, String>,
     pub(super) data: Arc<RequestLaunchTemplateData>,
-    pub(super) bootstrap: Arc<Bootstrap>,
+    pub(super) bootstrap: Arc<KubeletSettings>,
 }
 
-impl State {
+impl AccountState {
     pub(super) fn create_launch_template(
         &mut self,
         input: CreateLaunchTemplateInput,
@@ -83,7 +83,9 @@ impl State {
                     .collect::<Vec<_>>()
                     .as_slice(),
             ),
-            bootstrap: Arc::new(Bootstrap::from_text(&String::from_utf8_lossy(&decoded))),
+            bootstrap: Arc::new(KubeletSettings::from_text(&String::from_utf8_lossy(
+                &decoded,
+            ))),
             data: Arc::new(data),
             name,
         };

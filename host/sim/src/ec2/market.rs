@@ -2,9 +2,9 @@
 
 use jiff::Timestamp;
 
-use super::State;
-use super::instance::CapacityType;
-use crate::catalogue::InstanceType;
+use super::AccountState;
+use super::instance::PurchaseOption;
+use crate::catalogue::CatalogueEntry;
 use crate::random::{hash, hash_unit};
 
 /// How long a dry pool stays dry, at least.
@@ -12,14 +12,14 @@ const DRY_WINDOW_SECONDS: i64 = 15 * 60;
 
 /// A pool of capacity.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Pool {
+pub(super) struct CapacityPool {
     instance_type: String,
     zone: String,
-    capacity_type: CapacityType,
+    capacity_type: PurchaseOption,
 }
 
-impl Pool {
-    pub(super) fn new(instance_type: &str, zone: &str, capacity_type: CapacityType) -> Self {
+impl CapacityPool {
+    pub(super) fn new(instance_type: &str, zone: &str, capacity_type: PurchaseOption) -> Self {
         Self {
             instance_type: instance_type.to_owned(),
             zone: zone.to_owned(),
@@ -27,16 +27,16 @@ impl Pool {
         }
     }
 
-    pub(super) fn capacity_type(&self) -> CapacityType {
+    pub(super) fn capacity_type(&self) -> PurchaseOption {
         self.capacity_type
     }
 
     pub(super) fn is_spot(&self) -> bool {
-        self.capacity_type == CapacityType::Spot
+        self.capacity_type == PurchaseOption::Spot
     }
 }
 
-impl State {
+impl AccountState {
     /// Spot price: 28 to 63 % of on-demand, fixed by seed, type and zone; none where spot is not sold.
     pub(super) fn spot_price(&self, instance_type: &str, zone: &str) -> Option<f64> {
         let found = self.catalogue.get(instance_type)?;
@@ -54,17 +54,17 @@ impl State {
     }
 
     /// Price of a type in a zone as it is bought.
-    pub(super) fn price(&self, t: &InstanceType, zone: &str, how: CapacityType) -> Option<f64> {
+    pub(super) fn price(&self, t: &CatalogueEntry, zone: &str, how: PurchaseOption) -> Option<f64> {
         match how {
-            CapacityType::OnDemand => t.on_demand_price_per_hour(&self.config.region),
-            CapacityType::Spot => self.spot_price(t.name, zone),
+            PurchaseOption::OnDemand => t.on_demand_price_per_hour(&self.config.region),
+            PurchaseOption::Spot => self.spot_price(t.name, zone),
             // Paid for whether used or not.
-            CapacityType::Reserved => Some(0.0),
+            PurchaseOption::Reserved => Some(0.0),
         }
     }
 
     /// Instances that a pool can still give at `now`.
-    pub(super) fn available(&self, t: &InstanceType, pool: &Pool, now: Timestamp) -> u32 {
+    pub(super) fn available(&self, t: &CatalogueEntry, pool: &CapacityPool, now: Timestamp) -> u32 {
         if self.is_dry(pool, now) {
             return 0;
         }
@@ -73,8 +73,8 @@ impl State {
     }
 
     /// Instances that a pool holds when it is not dry: deep for common small types, a handful for rare ones.
-    pub(super) fn depth(&self, t: &InstanceType, pool: &Pool) -> u32 {
-        let Pool {
+    pub(super) fn depth(&self, t: &CatalogueEntry, pool: &CapacityPool) -> u32 {
+        let CapacityPool {
             instance_type,
             zone,
             capacity_type,
@@ -83,10 +83,10 @@ impl State {
             t.gpus.is_empty() && t.neuron_devices.is_empty(),
             capacity_type,
         ) {
-            (true, CapacityType::OnDemand | CapacityType::Reserved) => 24_000,
-            (true, CapacityType::Spot) => 8_000,
-            (false, CapacityType::OnDemand | CapacityType::Reserved) => 3_000,
-            (false, CapacityType::Spot) => 600,
+            (true, PurchaseOption::OnDemand | PurchaseOption::Reserved) => 24_000,
+            (true, PurchaseOption::Spot) => 8_000,
+            (false, PurchaseOption::OnDemand | PurchaseOption::Reserved) => 3_000,
+            (false, PurchaseOption::Spot) => 600,
         };
         let words = [
             "depth",
@@ -99,17 +99,17 @@ impl State {
         u32::try_from(depth.clamp(1, 5_000)).unwrap_or(u32::MAX)
     }
 
-    fn is_dry(&self, pool: &Pool, now: Timestamp) -> bool {
+    fn is_dry(&self, pool: &CapacityPool, now: Timestamp) -> bool {
         if self.drained.get(pool).is_some_and(|until| *until > now) {
             return true;
         }
         let share = match pool.capacity_type {
-            CapacityType::OnDemand => self.config.faults.on_demand_pools_dry,
-            CapacityType::Spot => self.config.faults.spot_pools_dry,
-            CapacityType::Reserved => 0.0,
+            PurchaseOption::OnDemand => self.config.faults.on_demand_pools_dry,
+            PurchaseOption::Spot => self.config.faults.spot_pools_dry,
+            PurchaseOption::Reserved => 0.0,
         };
         let window = now.as_second().div_euclid(DRY_WINDOW_SECONDS).to_string();
-        let Pool {
+        let CapacityPool {
             instance_type,
             zone,
             capacity_type,

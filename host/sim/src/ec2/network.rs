@@ -10,7 +10,7 @@ use aws_sdk_ec2::operation::describe_subnets::{DescribeSubnetsInput, DescribeSub
 use aws_sdk_ec2::types::{SecurityGroup, Subnet, SubnetState};
 
 use super::filters::{matches, page, tag_list};
-use super::{Ec2Config, State, stable_id};
+use super::{AccountState, Ec2Config, stable_id};
 
 /// The account that owns everything.
 pub(super) const ACCOUNT: &str = "111122223333";
@@ -110,7 +110,7 @@ fn tags(config: &Ec2Config, name: &str) -> BTreeMap<String, String> {
 }
 
 /// The id of a zone. Accounts differ in the mapping from names; this one's is fixed.
-pub(super) fn zone_id(region: &str, zone: &str) -> String {
+pub fn zone_id(region: &str, zone: &str) -> String {
     let mut words = region.split('-');
     let area = words.next().unwrap_or_default();
     let short: String = words
@@ -134,7 +134,7 @@ pub(super) fn zone_id(region: &str, zone: &str) -> String {
     format!("{area}{short}-az{number}")
 }
 
-impl State {
+impl AccountState {
     pub(super) fn describe_subnets(
         &self,
         input: &DescribeSubnetsInput,

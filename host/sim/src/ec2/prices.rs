@@ -9,13 +9,13 @@ use aws_sdk_pricing::operation::get_products::{GetProductsInput, GetProductsOutp
 use serde_json::json;
 
 use super::filters::{matches, page};
-use super::{State, date_time};
-use crate::catalogue::InstanceType;
+use super::{AccountState, date_time};
+use crate::catalogue::CatalogueEntry;
 
 const SPOT_PAGE_MAX: i32 = 1_000;
 const PRODUCTS_PAGE_MAX: i32 = 100;
 
-impl State {
+impl AccountState {
     pub(super) fn describe_spot_price_history(
         &self,
         input: &DescribeSpotPriceHistoryInput,
@@ -82,7 +82,7 @@ impl State {
             .iter()
             .find(|filter| filter.field() == "regionCode")
             .map_or(self.config.region.as_str(), |filter| filter.value());
-        let passes = |t: &&InstanceType| {
+        let passes = |t: &&CatalogueEntry| {
             filters.iter().all(|filter| {
                 attribute(t, filter.field(), region).is_none_or(|value| value == filter.value())
             })
@@ -108,7 +108,7 @@ impl State {
 }
 
 /// A product's attribute; none for those that all products here share in the asked form.
-fn attribute<'t>(t: &'t InstanceType, field: &str, region: &'t str) -> Option<&'t str> {
+fn attribute<'t>(t: &'t CatalogueEntry, field: &str, region: &'t str) -> Option<&'t str> {
     match field {
         "instanceType" => Some(t.name),
         "regionCode" => Some(region),
@@ -124,7 +124,7 @@ fn attribute<'t>(t: &'t InstanceType, field: &str, region: &'t str) -> Option<&'
     }
 }
 
-fn document(t: &InstanceType, region: &str) -> Option<String> {
+fn document(t: &CatalogueEntry, region: &str) -> Option<String> {
     let price = t.on_demand_price_per_hour(region)?;
     let attributes: serde_json::Map<String, serde_json::Value> = [
         "instanceType",

@@ -22,15 +22,15 @@ const POLL: Duration = Duration::from_millis(500);
 const HIDDEN: SignedDuration = SignedDuration::from_secs(20);
 const ACCOUNT: &str = "123456789012";
 
-struct Held {
+struct QueuedMessage {
     body: String,
     serial: u64,
     hidden_until: Option<Timestamp>,
     receipt: String,
 }
 
-struct Queue {
-    held: Vec<Held>,
+struct QueueContents {
+    held: Vec<QueuedMessage>,
     events: UnboundedReceiver<InstanceEvent>,
     serial: u64,
 }
@@ -42,7 +42,7 @@ pub struct SimulatedQueue {
     region: String,
     ec2: SimulatedEc2,
     clock: SimulatedClock,
-    queue: Arc<Mutex<Queue>>,
+    queue: Arc<Mutex<QueueContents>>,
 }
 
 impl SimulatedQueue {
@@ -53,7 +53,7 @@ impl SimulatedQueue {
             region: ec2.region(),
             ec2: ec2.clone(),
             clock,
-            queue: Arc::new(Mutex::new(Queue {
+            queue: Arc::new(Mutex::new(QueueContents {
                 held: Vec::new(),
                 events: ec2.subscribe(),
                 serial: 0,
@@ -66,7 +66,7 @@ impl SimulatedQueue {
         let mut queue = self.queue();
         let serial = queue.serial;
         queue.serial += 1;
-        queue.held.push(Held {
+        queue.held.push(QueuedMessage {
             body: body.into(),
             serial,
             hidden_until: None,
@@ -150,7 +150,7 @@ impl SimulatedQueue {
             .collect()
     }
 
-    fn queue(&self) -> std::sync::MutexGuard<'_, Queue> {
+    fn queue(&self) -> std::sync::MutexGuard<'_, QueueContents> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

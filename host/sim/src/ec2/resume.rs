@@ -8,9 +8,11 @@ use std::sync::Arc;
 use jiff::Timestamp;
 
 use super::fleet::launch::{DEFAULT_EPHEMERAL_BYTES, addresses};
-use super::market::Pool;
-use super::{Bootstrap, CapacityType, Instance, SimulatedEc2, State};
-use crate::random::Random;
+use super::market::CapacityPool;
+use super::{
+    AccountState, InstanceEvent, KubeletSettings, PurchaseOption, SimulatedEc2, SimulatedInstance,
+};
+use crate::random::SplitMix64;
 
 /// An instance as NodeClaims and Nodes tell of it.
 #[derive(Debug, Clone, PartialEq)]
@@ -22,7 +24,7 @@ pub struct KnownInstance {
     /// Zone name.
     pub zone: String,
     /// How it was bought.
-    pub capacity_type: CapacityType,
+    pub capacity_type: PurchaseOption,
     /// Reservation it runs in.
     pub capacity_reservation_id: Option<String>,
     /// Image it booted.
@@ -30,7 +32,7 @@ pub struct KnownInstance {
     /// First address, once its Node told it.
     pub private_ip: Option<String>,
     /// What its kubelet registers with.
-    pub bootstrap: Bootstrap,
+    pub bootstrap: KubeletSettings,
     /// Security groups of its interfaces.
     pub security_group_ids: Vec<String>,
     /// Name of its instance profile.
@@ -52,7 +54,7 @@ impl SimulatedEc2 {
         known.sort_by(|a, b| (a.private_ip.is_none(), &a.id).cmp(&(b.private_ip.is_none(), &b.id)));
         let mut state = self.state();
         let since = state.now().as_millisecond();
-        state.ids = Random::new(state.config.seed, &format!("ec2-ids-{since}"));
+        state.ids = SplitMix64::new(state.config.seed, &format!("ec2-ids-{since}"));
         let mut refused = Vec::new();
         for instance in known {
             let id = instance.id.clone();
@@ -64,7 +66,7 @@ impl SimulatedEc2 {
     }
 }
 
-impl State {
+impl AccountState {
     fn take_up(&mut self, known: KnownInstance) -> Option<()> {
         let KnownInstance {
             id,
@@ -87,18 +89,18 @@ impl State {
         } else {
             self.boot_times(launched_at)
         };
-        let spot_request_id = (capacity_type == CapacityType::Spot).then(|| self.new_id("sir"));
+        let spot_request_id = (capacity_type == PurchaseOption::Spot).then(|| self.new_id("sir"));
         let fleet_id = self.new_id("fleet");
+        if let Some(address) = &private_ip {
+            // Whichever subnet it would be of here: names of nodes are made of addresses.
+            for subnet in &mut self.subnets {
+                subnet.skip_to(address);
+            }
+        }
         let subnet = self.subnets.iter_mut().find(|it| it.zone == zone)?;
         subnet.free -= addresses(t);
-        let private_ip = match private_ip {
-            Some(address) => {
-                subnet.skip_to(&address);
-                address
-            }
-            None => subnet.next_address(),
-        };
-        let instance = Instance {
+        let private_ip = private_ip.unwrap_or_else(|| subnet.next_address());
+        let instance = SimulatedInstance {
             instance_type: t,
             zone_id: subnet.zone_id.clone(),
             subnet_id: subnet.id.clone(),
@@ -134,13 +136,16 @@ impl State {
             zone,
         };
         self.occupy(&instance);
-        self.instances.insert(id, instance);
+        self.instances.insert(id.clone(), instance);
+        if !is_registered {
+            self.tell(&InstanceEvent::Launched(id));
+        }
         Some(())
     }
 
     /// Counts an instance as taken from its pool and its reservation.
-    pub(super) fn occupy(&mut self, instance: &Instance) {
-        let pool = Pool::new(
+    pub(super) fn occupy(&mut self, instance: &SimulatedInstance) {
+        let pool = CapacityPool::new(
             instance.instance_type.name,
             &instance.zone,
             instance.capacity_type,

@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use aws::seam::{ApiError, ApiResult};
 use jiff::Timestamp;
 
-use super::State;
+use super::AccountState;
 
 /// Tokens left per bucket.
 #[derive(Debug, Default)]
-pub(super) struct Buckets {
+pub(super) struct TokenBuckets {
     levels: BTreeMap<&'static str, (f64, Timestamp)>,
 }
 
@@ -27,7 +27,7 @@ fn bucket(operation: &str) -> (&'static str, f64, f64) {
     }
 }
 
-impl State {
+impl AccountState {
     pub(super) fn throttle(&mut self, operation: &str) -> ApiResult<()> {
         if !self.config.faults.throttling {
             return Ok(());

@@ -3,18 +3,19 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use apis::labels;
 use k8s_openapi::api::core::v1::{NodeSelector, NodeSelectorRequirement, NodeSelectorTerm};
 
 use crate::cluster::amounts::Shortage;
 use crate::cluster::node::NodeRecord;
-use crate::cluster::shape::PodShape;
+use crate::cluster::shape::SchedulingShape;
 
 /// Reasons for which nodes were turned down, with counts, as kube-scheduler reports them.
 pub(crate) type Rejections = BTreeMap<String, usize>;
 
 /// Why a node was turned down, in kube-scheduler's words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Rejection<'a> {
+pub(super) enum FilterFailure<'a> {
     Unschedulable,
     /// Key and value of the taint.
     Taint(&'a str, &'a str),
@@ -31,7 +32,7 @@ pub(super) enum Rejection<'a> {
     SpreadMissingLabel,
 }
 
-impl fmt::Display for Rejection<'_> {
+impl fmt::Display for FilterFailure<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let text = match self {
             Self::Taint(key, value) => {
@@ -59,28 +60,31 @@ impl fmt::Display for Rejection<'_> {
 
 /// What does not depend on the pods that run already.
 pub(super) fn static_rejection<'a>(
-    shape: &PodShape,
+    shape: &SchedulingShape,
     node: &'a NodeRecord,
-) -> Option<Rejection<'a>> {
+) -> Option<FilterFailure<'a>> {
     if node.unschedulable && !tolerates_unschedulable(shape) {
-        return Some(Rejection::Unschedulable);
+        return Some(FilterFailure::Unschedulable);
     }
-    if let Some(taint) = node.untolerated(&shape.tolerations, &["NoSchedule", "NoExecute"]) {
+    if let Some(taint) = node.untolerated(
+        &shape.tolerations,
+        &[labels::NO_SCHEDULE, labels::NO_EXECUTE],
+    ) {
         let value = taint.value.as_deref().unwrap_or_default();
-        return Some(Rejection::Taint(&taint.key, value));
+        return Some(FilterFailure::Taint(&taint.key, value));
     }
-    (!matches_node(shape, node)).then_some(Rejection::Affinity)
+    (!matches_node(shape, node)).then_some(FilterFailure::Affinity)
 }
 
 /// Resources and ports.
 pub(super) fn resource_rejection<'a>(
-    shape: &'a PodShape,
+    shape: &'a SchedulingShape,
     node: &NodeRecord,
-) -> Option<Rejection<'a>> {
+) -> Option<FilterFailure<'a>> {
     if !shape.requests.fits(&node.free) {
         return shape.requests.shortage(&node.free).map(|it| match it {
-            Shortage::Pods => Rejection::TooManyPods,
-            Shortage::Of(resource) => Rejection::Insufficient(resource),
+            Shortage::Pods => FilterFailure::TooManyPods,
+            Shortage::Of(resource) => FilterFailure::Insufficient(resource),
         });
     }
     let taken = |port: &(String, i32)| node.host_ports.get(port).is_some_and(|count| *count > 0);
@@ -88,11 +92,11 @@ pub(super) fn resource_rejection<'a>(
         .host_ports
         .iter()
         .any(taken)
-        .then_some(Rejection::HostPorts)
+        .then_some(FilterFailure::HostPorts)
 }
 
 /// Node selector and required node affinity.
-pub(crate) fn matches_node(shape: &PodShape, node: &NodeRecord) -> bool {
+pub(crate) fn matches_node(shape: &SchedulingShape, node: &NodeRecord) -> bool {
     shape
         .node_selector
         .iter()
@@ -153,10 +157,10 @@ fn holds(requirement: &NodeSelectorRequirement, labels: &BTreeMap<String, String
     }
 }
 
-fn tolerates_unschedulable(shape: &PodShape) -> bool {
+fn tolerates_unschedulable(shape: &SchedulingShape) -> bool {
     let taint = k8s_openapi::api::core::v1::Taint {
         key: "node.kubernetes.io/unschedulable".to_owned(),
-        effect: "NoSchedule".to_owned(),
+        effect: labels::NO_SCHEDULE.to_owned(),
         ..Default::default()
     };
     shape

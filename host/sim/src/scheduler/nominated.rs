@@ -8,18 +8,18 @@ use std::sync::Arc;
 
 use super::filter;
 use super::terms::TermStates;
-use crate::api_server::{ObjectKey, Resource};
-use crate::cluster::Cluster;
-use crate::cluster::amounts::Amounts;
+use crate::api_server::{NamespacedName, Resource};
+use crate::cluster::SimulatedCluster;
+use crate::cluster::amounts::MilliAmounts;
 use crate::cluster::node::NodeRecord;
 use crate::cluster::pod::PodRecord;
-use crate::cluster::shape::PodShape;
+use crate::cluster::shape::SchedulingShape;
 
-impl Cluster {
+impl SimulatedCluster {
     /// Keeps the index of nominations.
     pub(crate) fn move_nomination(
         &mut self,
-        key: &ObjectKey,
+        key: &NamespacedName,
         old: Option<&PodRecord>,
         new: Option<&PodRecord>,
     ) {
@@ -28,7 +28,7 @@ impl Cluster {
             Some((record.nominated.clone()?, Arc::clone(&record.shape)))
         };
         let (before, after) = (nominated(old), nominated(new));
-        let id = |it: &Option<(String, Arc<PodShape>)>| {
+        let id = |it: &Option<(String, Arc<SchedulingShape>)>| {
             it.as_ref().map(|(node, shape)| (node.clone(), shape.id))
         };
         if id(&before) == id(&after) {
@@ -46,7 +46,7 @@ impl Cluster {
     }
 
     /// The pod has a node: what it was nominated to is spoken for no more.
-    pub(super) fn end_nomination(&mut self, key: &ObjectKey, bound_to: &str) {
+    pub(super) fn end_nomination(&mut self, key: &NamespacedName, bound_to: &str) {
         let Some(node) = self.pods.get(key).and_then(|pod| pod.nominated.clone()) else {
             return;
         };
@@ -56,7 +56,7 @@ impl Cluster {
         }
     }
 
-    fn unnominate(&mut self, key: &ObjectKey, node: &str) {
+    fn unnominate(&mut self, key: &NamespacedName, node: &str) {
         if let Some(pods) = self.nominated.get_mut(node) {
             pods.remove(key);
             if pods.is_empty() {
@@ -68,10 +68,10 @@ impl Cluster {
     /// Places the pods that their nomination leads to a node. Returns how many were bound, and the others.
     pub(super) fn place_nominated(
         &mut self,
-        shape: &Arc<PodShape>,
-        pods: Vec<ObjectKey>,
+        shape: &Arc<SchedulingShape>,
+        pods: Vec<NamespacedName>,
         terms: &mut TermStates,
-    ) -> (usize, Vec<ObjectKey>) {
+    ) -> (usize, Vec<NamespacedName>) {
         let (mut bound, mut pods) = (0, pods);
         // One that is placed may open the nodes of others of its kind, which the scheduler then tries again.
         while !self.nominated.is_empty() {
@@ -86,10 +86,10 @@ impl Cluster {
 
     fn place_nominated_once(
         &mut self,
-        shape: &Arc<PodShape>,
-        pods: Vec<ObjectKey>,
+        shape: &Arc<SchedulingShape>,
+        pods: Vec<NamespacedName>,
         terms: &mut TermStates,
-    ) -> (usize, Vec<ObjectKey>) {
+    ) -> (usize, Vec<NamespacedName>) {
         let mut bound = 0;
         let mut others = Vec::with_capacity(pods.len());
         for key in pods {
@@ -107,7 +107,13 @@ impl Cluster {
         (bound, others)
     }
 
-    fn admits(&self, key: &ObjectKey, shape: &PodShape, node: &str, terms: &TermStates) -> bool {
+    fn admits(
+        &self,
+        key: &NamespacedName,
+        shape: &SchedulingShape,
+        node: &str,
+        terms: &TermStates,
+    ) -> bool {
         // Volumes are bound with the node that is chosen: such pods take the long way.
         self.nodes.get(node).is_some_and(|node| {
             shape.claims.is_empty()
@@ -121,7 +127,7 @@ impl Cluster {
     /// Whether pods that are nominated to the node keep a pod of the shape off it.
     pub(super) fn is_spoken_for(
         &self,
-        shape: &PodShape,
+        shape: &SchedulingShape,
         node: &NodeRecord,
         terms: &TermStates,
     ) -> bool {
@@ -132,8 +138,8 @@ impl Cluster {
     /// and (anti-)affinity.
     fn is_spoken_for_by_others(
         &self,
-        own: Option<&ObjectKey>,
-        shape: &PodShape,
+        own: Option<&NamespacedName>,
+        shape: &SchedulingShape,
         node: &NodeRecord,
         terms: &TermStates,
     ) -> bool {
@@ -142,8 +148,8 @@ impl Cluster {
         };
         let others = nominated.iter().filter(|(key, _)| Some(*key) != own);
         let others = others.filter(|(_, other)| other.priority >= shape.priority);
-        let others: Vec<&PodShape> = others.map(|(_, other)| &**other).collect();
-        let mut free: Amounts = node.free.clone();
+        let others: Vec<&SchedulingShape> = others.map(|(_, other)| &**other).collect();
+        let mut free: MilliAmounts = node.free.clone();
         for other in &others {
             free.subtract(&other.requests);
         }
@@ -151,10 +157,10 @@ impl Cluster {
     }
 
     /// What the scheduler does to the nominations of pods that it could not place.
-    pub(super) fn forget_nominations(&mut self, shape: &PodShape) {
+    pub(super) fn forget_nominations(&mut self, shape: &SchedulingShape) {
         let nominated = self.nominated.values().flatten();
         let failed = nominated.filter(|(_, of)| of.id == shape.id);
-        let failed: Vec<ObjectKey> = failed.map(|(key, _)| key.clone()).collect();
+        let failed: Vec<NamespacedName> = failed.map(|(key, _)| key.clone()).collect();
         for key in failed {
             let cleared = self.api.modify_status(&Resource::PODS, &key, |pod| {
                 if let Some(status) = pod["status"].as_object_mut() {

@@ -3,9 +3,9 @@
 use serde_json::json;
 
 use super::filter::Rejections;
-use crate::api_server::{ObjectKey, Resource};
-use crate::cluster::Cluster;
-use crate::status::{event, set_condition};
+use crate::api_server::{NamespacedName, Resource};
+use crate::cluster::SimulatedCluster;
+use crate::status::{SimulatedEvent, event, set_condition};
 
 /// Pods of one group that get an event each time; the rest only get the condition.
 const EVENTS_MAX: usize = 100;
@@ -27,11 +27,11 @@ pub(super) fn message(nodes: usize, rejections: &Rejections) -> String {
     )
 }
 
-impl Cluster {
+impl SimulatedCluster {
     /// Says so on pods that were not told before.
-    pub(crate) fn report_unschedulable(&mut self, pods: &[ObjectKey], message: &str) {
+    pub(crate) fn report_unschedulable(&mut self, pods: &[NamespacedName], message: &str) {
         let now = self.clock.now_seconds();
-        let news: Vec<&ObjectKey> = pods
+        let news: Vec<&NamespacedName> = pods
             .iter()
             .filter(|key| {
                 self.pods
@@ -53,7 +53,7 @@ impl Cluster {
                 event(
                     &self.api,
                     &pod,
-                    ("Warning", "FailedScheduling"),
+                    SimulatedEvent::FailedScheduling,
                     message,
                     now,
                 );

@@ -2,10 +2,10 @@
 
 use super::filter::matches_term;
 use crate::cluster::node::NodeRecord;
-use crate::cluster::shape::PodShape;
+use crate::cluster::shape::SchedulingShape;
 
 /// Higher is better; each plugin gives up to 100 times its weight, as in kube-scheduler's defaults.
-pub(super) fn score(shape: &PodShape, node: &NodeRecord) -> i64 {
+pub(super) fn score(shape: &SchedulingShape, node: &NodeRecord) -> i64 {
     let left = |free: i64, want: i64, all: i64| {
         if all <= 0 {
             0

@@ -7,14 +7,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use k8s_openapi::api::core::v1::{PodAffinityTerm, TopologySpreadConstraint};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 
-use super::filter::{Rejection, matches_node, static_rejection};
-use crate::cluster::Cluster;
+use super::filter::{FilterFailure, matches_node, static_rejection};
+use crate::cluster::SimulatedCluster;
 use crate::cluster::node::NodeRecord;
-use crate::cluster::shape::PodShape;
+use crate::cluster::shape::SchedulingShape;
 use crate::cluster::shape::selects;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Rule {
+enum TermRule {
     /// Required spread: (max skew, min domains).
     Spread(i64, i64),
     /// Spread that only scores.
@@ -26,7 +26,7 @@ enum Rule {
 /// One term of the shape, with the pods that it selects counted by domain.
 #[derive(Debug)]
 struct TermState {
-    rule: Rule,
+    rule: TermRule,
     topology_key: String,
     counts: BTreeMap<String, i64>,
     /// The smallest and the largest count, 0 without any.
@@ -47,7 +47,7 @@ pub(super) struct TermStates {
 }
 
 impl TermStates {
-    pub(super) fn new(cluster: &Cluster, shape: &PodShape) -> Self {
+    pub(super) fn new(cluster: &SimulatedCluster, shape: &SchedulingShape) -> Self {
         let mut states = Self {
             terms: Vec::new(),
             forbidden: forbidden(cluster, shape),
@@ -58,21 +58,21 @@ impl TermStates {
         for term in &shape.affinity {
             states
                 .terms
-                .push(affinity(cluster, shape, term, Rule::Affinity));
+                .push(affinity(cluster, shape, term, TermRule::Affinity));
         }
         for term in &shape.anti_affinity {
             states
                 .terms
-                .push(affinity(cluster, shape, term, Rule::AntiAffinity));
+                .push(affinity(cluster, shape, term, TermRule::AntiAffinity));
         }
         states
     }
 
-    pub(super) fn rejection(&self, node: &NodeRecord) -> Option<Rejection<'static>> {
+    pub(super) fn rejection(&self, node: &NodeRecord) -> Option<FilterFailure<'static>> {
         for (key, domains) in &self.forbidden {
             let domain = node.labels.get(key);
             if domain.is_some_and(|domain| domains.contains(domain)) {
-                return Some(Rejection::ExistingAntiAffinity);
+                return Some(FilterFailure::ExistingAntiAffinity);
             }
         }
         self.terms.iter().find_map(|term| term.rejection(node))
@@ -81,11 +81,11 @@ impl TermStates {
     /// Whether the shape could not be on the node if the others were there, which are nominated to it.
     pub(super) fn is_kept_off_by(
         &self,
-        others: &[&PodShape],
-        shape: &PodShape,
+        others: &[&SchedulingShape],
+        shape: &SchedulingShape,
         node: &NodeRecord,
     ) -> bool {
-        let repels = |other: &&PodShape| {
+        let repels = |other: &&SchedulingShape| {
             let mut terms = other.anti_affinity.iter();
             terms.any(|term| {
                 node.labels.contains_key(&term.topology_key)
@@ -101,7 +101,7 @@ impl TermStates {
         let soft = self
             .terms
             .iter()
-            .filter(|term| matches!(term.rule, Rule::SpreadSoftly | Rule::Spread(..)));
+            .filter(|term| matches!(term.rule, TermRule::SpreadSoftly | TermRule::Spread(..)));
         soft.map(|term| {
             let most = term.most.max(1);
             2 * 100 * (most - term.count_at(node).unwrap_or_default()) / most
@@ -122,7 +122,7 @@ impl TermStates {
 
 impl TermState {
     fn new(
-        rule: Rule,
+        rule: TermRule,
         topology_key: &str,
         counts: BTreeMap<String, i64>,
         selects_self: bool,
@@ -140,8 +140,12 @@ impl TermState {
         term
     }
 
-    fn with_nominated(mut self, cluster: &Cluster, is: impl Fn(&PodShape) -> bool) -> Self {
-        let mut shapes: BTreeMap<usize, &PodShape> = BTreeMap::new();
+    fn with_nominated(
+        mut self,
+        cluster: &SimulatedCluster,
+        is: impl Fn(&SchedulingShape) -> bool,
+    ) -> Self {
+        let mut shapes: BTreeMap<usize, &SchedulingShape> = BTreeMap::new();
         for shape in cluster.nominated.values().flat_map(BTreeMap::values) {
             shapes.insert(shape.id, shape);
         }
@@ -160,37 +164,37 @@ impl TermState {
         self.counts.get(domain).copied()
     }
 
-    fn rejection(&self, node: &NodeRecord) -> Option<Rejection<'static>> {
+    fn rejection(&self, node: &NodeRecord) -> Option<FilterFailure<'static>> {
         let domain = node.labels.get(&self.topology_key);
         let here = self.count_at(node).unwrap_or_default();
         match self.rule {
-            Rule::SpreadSoftly => None,
-            Rule::Spread(..) if domain.is_none() => Some(Rejection::SpreadMissingLabel),
-            Rule::Spread(max_skew, min_domains) => {
+            TermRule::SpreadSoftly => None,
+            TermRule::Spread(..) if domain.is_none() => Some(FilterFailure::SpreadMissingLabel),
+            TermRule::Spread(max_skew, min_domains) => {
                 let least = self.least_of(min_domains, self.least);
                 let own = i64::from(self.selects_self);
-                (here + own - least > max_skew).then_some(Rejection::Spread)
+                (here + own - least > max_skew).then_some(FilterFailure::Spread)
             }
-            Rule::Affinity => {
+            TermRule::Affinity => {
                 // The first of a group that asks for its own company may start it anywhere.
                 let starts = self.selects_self && self.most == 0;
-                (domain.is_none() || (here == 0 && !starts)).then_some(Rejection::PodAffinity)
+                (domain.is_none() || (here == 0 && !starts)).then_some(FilterFailure::PodAffinity)
             }
-            Rule::AntiAffinity => (here > 0).then_some(Rejection::PodAntiAffinity),
+            TermRule::AntiAffinity => (here > 0).then_some(FilterFailure::PodAntiAffinity),
         }
     }
 
     /// Whether it would turn down the node with the others on it. Affinity never does that it did not before.
-    fn rejects_beside(&self, others: &[&PodShape], node: &NodeRecord) -> bool {
+    fn rejects_beside(&self, others: &[&SchedulingShape], node: &NodeRecord) -> bool {
         let selected = others.iter().filter(|it| self.nominated.contains(&it.id));
         let more = i64::try_from(selected.count()).unwrap_or(i64::MAX);
         let Some(domain) = node.labels.get(&self.topology_key).filter(|_| more > 0) else {
             return false;
         };
         match self.rule {
-            Rule::SpreadSoftly | Rule::Affinity => false,
-            Rule::AntiAffinity => true,
-            Rule::Spread(max_skew, min_domains) => {
+            TermRule::SpreadSoftly | TermRule::Affinity => false,
+            TermRule::AntiAffinity => true,
+            TermRule::Spread(max_skew, min_domains) => {
                 let here = self.counts.get(domain).copied().unwrap_or_default() + more;
                 let elsewhere = self.counts.iter().filter(|(other, _)| *other != domain);
                 let least = elsewhere.map(|(_, count)| *count).min();
@@ -207,7 +211,11 @@ impl TermState {
     }
 }
 
-fn spread(cluster: &Cluster, shape: &PodShape, constraint: &TopologySpreadConstraint) -> TermState {
+fn spread(
+    cluster: &SimulatedCluster,
+    shape: &SchedulingShape,
+    constraint: &TopologySpreadConstraint,
+) -> TermState {
     let mut selector = constraint.label_selector.clone().unwrap_or_default();
     // matchLabelKeys narrow the selector to the pod's own values.
     for key in constraint.match_label_keys.iter().flatten() {
@@ -235,7 +243,7 @@ fn spread(cluster: &Cluster, shape: &PodShape, constraint: &TopologySpreadConstr
             counts.insert(domain.clone(), 0);
         }
     }
-    let is_selected = |other: &PodShape| {
+    let is_selected = |other: &SchedulingShape| {
         other.namespace == shape.namespace && selects(Some(&selector), &other.labels)
     };
     for (node, count) in pods_selected(cluster, is_selected) {
@@ -245,16 +253,21 @@ fn spread(cluster: &Cluster, shape: &PodShape, constraint: &TopologySpreadConstr
     }
     let min_domains = i64::from(constraint.min_domains.unwrap_or(1));
     let rule = if constraint.when_unsatisfiable == "ScheduleAnyway" {
-        Rule::SpreadSoftly
+        TermRule::SpreadSoftly
     } else {
-        Rule::Spread(i64::from(constraint.max_skew), min_domains)
+        TermRule::Spread(i64::from(constraint.max_skew), min_domains)
     };
     let term = TermState::new(rule, key, counts, is_selected(shape));
     term.with_nominated(cluster, is_selected)
 }
 
-fn affinity(cluster: &Cluster, shape: &PodShape, term: &PodAffinityTerm, rule: Rule) -> TermState {
-    let covers = |other: &PodShape| covers(term, &shape.namespace, other);
+fn affinity(
+    cluster: &SimulatedCluster,
+    shape: &SchedulingShape,
+    term: &PodAffinityTerm,
+    rule: TermRule,
+) -> TermState {
+    let covers = |other: &SchedulingShape| covers(term, &shape.namespace, other);
     let mut counts = BTreeMap::new();
     for (node, count) in pods_selected(cluster, covers) {
         if let Some(domain) = node.labels.get(&term.topology_key) {
@@ -267,15 +280,15 @@ fn affinity(cluster: &Cluster, shape: &PodShape, term: &PodAffinityTerm, rule: R
 
 /// Nodes with how many pods on them a rule is about: each shape is asked once, whatever the number of its pods.
 fn pods_selected<'a>(
-    cluster: &'a Cluster,
-    is: impl Fn(&PodShape) -> bool + 'a,
+    cluster: &'a SimulatedCluster,
+    is: impl Fn(&SchedulingShape) -> bool + 'a,
 ) -> impl Iterator<Item = (&'a NodeRecord, i64)> {
     let shapes = cluster.census.shapes().filter(move |(shape, _)| is(shape));
     let places = shapes.flat_map(|(_, nodes)| nodes);
     places.filter_map(|(name, count)| Some((cluster.nodes.get(name)?, *count)))
 }
 
-fn covers(term: &PodAffinityTerm, own_namespace: &str, other: &PodShape) -> bool {
+fn covers(term: &PodAffinityTerm, own_namespace: &str, other: &SchedulingShape) -> bool {
     let listed = term
         .namespaces
         .iter()
@@ -288,7 +301,10 @@ fn covers(term: &PodAffinityTerm, own_namespace: &str, other: &PodShape) -> bool
 }
 
 /// Domains, by topology key, from which the anti-affinity of pods that run keeps the shape away.
-fn forbidden(cluster: &Cluster, shape: &PodShape) -> BTreeMap<String, BTreeSet<String>> {
+fn forbidden(
+    cluster: &SimulatedCluster,
+    shape: &SchedulingShape,
+) -> BTreeMap<String, BTreeSet<String>> {
     let mut forbidden: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     for pod in cluster
         .anti_affine

@@ -4,15 +4,15 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use crate::api_server::ObjectKey;
-use crate::cluster::shape::PodShape;
+use crate::api_server::NamespacedName;
+use crate::cluster::shape::SchedulingShape;
 
 /// Place of a shape in the scheduler's order: highest priority first, then the one seen first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct ShapeRank(Reverse<i32>, usize);
 
 impl ShapeRank {
-    pub(super) fn of(shape: &PodShape) -> Self {
+    pub(super) fn of(shape: &SchedulingShape) -> Self {
         Self(Reverse(shape.priority), shape.id)
     }
 }
@@ -52,12 +52,12 @@ impl News {
 
 /// Pods that found no node, by shape.
 #[derive(Debug, Default)]
-pub(crate) struct Waiting {
-    ranks: BTreeMap<ObjectKey, ShapeRank>,
-    shapes: BTreeMap<ShapeRank, (Arc<PodShape>, BTreeSet<ObjectKey>)>,
+pub(crate) struct UnschedulablePods {
+    ranks: BTreeMap<NamespacedName, ShapeRank>,
+    shapes: BTreeMap<ShapeRank, (Arc<SchedulingShape>, BTreeSet<NamespacedName>)>,
 }
 
-impl Waiting {
+impl UnschedulablePods {
     pub(crate) fn len(&self) -> usize {
         self.ranks.len()
     }
@@ -66,11 +66,11 @@ impl Waiting {
         self.ranks.is_empty()
     }
 
-    pub(crate) fn contains(&self, key: &ObjectKey) -> bool {
+    pub(crate) fn contains(&self, key: &NamespacedName) -> bool {
         self.ranks.contains_key(key)
     }
 
-    pub(crate) fn remove(&mut self, key: &ObjectKey) {
+    pub(crate) fn remove(&mut self, key: &NamespacedName) {
         let Some(rank) = self.ranks.remove(key) else {
             return;
         };
@@ -82,7 +82,7 @@ impl Waiting {
         }
     }
 
-    pub(super) fn extend(&mut self, shape: &Arc<PodShape>, pods: Vec<ObjectKey>) {
+    pub(super) fn extend(&mut self, shape: &Arc<SchedulingShape>, pods: Vec<NamespacedName>) {
         if pods.is_empty() {
             return;
         }
@@ -96,7 +96,7 @@ impl Waiting {
     }
 
     /// All pods of a shape; they wait no longer.
-    pub(super) fn take(&mut self, shape: &PodShape) -> BTreeSet<ObjectKey> {
+    pub(super) fn take(&mut self, shape: &SchedulingShape) -> BTreeSet<NamespacedName> {
         let pods = self.shapes.remove(&ShapeRank::of(shape));
         let pods = pods.map(|(_, pods)| pods).unwrap_or_default();
         for key in &pods {
@@ -105,7 +105,7 @@ impl Waiting {
         pods
     }
 
-    pub(super) fn shapes(&self) -> impl Iterator<Item = (ShapeRank, &Arc<PodShape>)> {
+    pub(super) fn shapes(&self) -> impl Iterator<Item = (ShapeRank, &Arc<SchedulingShape>)> {
         let shapes = self.shapes.iter();
         shapes.map(|(rank, (shape, _))| (*rank, shape))
     }

@@ -6,15 +6,15 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use serde_json::{Value, json};
 
 use super::{count, int_or_percent, integer};
-use crate::api_server::{ObjectKey, Resource};
-use crate::cluster::Cluster;
-use crate::cluster::object_meta::{Owner, controller_of};
+use crate::api_server::{NamespacedName, Resource};
+use crate::cluster::SimulatedCluster;
+use crate::cluster::object_meta::{ControllerRef, controller_of};
 use crate::cluster::pod::PodRecord;
 use crate::cluster::shape::selects;
 use crate::status::set_condition;
 
-impl Cluster {
-    pub(super) fn reconcile_budget(&mut self, key: &ObjectKey) {
+impl SimulatedCluster {
+    pub(super) fn reconcile_budget(&mut self, key: &NamespacedName) {
         let Some(budget) = self.object(&Resource::POD_DISRUPTION_BUDGETS, key).cloned() else {
             return;
         };
@@ -22,7 +22,7 @@ impl Cluster {
         let selector: Option<LabelSelector> = serde_json::from_value(spec["selector"].clone()).ok();
         let covered: Vec<&PodRecord> = self
             .pods
-            .range(ObjectKey::new(key.namespace.clone(), "")..)
+            .range(NamespacedName::new(key.namespace.clone(), "")..)
             .take_while(|(other, _)| other.namespace == key.namespace)
             .map(|(_, pod)| pod)
             .filter(|pod| pod.phase.is_active() && selects(selector.as_ref(), &pod.shape.labels))
@@ -87,15 +87,17 @@ impl Cluster {
     }
 
     /// Replicas that a controller's own controller asks for.
-    fn scale_of(&self, owner: &Owner, namespace: &str) -> Option<i64> {
+    fn scale_of(&self, owner: &ControllerRef, namespace: &str) -> Option<i64> {
         let resource = match owner.kind.as_str() {
             "ReplicaSet" => Resource::REPLICA_SETS,
             "StatefulSet" => Resource::STATEFUL_SETS,
             "Deployment" => Resource::DEPLOYMENTS,
             _ => return None,
         };
-        let object: &Value =
-            self.object(&resource, &ObjectKey::new(namespace, owner.name.clone()))?;
+        let object: &Value = self.object(
+            &resource,
+            &NamespacedName::new(namespace, owner.name.clone()),
+        )?;
         if let Some(parent) = controller_of(object).filter(|parent| parent.kind == "Deployment") {
             return self.scale_of(&parent, namespace);
         }

@@ -7,15 +7,15 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
 use super::{job::finished, owner_reference};
-use crate::api_server::{ObjectKey, Resource};
-use crate::cluster::Cluster;
+use crate::api_server::{NamespacedName, Resource};
+use crate::cluster::SimulatedCluster;
 use crate::cluster::object_meta::{is_controlled_by, is_deleting, uid};
 use crate::cluster::timers::Timer;
 use crate::machine::later;
-use crate::status::{event, time_text};
+use crate::status::{SimulatedEvent, event, time_text};
 
-impl Cluster {
-    pub(super) fn reconcile_cron_job(&mut self, key: &ObjectKey) {
+impl SimulatedCluster {
+    pub(super) fn reconcile_cron_job(&mut self, key: &NamespacedName) {
         let Some(cron) = self.object(&Resource::CRON_JOBS, key).cloned() else {
             return;
         };
@@ -34,7 +34,7 @@ impl Cluster {
             event(
                 &self.api,
                 &cron,
-                ("Warning", "UnparseableSchedule"),
+                SimulatedEvent::UnparseableSchedule,
                 &message,
                 self.clock.now_seconds(),
             );
@@ -58,7 +58,7 @@ impl Cluster {
         );
     }
 
-    fn create_cron_run(&self, key: &ObjectKey, cron: &Value, at: Timestamp) {
+    fn create_cron_run(&self, key: &NamespacedName, cron: &Value, at: Timestamp) {
         let template = &cron["spec"]["jobTemplate"];
         let job = json!({
             "apiVersion": "batch/v1", "kind": "Job",

@@ -2,38 +2,39 @@
 
 use std::collections::BTreeMap;
 
+use apis::labels;
 use serde_json::{Value, json};
 
 use super::{BURST_MAX, count, template_hash};
-use crate::api_server::{ObjectKey, Resource};
-use crate::cluster::Cluster;
+use crate::api_server::{NamespacedName, Resource};
+use crate::cluster::SimulatedCluster;
 use crate::cluster::object_meta::{is_deleting, uid};
 use crate::cluster::pod::PodRecord;
-use crate::cluster::shape::{PodShape, ShapeTable};
+use crate::cluster::shape::{SchedulingShape, SchedulingShapes};
 use crate::scheduler::filter::matches_node;
 
 const REVISION: &str = "controller-revision-hash";
 
 /// Taints that every DaemonSet pod tolerates: (key, effect).
 const TOLERATED: [(&str, &str); 7] = [
-    ("node.kubernetes.io/not-ready", "NoExecute"),
-    ("node.kubernetes.io/unreachable", "NoExecute"),
-    ("node.kubernetes.io/disk-pressure", "NoSchedule"),
-    ("node.kubernetes.io/memory-pressure", "NoSchedule"),
-    ("node.kubernetes.io/pid-pressure", "NoSchedule"),
-    ("node.kubernetes.io/unschedulable", "NoSchedule"),
+    ("node.kubernetes.io/not-ready", labels::NO_EXECUTE),
+    ("node.kubernetes.io/unreachable", labels::NO_EXECUTE),
+    ("node.kubernetes.io/disk-pressure", labels::NO_SCHEDULE),
+    ("node.kubernetes.io/memory-pressure", labels::NO_SCHEDULE),
+    ("node.kubernetes.io/pid-pressure", labels::NO_SCHEDULE),
+    ("node.kubernetes.io/unschedulable", labels::NO_SCHEDULE),
     // Upstream tolerates this one's NoSchedule effect for all daemons since their nodes register with it.
-    ("node.kubernetes.io/not-ready", "NoSchedule"),
+    ("node.kubernetes.io/not-ready", labels::NO_SCHEDULE),
 ];
 
-impl Cluster {
-    pub(super) fn reconcile_daemon_set(&mut self, key: &ObjectKey) {
+impl SimulatedCluster {
+    pub(super) fn reconcile_daemon_set(&mut self, key: &NamespacedName) {
         let Some(set) = self.object(&Resource::DAEMON_SETS, key).cloned() else {
             return;
         };
         let revision = template_hash(&set["spec"]["template"]);
         let template = template(&set["spec"]["template"], &revision);
-        let shape = ShapeTable::default().shape(&json!({
+        let shape = SchedulingShapes::default().shape(&json!({
             "metadata": { "namespace": key.namespace, "labels": template["metadata"]["labels"] },
             "spec": template["spec"],
         }));
@@ -65,7 +66,7 @@ impl Cluster {
     fn remove_daemons(
         &self,
         set: &Value,
-        shape: &PodShape,
+        shape: &SchedulingShape,
         by_node: &BTreeMap<String, Vec<&PodRecord>>,
         revision: &str,
     ) {
@@ -82,7 +83,7 @@ impl Cluster {
             let stays = self.nodes.get(name).is_none_or(|node| {
                 matches_node(shape, node)
                     && node
-                        .untolerated(&shape.tolerations, &["NoExecute"])
+                        .untolerated(&shape.tolerations, &[labels::NO_EXECUTE])
                         .is_none()
             });
             for pod in pods.iter().filter(|pod| !pod.is_deleting()) {
@@ -93,7 +94,13 @@ impl Cluster {
         }
     }
 
-    fn daemon_set_status(&self, key: &ObjectKey, set: &Value, shape: &PodShape, revision: &str) {
+    fn daemon_set_status(
+        &self,
+        key: &NamespacedName,
+        set: &Value,
+        shape: &SchedulingShape,
+        revision: &str,
+    ) {
         let wanted = count(self.nodes.values().filter(|node| should_run(shape, node)));
         let pods = || self.pods_of(uid(set)).filter(|pod| pod.is_live());
         let ready = count(pods().filter(|pod| pod.is_ready()));
@@ -108,10 +115,13 @@ impl Cluster {
     }
 }
 
-fn should_run(shape: &PodShape, node: &crate::cluster::node::NodeRecord) -> bool {
+fn should_run(shape: &SchedulingShape, node: &crate::cluster::node::NodeRecord) -> bool {
     matches_node(shape, node)
         && node
-            .untolerated(&shape.tolerations, &["NoSchedule", "NoExecute"])
+            .untolerated(
+                &shape.tolerations,
+                &[labels::NO_SCHEDULE, labels::NO_EXECUTE],
+            )
             .is_none()
 }
 
@@ -129,7 +139,7 @@ fn template(template: &Value, revision: &str) -> Value {
     );
     if template["spec"]["hostNetwork"] == true {
         tolerations.push(json!({
-            "key": "node.kubernetes.io/network-unavailable", "operator": "Exists", "effect": "NoSchedule",
+            "key": "node.kubernetes.io/network-unavailable", "operator": "Exists", "effect": labels::NO_SCHEDULE,
         }));
     }
     template["spec"]["tolerations"] = tolerations.into();

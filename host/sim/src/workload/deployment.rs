@@ -5,16 +5,16 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::{int_or_percent, integer, owner_reference, template_hash};
-use crate::api_server::{DeleteOptions, ObjectKey, Resource};
-use crate::cluster::Cluster;
+use crate::api_server::{DeleteOptions, NamespacedName, Resource};
+use crate::cluster::SimulatedCluster;
 use crate::cluster::object_meta::{is_controlled_by, is_deleting, uid};
 use crate::status::set_condition;
 
 const HASH_LABEL: &str = "pod-template-hash";
 const REVISION: &str = "deployment.kubernetes.io/revision";
 
-impl Cluster {
-    pub(super) fn reconcile_deployment(&mut self, key: &ObjectKey) {
+impl SimulatedCluster {
+    pub(super) fn reconcile_deployment(&mut self, key: &NamespacedName) {
         let Some(deployment) = self.object(&Resource::DEPLOYMENTS, key).cloned() else {
             return;
         };
@@ -84,7 +84,7 @@ impl Cluster {
             tracing::debug!(%name, %status, "a replica set was refused");
             return;
         }
-        let key = ObjectKey::of(deployment);
+        let key = NamespacedName::of(deployment);
         let _ = self.api.modify(&Resource::DEPLOYMENTS, &key, |deployment| {
             deployment["metadata"]["annotations"][REVISION] = revision.to_string().into();
         });
@@ -135,7 +135,7 @@ impl Cluster {
 
     fn scale_set(&self, set: &Value, replicas: i64) {
         if integer(&set["spec"]["replicas"], 0) != replicas {
-            let key = ObjectKey::of(set);
+            let key = NamespacedName::of(set);
             let _ = self.api.modify(&Resource::REPLICA_SETS, &key, |set| {
                 set["spec"]["replicas"] = replicas.into();
             });
@@ -155,7 +155,7 @@ impl Cluster {
             .len()
             .saturating_sub(usize::try_from(kept).unwrap_or_default());
         for set in empty.into_iter().take(excess) {
-            let key = ObjectKey::of(set);
+            let key = NamespacedName::of(set);
             let options = DeleteOptions::default();
             let _ = self
                 .api
@@ -165,7 +165,7 @@ impl Cluster {
 
     fn deployment_status(
         &self,
-        key: &ObjectKey,
+        key: &NamespacedName,
         deployment: &Value,
         sets: &[Arc<Value>],
         hash: &str,

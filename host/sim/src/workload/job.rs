@@ -6,18 +6,28 @@ use jiff::SignedDuration;
 use serde_json::{Value, json};
 
 use super::{BURST_MAX, count, integer};
-use crate::api_server::{DeleteOptions, ObjectKey, Propagation, Resource};
-use crate::cluster::Cluster;
+use crate::api_server::{DeleteOptions, NamespacedName, Propagation, Resource};
+use crate::cluster::SimulatedCluster;
 use crate::cluster::object_meta::{is_deleting, uid};
-use crate::cluster::pod::{Phase, PodRecord};
+use crate::cluster::pod::{PodRecord, SimulatedPhase};
 use crate::cluster::timers::Timer;
 use crate::machine::later;
 use crate::status::{set_condition, time_text};
 
 const INDEX: &str = "batch.kubernetes.io/job-completion-index";
 
-impl Cluster {
-    pub(super) fn reconcile_job(&mut self, key: &ObjectKey) {
+/// How far a Job has come, by its pods.
+struct JobProgress {
+    active: i64,
+    ready: i64,
+    succeeded: i64,
+    failed: i64,
+    is_done: bool,
+    gave_up: bool,
+}
+
+impl SimulatedCluster {
+    pub(super) fn reconcile_job(&mut self, key: &NamespacedName) {
         let Some(job) = self.object(&Resource::JOBS, key).cloned() else {
             return;
         };
@@ -26,8 +36,11 @@ impl Cluster {
         }
         let spec = &job["spec"];
         let pods: Vec<&PodRecord> = self.pods_of(uid(&job)).collect();
-        let of = |phase: Phase| pods.iter().filter(move |pod| pod.phase == phase);
-        let (succeeded, failed) = (count(of(Phase::Succeeded)), count(of(Phase::Failed)));
+        let of = |phase: SimulatedPhase| pods.iter().filter(move |pod| pod.phase == phase);
+        let (succeeded, failed) = (
+            count(of(SimulatedPhase::Succeeded)),
+            count(of(SimulatedPhase::Failed)),
+        );
         let parallelism = integer(&spec["parallelism"], 1);
         let completions = spec["completions"].as_i64();
         let suspended = spec["suspend"] == true;
@@ -54,8 +67,15 @@ impl Cluster {
             self.create_job_pods(&job, &pods, more);
         }
         let ready = count(live.iter().filter(|pod| pod.is_ready()));
-        let counts = (if suspended { 0 } else { active }, ready, succeeded, failed);
-        self.job_status(key, &job, counts, (done, gave_up));
+        let progress = JobProgress {
+            active: if suspended { 0 } else { active },
+            ready,
+            succeeded,
+            failed,
+            is_done: done,
+            gave_up,
+        };
+        self.job_status(key, &job, &progress);
     }
 
     fn create_job_pods(&self, job: &Value, pods: &[&PodRecord], more: usize) {
@@ -63,7 +83,7 @@ impl Cluster {
         let indexed = job["spec"]["completionMode"] == "Indexed";
         let taken: BTreeSet<i64> = pods
             .iter()
-            .filter(|pod| pod.phase == Phase::Succeeded || pod.is_live())
+            .filter(|pod| pod.phase == SimulatedPhase::Succeeded || pod.is_live())
             .filter_map(|pod| pod.annotation(INDEX)?.parse().ok())
             .collect();
         let mut free = (0..i64::MAX).filter(|index| !taken.contains(index));
@@ -84,13 +104,15 @@ impl Cluster {
         }
     }
 
-    fn job_status(
-        &mut self,
-        key: &ObjectKey,
-        job: &Value,
-        (active, ready, succeeded, failed): (i64, i64, i64, i64),
-        (done, gave_up): (bool, bool),
-    ) {
+    fn job_status(&mut self, key: &NamespacedName, job: &Value, progress: &JobProgress) {
+        let JobProgress {
+            active,
+            ready,
+            succeeded,
+            failed,
+            is_done,
+            gave_up,
+        } = *progress;
         let now = self.clock.now_seconds();
         let mut fields = json!({
             "active": active, "ready": ready, "succeeded": succeeded, "failed": failed,
@@ -99,9 +121,9 @@ impl Cluster {
         if fields["startTime"].is_null() {
             fields["startTime"] = time_text(now).into();
         }
-        if done || gave_up {
+        if is_done || gave_up {
             fields["conditions"] = job["status"]["conditions"].clone();
-            let condition = if done {
+            let condition = if is_done {
                 fields["completionTime"] = time_text(now).into();
                 json!({ "type": "Complete", "status": "True", "reason": "CompletionsReached",
                     "message": "Reached expected number of succeeded pods" })
@@ -118,7 +140,7 @@ impl Cluster {
         self.write_status(&Resource::JOBS, key, &fields);
     }
 
-    pub(crate) fn expire_job(&self, key: &ObjectKey) {
+    pub(crate) fn expire_job(&self, key: &NamespacedName) {
         let Some(job) = self.object(&Resource::JOBS, key) else {
             return;
         };

@@ -7,14 +7,14 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::{BURST_MAX, count, integer};
-use crate::api_server::{ObjectKey, Resource};
-use crate::cluster::Cluster;
+use crate::api_server::{NamespacedName, Resource};
+use crate::cluster::SimulatedCluster;
 use crate::cluster::object_meta::{controller_of, is_deleting, uid};
-use crate::cluster::pod::{Phase, PodRecord};
+use crate::cluster::pod::{PodRecord, SimulatedPhase};
 use crate::cluster::work::Work;
 
-impl Cluster {
-    pub(super) fn reconcile_replica_set(&mut self, key: &ObjectKey) {
+impl SimulatedCluster {
+    pub(super) fn reconcile_replica_set(&mut self, key: &NamespacedName) {
         let Some(set) = self.object(&Resource::REPLICA_SETS, key).cloned() else {
             return;
         };
@@ -27,7 +27,7 @@ impl Cluster {
             if live.len() < wanted {
                 let template = &set["spec"]["template"];
                 let missing = (wanted - live.len()).min(BURST_MAX);
-                let missing = self.may_create(missing, (Work::ReplicaSet, key));
+                let missing = self.may_create(missing, Work::ReplicaSet, key);
                 // The watch tells of each pod that was made and so brings this set back for the rest.
                 let _ = (0..missing)
                     .take_while(|_| self.create_pod(&set, template, |_| {}))
@@ -51,7 +51,7 @@ impl Cluster {
     }
 
     /// Pods on each node of all ReplicaSets with the same controller.
-    fn neighbours(&self, set: &Value, key: &ObjectKey) -> BTreeMap<&str, usize> {
+    fn neighbours(&self, set: &Value, key: &NamespacedName) -> BTreeMap<&str, usize> {
         let controller = controller_of(set);
         let siblings = self.table(&Resource::REPLICA_SETS).filter(|(other, it)| {
             let of_the_same = || controller.is_some() && controller_of(it) == controller;
@@ -82,7 +82,7 @@ fn surplus<'a>(
         let crowd = place.and_then(|it| neighbours.get(it));
         (
             place.is_some(),
-            pod.phase == Phase::Running,
+            pod.phase == SimulatedPhase::Running,
             pod.is_ready(),
             deletion_cost(pod),
             Reverse(crowd.copied().unwrap_or_default()),

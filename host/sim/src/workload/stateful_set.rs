@@ -5,15 +5,15 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use super::{BURST_MAX, count, integer, template_hash};
-use crate::api_server::{ObjectKey, Resource};
-use crate::cluster::Cluster;
+use crate::api_server::{NamespacedName, Resource};
+use crate::cluster::SimulatedCluster;
 use crate::cluster::object_meta::{is_deleting, uid};
 use crate::cluster::pod::PodRecord;
 
 const REVISION: &str = "controller-revision-hash";
 
-impl Cluster {
-    pub(super) fn reconcile_stateful_set(&mut self, key: &ObjectKey) {
+impl SimulatedCluster {
+    pub(super) fn reconcile_stateful_set(&mut self, key: &NamespacedName) {
         let Some(set) = self.object(&Resource::STATEFUL_SETS, key).cloned() else {
             return;
         };
@@ -153,7 +153,7 @@ impl Cluster {
         {
             let volume = template["metadata"]["name"].as_str().unwrap_or_default();
             let claim = format!("{volume}-{pod}");
-            let key = ObjectKey::new(namespace, claim.clone());
+            let key = NamespacedName::new(namespace, claim.clone());
             if self
                 .object(&Resource::PERSISTENT_VOLUME_CLAIMS, &key)
                 .is_none()

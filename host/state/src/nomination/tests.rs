@@ -6,10 +6,12 @@ use apis::NodeClaim;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1;
 use scheduling::pod::{Pod, PodKey};
+use scheduling::problem::Options;
 use serde_json::{Value, json};
 
 use super::{awaits_its_pods, awaits_others, is_crowded, nominations};
 use crate::cluster::{Cluster, Event};
+use crate::provisioning::problem_for_provisioning;
 use crate::snapshot::Snapshot;
 
 const OPENED: i64 = 100;
@@ -212,6 +214,26 @@ fn a_place_is_kept_while_pods_still_come_to_its_node() {
             assert_eq!(place.is_some(), expected, "{seconds} s, {last_pod:?}");
         }
     }
+}
+
+#[test]
+fn a_place_is_given_up_at_once_when_its_room_is_taken() {
+    let planned_anew = |pods: &[Value]| {
+        let snapshot = snapshot(pods);
+        let options = Options::default();
+        let input = problem_for_provisioning(&snapshot, &[], options, at(OPENED + 1));
+        let names = input.problem.pods.iter().map(|it| it.key.name.clone());
+        names.collect::<Vec<_>>()
+    };
+    let placed = || [pod("large", "2", false), pod("small", "1", false)];
+    assert_eq!(planned_anew(&placed()), [""; 0]);
+    // Another took three of the four CPUs.
+    let taken = [vec![bound(pod("other", "3", false))], placed().to_vec()].concat();
+    assert_eq!(planned_anew(&taken), ["large"]);
+    // Whoever was told comes before those that wait longer.
+    let [large, small] = placed();
+    let told_last = [bound(pod("other", "2", false)), small, told(large)];
+    assert_eq!(planned_anew(&told_last), ["small"]);
 }
 
 #[test]

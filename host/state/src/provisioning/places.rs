@@ -9,12 +9,16 @@ use scheduling::problem::Problem;
 
 use super::pending::validate;
 use crate::coming::ComingPod;
+use crate::queue_order::queue_key;
 use crate::snapshot::Snapshot;
+use crate::state_node::StateNode;
 
 /// Pods that wait for a node in the making keep their place on it: placing them again on nodes that were
 /// chosen for an exact fit could only end in more nodes. So do those whose node has just opened, since the scheduler
 /// looks at pods that wait only every few seconds, and those whose node has come and that wait for others of
-/// their kind, as spread over zones makes them wait for nodes in the other zones. Returns the others.
+/// their kind, as spread over zones makes them wait for nodes in the other zones. Where others took the room on an open
+/// node there is no place left to keep, unless the scheduler is behind and may yet bind those that wait elsewhere.
+/// Returns the others.
 pub(super) fn keep_places(
     problem: &mut Problem,
     snapshot: &Snapshot,
@@ -37,19 +41,54 @@ pub(super) fn keep_places(
             awaits_others.then_some(place)
         })
     };
-    let mut waiting = BTreeMap::<&str, Vec<Arc<Pod>>>::new();
+    let mut waiting = BTreeMap::<&str, (&StateNode, Vec<Arc<Pod>>)>::new();
     let mut others = Vec::new();
     for pod in pods {
         match kept(pod) {
-            Some(node) => waiting
-                .entry(node.name())
-                .or_default()
-                .push(Arc::clone(pod)),
+            Some(node) => {
+                let here = waiting.entry(node.name());
+                let (_, here) = here.or_insert_with(|| (node, Vec::new()));
+                here.push(Arc::clone(pod));
+            }
             None => others.push(Arc::clone(pod)),
         }
     }
-    put_on_nodes(problem, waiting);
+    if !is_behind {
+        for (node, pods) in waiting.values_mut().filter(|(it, _)| it.is_initialized()) {
+            others.extend(take_those_without_room(snapshot, node, pods));
+        }
+    }
+    let waiting = waiting.into_iter();
+    put_on_nodes(
+        problem,
+        waiting.map(|(name, (_, pods))| (name, pods)).collect(),
+    );
     others
+}
+
+/// Takes the pods for which an open node has no room left out of those that are kept for it. Who was told of the node is let in
+/// first, as the scheduler does it, then who waits longest.
+fn take_those_without_room(
+    snapshot: &Snapshot,
+    node: &StateNode,
+    pods: &mut Vec<Arc<Pod>>,
+) -> Vec<Arc<Pod>> {
+    let is_told = |pod: &Pod| {
+        let nomination = pod.nomination.as_ref();
+        nomination.is_some_and(|it| Some(it.node.as_str()) == node.node_name())
+    };
+    pods.sort_by(|a, b| (!is_told(a), queue_key(a)).cmp(&(!is_told(b), queue_key(b))));
+    let mut free = snapshot.available(node);
+    let mut takes = |pod: &Pod| {
+        let fits = pod.shape.requests.fits(&free);
+        if fits {
+            free.sub_assign(&pod.shape.requests);
+        }
+        fits
+    };
+    let (with_room, without): (Vec<_>, Vec<_>) = pods.drain(..).partition(|it| takes(it));
+    *pods = with_room;
+    without
 }
 
 /// Puts pods that are about to be created where they are planned to go. Returns those without a place.

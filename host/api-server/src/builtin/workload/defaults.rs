@@ -2,11 +2,11 @@
 
 use crate::builtin::pod_template::{self, defaults::default_to};
 use crate::builtin::workload::template::template_path;
-use crate::kinds::Kind;
+use crate::kinds::ServedKind;
 use serde_json::{Value, json};
 
 /// Defaults of the kind.
-pub(in crate::builtin) fn set_defaults(kind: &Kind, object: &mut Value) {
+pub(in crate::builtin) fn set_defaults(kind: &ServedKind, object: &mut Value) {
     if let Some(template) = template_path(kind).and_then(|path| object.pointer_mut(path)) {
         pod_template::defaults::set_defaults(&mut template["spec"]);
     }

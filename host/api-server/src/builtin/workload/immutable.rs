@@ -1,12 +1,12 @@
 //! The fields that an update may not change.
 
-use crate::kinds::Kind;
+use crate::kinds::ServedKind;
 use crate::status::FieldError;
 use serde_json::Value;
 
 /// What may not change in the kind.
 pub(in crate::builtin) fn validate_update(
-    kind: &Kind,
+    kind: &ServedKind,
     old: &Value,
     new: &Value,
 ) -> Vec<FieldError> {

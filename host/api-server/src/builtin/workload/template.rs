@@ -1,9 +1,9 @@
 //! Where a workload has its pod template.
 
-use crate::kinds::Kind;
+use crate::kinds::ServedKind;
 
 /// Path of the pod template in a kind that has one.
-pub(super) fn template_path(kind: &Kind) -> Option<&'static str> {
+pub(super) fn template_path(kind: &ServedKind) -> Option<&'static str> {
     match (kind.group.as_str(), kind.kind.as_str()) {
         ("apps", "Deployment" | "ReplicaSet" | "StatefulSet" | "DaemonSet")
         | ("batch", "Job")

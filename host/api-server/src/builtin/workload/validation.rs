@@ -2,13 +2,13 @@
 
 use crate::builtin::pod_template::{self};
 use crate::builtin::workload::template::template_path;
-use crate::kinds::Kind;
-use crate::selectors::LabelSelector;
+use crate::kinds::ServedKind;
+use crate::selectors::ParsedLabelSelector;
 use crate::status::FieldError;
 use serde_json::Value;
 
 /// Rules of the kind.
-pub(in crate::builtin) fn validate(kind: &Kind, object: &Value) -> Vec<FieldError> {
+pub(in crate::builtin) fn validate(kind: &ServedKind, object: &Value) -> Vec<FieldError> {
     let mut errors = Vec::new();
     let spec = &object["spec"];
     for field in [
@@ -124,7 +124,7 @@ fn validate_selector(spec: &Value, errors: &mut Vec<FieldError>) {
         errors.push(FieldError::required("spec.selector", ""));
         return;
     }
-    let parsed = LabelSelector::from_object(selector);
+    let parsed = ParsedLabelSelector::from_object(selector);
     if parsed.is_empty() {
         let problem = "empty selector is invalid for deployment";
         errors.push(FieldError::invalid("spec.selector", selector, problem));

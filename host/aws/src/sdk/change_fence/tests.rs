@@ -124,7 +124,7 @@ async fn who_does_not_hold_the_lease_changes_nothing_and_may_look() {
     for (name, call) in changes(&server.clients) {
         let error = call.await.unwrap_err();
         assert!(error.message.contains("lease"), "{name}: {error}");
-        assert_eq!(error.fault, Fault::Transport);
+        assert_eq!(error.fault, ErrorFault::Transport);
     }
     assert_eq!(server.arrived(), 0);
     let look = DescribeInstancesInput::builder().build().unwrap();
@@ -135,7 +135,7 @@ async fn who_does_not_hold_the_lease_changes_nothing_and_may_look() {
             .await
             .unwrap_err()
             .fault,
-        Fault::Server
+        ErrorFault::Server
     );
     let arrived = server.arrived();
     assert!(arrived > 0);
@@ -162,7 +162,7 @@ async fn a_change_is_not_sent_again_once_the_lease_has_lapsed() {
         assert!(!server.is_leading.load(Ordering::SeqCst), "{name}");
         assert_eq!(
             (server.arrived(), error.fault),
-            (1, Fault::Transport),
+            (1, ErrorFault::Transport),
             "{name}: {error}"
         );
     }

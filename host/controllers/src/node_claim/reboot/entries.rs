@@ -9,7 +9,7 @@ use scheduling::ranking::RankedLaunch;
 use state::ledger::{OutcomeId, Record};
 use tracing::info;
 
-use crate::journal::Entry;
+use crate::journal::JournalEntry;
 use crate::metrics::Metrics;
 use crate::node_claim::disrupted;
 use crate::node_claim::launch_record::launch_record;
@@ -42,7 +42,7 @@ pub(super) enum RebootEntry<'a> {
     },
 }
 
-impl Entry for RebootEntry<'_> {
+impl JournalEntry for RebootEntry<'_> {
     type Subject = NodeClaim;
 
     fn log(&self, claim: &NodeClaim) {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use apis::duration::GoDuration;
 use apis::resources::Resources;
-use apis::{NodeClaim, NodePool, ObjectKey};
+use apis::{NodeClaim, NodePool, ObjectKey, RepairAction, RepairPolicy};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1;
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
@@ -24,7 +24,7 @@ use crate::consolidation::Gates;
 use crate::decide::{Decision, Hooks, Input, Memory, decide};
 use crate::history::History;
 use crate::method::Method;
-use crate::repair::{RepairAction, RepairPolicies, RepairPolicy};
+use crate::repair::RepairPolicies;
 
 const GIB_MILLIS: i64 = 1 << 30;
 /// Name, CPUs, USD an hour on demand; spot costs 0.4 of it.

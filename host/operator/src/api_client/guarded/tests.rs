@@ -122,6 +122,7 @@ async fn without_the_lease_things_are_read_and_not_changed() {
         fence: fence.clone(),
         rate,
         metrics: ClientMetrics::default(),
+        reads_only: None,
     }
     .layer(server);
     let ask = async |method: Method| {
@@ -171,4 +172,46 @@ async fn a_change_that_waits_for_a_connection_is_not_sent_after_the_lease() {
     let error = sending.await.unwrap().err().unwrap();
     assert_eq!(error.to_string(), Lapsed.to_string());
     assert!(arrived.lock().unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn who_may_only_look_sends_plain_reads_and_nothing_else() {
+    let arrived = Arc::new(Mutex::new(Vec::new()));
+    let log = Arc::clone(&arrived);
+    let server = service_fn(move |request: Request<Body>| {
+        log.lock().unwrap().push(request.method().to_string());
+        answer(Does::Answer(200))
+    });
+    let reads_only = ReadsOnly::default();
+    let guarded = Guard::reading(&reads_only).layer(server);
+    let ask = async |request: http::request::Builder| {
+        let request = request.uri(PODS).body(Body::empty()).unwrap();
+        guarded
+            .clone()
+            .oneshot(request)
+            .await
+            .map_err(|it| it.to_string())
+    };
+    assert!(ask(Request::builder().method(Method::GET)).await.is_ok());
+    let others = [
+        "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "HEAD", "CONNECT",
+    ];
+    for method in others {
+        let refused = ask(Request::builder().method(method)).await.unwrap_err();
+        assert_eq!(
+            refused, "this client only reads: the request was not sent",
+            "{method}"
+        );
+    }
+    // `kubectl exec` is a GET, too.
+    let exec = Request::builder()
+        .method(Method::GET)
+        .header(header::UPGRADE, "websocket");
+    assert!(ask(exec).await.is_err());
+    assert_eq!(*arrived.lock().unwrap(), ["GET"]);
+    let refused = u64::try_from(others.len() + 1).unwrap();
+    assert_eq!(
+        reads_only.requests(),
+        shadow::Requests { reads: 1, refused }
+    );
 }

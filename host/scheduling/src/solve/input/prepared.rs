@@ -83,6 +83,13 @@ pub struct Sale<'a> {
     pub effective_cost_per_hour: f64,
 }
 
+impl Sale<'_> {
+    /// List price, USD an hour.
+    pub fn price_per_hour(&self) -> f64 {
+        self.instance_type.offerings[self.offering].price_per_hour
+    }
+}
+
 /// The pools and nodes of a round, ready for any number of solves.
 #[derive(Debug)]
 pub struct Prepared {

@@ -44,8 +44,27 @@ pub(crate) fn unit_price(table: &PoolTable, rows: &BitSet, demand: &[i64]) -> Un
             )
         })
         .collect();
-    if offers.is_empty() {
+    let Some(Mix { cpu_share, worth }) = best_mix(&offers) else {
         return UnitPrice::default();
+    };
+    UnitPrice {
+        cpu: cpu_share * worth / cpu,
+        memory: (1.0 - cpu_share) * worth / memory,
+    }
+}
+
+/// How the worth of a demand is shared between CPU and memory, and what all of it is worth.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Mix {
+    pub(crate) cpu_share: f64,
+    pub(crate) worth: f64,
+}
+
+/// The mix that makes a demand worth most. Each offer is what a dollar an hour buys of the demand's CPU and memory, as shares of
+/// the whole; none undercuts what comes of it.
+pub(crate) fn best_mix(offers: &[(f64, f64)]) -> Option<Mix> {
+    if offers.is_empty() {
+        return None;
     }
     // With a share λ of the demand's worth in CPU, the best row gives max(λ·c + (1−λ)·m) per dollar; the dual takes
     // the λ for which that is least. It is convex in λ.
@@ -64,10 +83,9 @@ pub(crate) fn unit_price(table: &PoolTable, rows: &BitSet, demand: &[i64]) -> Un
             low += third;
         }
     }
-    let lambda = f64::midpoint(low, high);
-    let worth = 1.0 / best(lambda).max(1e-300);
-    UnitPrice {
-        cpu: lambda * worth / cpu,
-        memory: (1.0 - lambda) * worth / memory,
-    }
+    let cpu_share = f64::midpoint(low, high);
+    Some(Mix {
+        cpu_share,
+        worth: 1.0 / best(cpu_share).max(1e-300),
+    })
 }

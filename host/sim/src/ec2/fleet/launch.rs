@@ -1,29 +1,30 @@
 //! The instance that a fleet makes: its addresses, disks and tags, and the moments of its life.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use aws_sdk_ec2::operation::create_fleet::CreateFleetInput;
 use aws_sdk_ec2::types::{NetworkInterfaceCreationType, RequestLaunchTemplateData, ResourceType};
 use jiff::{SignedDuration, Timestamp};
 
-use super::Candidate;
-use crate::catalogue::InstanceType;
-use crate::ec2::State;
-use crate::ec2::bootstrap::Bootstrap;
+use super::PossibleOverride;
+use crate::catalogue::CatalogueEntry;
+use crate::ec2::AccountState;
+use crate::ec2::bootstrap::KubeletSettings;
 use crate::ec2::filters::tag_map;
-use crate::ec2::instance::{CapacityType, Instance, InstanceEvent};
+use crate::ec2::instance::{InstanceEvent, PurchaseOption, SimulatedInstance};
 use crate::random::hash_unit;
 
 const GIB: i64 = 1 << 30;
 /// The volume that images bring along.
 pub(in crate::ec2) const DEFAULT_EPHEMERAL_BYTES: i64 = 20 * GIB;
 
-impl State {
+impl AccountState {
     /// Takes an instance from its pool and tells of it.
     pub(super) fn launch(
         &mut self,
         input: &CreateFleetInput,
-        candidate: &Candidate,
+        candidate: &PossibleOverride,
         fleet: &str,
     ) -> Option<String> {
         let instance = self.new_instance(input, candidate, fleet)?;
@@ -38,9 +39,9 @@ impl State {
     fn new_instance(
         &mut self,
         input: &CreateFleetInput,
-        candidate: &Candidate,
+        candidate: &PossibleOverride,
         fleet_id: &str,
-    ) -> Option<Instance> {
+    ) -> Option<SimulatedInstance> {
         let t = candidate.instance_type?;
         let now = self.now();
         let data = &candidate.template.data;
@@ -51,23 +52,12 @@ impl State {
         let (subnet_id, zone_id) = (subnet.id.clone(), subnet.zone_id.clone());
         let private_ip = subnet.next_address();
         let times = self.boot_times(now);
-        let specifications = input.tag_specifications.as_deref().unwrap_or_default();
-        let of_instance = specifications
-            .iter()
-            .filter(|specification| specification.resource_type == Some(ResourceType::Instance))
-            .flat_map(|specification| specification.tags().to_vec());
-        let mut tags = tag_map(&of_instance.collect::<Vec<_>>());
-        tags.insert("aws:ec2:fleet-id".to_owned(), fleet_id.to_owned());
-        tags.insert(
-            "aws:ec2launchtemplate:id".to_owned(),
-            candidate.template.id.clone(),
-        );
         let profile = data.iam_instance_profile().and_then(|p| p.name());
         let tenancy = data
             .placement()
             .and_then(|p| p.tenancy())
             .map_or("default", |t| t.as_str());
-        let mut instance = Instance {
+        let mut instance = SimulatedInstance {
             instance_type: t,
             zone: candidate.zone.clone(),
             zone_id,
@@ -87,7 +77,7 @@ impl State {
             tenancy: tenancy.to_owned(),
             placement_group: self.place_in_group(data.placement()),
             capacity_reservation_id: reservation_of(data),
-            tags,
+            tags: instance_tags(input, fleet_id, &candidate.template.id),
             fleet_id: fleet_id.to_owned(),
             spot_request_id,
             private_ip,
@@ -130,9 +120,9 @@ impl State {
     }
 
     /// When EC2 will take a spot instance back, if reclaims are switched on and it is among them.
-    fn reclaim_time(&self, instance: &Instance) -> Option<Timestamp> {
+    fn reclaim_time(&self, instance: &SimulatedInstance) -> Option<Timestamp> {
         let per_hour = self.config.faults.spot_interruptions_per_hour;
-        if per_hour <= 0.0 || instance.capacity_type != CapacityType::Spot {
+        if per_hour <= 0.0 || instance.capacity_type != PurchaseOption::Spot {
             return None;
         }
         let chance = hash_unit(self.config.seed, &["reclaim", &instance.id]);
@@ -144,8 +134,28 @@ impl State {
 }
 
 /// Addresses that an instance takes from its subnet: its first interface, filled by the VPC CNI.
-pub(in crate::ec2) fn addresses(t: &InstanceType) -> i32 {
+pub(in crate::ec2) fn addresses(t: &CatalogueEntry) -> i32 {
     t.ipv4_per_interface.max(1)
+}
+
+/// Those that the request asks for, and those that EC2 adds.
+fn instance_tags(
+    input: &CreateFleetInput,
+    fleet_id: &str,
+    template_id: &str,
+) -> BTreeMap<String, String> {
+    let specifications = input.tag_specifications.as_deref().unwrap_or_default();
+    let of_instance = specifications
+        .iter()
+        .filter(|specification| specification.resource_type == Some(ResourceType::Instance))
+        .flat_map(|specification| specification.tags().to_vec());
+    let mut tags = tag_map(&of_instance.collect::<Vec<_>>());
+    tags.insert("aws:ec2:fleet-id".to_owned(), fleet_id.to_owned());
+    tags.insert(
+        "aws:ec2launchtemplate:id".to_owned(),
+        template_id.to_owned(),
+    );
+    tags
 }
 
 pub(super) fn reservation_of(data: &RequestLaunchTemplateData) -> Option<String> {
@@ -180,9 +190,9 @@ fn efa_interfaces(data: &RequestLaunchTemplateData) -> i64 {
 
 /// Local disks as one volume if the kubelet was told so, else the largest EBS volume.
 fn ephemeral_storage_bytes(
-    t: &InstanceType,
+    t: &CatalogueEntry,
     data: &RequestLaunchTemplateData,
-    bootstrap: &Bootstrap,
+    bootstrap: &KubeletSettings,
 ) -> i64 {
     if let (true, Some(store)) = (bootstrap.raid0, t.instance_store) {
         return store.total_gb * 1_000_000_000;

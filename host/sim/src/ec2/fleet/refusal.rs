@@ -1,15 +1,15 @@
 //! Why a pool gives no instance: the errors of a fleet, in EC2's codes and words.
 
-use super::Candidate;
+use super::PossibleOverride;
 use super::launch::{addresses, reservation_of};
-use crate::catalogue::InstanceType;
-use crate::ec2::State;
-use crate::ec2::instance::CapacityType;
+use crate::catalogue::CatalogueEntry;
+use crate::ec2::AccountState;
+use crate::ec2::instance::PurchaseOption;
 
-impl State {
+impl AccountState {
     /// Why a pool gives no instance now, in EC2's codes and words.
-    pub(super) fn refusal(&self, candidate: &Candidate) -> Option<(&'static str, String)> {
-        let Candidate {
+    pub(super) fn refusal(&self, candidate: &PossibleOverride) -> Option<(&'static str, String)> {
+        let PossibleOverride {
             type_name,
             zone,
             pool,
@@ -68,8 +68,8 @@ impl State {
 
     fn shortage(
         &self,
-        candidate: &Candidate,
-        t: &InstanceType,
+        candidate: &PossibleOverride,
+        t: &CatalogueEntry,
         subnet: usize,
     ) -> Option<(&'static str, String)> {
         let now = self.now();
@@ -87,7 +87,7 @@ impl State {
             let used: u32 = self
                 .instances
                 .values()
-                .filter(|i| i.is_billed(now) && i.capacity_type == CapacityType::OnDemand)
+                .filter(|i| i.is_billed(now) && i.capacity_type == PurchaseOption::OnDemand)
                 .map(|instance| instance.instance_type.vcpus)
                 .sum();
             if used + t.vcpus > limit {

@@ -118,6 +118,8 @@ pub enum CommandStep {
     Decided,
     /// Candidates tainted, replacements created.
     Started,
+    /// Replacements are not there yet.
+    Waiting,
     /// Done, one way or the other.
     Finished,
 }

@@ -1,0 +1,138 @@
+//! The instance types of one shape of class: built once, and again only as far as what they depend on has changed.
+//!
+//! It asks nobody; who keeps them is `instance_type.rs`.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use aws_sdk_ec2::types::InstanceTypeInfo;
+use jiff::Timestamp;
+use scheduling::instance_type::InstanceType;
+
+use super::base::Base;
+use super::shape::ClassShape;
+use super::{RegionTypes, capacity, incompatibility, requirements, volumes};
+use crate::offering::{OfferingSources, Places, offerings};
+use crate::unavailable_offerings::UnavailableStamp;
+
+/// What a built list depends on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Revision {
+    pub(super) catalogue: u64,
+    pub(super) prices: u64,
+    pub(super) reservations: u64,
+    pub(super) unavailable: (u64, i64),
+    pub(super) interruptions: u64,
+}
+
+/// What the offerings of one type depend on, prices and reservations aside.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct OfferingStamp {
+    unavailable: UnavailableStamp,
+    interruptions: u64,
+}
+
+/// The types of one shape, and what they were built of.
+#[derive(Debug)]
+pub(super) struct CachedTypes {
+    pub(super) revision: Revision,
+    pub(super) bases: Arc<[Base]>,
+    pub(super) stamps: Vec<OfferingStamp>,
+    pub(super) built: Arc<[Arc<InstanceType>]>,
+    pub(super) used_at: Timestamp,
+}
+
+pub(super) fn build(
+    catalogue: &RegionTypes,
+    shape: &ClassShape,
+    sources: &OfferingSources<'_>,
+    revision: Revision,
+    previous: Option<CachedTypes>,
+) -> CachedTypes {
+    let previous = previous.filter(|entry| entry.revision.catalogue == revision.catalogue);
+    // A new price or reservation may touch any type; a mark or a rate touches those whose stamp has moved.
+    let known_stamps = previous
+        .as_ref()
+        .filter(|entry| {
+            entry.revision.prices == revision.prices
+                && entry.revision.reservations == revision.reservations
+        })
+        .map(|entry| entry.stamps.clone())
+        .unwrap_or_default();
+    let (bases, types) = match previous {
+        Some(entry) => (entry.bases, entry.built.to_vec()),
+        None => described(catalogue, shape),
+    };
+    let stamps: Vec<OfferingStamp> = bases
+        .iter()
+        .map(|base| OfferingStamp {
+            unavailable: sources.unavailable.stamp(&base.name, sources.now),
+            interruptions: sources.interruptions.stamp(&base.name),
+        })
+        .collect();
+    let places = Places::of(shape);
+    let built = bases
+        .iter()
+        .zip(types)
+        .enumerate()
+        .map(|(index, (base, instance_type))| {
+            if known_stamps.get(index) == stamps.get(index) {
+                return instance_type;
+            }
+            let mut changed = Arc::unwrap_or_clone(instance_type);
+            changed.offerings = offerings(base, &places, sources);
+            Arc::new(changed)
+        })
+        .collect();
+    CachedTypes {
+        revision,
+        bases,
+        stamps,
+        built,
+        used_at: sources.now,
+    }
+}
+
+/// The types as the class sees them, with no offerings yet, and what those are made of.
+fn described(catalogue: &RegionTypes, shape: &ClassShape) -> (Arc<[Base]>, Vec<Arc<InstanceType>>) {
+    let nowhere = BTreeSet::new();
+    let (bases, types): (Vec<_>, Vec<_>) = catalogue
+        .types
+        .iter()
+        .map(|(name, info)| {
+            let sold_in = catalogue.zones.get(name).unwrap_or(&nowhere);
+            let zones: Vec<String> = sold_in
+                .iter()
+                .filter(|zone| shape.zones.contains_key(*zone))
+                .cloned()
+                .collect();
+            describe(name, info, zones, shape)
+        })
+        .unzip();
+    (Arc::from(bases), types)
+}
+
+fn describe(
+    name: &str,
+    info: &InstanceTypeInfo,
+    zones: Vec<String>,
+    shape: &ClassShape,
+) -> (Base, Arc<InstanceType>) {
+    let capacity_types = requirements::capacity_types(name, info, shape);
+    let (capacity, overhead) = capacity::capacity_and_overhead(name, info, shape);
+    let instance_type = InstanceType {
+        name: name.to_owned(),
+        requirements: requirements::requirements(name, info, &zones, &capacity_types, shape),
+        offerings: Vec::new(),
+        capacity,
+        overhead,
+        volume_attachment_limits: volumes::attachment_limits(info, shape),
+    };
+    let base = Base {
+        name: name.to_owned(),
+        zones,
+        capacity_types,
+        is_compatible: incompatibility(name, info, shape).is_none(),
+    };
+    (base, Arc::new(instance_type))
+}

@@ -1,0 +1,38 @@
+//! How busy the controllers are: for whoever waits until they are done, as the demo and the tests do.
+
+/// How busy the controllers are.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ControllerActivity {
+    /// Keys waiting or at work, periodic chores left out.
+    pub queued: usize,
+    /// Keys that failed and wait for another try.
+    pub failing: usize,
+    /// Keys that will be worked on within seconds.
+    pub due_soon: usize,
+    /// Whether a batch of pods is being collected or solved.
+    pub is_provisioning: bool,
+    /// Disruption commands under way.
+    pub commands: usize,
+    /// Whether the model is synced: every kind listed, no claim without instance.
+    pub is_synced: bool,
+}
+
+impl ControllerActivity {
+    /// Whether nothing is being done and nothing is about to be done.
+    pub fn is_idle(&self) -> bool {
+        let Self {
+            queued,
+            failing,
+            due_soon,
+            is_provisioning,
+            commands,
+            is_synced,
+        } = *self;
+        queued == 0
+            && failing == 0
+            && due_soon == 0
+            && !is_provisioning
+            && commands == 0
+            && is_synced
+    }
+}

@@ -1,0 +1,275 @@
+//! What the controllers are made of, put together; and what runs without a queue of its own.
+//!
+//! A list, no decisions. Who works on a queue stands in `workers.rs`.
+
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use cloudprovider::{CloudProvider, InterruptionQueue};
+use futures::future::FutureExt;
+use hooks::binding::PolicyRegistry;
+
+use super::activity::ControllerActivity;
+use super::config::ControllersConfig;
+use crate::capacity_reservation::CapacityReservations;
+use crate::feed::DecisionFeed;
+use crate::instance_status::InstanceStatusController;
+use crate::interruption::InterruptionController;
+use crate::journal::Journal;
+use crate::measured_provider::MeasuredProvider;
+use crate::metrics::Metrics;
+use crate::node::eviction::EvictionKey;
+use crate::node::health::NodeHealth;
+use crate::node_claim::garbage_collection;
+use crate::node_class::profiles::Profiles;
+use crate::node_overlay::overlaid_provider::OverlaidProvider;
+use crate::node_overlay::overlays::Overlays;
+use crate::policy_binding::PolicyObjects;
+use crate::provisioning::Provisioner;
+use crate::provisioning::batcher::Batcher;
+use crate::recorder::{EventRecorder, Publisher};
+use crate::settings::Settings;
+use crate::shell::Shell;
+use crate::voluntary_disruption::VoluntaryDisruption;
+use crate::watches::{Queues, Router};
+use crate::work_queue::{BackOff, WorkQueue};
+
+/// Something that runs until it is dropped or its work is done.
+pub(super) type Task = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+/// A delayed key counts as activity when it comes due within this time.
+const SOON: Duration = Duration::from_secs(6);
+
+/// The parts, shared by all that runs.
+pub(super) struct Wiring {
+    pub(super) shell: Arc<Shell>,
+    pub(super) queues: Queues,
+    pub(super) evictions: Arc<WorkQueue<EvictionKey>>,
+    provisioner: Arc<Provisioner>,
+    disruption: Arc<VoluntaryDisruption>,
+    pub(super) batcher: Arc<Batcher>,
+    provider: Arc<dyn CloudProvider>,
+    /// Knows nothing of overlays.
+    bare_provider: Arc<dyn CloudProvider>,
+    pub(super) policies: Arc<dyn PolicyRegistry>,
+    pub(super) policy_objects: Arc<PolicyObjects>,
+    interruptions: Option<Arc<dyn InterruptionQueue>>,
+    publisher: Mutex<Option<Publisher>>,
+}
+
+impl Wiring {
+    /// Puts them together; nothing runs yet.
+    pub(super) fn new(config: ControllersConfig) -> Self {
+        let ControllersConfig {
+            client,
+            provider,
+            hooks,
+            clock,
+            settings,
+            ledger,
+            metrics,
+            policies,
+            interruptions,
+        } = config;
+        let (events, publisher) = EventRecorder::new(client.clone(), Arc::clone(&clock));
+        let journal = Arc::new(Journal {
+            clock: Arc::clone(&clock),
+            events,
+            metrics: Arc::clone(&metrics),
+            feed: Arc::new(DecisionFeed::default()),
+            ledger,
+        });
+        let shell = Arc::new(Shell::new(client, clock, settings, hooks.rank, journal));
+        let (settings, bare_provider) = (&shell.settings, Arc::clone(&provider));
+        let provider = overlaid(provider, settings, &shell.overlays);
+        let batcher = Arc::new(Batcher::new(settings.batch_idle, settings.batch_max));
+        let measured = |controller| measured(&provider, &metrics, controller);
+        let provisioner = Provisioner::new(
+            Arc::clone(&shell),
+            measured("provisioner"),
+            Arc::clone(&batcher),
+        );
+        let disruption = VoluntaryDisruption::new(
+            Arc::clone(&shell),
+            measured("disruption"),
+            hooks.consolidation,
+            hooks.budgets,
+        );
+        let eviction_back_off = BackOff {
+            first: Duration::from_millis(100),
+            longest: Duration::from_secs(10),
+        };
+        Self {
+            shell,
+            policy_objects: Arc::new(PolicyObjects::new()),
+            queues: Queues::new(),
+            evictions: Arc::new(WorkQueue::new(eviction_back_off)),
+            provisioner: Arc::new(provisioner),
+            disruption: Arc::new(disruption),
+            batcher,
+            provider,
+            bare_provider,
+            policies,
+            interruptions,
+            publisher: Mutex::new(Some(publisher)),
+        }
+    }
+
+    pub(super) fn activity(&self) -> ControllerActivity {
+        let queues = &self.queues;
+        let working = [
+            &queues.lifecycle,
+            &queues.node_termination,
+            &queues.node_class,
+            &queues.node_overlays,
+            &queues.capacity_buffers,
+            &queues.pool_readiness,
+            &queues.pool_validation,
+            &queues.pool_hash,
+            &queues.pod_events,
+        ];
+        let mut activity = ControllerActivity {
+            is_provisioning: self.provisioner.is_busy(),
+            commands: self.disruption.commands(),
+            is_synced: self.shell.model.is_synced(),
+            ..ControllerActivity::default()
+        };
+        for state in working
+            .map(|queue| queue.state(SOON))
+            .into_iter()
+            .chain([self.evictions.state(SOON)])
+        {
+            activity.queued += state.ready + state.processing;
+            activity.failing += state.failing;
+            activity.due_soon += state.due_soon;
+        }
+        activity
+    }
+
+    pub(super) fn measured(&self, controller: &'static str) -> Arc<dyn CloudProvider> {
+        measured(&self.provider, &self.shell.metrics, controller)
+    }
+
+    /// The provider that knows nothing of overlays.
+    pub(super) fn measured_bare(&self, controller: &'static str) -> Arc<dyn CloudProvider> {
+        measured(&self.bare_provider, &self.shell.metrics, controller)
+    }
+
+    pub(super) fn router(&self) -> Router {
+        Router::new(
+            Arc::clone(&self.shell),
+            self.queues.clone(),
+            Arc::clone(&self.policy_objects),
+        )
+    }
+
+    pub(super) fn loops(&self) -> Vec<Task> {
+        let shell = || Arc::clone(&self.shell);
+        self.begin_loops();
+        let disruption = Arc::clone(&self.disruption);
+        let collection = garbage_collection::GarbageCollection {
+            shell: shell(),
+            provider: self.measured("nodeclaim.garbagecollection"),
+        };
+        let mut tasks = vec![
+            async move { Box::pin(disruption.run()).await }.boxed(),
+            async move { collection.run().await }.boxed(),
+        ];
+        let instance_status = InstanceStatusController {
+            shell: shell(),
+            provider: self.measured("interruption.instancestatus"),
+        };
+        tasks.push(async move { instance_status.run().await }.boxed());
+        let profiles = Profiles {
+            shell: shell(),
+            provider: self.measured("instanceprofile.garbagecollection"),
+        };
+        tasks.push(async move { profiles.run().await }.boxed());
+        if self.shell.settings.feature_gates.reserved_capacity {
+            let reservations = CapacityReservations {
+                shell: shell(),
+                provider: self.measured("capacityreservation"),
+            };
+            tasks.push(async move { reservations.run().await }.boxed());
+        }
+        if let Some(queue) = &self.interruptions {
+            let interruption = InterruptionController {
+                shell: shell(),
+                provider: self.measured("interruption"),
+                queue: Arc::clone(queue),
+                terminations: Arc::clone(&self.queues.node_termination),
+            };
+            tasks.push(async move { interruption.run().await }.boxed());
+        }
+        let settings = &self.shell.settings;
+        if settings.feature_gates.node_repair && settings.legacy_node_repair {
+            let health = NodeHealth {
+                shell: shell(),
+                provider: self.measured("node.health"),
+            };
+            tasks.push(async move { health.run().await }.boxed());
+        }
+        tasks
+    }
+
+    /// Shows the controllers without a queue before they did anything.
+    fn begin_loops(&self) {
+        let settings = &self.shell.settings;
+        let gates = &settings.feature_gates;
+        let repairs = gates.node_repair && settings.legacy_node_repair;
+        let loops = [
+            ("provisioner", true),
+            ("disruption", true),
+            ("disruption.queue", true),
+            ("nodeclaim.garbagecollection", true),
+            ("interruption.instancestatus", true),
+            ("instanceprofile.garbagecollection", true),
+            ("capacityreservation", gates.reserved_capacity),
+            ("interruption", self.interruptions.is_some()),
+            ("node.health", repairs),
+            ("pod.deletioncost", gates.pod_deletion_cost_management),
+        ];
+        for (name, _) in loops.into_iter().filter(|it| it.1) {
+            self.shell.metrics.begin_controller(name, 1);
+        }
+    }
+
+    pub(super) fn provisioning(&self) -> Task {
+        let provisioner = Arc::clone(&self.provisioner);
+        async move { provisioner.run().await }.boxed()
+    }
+
+    /// Writes what the others have to tell.
+    pub(super) fn publisher(&self) -> Option<Task> {
+        let publisher = &self.publisher;
+        let mut publisher = publisher.lock().unwrap_or_else(PoisonError::into_inner);
+        let turn = self.shell.turn.clone();
+        Some(publisher.take()?.run(turn).boxed())
+    }
+}
+
+/// The provider with the overlays that the settings switch on.
+fn overlaid(
+    inner: Arc<dyn CloudProvider>,
+    settings: &Settings,
+    overlays: &Arc<Overlays>,
+) -> Arc<dyn CloudProvider> {
+    if !settings.feature_gates.node_overlay {
+        return inner;
+    }
+    let overlays = Arc::clone(overlays);
+    Arc::new(OverlaidProvider { inner, overlays })
+}
+
+fn measured(
+    provider: &Arc<dyn CloudProvider>,
+    metrics: &Arc<Metrics>,
+    controller: &'static str,
+) -> Arc<dyn CloudProvider> {
+    Arc::new(MeasuredProvider::new(
+        Arc::clone(provider),
+        Arc::clone(metrics),
+        controller,
+    ))
+}

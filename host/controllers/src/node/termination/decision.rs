@@ -1,0 +1,151 @@
+//! What is to be done next about a node that goes: decided by the node, its claim and what is still on it.
+//!
+//! Pure; `termination.rs` does it.
+
+use std::sync::Arc;
+
+use apis::conditions::{self, Conditioned, Status};
+use apis::{NodeClaim, labels};
+use disruption::drain::{DrainInput, DrainStep, drain_step};
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::Node;
+use kube::ResourceExt;
+use scheduling::pod::Pod;
+
+use crate::node_claim::NodeClaimExt;
+use crate::node_claim::initialization::taints;
+
+/// A node, and what is on it.
+pub(super) struct Observed {
+    pub(super) node: Arc<Node>,
+    pub(super) claim: Option<Arc<NodeClaim>>,
+    pub(super) pods: Vec<Arc<Pod>>,
+    /// VolumeAttachments that somebody may still wait for.
+    pub(super) attachments: Vec<String>,
+    /// Asked only of nodes that are not ready.
+    pub(super) is_instance_gone: bool,
+}
+
+/// What is to be done next.
+#[derive(Debug)]
+pub(super) enum Step {
+    /// Not ours, or not deleted.
+    Leave,
+    /// The claim goes with the node.
+    DeleteClaim,
+    /// Keep new pods and load balancers away.
+    Taint,
+    /// Pods are still there, or the drain is too young to be trusted.
+    Drain(DrainStep),
+    /// Tell that the drain is over.
+    Drained,
+    /// Volumes are still attached.
+    AwaitVolumes,
+    /// Tell how the wait for volumes ended.
+    VolumesDone { in_time: bool },
+    /// Take the instance away.
+    TerminateInstance,
+    /// Let the node go.
+    Release,
+}
+
+pub(super) fn decide(observed: &Observed, now: Timestamp) -> Step {
+    let Observed {
+        node,
+        claim,
+        pods,
+        attachments,
+        is_instance_gone,
+    } = observed;
+    if !is_ours(node) {
+        return Step::Leave;
+    }
+    if claim
+        .as_ref()
+        .is_some_and(|claim| claim.metadata.deletion_timestamp.is_none())
+    {
+        return Step::DeleteClaim;
+    }
+    if *is_instance_gone {
+        return Step::Release;
+    }
+    if tainted(node) != **node {
+        return Step::Taint;
+    }
+    let deadline = claim
+        .as_ref()
+        .and_then(|claim| claim.termination_deadline());
+    // A claim that does not say since when it drains has only begun; a node without claim has no such record.
+    let draining_since = match claim {
+        Some(claim) if claim.condition(conditions::DRAINED).is_none() => now,
+        Some(claim) if claim.is_true(conditions::DRAINED) => Timestamp::UNIX_EPOCH,
+        Some(claim) => claim.condition_since(conditions::DRAINED),
+        None => node
+            .metadata
+            .deletion_timestamp
+            .as_ref()
+            .map_or(now, |time| time.0),
+    };
+    let drain = drain_step(&DrainInput {
+        pods,
+        deadline,
+        draining_since,
+        now,
+    });
+    if !drain.is_drained {
+        return Step::Drain(drain);
+    }
+    let is_told = |condition: &str| claim.as_ref().is_none_or(|claim| claim.is_true(condition));
+    if !is_told(conditions::DRAINED) {
+        return Step::Drained;
+    }
+    let is_late = deadline.is_some_and(|deadline| now > deadline);
+    if !attachments.is_empty() && !is_late {
+        return Step::AwaitVolumes;
+    }
+    let is_volume_result_told = claim.as_ref().is_none_or(|claim| {
+        claim
+            .condition(conditions::VOLUMES_DETACHED)
+            .is_some_and(|told| told.status != Status::Unknown.as_str())
+    });
+    if is_volume_result_told {
+        Step::TerminateInstance
+    } else {
+        Step::VolumesDone {
+            in_time: attachments.is_empty(),
+        }
+    }
+}
+
+/// Deleted, held by our finalizer, and made from a class we know.
+pub(super) fn is_ours(node: &Node) -> bool {
+    node.metadata.deletion_timestamp.is_some()
+        && node
+            .finalizers()
+            .iter()
+            .any(|name| name == labels::TERMINATION_FINALIZER)
+        && node.labels().contains_key(labels::EC2_NODE_CLASS)
+}
+
+/// The node with the taint and the label of those that go.
+pub(super) fn tainted(node: &Node) -> Node {
+    let mut after = node.clone();
+    let disrupted = labels::disrupted_taint();
+    let has_taint = taints(node)
+        .iter()
+        .any(|taint| taint.key == disrupted.key && taint.effect == disrupted.effect);
+    if !has_taint {
+        let taints = after
+            .spec
+            .get_or_insert_default()
+            .taints
+            .get_or_insert_default();
+        taints.retain(|taint| taint.key != disrupted.key);
+        taints.push(disrupted);
+    }
+    after.labels_mut().insert(
+        labels::NODE_EXCLUDE_BALANCERS.to_owned(),
+        labels::EXCLUDE_BALANCERS_VALUE.to_owned(),
+    );
+    after
+}

@@ -1,0 +1,255 @@
+//! What is to be done next about a node that reboots: decided by the claim and its node alone.
+//!
+//! Pure; `reboot.rs` does it.
+
+use std::sync::Arc;
+
+use apis::conditions::{self, Conditioned, is_node_ready};
+use apis::duration::GoDuration;
+use apis::{NodeClaim, labels};
+use disruption::drain::{DrainInput, DrainStep, drain_step};
+use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::api::core::v1::Node;
+use kube::ResourceExt;
+use scheduling::pod::Pod;
+
+use super::draining::boot_before;
+use crate::node_claim::initialization::taints;
+use crate::node_claim::{NodeClaimExt, uid};
+
+/// Reason of `Rebooting` once the cloud has been asked.
+pub(super) const ISSUED: &str = "RebootIssued";
+const DRAIN_MIN_SECONDS: i64 = 5;
+/// For so long the cloud is asked again when it does not answer.
+const ISSUANCE_SECONDS: i64 = 300;
+/// So long the node may be away.
+const RECOVERY_SECONDS: i64 = 1_200;
+
+/// A claim that is to reboot, with what is known of its node.
+pub(super) struct Observed {
+    pub(super) claim: Arc<NodeClaim>,
+    pub(super) node: Option<Arc<Node>>,
+    pub(super) pods: Vec<Arc<Pod>>,
+    pub(super) asked_at: Option<Timestamp>,
+}
+
+/// What a reboot that did not help comes to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Ending {
+    /// The bound of the drain cannot be read, so nobody knows what was meant: the node stays.
+    Invalid,
+    /// The cloud cannot or would not.
+    Refused,
+    /// The node did not come back.
+    Lost,
+}
+
+/// What is to be done next.
+#[derive(Debug, PartialEq)]
+pub(super) enum Step {
+    /// Keep new pods away.
+    Fence,
+    /// Pods are asked to leave.
+    Drain(DrainStep),
+    /// Note which boot the node is in before the cloud is asked.
+    Remember(String),
+    /// Ask the cloud.
+    Ask {
+        operation_id: String,
+    },
+    /// The cloud has been asked; the node is not ours to use until it is back.
+    Issued,
+    /// The node is away.
+    Wait,
+    /// It has booted anew; pods may come again.
+    Unfence,
+    /// It is back.
+    Succeed,
+    Fail(Ending, &'static str),
+}
+
+pub(super) fn decide(observed: &Observed, now: Timestamp) -> Step {
+    let claim = &observed.claim;
+    if is_issued(claim) {
+        return away(observed, now);
+    }
+    let requested_at = claim.condition_since(conditions::REBOOTING);
+    let since = |at: Timestamp| now.duration_since(at).as_secs();
+    let Ok(bound) = bound(claim) else {
+        return Step::Fail(Ending::Invalid, "the bound of its drain cannot be read");
+    };
+    let Some(node) = &observed.node else {
+        return if since(requested_at) > ISSUANCE_SECONDS {
+            Step::Fail(Ending::Lost, "its node is gone")
+        } else {
+            Step::Wait
+        };
+    };
+    if !is_fenced(node) {
+        return Step::Fence;
+    }
+    let boot = boot_id(node);
+    let Some(before) = boot_before(claim) else {
+        let drain = drain(observed, bound, requested_at, now).map(Step::Drain);
+        let remember = || boot.map(|it| Step::Remember(it.to_owned()));
+        // Without the boot before there is no telling whether the node booted anew.
+        return drain.or_else(remember).unwrap_or(Step::Wait);
+    };
+    if boot.is_some_and(|it| it != before) {
+        return Step::Issued;
+    }
+    if observed
+        .asked_at
+        .is_some_and(|at| since(at) > ISSUANCE_SECONDS)
+    {
+        return Step::Fail(Ending::Refused, "the cloud did not answer");
+    }
+    let nanos = requested_at.as_nanosecond();
+    Step::Ask {
+        operation_id: format!("{}-{nanos}-{before}", uid(claim)),
+    }
+}
+
+/// How long the drain may take; nothing where it is not bounded.
+pub(super) fn bound(claim: &NodeClaim) -> Result<Option<GoDuration>, ()> {
+    let key = labels::REBOOT_TERMINATION_GRACE_PERIOD_ANNOTATION;
+    let Some(text) = claim.annotations().get(key) else {
+        return Ok(None);
+    };
+    match text.parse::<GoDuration>() {
+        Ok(bound) if bound >= GoDuration::ZERO => Ok(Some(bound)),
+        Ok(_) | Err(_) => Err(()),
+    }
+}
+
+/// Which boot the node is in, where it says so.
+fn boot_id(node: &Node) -> Option<&str> {
+    let info = node.status.as_ref()?.node_info.as_ref()?;
+    Some(info.boot_id.as_str()).filter(|it| !it.is_empty())
+}
+
+fn is_fenced(node: &Node) -> bool {
+    taints(node)
+        .iter()
+        .any(|it| it.key == labels::REBOOTING_TAINT_KEY)
+}
+
+/// What is left to do of the drain, if anything.
+fn drain(
+    observed: &Observed,
+    bound: Option<GoDuration>,
+    since: Timestamp,
+    now: Timestamp,
+) -> Option<DrainStep> {
+    let step = drain_step(&DrainInput {
+        pods: &observed.pods,
+        deadline: None,
+        draining_since: since,
+        now,
+    });
+    let is_over = match bound {
+        Some(bound) if bound == GoDuration::ZERO => true,
+        Some(bound) => {
+            let least = SignedDuration::from_secs(DRAIN_MIN_SECONDS);
+            now.duration_since(since) >= bound.to_signed_duration().max(least)
+        }
+        None => false,
+    };
+    (!is_over && !step.is_drained).then_some(step)
+}
+
+fn away(observed: &Observed, now: Timestamp) -> Step {
+    let claim = &observed.claim;
+    let left_at = claim.condition_since(conditions::INITIALIZED);
+    let is_late = now.duration_since(left_at).as_secs() > RECOVERY_SECONDS;
+    let lost = Step::Fail(Ending::Lost, "the node did not come back in time");
+    let Some(node) = &observed.node else {
+        return if is_late { lost } else { Step::Wait };
+    };
+    let boots = boot_before(claim).zip(boot_id(node));
+    let has_booted = boots.is_some_and(|(before, after)| before != after);
+    let is_initialized = node.labels().contains_key(labels::INITIALIZED);
+    match (has_booted, is_node_ready(node)) {
+        (true, _) if is_fenced(node) => Step::Unfence,
+        (true, true) => Step::Succeed,
+        (true | false, _) if is_late => lost,
+        (true | false, _) if is_initialized => Step::Issued,
+        (true | false, _) => Step::Wait,
+    }
+}
+
+/// The cloud has been asked.
+pub(super) fn is_issued(claim: &NodeClaim) -> bool {
+    let condition = claim.condition(conditions::REBOOTING);
+    condition.is_some_and(|it| it.reason == ISSUED)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn condition(kind: &str, status: &str, reason: &str) -> Value {
+        json!({
+            "type": kind, "status": status, "reason": reason, "message": "",
+            "lastTransitionTime": "2026-01-01T00:00:00Z",
+        })
+    }
+
+    fn observed(annotations: &Value, reason: &str, boot: &Value) -> Observed {
+        let claim = json!({
+            "apiVersion": "karpenter.sh/v1", "kind": "NodeClaim",
+            "metadata": {"name": "c", "uid": "u", "annotations": annotations},
+            "spec": {
+                "nodeClassRef": {"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": "n"},
+                "requirements": [],
+            },
+            "status": {"conditions": [
+                condition("Initialized", "Unknown", "Rebooting"),
+                condition("Rebooting", "True", reason),
+            ]},
+        });
+        let node = json!({
+            "metadata": {"name": "n"},
+            "spec": {"taints": [{"key": "karpenter.sh/rebooting", "effect": "NoSchedule"}]},
+            "status": {"nodeInfo": {
+                "architecture": "", "bootID": boot, "containerRuntimeVersion": "",
+                "kernelVersion": "", "kubeProxyVersion": "", "kubeletVersion": "",
+                "machineID": "", "operatingSystem": "", "osImage": "", "systemUUID": "",
+            }},
+        });
+        Observed {
+            claim: Arc::new(serde_json::from_value(claim).unwrap()),
+            node: Some(Arc::new(serde_json::from_value(node).unwrap())),
+            pods: Vec::new(),
+            asked_at: None,
+        }
+    }
+
+    #[test]
+    fn a_node_that_does_not_say_its_boot_is_waited_for() {
+        let before = json!({labels::REBOOT_PRE_BOOT_ID_ANNOTATION: "one"});
+        let cases = [
+            (
+                json!({}),
+                "RebootRequested",
+                "one",
+                Step::Remember("one".to_owned()),
+            ),
+            (json!({}), "RebootRequested", "", Step::Wait),
+            (before.clone(), ISSUED, "one", Step::Wait),
+            (before.clone(), ISSUED, "", Step::Wait),
+            (before, ISSUED, "two", Step::Unfence),
+        ];
+        let now = "2026-01-01T00:01:00Z".parse().unwrap();
+        for (annotations, reason, boot, step) in cases {
+            let observed = observed(&annotations, reason, &json!(boot));
+            assert_eq!(
+                decide(&observed, now),
+                step,
+                "{annotations} {reason} {boot:?}"
+            );
+        }
+    }
+}

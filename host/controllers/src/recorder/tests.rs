@@ -1,0 +1,66 @@
+//! Which Events are written, and which are one too many.
+
+use super::*;
+
+fn notice(name: &str) -> Notice {
+    let regarding = ObjectReference {
+        uid: Some(name.to_owned()),
+        ..ObjectReference::default()
+    };
+    Notice::new(regarding, EventType::Normal, "Nominated", "to node/a")
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_same_event_is_published_again_only_after_two_minutes() {
+    let mut gate = EventGate::default();
+    assert!(gate.admits(&notice("a"), Instant::now()));
+    assert!(!gate.admits(&notice("a"), Instant::now()));
+    assert!(gate.admits(&notice("b"), Instant::now()));
+    tokio::time::advance(DEDUPE_DEFAULT).await;
+    assert!(gate.admits(&notice("a"), Instant::now()));
+}
+
+#[test]
+fn objects_of_one_name_or_without_uid_are_told_apart() {
+    let about = |kind: &str, name: &str, uid: Option<&str>| ObjectReference {
+        kind: Some(kind.to_owned()),
+        name: Some(name.to_owned()),
+        uid: uid.map(str::to_owned),
+        ..ObjectReference::default()
+    };
+    let objects = [
+        about("NodeClaim", "default", None),
+        about("NodePool", "default", None),
+        about("NodePool", "other", None),
+        about("NodePool", "other", Some("first")),
+        about("NodePool", "other", Some("second")),
+    ];
+    let mut gate = EventGate::default();
+    for object in objects {
+        let notice = Notice::new(object, EventType::Normal, "DisruptionBlocked", "budget");
+        assert!(gate.admits(&notice, Instant::now()), "{notice:?}");
+        assert!(!gate.admits(&notice, Instant::now()), "{notice:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn nominations_share_a_bucket_of_ten_that_fills_at_five_a_second() {
+    let mut gate = EventGate::default();
+    let mut admitted = |from: u32| {
+        (from..from + 30)
+            .filter(|n| {
+                let notice = notice(&n.to_string()).limited_by(RateClass::Nomination);
+                gate.admits(&notice, Instant::now())
+            })
+            .count()
+    };
+    assert_eq!(admitted(0), 10);
+    tokio::time::advance(Duration::from_secs(1)).await;
+    assert_eq!(admitted(100), 5);
+}
+
+#[test]
+fn a_long_message_is_cut_between_characters() {
+    assert_eq!(shorten("ääää", 8), "ääää");
+    assert_eq!(shorten("ääää", 7), "ää...");
+}

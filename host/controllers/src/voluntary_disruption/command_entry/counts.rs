@@ -1,0 +1,71 @@
+//! What metrics count of a command: that it was decided, and each claim that it deletes.
+
+use apis::{NodeClaim, labels};
+use disruption::{Command, CommandCandidate, Manner, Method};
+
+use super::Underway;
+use crate::metrics::{Metrics, snake_case};
+use crate::node_claim::{NodeClaimExt, disrupted_with, termination_mode, unhealthy_disrupted};
+use crate::voluntary_disruption::method_labels;
+
+pub(super) fn count_decision(metrics: &Metrics, command: &Command) {
+    let mut labels = method_labels(command.method);
+    labels.insert(0, ("decision", command.decision().to_owned()));
+    metrics.disruption_decisions.get_or_create(&labels).inc();
+    let pools = command.candidates.iter().map(|it| it.pool.as_str());
+    let mut pools: Vec<&str> = pools.collect();
+    pools.sort_unstable();
+    pools.dedup();
+    for pool in pools {
+        let mut labels = labels.clone();
+        labels.insert(0, ("nodepool", pool.to_owned()));
+        metrics
+            .disruption_decisions_by_node_pool
+            .get_or_create(&labels)
+            .inc();
+    }
+    if let Manner::TerminateFirst(why) = command.manner {
+        for candidate in &command.candidates {
+            let labels = vec![
+                ("nodepool", candidate.pool.clone()),
+                ("reason", command.reason().to_string().to_lowercase()),
+                ("terminate_first_reason", why.as_str().to_owned()),
+            ];
+            metrics
+                .terminate_first_decisions
+                .get_or_create(&labels)
+                .inc();
+        }
+    }
+}
+
+pub(super) fn count_deletion(
+    metrics: &Metrics,
+    Underway { command, snapshot }: &Underway<'_>,
+    candidate: &CommandCandidate,
+    claim: &NodeClaim,
+) {
+    let reason = command.reason().to_string().to_lowercase();
+    let pool = snapshot.node_pool(&candidate.pool);
+    let policy =
+        pool.map(|pool| snake_case(&pool.spec.disruption.consolidation_policy.to_string()));
+    let is_by_policy = command.method.is_consolidation() || command.method == Method::Emptiness;
+    let policy = policy.filter(|_| is_by_policy).unwrap_or_default();
+    disrupted_with(metrics, claim, &reason, &policy);
+    if let Some(sickness) = &command.sickness {
+        let (condition, bound) = (&sickness.condition, sickness.policy_bound);
+        unhealthy_disrupted(metrics, claim, condition, bound);
+    }
+    let capacity_type = claim.label(labels::CAPACITY_TYPE).to_owned();
+    let initiated = vec![
+        ("reason", reason),
+        ("nodepool", candidate.pool.clone()),
+        ("capacity_type", capacity_type),
+        ("consolidation_policy", policy),
+        ("termination_mode", termination_mode(claim).to_owned()),
+    ];
+    metrics
+        .pods_disruption_initiated
+        .get_or_create(&initiated)
+        .inc_by(u64::from(candidate.pods));
+}

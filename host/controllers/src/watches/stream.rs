@@ -1,0 +1,151 @@
+//! The watch of one kind: pages, time-outs and delays, and each object as a fact.
+//!
+//! Which kinds are watched is no business of this file.
+
+use std::collections::BTreeSet;
+use std::fmt::Debug;
+use std::time::Duration;
+
+use apis::labels::NOMINATION_MANAGER;
+use futures::stream::{BoxStream, StreamExt};
+use kube::runtime::utils::Backoff;
+use kube::runtime::{WatchStreamExt, watcher};
+use kube::{Api, Client, Resource, ResourceExt};
+use serde::de::DeserializeOwned;
+use state::cluster::Watched;
+use state::workloads::{Workload, WorkloadKind};
+
+use super::fact::{WatchFact, key_of};
+use super::progress::WatchedKind;
+use super::telling::{Plain, Telling, WatchedWorkloads};
+
+/// Objects a page, on the first list of each kind and when a watch has to start over.
+const PAGE_SIZE: u32 = 500;
+/// An API server that ends a watch is asked again after this long; it bounds how long a dead connection goes
+/// unnoticed.
+const WATCH_TIMEOUT_SECONDS: u32 = 290;
+
+/// What a watch tells.
+#[derive(Debug)]
+pub(super) enum WatchMessage {
+    /// Something was said.
+    Fact(WatchFact),
+    /// Everything there is was told.
+    Complete(WatchedKind, WatchFact),
+    /// The watch failed and will be tried again.
+    Failed(WatchedKind, watcher::Error),
+    /// The watch starts over: everything there is will be told.
+    StartsOver,
+}
+
+/// A kind and what its watch tells.
+pub(super) type KindWatch = (WatchedKind, BoxStream<'static, WatchMessage>);
+
+pub(super) fn all<K: Resource<DynamicType = ()>>(client: &Client) -> Api<K> {
+    Api::all(client.clone())
+}
+
+pub(super) fn watch_all<K>(client: &Client, kind: WatchedKind) -> KindWatch
+where
+    K: Watched<Kind = ()> + Resource<DynamicType = ()> + Clone + DeserializeOwned,
+{
+    watch(all::<K>(client), kind, Plain::default())
+}
+
+pub(super) fn watch_workload<K>(client: &Client, kind: WorkloadKind) -> KindWatch
+where
+    K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + 'static,
+    Workload: From<K>,
+{
+    watch(
+        all::<K>(client),
+        WatchedKind::helpful(kind.name()),
+        WatchedWorkloads(kind),
+    )
+}
+
+pub(super) fn watch<K>(api: Api<K>, kind: WatchedKind, telling: impl Telling<K>) -> KindWatch
+where
+    K: Resource + Clone + Debug + DeserializeOwned + Send + 'static,
+    K::DynamicType: Clone + Default + Debug,
+{
+    watch_some(api, watcher::Config::default(), kind, telling)
+}
+
+pub(super) fn watch_some<K>(
+    api: Api<K>,
+    config: watcher::Config,
+    kind: WatchedKind,
+    telling: impl Telling<K>,
+) -> KindWatch
+where
+    K: Resource + Clone + Debug + DeserializeOwned + Send + 'static,
+{
+    let config = config.page_size(PAGE_SIZE).timeout(WATCH_TIMEOUT_SECONDS);
+    let mut listed = BTreeSet::new();
+    let told = watcher(api, config)
+        .backoff(Steady::default())
+        .map(move |event| match event {
+            Ok(watcher::Event::Init) => {
+                listed.clear();
+                WatchMessage::StartsOver
+            }
+            Ok(watcher::Event::InitApply(object)) => {
+                listed.insert(key_of(&object));
+                WatchMessage::Fact(telling.applied(trimmed(object)))
+            }
+            Ok(watcher::Event::InitDone) => {
+                WatchMessage::Complete(kind, telling.listed(std::mem::take(&mut listed)))
+            }
+            Ok(watcher::Event::Apply(object)) => {
+                WatchMessage::Fact(telling.applied(trimmed(object)))
+            }
+            Ok(watcher::Event::Delete(object)) => {
+                WatchMessage::Fact(telling.deleted(key_of(&object)))
+            }
+            Err(error) => WatchMessage::Failed(kind, error),
+        });
+    (kind, told.boxed())
+}
+
+/// Who else wrote fields is of no interest, and takes more room than the rest of most objects.
+fn trimmed<K: ResourceExt>(mut object: K) -> K {
+    let is_plan = |manager: &Option<String>| manager.as_deref() == Some(NOMINATION_MANAGER);
+    object
+        .managed_fields_mut()
+        .retain(|it| is_plan(&it.manager));
+    object
+}
+
+/// Doubling delays without jitter: equal runs stay equal.
+#[derive(Debug)]
+struct Steady {
+    next: Duration,
+}
+
+impl Steady {
+    const FIRST: Duration = Duration::from_millis(500);
+    const LONGEST: Duration = Duration::from_secs(30);
+}
+
+impl Default for Steady {
+    fn default() -> Self {
+        Self { next: Self::FIRST }
+    }
+}
+
+impl Iterator for Steady {
+    type Item = Duration;
+
+    fn next(&mut self) -> Option<Duration> {
+        let delay = self.next;
+        self.next = (delay * 2).min(Self::LONGEST);
+        Some(delay)
+    }
+}
+
+impl Backoff for Steady {
+    fn reset(&mut self) {
+        self.next = Self::FIRST;
+    }
+}

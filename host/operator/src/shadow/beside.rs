@@ -1,0 +1,407 @@
+//! The world beside the cluster: the simulated API server, EC2 and kubelets of `sim`, the production controllers on
+//! them, and both counts.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use aws::SqsInterruptionQueue;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use shadow::{
+    Account, BoughtOffering, FleetTally, Gathered, Happening, Mirror, MirrorWrite, ObjectChange,
+    Observed, ReadKind, Report, StandIn, ToldObject, ZoneMarket, claims_at_start, update,
+};
+use sim::api_server::{self, DeleteOptions, NamespacedName, Resource, Selection, Watch};
+use sim::catalogue::Catalogue;
+use sim::ec2::{Ec2Config, Ec2Faults, PurchaseOption, SimulatedQueue, zone_id};
+use sim::{SimulatedWorld, Time, WorldConfig};
+
+use super::arguments::{CLUSTER_NAME, ShadowArguments};
+use super::classes;
+use super::prices::Prices;
+use super::reading::Readings;
+use crate::api_client::ReadsOnly;
+use crate::clock::wall_now;
+use crate::controller;
+use crate::demo::{CAPACITY, SYSTEM_NAMESPACE, apply};
+use crate::simulated_nodes::known::KnownObjects;
+use crate::stack::{Stack, StackConfig, simulated_provider};
+use authoring::manifests::{Manifests, variables};
+
+/// Kinds of the shadow that its count is made of.
+const COUNTED: [(&Resource, ReadKind); 3] = [
+    (&Resource::NODE_CLAIMS, ReadKind::NodeClaims),
+    (&Resource::NODES, ReadKind::Nodes),
+    (&Resource::PODS, ReadKind::Pods),
+];
+
+/// The shadow, and what is counted.
+pub(super) struct Beside {
+    world: Arc<SimulatedWorld>,
+    mirror: Mirror,
+    karpenter: FleetTally,
+    mortise: FleetTally,
+    told: Watch,
+    prices: Prices,
+    /// What the shadow's API server refused, by kind and reason, so that each is said once.
+    refused: BTreeSet<String>,
+    stack: Stack,
+}
+
+impl Beside {
+    /// The world as the cluster is, with Mortise at work.
+    pub(super) async fn begin(
+        arguments: &ShadowArguments,
+        kubernetes_minor: u32,
+        mut gathered: Gathered,
+    ) -> anyhow::Result<Self> {
+        let account = account(&gathered);
+        gathered.each(|object| account.relocate(object));
+        let given = classes::given(arguments.node_class.as_deref())?;
+        let world = world(arguments, kubernetes_minor, &account);
+        world.api().stay_small();
+        let installed = world.install_crds();
+        installed.map_err(|status| anyhow::anyhow!("{status}"))?;
+        let client = kube::Client::new(world.api().clone(), "default");
+        let stack = stack(arguments, kubernetes_minor, &world, client.clone())?;
+        let told = world.api().watch(&COUNTED.map(|(resource, _)| resource));
+        let now = wall_now();
+        let prices = Prices::read(arguments.instance_types.as_deref())?;
+        let mut beside = Self {
+            prices,
+            mirror: Mirror::new(account, StandIn::new(CLUSTER_NAME)),
+            karpenter: FleetTally::new(now),
+            mortise: FleetTally::new(now),
+            refused: BTreeSet::new(),
+            told,
+            world,
+            stack,
+        };
+        let extra = beside.extra(arguments, &gathered)?;
+        let writes = beside.mirror.classes(&gathered, given);
+        beside.write(writes);
+        tokio::spawn(Arc::clone(&beside.world).run());
+        tokio::spawn(beside.stack.run());
+        let applied = apply::apply(
+            &client,
+            extra.documents,
+            SYSTEM_NAMESPACE,
+            apply::Unknown::Refuse,
+        );
+        for fault in applied.await?.faults {
+            beside.mirror.note(fault);
+        }
+        let (resolved, faults) = classes::resolved(&beside.world).await;
+        faults
+            .into_iter()
+            .for_each(|fault| beside.mirror.note(fault));
+        beside.start(gathered, &resolved);
+        Ok(beside)
+    }
+
+    /// Puts in all that there is, at one moment.
+    fn start(&mut self, gathered: Gathered, resolved: &[Value]) {
+        let now = wall_now();
+        for kind in [ReadKind::NodeClaims, ReadKind::Nodes, ReadKind::Pods] {
+            for object in gathered.of(kind) {
+                let is_gone = false;
+                self.karpenter.apply(
+                    ToldObject {
+                        kind,
+                        object,
+                        is_gone,
+                    },
+                    now,
+                );
+            }
+        }
+        let claims = claims_at_start(&gathered, resolved);
+        let claims = self.resume(&gathered, claims, resolved);
+        let moves: Vec<String> = self
+            .mirror
+            .account()
+            .moves()
+            .map(|(from, to)| format!("{from} is {to}"))
+            .collect();
+        if !moves.is_empty() {
+            let moves = moves.join(", ");
+            self.mirror.note(format!(
+                "the catalogue does not have the cluster's zones; in the shadow {moves}"
+            ));
+        }
+        let writes = self.mirror.start(gathered, claims);
+        self.write(writes);
+        self.count();
+        self.karpenter.begin(now);
+        self.mortise.begin(now);
+    }
+
+    /// Gives the account the instances of these claims, and answers the claims of those that it can have.
+    fn resume(
+        &mut self,
+        gathered: &Gathered,
+        claims: Vec<Value>,
+        resolved: &[Value],
+    ) -> Vec<Value> {
+        let nodes = gathered.of(ReadKind::Nodes).filter_map(|node| {
+            let id = node["spec"]["providerID"].as_str()?.to_owned();
+            Some((id, typed(node)?))
+        });
+        let mut nodes: BTreeMap<String, _> = nodes.collect();
+        let id = |claim: &Value| {
+            claim["status"]["providerID"]
+                .as_str()
+                .unwrap_or_default()
+                .to_owned()
+        };
+        let ids: BTreeSet<String> = claims.iter().map(id).collect();
+        nodes.retain(|id, _| ids.contains(id));
+        let remembered = KnownObjects {
+            claims: claims.iter().filter_map(typed).collect(),
+            nodes,
+            classes: resolved.iter().filter_map(typed).collect(),
+        };
+        let known = remembered.instances(CLUSTER_NAME);
+        let mut there: BTreeSet<String> = known.iter().map(|it| it.id.clone()).collect();
+        for id in self.world.ec2().resume(known) {
+            there.remove(&id);
+        }
+        let is_there = |claim: &Value| {
+            let id = id(claim);
+            id.rsplit('/').next().is_some_and(|it| there.contains(it))
+        };
+        let (claims, strange): (Vec<_>, Vec<_>) = claims.into_iter().partition(is_there);
+        if !strange.is_empty() {
+            let types = strange.iter().filter_map(|it| {
+                it["metadata"]["labels"]["node.kubernetes.io/instance-type"].as_str()
+            });
+            let types: Vec<&str> = types.collect::<BTreeSet<_>>().into_iter().collect();
+            self.mirror.note(format!(
+                "{} nodes are none that EC2 could have ({}); the shadow starts without them, and their pods wait",
+                strange.len(),
+                types.join(", ")
+            ));
+        }
+        claims
+    }
+
+    /// Manifests for the shadow alone, with NodePools where the cluster has none.
+    fn extra(
+        &mut self,
+        arguments: &ShadowArguments,
+        gathered: &Gathered,
+    ) -> anyhow::Result<Manifests> {
+        let variables = variables(CLUSTER_NAME);
+        let mut extra = Manifests::read(&arguments.files, &variables);
+        if let Some(fault) = extra.faults.first() {
+            anyhow::bail!("-f: {fault}");
+        }
+        let is_pool = |object: &Value| object["kind"] == "NodePool";
+        let has_pools = gathered.of(ReadKind::NodePools).next().is_some();
+        if !has_pools && !extra.documents.iter().any(|it| is_pool(&it.object)) {
+            extra.read_text("the demo's capacity", CAPACITY, &variables);
+            self.mirror.note(
+                "the cluster has no NodePool, so nothing of it is Karpenter's; those of `mortise demo` stand in \
+                 (others: -f FILE)"
+                    .to_owned(),
+            );
+        }
+        Ok(extra)
+    }
+
+    pub(super) fn notes(&self) -> Vec<String> {
+        let refused = self.refused.iter().cloned();
+        self.mirror.notes().into_iter().chain(refused).collect()
+    }
+
+    /// Takes in what the cluster told, and answers what Karpenter did by it.
+    pub(super) fn change(&mut self, mut change: ObjectChange) -> Option<Happening> {
+        let now = wall_now();
+        self.mirror.account().relocate(&mut change.object);
+        let happening = self.karpenter.apply(change.told(), now);
+        let writes = self.mirror.change(change, now);
+        self.write(writes);
+        happening
+    }
+
+    /// Lets time pass, and answers what Mortise did meanwhile.
+    pub(super) fn tick(&mut self) -> Vec<Happening> {
+        let now = wall_now();
+        let mut pods = Vec::new();
+        for namespace in self.mirror.awaited() {
+            let listed = self
+                .world
+                .api()
+                .list(&Resource::PODS, &Selection::namespace(namespace));
+            pods.extend(listed.iter().map(|pod| (**pod).clone()));
+        }
+        let writes = self.mirror.tick(&pods, now);
+        self.write(writes);
+        let happenings = self.count();
+        self.karpenter.advance(now);
+        self.mortise.advance(now);
+        happenings
+    }
+
+    /// Counts what the shadow's API server told since.
+    fn count(&mut self) -> Vec<Happening> {
+        let now = wall_now();
+        let mut happenings = Vec::new();
+        while let Some(event) = self.told.try_next() {
+            let kind = COUNTED
+                .iter()
+                .find(|(resource, _)| **resource == event.resource);
+            let Some((_, kind)) = kind else {
+                continue;
+            };
+            let told = ToldObject {
+                kind: *kind,
+                object: &event.object,
+                is_gone: event.change == api_server::WatchEventType::Deleted,
+            };
+            happenings.extend(self.mortise.apply(told, now));
+        }
+        happenings
+    }
+
+    pub(super) fn report(&self, readings: &Readings, reads_only: &ReadsOnly) -> Report {
+        let ec2 = self.world.ec2();
+        let price = |bought: &BoughtOffering| {
+            let how = match bought.capacity_type.as_str() {
+                "spot" => PurchaseOption::Spot,
+                "reserved" => PurchaseOption::Reserved,
+                _ => PurchaseOption::OnDemand,
+            };
+            let BoughtOffering {
+                instance_type,
+                zone,
+                capacity_type,
+            } = bought;
+            let known = ec2.price_per_hour_of(instance_type, zone, how);
+            known.or_else(|| self.prices.of(instance_type, capacity_type))
+        };
+        Report::of(Observed {
+            karpenter: &self.karpenter,
+            mortise: &self.mortise,
+            price: &price,
+            requests: reads_only.requests(),
+            notes: self.notes(),
+            unread: readings.unread(),
+        })
+    }
+
+    fn write(&mut self, writes: Vec<MirrorWrite>) {
+        for write in writes {
+            if let Err(fault) = written(&self.world, write) {
+                self.refused.insert(fault);
+            }
+        }
+    }
+}
+
+/// Does one write; what is gone already is as good as deleted or ended.
+fn written(world: &SimulatedWorld, write: MirrorWrite) -> Result<(), String> {
+    let api = world.api();
+    let refused = |kind: ReadKind, why: String| {
+        format!(
+            "the shadow does without some {}: {why}",
+            kind.row().resource()
+        )
+    };
+    match write {
+        MirrorWrite::Restore { kind, object } => {
+            let restored = api.restore(&resource(kind), object);
+            restored
+                .map(drop)
+                .map_err(|status| refused(kind, status.to_string()))
+        }
+        MirrorWrite::Update { kind, object } => {
+            let key = NamespacedName::of(&object);
+            let updated = api.modify(&resource(kind), &key, |there| update(there, object));
+            updated
+                .map(drop)
+                .map_err(|status| refused(kind, status.to_string()))
+        }
+        MirrorWrite::Delete { kind, key } => {
+            let options = DeleteOptions::default();
+            drop(api.delete(&resource(kind), &key.namespace, &key.name, &options));
+            Ok(())
+        }
+        MirrorWrite::Finish { pod, phase } => {
+            drop(world.end_pod(&NamespacedName::new(pod.namespace, pod.name), &phase));
+            Ok(())
+        }
+    }
+}
+
+fn resource(kind: ReadKind) -> Resource {
+    let row = kind.row();
+    Resource::fixed(row.group, row.plural)
+}
+
+/// The object as its typed form; nothing where it is none.
+fn typed<T: DeserializeOwned>(object: &Value) -> Option<T> {
+    T::deserialize(object).ok()
+}
+
+fn account(gathered: &Gathered) -> Account {
+    let market = ZoneMarket {
+        is_sold_in: &|zone| {
+            Catalogue::embedded()
+                .iter()
+                .any(|it| it.is_offered_in(zone))
+        },
+        zone_id: &|region, zone| zone_id(region, zone),
+    };
+    Account::of(gathered, &market)
+}
+
+fn world(
+    arguments: &ShadowArguments,
+    kubernetes_minor: u32,
+    account: &Account,
+) -> Arc<SimulatedWorld> {
+    SimulatedWorld::new(WorldConfig {
+        seed: arguments.seed,
+        time: Time::Real(wall_now()),
+        kubernetes_minor,
+        pods_per_second: None,
+        ec2: Ec2Config {
+            region: account.region.clone(),
+            zones: account.zones.clone(),
+            cluster_name: CLUSTER_NAME.to_owned(),
+            // Nothing goes wrong in the shadow that has not in the cluster.
+            faults: Ec2Faults {
+                on_demand_pools_dry: 0.0,
+                spot_pools_dry: 0.0,
+                ..Ec2Faults::default()
+            },
+            ..Ec2Config::default()
+        },
+    })
+}
+
+fn stack(
+    arguments: &ShadowArguments,
+    kubernetes_minor: u32,
+    world: &Arc<SimulatedWorld>,
+    client: kube::Client,
+) -> anyhow::Result<Stack> {
+    let (ec2, clock) = (world.ec2(), world.clock());
+    let provider = simulated_provider(ec2, CLUSTER_NAME, Arc::new(clock));
+    let queue = SimulatedQueue::new(CLUSTER_NAME, ec2, clock);
+    let notices = SqsInterruptionQueue::new(Arc::new(queue), CLUSTER_NAME, Arc::clone(&provider));
+    let names = (CLUSTER_NAME.to_owned(), SYSTEM_NAMESPACE.to_owned());
+    Stack::new(StackConfig {
+        client,
+        provider,
+        clock: Arc::new(clock),
+        settings: controller::settings(&arguments.decisions, names, kubernetes_minor),
+        interruptions: Some(Arc::new(notices)),
+        // Nothing that a policy could disrupt here is anybody's.
+        policy_limits: policy::Limits {
+            may_replace_budgets: true,
+            ..policy::Limits::default()
+        },
+    })
+}

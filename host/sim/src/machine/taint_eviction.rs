@@ -1,0 +1,77 @@
+//! What NoExecute taints drive away from a node, now or once its tolerations are over.
+//!
+//! Answers to kube-controller-manager's taint-eviction controller.
+
+use apis::labels;
+use jiff::{SignedDuration, Timestamp};
+
+use super::later;
+use crate::api_server::{DeleteOptions, Resource};
+use crate::cluster::SimulatedCluster;
+use crate::cluster::timers::Timer;
+
+impl SimulatedCluster {
+    /// Deletes the pods of a node that do not, or no longer, tolerate its NoExecute taints.
+    pub(crate) fn reconcile_taints(&mut self, name: &str) {
+        let Some(node) = self.nodes.get(name) else {
+            return;
+        };
+        let now = self.clock.now();
+        let mut again: Option<Timestamp> = None;
+        let mut leaving = Vec::new();
+        for pod in node.pods.iter().filter_map(|key| self.pods.get(key)) {
+            if pod.is_deleting() {
+                continue;
+            }
+            match leave_time(node, &pod.shape.tolerations, now) {
+                Some(at) if at <= now => leaving.push((pod.key.clone(), pod.uid.clone())),
+                Some(at) => again = Some(again.map_or(at, |other| other.min(at))),
+                None => {}
+            }
+        }
+        for (key, uid) in leaving {
+            let _ = self.api.delete(
+                &Resource::PODS,
+                &key.namespace,
+                &key.name,
+                &DeleteOptions::of_uid(uid),
+            );
+        }
+        if let Some(at) = again {
+            self.timers.set(at, Timer::TaintsAgain(name.to_owned()));
+        }
+    }
+}
+
+/// When a pod has to leave a node: now, later, or never.
+fn leave_time(
+    node: &crate::cluster::node::NodeRecord,
+    tolerations: &[k8s_openapi::api::core::v1::Toleration],
+    now: Timestamp,
+) -> Option<Timestamp> {
+    let mut leave: Option<Timestamp> = None;
+    for taint in node
+        .taints
+        .iter()
+        .filter(|taint| taint.effect == labels::NO_EXECUTE)
+    {
+        let covering: Vec<_> = tolerations
+            .iter()
+            .filter(|t| crate::cluster::node::tolerates(t, taint))
+            .collect();
+        if covering.is_empty() {
+            return Some(now);
+        }
+        // The shortest of the tolerations decides, from the moment of the taint.
+        let seconds = covering
+            .iter()
+            .filter_map(|toleration| toleration.toleration_seconds)
+            .min();
+        if let Some(seconds) = seconds {
+            let since = taint.time_added.as_ref().map_or(now, |time| time.0);
+            let at = later(since, SignedDuration::from_secs(seconds.max(0)));
+            leave = Some(leave.map_or(at, |other| other.min(at)));
+        }
+    }
+    leave
+}
