@@ -422,6 +422,9 @@ impl Ec2Api for FakeAws {
         input: DeleteLaunchTemplateInput,
     ) -> ApiResult<DeleteLaunchTemplateOutput> {
         self.count("DeleteLaunchTemplate", |state| {
+            if let Some(refusal) = state.verdicts.get("DeleteLaunchTemplate") {
+                return Err(refusal.clone());
+            }
             let id = input.launch_template_id.unwrap();
             state.templates.remove(id.strip_prefix("lt:").unwrap());
             Ok(DeleteLaunchTemplateOutput::builder().build())

@@ -14,7 +14,7 @@ use aws_sdk_ec2::operation::delete_launch_template::DeleteLaunchTemplateInput;
 use aws_sdk_ec2::operation::describe_launch_templates::DescribeLaunchTemplatesInput;
 use aws_sdk_ec2::types::{Filter, ResourceType};
 use cloudprovider::CloudProviderError;
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use tokio::sync::{RwLock, Semaphore};
 
 pub(crate) use data::{NetworkPlan, ReservationPlan, TemplateParameters};
@@ -194,6 +194,9 @@ impl LaunchTemplateProvider {
         for (name, id) in self.templates.sweep(now) {
             if let Err(error) = self.delete(&id).await {
                 tracing::warn!(launch_template = name, %error, "could not delete an unused launch template");
+                // The next sweep tries again.
+                let at_once = SignedDuration::ZERO;
+                self.templates.insert_for(name, id, now, at_once);
             }
         }
     }

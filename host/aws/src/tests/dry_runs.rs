@@ -11,7 +11,7 @@ use super::{Rig, class};
 use crate::seam::ApiError;
 
 fn rig() -> Rig {
-    Rig::with_options(infos(&["m5.large", "c5.large", "p3.2xlarge"]), |options| {
+    Rig::with_options(infos(&["m5.large", "c5.large", "g4dn.xlarge"]), |options| {
         options.disable_dry_run = false;
     })
 }
@@ -56,8 +56,8 @@ async fn a_class_is_ready_once_ec2_would_launch_from_it() {
     assert_eq!(overrides.len(), 2, "each subnet");
     assert_eq!(
         run.instance_type.unwrap().as_str(),
-        "c5.large",
-        "the cheapest"
+        "m5.large",
+        "common, as no pool says anything"
     );
     let template = run.launch_template.unwrap().launch_template_name.unwrap();
     assert!(rig.aws.edit(|it| it.templates.contains_key(&template)));
@@ -185,8 +185,8 @@ async fn the_dry_run_is_of_what_the_pools_of_the_class_allow() {
             "default",
         ),
         (
-            vec![pool(labels::INSTANCE_TYPE, "p3.2xlarge")],
-            "p3.2xlarge",
+            vec![pool(labels::INSTANCE_TYPE, "g4dn.xlarge")],
+            "g4dn.xlarge",
             "default",
         ),
         (
@@ -214,5 +214,20 @@ async fn the_dry_run_is_of_what_the_pools_of_the_class_allow() {
             data.placement().unwrap().tenancy().unwrap().as_str(),
             tenancy
         );
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_template_that_could_not_be_deleted_is_deleted_by_the_next_sweep() {
+    let rig = rig();
+    validated(&rig, &mut class()).await;
+    let fails = ApiError::server("InternalError", "x");
+    rig.aws
+        .edit(|it| it.verdicts.insert("DeleteLaunchTemplate", fails));
+    for left in [1, 0] {
+        rig.pass(120);
+        rig.provider.sweep_launch_templates().await;
+        assert_eq!(rig.aws.edit(|it| it.templates.len()), left);
+        rig.aws.edit(|it| it.verdicts.clear());
     }
 }

@@ -11,6 +11,10 @@ const RESERVATION: &str = "karpenter.k8s.aws/capacity-reservation-id";
 /// A world with one node in a reservation, as a launch into one leaves it.
 async fn in_a_reservation() -> (World, String) {
     let mut world = World::new();
+    // Or the claim would drift from what its pool allows.
+    let allowed =
+        json!([{"key": CAPACITY_TYPE, "operator": "In", "values": ["on-demand", "reserved"]}]);
+    world.change_pool(json!({"spec": {"template": {"spec": {"requirements": allowed}}}}));
     world.pass(5).await;
     world.keep(1, "900m");
     world.settle(90).await;
