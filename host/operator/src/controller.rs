@@ -370,7 +370,7 @@ async fn check_permissions(clients: &SdkClients, is_trusted: bool) -> anyhow::Re
 }
 
 /// What the flags say of AWS; the cluster itself knows the rest.
-fn aws_options(options: &Options, region: String) -> AwsOptions {
+fn aws_options(options: &ControllerOptions, region: String) -> AwsOptions {
     let CloudOptions {
         aws,
         // Where notices come from is no matter of launches.
