@@ -14,7 +14,7 @@ use jiff::Timestamp;
 use kube::{Api, ResourceExt};
 use scheduling::Solution;
 use state::Snapshot;
-use state::capacity_buffer::{self, Resolved, Room, Unresolved};
+use state::capacity_buffer::{self, BufferHeadroom, ResolvedBuffer, Unresolved};
 
 use crate::error::ReconcileError;
 use crate::patching::{Part, patch};
@@ -70,7 +70,7 @@ fn find(snapshot: &Snapshot, key: &ObjectKey) -> Option<Arc<CapacityBuffer>> {
 /// The buffer with what it comes to in its status.
 fn resolved_status(
     buffer: &CapacityBuffer,
-    resolved: &Result<Resolved, Unresolved>,
+    resolved: &Result<ResolvedBuffer, Unresolved>,
     now: Timestamp,
 ) -> CapacityBuffer {
     let mut after = buffer.clone();
@@ -102,25 +102,29 @@ pub(crate) async fn tell(shell: &Shell, snapshot: &Snapshot, solution: &Solution
     if !shell.settings.feature_gates.capacity_buffer {
         return;
     }
-    let (rooms, nodes) = capacity_buffer::rooms(snapshot, solution);
+    let (headrooms, nodes) = capacity_buffer::headrooms(snapshot, solution);
     shell.buffer_nodes.set(nodes);
-    for (key, room) in rooms {
+    for (key, headroom) in headrooms {
         let api: Api<CapacityBuffer> = Api::namespaced(shell.client.clone(), &key.namespace);
         // Its conditions change from two sides, so what the API has now counts.
         let Ok(Some(buffer)) = api.get_opt(&key.name).await else {
             continue;
         };
-        let after = room_status(&buffer, room, shell.now());
+        let after = headroom_status(&buffer, headroom, shell.now());
         if let Err(error) = patch(&api, &buffer, &after, Part::Status).await {
             tracing::debug!(CapacityBuffer = %key, %error, "status not written");
         }
     }
 }
 
-fn room_status(buffer: &CapacityBuffer, room: Room, now: Timestamp) -> CapacityBuffer {
+fn headroom_status(
+    buffer: &CapacityBuffer,
+    headroom: BufferHeadroom,
+    now: Timestamp,
+) -> CapacityBuffer {
     let mut after = buffer.clone();
     let status: &mut CapacityBufferStatus = after.status.get_or_insert_default();
-    let (truth, reason) = room.told();
+    let (truth, reason) = headroom.status_and_reason();
     let mut editor = CONDITIONS.edit(&buffer.metadata, &mut status.conditions, now);
     editor.set(conditions::PROVISIONING, truth, reason, reason);
     after

@@ -16,7 +16,7 @@ use apis::conditions::{self, Conditioned, reason};
 use cloudprovider::CloudProvider;
 use jiff::Timestamp;
 use kube::ResourceExt;
-use scheduling::node_overlay::{self, PoolCatalogue, Verdict};
+use scheduling::node_overlay::{self, OverlayVerdict, PoolCatalogue};
 use state::Event;
 use tracing::debug;
 
@@ -89,17 +89,17 @@ impl Reconciler for Controller {
 }
 
 /// The overlay with its verdict in its status.
-fn told(overlay: &NodeOverlay, verdict: &Verdict, now: Timestamp) -> NodeOverlay {
+fn told(overlay: &NodeOverlay, verdict: &OverlayVerdict, now: Timestamp) -> NodeOverlay {
     let mut after = overlay.clone();
     after.edit_conditions(now, |editor| match verdict {
-        Verdict::Applied => {
+        OverlayVerdict::Applied => {
             editor.set_true(conditions::VALIDATION_SUCCEEDED);
         }
-        Verdict::Conflict => {
+        OverlayVerdict::Conflict => {
             let condition = conditions::VALIDATION_SUCCEEDED;
             editor.set_false(condition, reason::CONFLICT, "conflict with another overlay");
         }
-        Verdict::Invalid(message) => {
+        OverlayVerdict::Invalid(message) => {
             let condition = conditions::VALIDATION_SUCCEEDED;
             editor.set_false(condition, reason::RUNTIME_VALIDATION, message);
         }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use apis::{NodeClaim, labels};
 use disruption::validation::Rejection;
-use disruption::{Command, CommandCandidate, Manner, Method};
+use disruption::{Command, CommandCandidate, Execution, Method};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::ResourceExt;
@@ -136,8 +136,8 @@ impl<'a> Entry for CommandEntry<'a> {
         match self {
             Self::Started { rebooting, .. } => {
                 count_decision(metrics, command);
-                if let Some(sickness) = &command.sickness {
-                    let found = (sickness.condition.as_str(), sickness.policy_bound);
+                if let Some(repair_reason) = &command.repair_reason {
+                    let found = (repair_reason.condition.as_str(), repair_reason.policy_bound);
                     for claim in rebooting {
                         unhealthy_disrupted(metrics, claim, found);
                     }
@@ -259,7 +259,7 @@ fn count_decision(metrics: &Metrics, command: &Command) {
             .get_or_create(&labels)
             .inc();
     }
-    if let Manner::TerminateFirst(why) = command.manner {
+    if let Execution::TerminateFirst(why) = command.execution {
         for candidate in &command.candidates {
             let labels = vec![
                 ("nodepool", candidate.pool.clone()),
@@ -287,8 +287,8 @@ fn count_deletion(
     let is_by_policy = command.method.is_consolidation() || command.method == Method::Emptiness;
     let policy = policy.filter(|_| is_by_policy).unwrap_or_default();
     disrupted_with(metrics, claim, &reason, &policy);
-    if let Some(sickness) = &command.sickness {
-        let found = (sickness.condition.as_str(), sickness.policy_bound);
+    if let Some(repair_reason) = &command.repair_reason {
+        let found = (repair_reason.condition.as_str(), repair_reason.policy_bound);
         unhealthy_disrupted(metrics, claim, found);
     }
     let capacity_type = claim.label(labels::CAPACITY_TYPE).to_owned();
